@@ -123,7 +123,7 @@ def blocks(record: Captured) -> Iterator[Block]:
     yield (
         f"Resident memory grew by {size(record.grown)} from before the traced pass to its finished "
         f"table, and by at most {size(record.peak)} in between; the untraced pass before it grew "
-        f"by {size(record.untraced_grown)}. Asked for: under 16 MiB."
+        f"by {size(record.untraced_grown)}. Target: under 16 MiB."
     )
     yield Table(
         "A LeNet step, traced and untraced (asked for: to 1.10)",

@@ -159,7 +159,7 @@ def blocks(race: Race) -> Iterator[Block]:
     )
     yield (
         f"Keras' fit takes {turns.ratio(fits, race.times['tflab'])} times as long as tflab. "
-        "Asked for: at least 1.3."
+        "Target: at least 1.3."
     )
     yield Table(
         f"LeNet on {race.data} after {race.epochs} epochs of its recipe "

@@ -18,7 +18,7 @@ def pipe(tmp_path):
 def test_a_pipe_is_not_waited_for(pipe):
     with pytest.raises(OSError) as error:
         untrusted.opened(pipe)
-    assert error.value.strerror == "it is a pipe, and not a file"
+    assert error.value.strerror == "it is a pipe, not a file"
 
 
 @pytest.mark.parametrize("place", ["/dev/zero", "/dev/null", "link"])
@@ -27,7 +27,7 @@ def test_a_device_is_not_read_also_behind_a_link(place, tmp_path, monkeypatch):
     os.symlink("/dev/zero", "link")
     with pytest.raises(OSError) as error:
         untrusted.content(place)
-    assert error.value.strerror == "it is a device, and not a file"
+    assert error.value.strerror == "it is a device, not a file"
 
 
 def test_neither_a_folder_nor_a_socket_is_a_file(tmp_path, monkeypatch):
@@ -66,7 +66,7 @@ def test_a_file_is_read_up_to_its_limit(tmp_path):
     assert untrusted.content(path, largest=5) == b"12345"
     with pytest.raises(OSError) as error:
         untrusted.content(path, largest=4)
-    assert error.value.strerror == "it has 5 B, and at most 4 B are read"
+    assert error.value.strerror == "it has 5 B, but tflab reads at most 4 B"
 
 
 def test_a_large_file_is_not_read(tmp_path):
@@ -75,4 +75,4 @@ def test_a_large_file_is_not_read(tmp_path):
         file.truncate(1 << 40)
     with pytest.raises(OSError) as error:
         untrusted.content(path)
-    assert error.value.strerror == "it has 1024 GiB, and at most 2.00 GiB are read"
+    assert error.value.strerror == "it has 1024 GiB, but tflab reads at most 2.00 GiB"

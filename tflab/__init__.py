@@ -1,4 +1,4 @@
-"""tflab: the life of a TensorFlow graph, from the Python line to the measured nanosecond."""
+"""tflab: follow a TensorFlow graph from the Python line to the measured nanosecond."""
 
 from __future__ import annotations
 

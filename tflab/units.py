@@ -73,8 +73,3 @@ def short_task(task: str) -> str:
     words = [] if job == "worker" and number else [job]
     words += [f"replica {replica}"] if replica not in (None, "0") else []
     return " ".join([*words, *([f"task {number}"] if number else [])])
-
-
-def each(unit: str) -> str:
-    """`an image`, `a row`."""
-    return f"{'an' if unit[0] in 'aeiou' else 'a'} {unit}"

@@ -18,10 +18,10 @@ LARGEST = 2**31 - 1  # bytes of a proto; TensorFlow itself reads no larger one
 # Nothing is waited for. Windows has no such flags, and gives bytes only where it is asked to.
 FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 KINDS = {
-    stat.S_IFIFO: "it is a pipe, and not a file",
-    stat.S_IFCHR: "it is a device, and not a file",
-    stat.S_IFBLK: "it is a device, and not a file",
-    stat.S_IFSOCK: "it is a socket, and not a file",
+    stat.S_IFIFO: "it is a pipe, not a file",
+    stat.S_IFCHR: "it is a device, not a file",
+    stat.S_IFBLK: "it is a device, not a file",
+    stat.S_IFSOCK: "it is a socket, not a file",
 }
 
 
@@ -48,11 +48,13 @@ def content(path: str | Path, largest: int = LARGEST) -> bytes:
     with opened(path) as file:
         has = os.fstat(file.fileno()).st_size
         if has > largest:
-            raise OSError(errno.EINVAL, f"it has {size(has)}, and at most {size(largest)} are read")
+            raise OSError(
+                errno.EINVAL, f"it has {size(has)}, but tflab reads at most {size(largest)}"
+            )
         parts, known = [], 0
         while part := file.read(max(has, PART)):  # some files do not know their size
             parts.append(part)
             known += len(part)
             if known > largest:
-                raise OSError(errno.EINVAL, f"it has more than the {size(largest)} that are read")
+                raise OSError(errno.EINVAL, f"it has more than {size(largest)}")
         return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -105,7 +105,7 @@ def test_all_reasons_are_one_sentence():
 def test_steps_that_only_differ_widely_may_do_so_by_themselves():
     wide = replace(AT_16, untraced_ns=replace(AT_16.untraced_ns, p90=16e5))
     assert quality.sentence(judged(at_16=wide)).startswith(
-        "This machine was busy, or step times vary by nature: p90 of the untraced steps"
+        "This machine was busy, or its step times vary naturally: p90 of the untraced steps"
     )
     loaded = judged(replace(QUIET, average=5.0), wide)
     assert quality.sentence(loaded).startswith("This machine was busy: the load average")
@@ -141,7 +141,7 @@ def test_the_verdict_of_a_quiet_machine_has_its_numbers():
         "0.4 % of the processor time; p90 of untraced steps is 1.5 x p10."
     )
     unknown = Quality(True, (), 1, None, None, None, None)
-    assert quality.verdict(unknown) == "This machine was quiet enough: nothing says otherwise."
+    assert quality.verdict(unknown) == "This machine was quiet enough: no sign of other load."
 
 
 def test_the_verdict_of_a_busy_machine_is_the_sentence_that_stands_above_it():

@@ -611,7 +611,7 @@ SEE = "See `python -m tflab.compare --help`."
         ("--batch-sizes few", "The batch size is 'few'; it has to be a whole number from 1 on."),
         (
             "--batch-sizes 16 1 16",
-            "The batch sizes [1, 16, 16] contain duplicates; give each once.",
+            "The batch sizes [1, 16, 16] contain duplicates; list each once.",
         ),
         (
             "--trace-every 0",
@@ -624,19 +624,18 @@ SEE = "See `python -m tflab.compare --help`."
         ),
         (
             "--model toy --batch-sizes 1 512",
-            "A batch of 512 was asked for, of 256 rows: those of the test split of points of "
-            "3x + 2 that are taken where no number is given. Give smaller batches with "
-            "--batch-sizes.",
+            "The largest batch size is 512, but by default only 256 rows of the test split of "
+            "points of 3x + 2 are used. Give smaller batches with --batch-sizes.",
         ),
         (
             "--model toy --batch-sizes 16 --steps 17",
-            "272 rows were asked for, and batches of up to 16; the test split of points of "
-            "3x + 2 has 256. Give a batch size and a number of rows within that.",
+            "You requested 272 rows in batches of up to 16, but the test split of points of 3x + 2 "
+            "has 256. Give a smaller batch size or number of rows.",
         ),
         (
             "--model toy --batch-sizes 16 --images 8",
-            "8 rows were asked for, and batches of up to 16; the test split of points of "
-            "3x + 2 has 256. Give a batch size and a number of rows within that.",
+            "You requested 8 rows in batches of up to 16, but the test split of points of 3x + 2 "
+            "has 256. Give a smaller batch size or number of rows.",
         ),
         (
             "--configs xlaa",
@@ -682,7 +681,7 @@ def test_a_gpu_that_is_not_there_is_one_sentence_and_status_2(monkeypatch, capsy
     assert run("--model toy --configs gpu") == 2
     assert capsys.readouterr() == (
         "",
-        "tflab: There is no GPU here to compare with; leave `gpu` out of --configs.\n",
+        "tflab: This machine has no GPU; remove `gpu` from --configs.\n",
     )
 
 
@@ -824,10 +823,10 @@ def test_text_and_markdown_tell_the_same_story(capsys):
     text = printed(capsys, "--full --top 2 --trace-every 2")
     page = printed(capsys, "--full --top 2 --trace-every 2 --format markdown")
     for said in (
-        "Batch 4: the time it took, the most expensive first",
-        "Batch 4: the work it did in a step, in the same order",
+        "Batch 4: times, the most expensive first",
+        "Batch 4: work per step, in the same order",
         "One step in 2 was traced",
-        "Cold: the very first step, at batch 4, took",
+        "Cold: the first step, at batch 4, took",
     ):
         assert said in " ".join(text.split())
         assert said in page
@@ -910,7 +909,7 @@ def test_default_batches_that_are_too_large_are_said_to_be_the_default():
     with pytest.raises(UsageError) as error:
         comparison.compare_batch_sizes(f"{__name__}:few_rows", (1, 16, 64))
     assert str(error.value).startswith(
-        "A batch of 64, the largest of the default sizes, was to be taken, of 40 rows: "
+        "The largest default batch size is 64, but by default only 40 rows of the "
     )
 
 
@@ -919,6 +918,6 @@ def test_batch_sizes_that_are_no_sequence_are_a_sentence(sizes):
     with pytest.raises(UsageError) as error:
         comparison.compare_batch_sizes("toy", sizes)
     assert str(error.value) == (
-        f"The batch sizes are {sizes!r}; give whole numbers from 1 on in a sequence, such as "
-        "(1, 16, 64)."
+        f"The batch sizes are {sizes!r}; give a sequence of whole numbers from 1, such as (1, 16, "
+        "64)."
     )

@@ -71,7 +71,7 @@ def test_small_ops_one_by_one_come_first_with_their_line():
     first, *_ = diagnosed(planted.small_ops_one_by_one)
     line = line_of(planted.small_ops_one_by_one, "# planted")
     assert first.kind == "small ops"
-    assert f"calls of small ops, above all {line}: " in first.sentence
+    assert f"calls of small ops, mostly {line}: " in first.sentence
 
 
 def test_a_feed_that_is_too_large_comes_first_with_its_bytes():

@@ -45,8 +45,8 @@ def test_the_rows_whose_shares_change_most_are_named_with_all_their_shares():
         row("MaxPool", b1=cell(share=0.5), b16=cell(share=0.25), b64=cell(share=0.14)),
     ]
     assert growth(rows) == [
-        "The share of Conv2D rises from 40.0 % at batch 1 to 75.0 % at 64 by way of 65.0 % at 16.",
-        "The share of MaxPool falls from 50.0 % at batch 1 to 14.0 % at 64 by way of 25.0 % at 16.",
+        "The share of Conv2D rises from 40.0 % at batch 1 to 75.0 % at 64, via 65.0 % at 16.",
+        "The share of MaxPool falls from 50.0 % at batch 1 to 14.0 % at 64, via 25.0 % at 16.",
     ]
 
 
@@ -72,7 +72,7 @@ def test_a_row_that_is_missing_at_a_batch_size_has_no_growth():
         row("Mul", b1=cell(share=0.5), b16=cell(share=0.5), b64=cell(share=0.6)),
     ]
     assert growth(rows) == [
-        "The share of Mul rises from 50.0 % at batch 1 to 60.0 % at 64 by way of 50.0 % at 16."
+        "The share of Mul rises from 50.0 % at batch 1 to 60.0 % at 64, via 50.0 % at 16."
     ]
 
 
@@ -147,7 +147,7 @@ def fixed(rows, sizes=SIZES):
 
 def test_a_row_of_mostly_fixed_cost_is_named_with_its_line_and_error():
     assert fixed([row(fit=Fit(90_000, 10_000, 0.087), b1=cell(100_000))]) == [
-        "Conv2D: the time of a call fits 90.0 us + 10.0 us an image within 8.7 %, so at batch 1 "
+        "Conv2D: the time of a call fits 90.0 us + 10.0 us per image within 8.7 %, so at batch 1 "
         "about 90 % of it is fixed cost."
     ]
 
@@ -194,7 +194,7 @@ def throughput(*rates: float, swing=SWING) -> list[str]:
 def test_images_per_second_are_compared_from_each_batch_size_to_the_next():
     assert throughput(100, 600, 630) == [
         "Batch 16 does 6.00 x the images per second of batch 1.",
-        "From batch 16 to 64 images per second grow only to 1.05 x [1.03, 1.07] by 5 rounds: a "
+        "From batch 16 to 64 images per second grow only to 1.05 x [1.03, 1.07] in 5 rounds: a "
         "larger batch no longer helps here.",
     ]
 
@@ -205,25 +205,25 @@ def test_a_tenth_more_is_worth_a_larger_batch():
 
 def test_fewer_images_per_second_are_a_loss():
     assert throughput(100, 50) == [
-        "From batch 1 to 16 images per second fall to 0.50 x [0.49, 0.51] by 5 rounds: a larger "
-        "batch loses here."
+        "From batch 1 to 16 images per second fall to 0.50 x [0.49, 0.51] in 5 rounds: a larger "
+        "batch is slower here."
     ]
 
 
 def test_as_many_images_per_second_are_no_help_and_no_loss():
     assert throughput(1_000, 996) == [
-        "From batch 1 to 16 images per second grow only to 1.00 x [0.98, 1.02] by 5 rounds: a "
+        "From batch 1 to 16 images per second grow only to 1.00 x [0.98, 1.02] in 5 rounds: a "
         "larger batch no longer helps here."
     ]
 
 
 def test_where_rounds_differ_more_than_batch_sizes_or_are_few_nothing_is_told():
     assert throughput(1_000, 960, swing=(1, 0.9, 1.1, 0.9, 1.1)) == [
-        "From batch 1 to 16 images per second come to 0.96 x [0.78, 1.18] by 5 rounds: the "
+        "From batch 1 to 16 images per second change to 0.96 x [0.78, 1.18] in 5 rounds: the "
         "measurement does not show whether a larger batch helps here."
     ]
     assert throughput(1_000, 500, swing=SWING[:2]) == [
-        "From batch 1 to 16 images per second come to 0.50 x: the measurement does not show "
+        "From batch 1 to 16 images per second change to 0.50 x: the measurement does not show "
         "whether a larger batch helps here."
     ]
 
@@ -300,9 +300,9 @@ def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first(
         "The share of NoOp falls from 10.0 % at batch 1 to 1.0 % at 16.",
         "Conv2D: from 1 to 16 a call takes 11.00 x as long for 16 x the images.",
         "NoOp: from 1 to 16 a call takes 1.00 x as long for 16 x the images.",
-        "NoOp: the time of a call fits 9 ns + 1 ns an image within 5.0 %, so at batch 1 about 90 % "
-        "of it is fixed cost.",
-        "From batch 1 to 16 images per second come to 1.00 x: the measurement does not show "
+        "NoOp: the time of a call fits 9 ns + 1 ns per image within 5.0 %, so at batch 1 about 90 "
+        "% of it is fixed cost.",
+        "From batch 1 to 16 images per second change to 1.00 x: the measurement does not show "
         "whether a larger batch helps here.",
         "At batch 1 an untraced step takes 900 ns but its ops only 100 ns: "
         "no op runs for more than half of the step.",

@@ -66,7 +66,7 @@ def test_plots_of_several_files_show_them_over_time_and_of_one_its_tables(folder
     assert (folder / "one" / "batch_sizes.svg").exists()
     status, out, err = run(capsys, "usual.json.gz slower.json.gz --plots week")
     assert (status, out) == (2, "")
-    assert err == ("tflab: There is something in 'week' already; give --plots a new folder.\n")
+    assert err == ("tflab: The folder 'week' is not empty; give --plots a new folder.\n")
 
 
 def test_json_has_steps_and_rows_with_their_verdicts(folder, capsys):

@@ -44,7 +44,7 @@ def test_what_was_measured_is_kept_whole_and_can_be_compared(tmp_path, capsys):
     assert compare.main([*line.split(), "--by", "node"]) == 0
     out = capsys.readouterr().out
     assert out.endswith(
-        f"\nThe measurement is in {path}, with 3 observations in processes of their own\n"
+        f"\nThe measurement is in {path}, with 3 observations from separate processes\n"
     )
     kept = files.read(str(path))
     comparison, observed = kept.comparison, kept.observed
@@ -103,7 +103,7 @@ def test_the_processes_that_have_ended_are_kept(
     path = tmp_path / "a.json.gz"
     line = f"--model toy --batch-sizes 4 --images 8 --save {path}"
     assert compare.main(line.split()) == status
-    assert "with 1 observation in processes of their own" in capsys.readouterr().out
+    assert "with 1 observation from separate processes" in capsys.readouterr().out
     kept = files.read(str(path))
     assert (kept.comparison.interrupted, len(kept.observed.processes)) == (interrupted, 1)
     assert kept.comparison.failure == (None if interrupted else "The process died.")

@@ -102,10 +102,10 @@ def loop(us: float = 1.0, calls: int = 100) -> list[Work]:
 def test_many_small_ops_of_a_loop_are_named_with_the_line_that_takes_most():
     # 350 of 850 us, of 800 us
     assert only(step(*COMPUTING, *loop())) == Diagnosis(
-        "32.9 % of a median step at batch 16 (329 us of 1.00 ms) is "
-        "400 calls of small ops, mostly in a loop, where a node runs up to 100 times, above all "
-        "mine.py:7: 875 ns a call, while an op that only passes on a value takes 500 ns. Try "
-        "fewer, larger ops (one op on a whole tensor), or XLA (--configs xla).",
+        "32.9 % of a median step at batch 16 (329 us of 1.00 ms) is 400 calls of small ops, "
+        "mostly in a loop, where a node runs up to 100 times, mostly mine.py:7: 875 ns a call, "
+        "while an op that only passes on a value takes 500 ns. Try fewer, larger ops (one op on a "
+        "whole tensor), or XLA (--configs xla).",
         cost_ns=pytest.approx(350 / 850 * 800_000),
         share=pytest.approx(350 / 850 * 0.8),
         batch_size=16,
@@ -202,10 +202,9 @@ def test_half_of_a_step_is_not_most_of_it(us, kind):
 
 def test_a_session_that_takes_longer_than_its_ops_is_named_with_how_much():
     assert only(step(*COMPUTING, step_ns=2_400_000)) == Diagnosis(
-        "66.7 % of a median step at batch 16 (1.60 ms of 2.40 ms) is "
-        "before the first op or after the "
-        "last: the session takes 2.0 x what its ops take, with 4.00 KiB fed to it. Try a larger "
-        "batch, or several steps per call.",
+        "66.7 % of a median step at batch 16 (1.60 ms of 2.40 ms) is before the first op or after "
+        "the last: the session takes 2.0 x as long as its ops, with 4.00 KiB fed to it. Try a "
+        "larger batch, or several steps per call.",
         cost_ns=1_600_000,
         share=pytest.approx(2 / 3),
         batch_size=16,
@@ -216,7 +215,7 @@ def test_a_session_that_takes_longer_than_its_ops_is_named_with_how_much():
 def test_how_much_longer_a_session_takes_is_of_an_untraced_step():
     slow = step(*COMPUTING, step_ns=1_000_000, ops_span_ns=500_000, traced_outside_ns=400_000)
     assert "(400 us of 1.00 ms)" in only(slow).sentence
-    assert "the session takes 0.7 x what its ops take" in only(slow).sentence
+    assert "the session takes 0.7 x as long as its ops" in only(slow).sentence
 
 
 def test_large_feeds_are_named_where_reading_them_explains_the_time():

@@ -214,10 +214,10 @@ CONFIGURED = (
     "Median untraced step under other configurations, each in its own processes (ratio to default)"
 )
 ABREAST = {
-    "Total": "Total at each batch size (and number of calls)",
-    "A call": "A call at each batch size, mean (and its ratio to the one before)",
-    "A step": "A step at each batch size, mean (and its ratio to the one before)",
-    "An image": "An image at each batch size (and its share of the time of all ops)",
+    "Total": "Total time at each batch size (and number of calls)",
+    "Call": "Mean time of a call at each batch size (and its ratio to the size before)",
+    "Step": "Mean time of a step at each batch size (and its ratio to the size before)",
+    "Image": "Time per image at each batch size (and share of the time of all ops)",
 }
 
 
@@ -230,7 +230,7 @@ def test_totals_and_calls_stand_side_by_side():
 
 
 def test_calls_stand_side_by_side_with_their_ratio_and_two_sizes_make_no_fit():
-    assert cells(tables()[ABREAST["A call"]]) == [
+    assert cells(tables()[ABREAST["Call"]]) == [
         ("_FusedConv2D", "100 us", "300 us (3.0 x)"),
         ("MaxPool", "150 us", "100 us (0.7 x)"),
         ("Const", "1 ns", ""),
@@ -259,11 +259,11 @@ OF_3 = replace(
         called("Missing", b1=100, b64=200),
     ),
 )
-FITTED = "; fixed cost + cost an image"
+FITTED = "; fit: fixed cost + cost per image"
 
 
 def test_a_fit_is_of_the_calls_beside_it_and_a_falling_one_is_not_told():
-    assert cells(tables(OF_3)[ABREAST["A call"] + FITTED]) == [
+    assert cells(tables(OF_3)[ABREAST["Call"] + FITTED]) == [
         (
             *("ReadVariableOp", "1.10 us", "2.60 us (2.4 x)", "7.40 us (2.8 x)"),
             *("1.00 us + 100 ns", "0.0 %"),
@@ -277,7 +277,7 @@ def test_a_fit_is_of_the_calls_beside_it_and_a_falling_one_is_not_told():
 def test_of_layers_and_lines_steps_stand_side_by_side_with_their_fit(by):
     rows = (replace(row, fit=batch_fit.fit(row.cells, STEPS_OF_3, by)) for row in OF_3.rows)
     of_steps = replace(OF_3, by=by, rows=tuple(rows))
-    (key, *rest) = cells(tables(of_steps)[ABREAST["A step"] + FITTED])[0]
+    (key, *rest) = cells(tables(of_steps)[ABREAST["Step"] + FITTED])[0]
     assert key == "ReadVariableOp"
     assert rest[-5:] == [
         *("11.0 us", "26.0 us (2.4 x)", "74.0 us (2.8 x)"),
@@ -286,13 +286,13 @@ def test_of_layers_and_lines_steps_stand_side_by_side_with_their_fit(by):
 
 
 def test_where_no_row_has_a_fit_there_is_no_column_for_it():
-    found = tables(replace(OF_3, rows=OF_3.rows[1:]))[ABREAST["A call"]]
+    found = tables(replace(OF_3, rows=OF_3.rows[1:]))[ABREAST["Call"]]
     headers = [column.header for column in found.columns]
     assert headers == ["type that ran", "batch 1", "batch 16", "batch 64"]
 
 
 def test_images_stand_side_by_side_with_their_share():
-    assert cells(tables()[ABREAST["An image"]]) == [
+    assert cells(tables()[ABREAST["Image"]]) == [
         ("_FusedConv2D", "100 us (40.0 %)", "18.8 us (75.0 %)"),
         ("MaxPool", "150 us (60.0 %)", "6.25 us (25.0 %)"),
         ("Const", "1 ns (0.0 %)", ""),
@@ -309,14 +309,14 @@ def test_many_batch_sizes_take_several_tables_with_no_number_cut():
     headers = [
         [column.header for column in block.columns[1:]]
         for block in told(found)
-        if isinstance(block, Table) and block.title.startswith("A call")
+        if isinstance(block, Table) and block.title.startswith("Mean time of a call")
     ]
     assert headers == [["batch 1", "batch 2", "batch 4"], ["batch 8", "fit", "error"]]
     assert "180 us (1.3 x)  100 us + 10.0 us  0.0 %" in "\n".join(shown(found))
 
 
 def test_a_batch_size_has_the_time_of_its_rows():
-    assert cells(tables()["Batch 1: the time it took, the most expensive first"]) == [
+    assert cells(tables()["Batch 1: times, the most expensive first"]) == [
         (
             *("_FusedConv2D", "64", "6.40 ms", "6.40 ms", "100 us", "90.0 us", "180 us"),
             *("40.0 %", "40.0 %"),
@@ -329,7 +329,7 @@ def test_a_batch_size_has_the_time_of_its_rows():
 
 
 def test_a_batch_size_has_the_work_of_the_same_rows():
-    assert cells(tables()["Batch 1: the work it did in a step, in the same order"]) == [
+    assert cells(tables()["Batch 1: work per step, in the same order"]) == [
         (
             *("_FusedConv2D", "1.00 MiB", "512 KiB", "624 k", "6.24", "12.5", "12.5 %"),
             "Conv2D, Relu",
@@ -343,7 +343,7 @@ def test_rows_of_many_kinds_of_ops_have_the_time_of_a_step_and_its_deviation(by)
     steady = replace(WHOLE, step_ns=100_000, step_std_ns=2_000, step_median_ns=97_000)
     unknown = replace(PLAIN, step_ns=300, step_std_ns=None)
     found = tables(replace(FOUND, by=by, tables={1: (steady, unknown)}))
-    (table,) = (found[title] for title in found if title.startswith("Batch 1: the time it took"))
+    (table,) = (found[title] for title in found if title.startswith("Batch 1: times"))
     assert [column.header for column in table.columns[-8:]] == [
         *("calls", "total", "self", "a step", "median step", "± deviation", "share", "cumulative"),
     ]
@@ -354,9 +354,7 @@ def test_rows_of_many_kinds_of_ops_have_the_time_of_a_step_and_its_deviation(by)
 
 
 def test_layers_stand_in_the_order_of_execution():
-    assert "Batch 1: the time it took, in the order of execution" in tables(
-        replace(FOUND, by="layer")
-    )
+    assert "Batch 1: times, in the order of execution" in tables(replace(FOUND, by="layer"))
 
 
 @pytest.mark.parametrize(
@@ -383,7 +381,7 @@ def test_the_first_column_says_what_a_row_is(by, header):
 
 def test_rows_beyond_the_top_are_counted():
     left_out = {title.partition(" ")[0]: table.more for title, table in tables(top=1).items()}
-    assert left_out == {"Steps": 0, "Total": 2, "A": 2, "An": 2, "Batch": 1, "Cold": 0}
+    assert left_out == {"Steps": 0, "Total": 2, "Mean": 2, "Time": 2, "Batch": 1, "Cold": 0}
 
 
 def test_what_is_left_out_names_the_option_that_shows_it():
@@ -401,8 +399,8 @@ def test_below_the_steps_it_says_what_is_a_median_and_what_a_mean():
 def test_the_cold_step_stands_apart_beside_a_warm_one():
     table = tables()["Cold"]
     assert table.title == (
-        "Cold: the very first step, at batch 1, took 2.17 ms, a warm one 500 us (median), because "
-        "kernels and memory were set up"
+        "Cold: the first step, at batch 1, took 2.17 ms, a warm step 500 us (median); the first "
+        "one also set up kernels and memory"
     )
     assert cells(table) == [("conv1/Relu", "_FusedConv2D", "486 us", "54.0 us", "9.00 x")]
 
@@ -414,7 +412,7 @@ def test_an_op_that_ran_only_in_the_cold_step_has_no_warm_time():
 
 def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
     legend = (
-        "Asked for: bytes that the ops of a row requested from their allocators; peak: the most "
+        "Requested: bytes that the ops of a row requested from their allocators; peak: the most "
         "of these in use at once. FLOPs are counted from op type and shapes; a multiply-add "
         "counts as two"
     )

@@ -274,8 +274,8 @@ COMPARISON = Comparison(
     experiments=EXPERIMENTS,
 )
 SIZES = COMPARISON.batch_sizes
-ABREAST = "at each batch size, mean (and its ratio to the one before); fixed cost + cost an image"
-PER_CALL, PER_STEP = f"A call {ABREAST}", f"A step {ABREAST}"
+ABREAST = "at each batch size (and its ratio to the size before); fit: fixed cost + cost per image"
+PER_CALL, PER_STEP = f"Mean time of a call {ABREAST}", f"Mean time of a step {ABREAST}"
 DIAGNOSIS = (
     Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement"),
     Diagnosis("The session is next.", 250_000, 0.11, 64, "session"),
@@ -303,9 +303,9 @@ def test_the_blocks_come_in_the_order_of_a_readers_questions():
         "lenet, inference, 600",
         "Steps of each batch size",
         "Median, p10, p90",
-        "Total at each batch size (and number of calls)",
+        "Total time at each batch size (and number of calls)",
         PER_CALL,
-        "An image at each batch size (and its share of the time of all ops)",
+        "Time per image at each batch size (and share of the time of all ops)",
         CONFIGURED,
         CONFIGURED,
         CONFIGURED,
@@ -314,13 +314,13 @@ def test_the_blocks_come_in_the_order_of_a_readers_questions():
         "Median of 5",
         "Not repeated at",
         "Findings, computed from the tables",
-        "Batch 4: the time it took, the most expensive first",
-        "Batch 4: the work it did in a step, in the same order",
-        "Batch 16: the time it took, the most expensive first",
-        "Batch 16: the work it did in a step, in the same order",
-        "Asked for: bytes",
-        "Cold: the very first step, at batch 4, took 5.17 ms, a warm one 920 us (median), because "
-        "kernels and memory were set up",
+        "Batch 4: times, the most expensive first",
+        "Batch 4: work per step, in the same order",
+        "Batch 16: times, the most expensive first",
+        "Batch 16: work per step, in the same order",
+        "Requested: bytes that",
+        "Cold: the first step, at batch 4, took 5.17 ms, a warm step 920 us (median); the first "
+        "one also set up kernels and memory",
     ]
 
 
@@ -432,7 +432,7 @@ def test_every_column_of_the_steps():
 
 def test_every_total_and_number_of_calls():
     assert whole(view.in_all(COMPARISON, 10, SIZES)) == (
-        "Total at each batch size (and number of calls)",
+        "Total time at each batch size (and number of calls)",
         ["type that ran", "batch 4", "batch 16", "batch 64"],
         [
             ("MaxPool", "11.4 ms (190)", "6.00 ms (50)", "3.60 ms (15)"),
@@ -515,7 +515,7 @@ def printed(table: Table, width: int, monkeypatch) -> list[str]:
 
 def test_a_table_of_lines_at_100_columns_has_whole_headers_and_most_of_the_code(monkeypatch):
     title, headers, _, *rows = printed(op_table.costs(of_phases(), 4, 10), 100, monkeypatch)
-    assert title == "Batch 4: the time it took, the most expensive first"
+    assert title == "Batch 4: times, the most expensive first"
     assert [line.strip() for line in (headers, *rows)] == [
         "line                   code                            forward  backward  updates"
         "    total   share",
@@ -580,7 +580,7 @@ def test_source_lines_have_their_code_beside_them():
 
 def test_every_time_of_an_image_and_its_share():
     assert whole(view.an_image(COMPARISON, 10, SIZES)) == (
-        "An image at each batch size (and its share of the time of all ops)",
+        "Time per image at each batch size (and share of the time of all ops)",
         ["type that ran", "batch 4", "batch 16", "batch 64"],
         [
             ("MaxPool", "70.0 us (75.0 %)", "35.5 us (71.0 %)", "17.5 us (61.0 %)"),
@@ -603,7 +603,8 @@ def test_a_fourth_batch_size_has_tables_of_its_own_and_keeps_its_ratio_to_the_th
     parts = [
         whole(block)
         for block in view.parts(more, 10)
-        if isinstance(block, Table) and block.title.startswith(("Total", "A call", "An image"))
+        if isinstance(block, Table)
+        and block.title.startswith(("Total", "Mean time of a call", "Time per image"))
     ]
     name, three = "type that ran", ["batch 4", "batch 16", "batch 64"]
     assert [(headers, rows) for _, headers, rows, _ in parts] == [
@@ -645,7 +646,7 @@ def test_a_fourth_batch_size_has_tables_of_its_own_and_keeps_its_ratio_to_the_th
 
 def test_every_time_of_the_rows_of_a_batch_size():
     assert whole(op_table.costs(COMPARISON, 4, 10)) == (
-        "Batch 4: the time it took, the most expensive first",
+        "Batch 4: times, the most expensive first",
         [
             *("type that ran", "calls", "total", "self", "mean", "median", "p95"),
             *("share", "cumulative"),
@@ -682,7 +683,7 @@ def test_every_time_of_the_layers_and_lines_of_a_batch_size(by, order):
         return (f"the code of {key}",) if by == "line" else ()
 
     assert whole(op_table.costs(comparison, 4, 2)) == (
-        f"Batch 4: the time it took, {order}",
+        f"Batch 4: times, {order}",
         [
             *((by, "code") if by == "line" else (by,)),
             *(
@@ -730,7 +731,7 @@ def test_every_time_of_the_layers_and_lines_of_a_batch_size(by, order):
 
 def test_all_work_of_the_rows_of_a_batch_size():
     assert whole(op_table.work(COMPARISON, 4, 10)) == (
-        "Batch 4: the work it did in a step, in the same order",
+        "Batch 4: work per step, in the same order",
         [
             *("type that ran", "requested", "peak", "FLOPs", "GFLOP/s", "FLOP/byte"),
             *("of roof", "fused from"),
@@ -770,12 +771,11 @@ def test_another_batch_size_has_its_own_rows():
 
 def test_the_legend_names_every_type_without_flops_and_both_peaks():
     assert op_table.legend(COMPARISON) == (
-        "Asked for: bytes that the ops of a row requested from their allocators; peak: the most "
+        "Requested: bytes that the ops of a row requested from their allocators; peak: the most "
         "of these in use at once. FLOPs are counted from op type and shapes; a multiply-add "
         "counts as two. They are unknown for MaxPool (1 node), Softmax (2 nodes), so rows with "
         "these have none. The roof is what a short benchmark reached at the same FLOPs per byte: "
-        "215 "
-        "GFLOP/s, with 38.7 GB/s from memory."
+        "215 GFLOP/s, with 38.7 GB/s from memory."
     )
 
 
@@ -857,8 +857,8 @@ def test_every_configuration_of_both_tables():
 
 def test_every_op_of_the_cold_step_stands_beside_as_many_warm_calls():
     assert whole(view.cold(COMPARISON)) == (
-        "Cold: the very first step, at batch 4, took 5.17 ms, a warm one 920 us (median), because "
-        "kernels and memory were set up",
+        "Cold: the first step, at batch 4, took 5.17 ms, a warm step 920 us (median); the first "
+        "one also set up kernels and memory",
         ["node", "type that ran", "first run", "warm, mean", "ratio"],
         [
             ("conv1/Relu", "_FusedConv2D", "950 us", "38.0 us", "25.0 x"),
@@ -874,9 +874,8 @@ def test_every_op_of_the_cold_step_stands_beside_as_many_warm_calls():
 
 def test_every_finding_of_the_comparison():
     assert findings.sentences(COMPARISON.rows, STEPS, "op", CONFIGS) == (
-        "The share of _FusedConv2D rises from 24.0 % at batch 4 to 38.0 % at 64 by way of 28.0 % "
-        "at 16.",
-        "The share of MaxPool falls from 75.0 % at batch 4 to 61.0 % at 64 by way of 71.0 % at 16.",
+        "The share of _FusedConv2D rises from 24.0 % at batch 4 to 38.0 % at 64, via 28.0 % at 16.",
+        "The share of MaxPool falls from 75.0 % at batch 4 to 61.0 % at 64, via 71.0 % at 16.",
         "MaxPool: from 4 to 16 a call takes 2.00 x as long for 4 x the images; from 16 to 64 a "
         "call takes 2.00 x as long for 4 x the images.",
         "_FusedConv2D: from 4 to 16 a call takes 2.50 x as long for 4 x the images; from 16 to 64 "
@@ -922,9 +921,8 @@ def test_of_layers_the_findings_compare_steps():
 
 def test_of_a_busy_machine_only_shares_are_told():
     assert findings.sentences(COMPARISON.rows, STEPS, "op", CONFIGS, BUSY) == (
-        "The share of _FusedConv2D rises from 24.0 % at batch 4 to 38.0 % at 64 by way of 28.0 % "
-        "at 16.",
-        "The share of MaxPool falls from 75.0 % at batch 4 to 61.0 % at 64 by way of 71.0 % at 16.",
+        "The share of _FusedConv2D rises from 24.0 % at batch 4 to 38.0 % at 64, via 28.0 % at 16.",
+        "The share of MaxPool falls from 75.0 % at batch 4 to 61.0 % at 64, via 71.0 % at 16.",
         "Fixed costs, growth with the batch size, and which batch size or configuration is faster "
         "are withheld because the machine was busy.",
     )

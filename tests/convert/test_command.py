@@ -373,7 +373,7 @@ def test_what_was_left_out_is_told_beside_the_result(run, folder):
     status, out, err = run("odd --to json")
     assert (status, err) == (
         0,
-        "tflab: In 'odd' 1 op run with impossible times or sizes omitted.\n",
+        "tflab: In 'odd', 1 op run omitted because of impossible times or sizes.\n",
     )
     assert json.loads(out)["notes"] == [err.removeprefix("tflab: ").strip()]
 

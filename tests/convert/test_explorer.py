@@ -121,8 +121,8 @@ def test_the_nodes_of_two_tasks_have_attributes_colours_and_times_of_their_own(t
         f"share-{at_worker}": data(f"share of all ops on {worker} in %", **{mul: 77.778}),
     }
     assert notes == [
-        "1 name in the traces is of no node in the graph, such as '_arg_x': 20.0 % of the time of "
-        "all ops is not in the picture.",
+        "1 name in the traces belongs to no node in the graph, such as '_arg_x': 20.0 % of the "
+        "time of all ops is not in the picture.",
         "1 row of the traces is tensors on the wire (RecvTensor), which belong to no node and "
         "are not in the graph.",
     ]

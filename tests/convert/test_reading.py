@@ -212,7 +212,7 @@ def test_a_graph_of_something_else_is_refused(read):
 # What cannot have been
 
 
-LEFT_OUT = "0.pb' 1 op run with impossible times or sizes omitted."
+LEFT_OUT = "0.pb', 1 op run omitted because of impossible times or sizes."
 
 
 @pytest.mark.parametrize(

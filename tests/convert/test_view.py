@@ -141,9 +141,9 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             ],
             0,
         ),
-        "The longest chain of a step has 2 op runs and takes 80.0 us: a model in which every op "
-        "has its own processor. A node in a loop occurs in it once for each iteration. All ops "
-        "together take 1.50 x as long. While any op ran, 1.14 ran at once on average.",
+        "The critical path of a step has 2 op runs and takes 80.0 us, if every op had its own "
+        "processor. A node in a loop occurs in it once for each iteration. All ops together take "
+        "1.50 x as long. While any op ran, 1.14 ran at once on average.",
         (
             "The critical path",
             ("node", "type that ran", "took", "share"),
@@ -151,9 +151,8 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             0,
         ),
         "The ops had at most 4.00 KiB alive at once; x requested most, 2.00 KiB a step. The step "
-        "of "
-        "median length had most alive after 61.0 us: 3.50 KiB, allocated by 2 ops, the largest "
-        "parts by x (3.00 KiB), conv (512 B, still running).",
+        "of median length peaked after 61.0 us: 3.50 KiB, allocated by 2 ops, the largest parts "
+        "by x (3.00 KiB), conv (512 B, still running).",
     ]
 
 

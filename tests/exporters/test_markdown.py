@@ -93,7 +93,7 @@ def test_every_line_of_a_page_of_stages():
         "le_net", ENVIRONMENT, [STAGE, STAGE], lambda _: BLOCKS, "No kernel for a_b."
     )
     assert page.split("\n") == [
-        *("# The life of le\\_net", "", MACHINE, ""),
+        *("# The stages of le\\_net", "", MACHINE, ""),
         *("## 1. Frontend: Python calls become nodes", "", *LINES, ""),
         *("## 2. Frontend: Python calls become nodes", "", *LINES, ""),
         *("**Stopped here:** No kernel for a\\_b.", ""),
@@ -167,7 +167,7 @@ def test_names_become_neither_markdown_nor_html(name, escaped):
 def test_a_page_begins_with_the_machine_and_goes_on_with_each_stage():
     page = markdown.render("my_model", ENVIRONMENT, [STAGE, STAGE])
     assert page.startswith(
-        "# The life of my\\_model\n\n"
+        "# The stages of my\\_model\n\n"
         "2 CPUs (Some\\_CPU), Debian, Python 3.11.2, tensorflow 2.21.0, numpy 2.4.6.\n\n"
         f"## 1. {markdown.escape(stages.title(STAGE))}\n\n"
     )

@@ -62,7 +62,7 @@ def test_the_command_prints_one_history_as_text_and_as_json():
     line = [sys.executable, "-m", "tflab.follow", "mul", "--batch-sizes", "1"]
     text = subprocess.run(line, capture_output=True, text=True, timeout=120)
     assert text.returncode == 0, text.stderr
-    assert "The life of mul (Mul)" in text.stdout
+    assert "The history of mul (Mul)" in text.stdout
     assert "x * y + z" in text.stdout
     assert "its output mul was in 64 B at 0x" in text.stdout
     assert "took mul/ReadVariableOp: 2\n" in text.stdout

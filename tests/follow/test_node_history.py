@@ -138,8 +138,8 @@ def test_each_output_of_a_loop_has_device_kernel_and_memory_of_what_it_became():
     )
     lines = [view.joined(line) for line in view.placement_lines(loop)]
     assert lines[-2:] == [
-        "x lives on in exit",
-        "x:1 lives on in exit_1:2: device CPU:0, kernel of Exit",
+        "x continues in exit",
+        "x:1 continues in exit_1:2: device CPU:0, kernel of Exit",
     ]
     assert not any("its work" in view.joined(line) for line in view.execution_lines(loop))
 
@@ -207,11 +207,11 @@ def test_a_walk_that_stopped_early_gives_what_it_knows():
 
 
 def test_a_name_that_does_not_exist_gets_the_nearest_ones(histories):
-    assert node_history.of("matmul:0", histories) is histories["matmul"]
+    assert node_history.find("matmul:0", histories) is histories["matmul"]
     with pytest.raises(UsageError, match=r"no node 'matmull'.*nearest names are matmul"):
-        node_history.of("matmull", histories)
+        node_history.find("matmull", histories)
     with pytest.raises(UsageError, match=r"no node '<b>' in the graph\.$"):
-        node_history.of("<b>", histories)
+        node_history.find("<b>", histories)
 
 
 def test_the_forward_nodes_of_a_model_that_is_a_file_are_from_it(tmp_path):
@@ -313,7 +313,7 @@ def test_who_takes_two_outputs_of_a_node_is_one_consumer():
 def test_an_error_names_the_five_nearest_names_and_the_graph():
     among = dict.fromkeys([f"layer{n}" for n in range(1, 8)])
     with pytest.raises(UsageError) as error:
-        node_history.of("layer", among, "lenet")
+        node_history.find("layer", among, "lenet")
     message = str(error.value)
     assert message.startswith("There is no node 'layer' in the graph of lenet. The nearest names")
     assert message.count("layer") == 1 + 5

@@ -111,7 +111,7 @@ HISTORY = NodeHistory(
     slack_ns=2_400.0,
 )
 PLAIN = NodeHistory("x", "Placeholder", "runtime", None, (), (), ())
-MODEL = "by median traced times: a model in which every op has its own processor"
+MODEL = "by median traced times, if every op had its own processor"
 SLACK = (f"not on the critical path, with a slack of 2.40 us {MODEL}",)
 
 
@@ -171,7 +171,7 @@ def test_the_history_of_a_fused_node_in_parts():
                     NodeLink("twin", "twin"),
                     " too",
                 ),
-                ("lives on in ", relu, ": device and kernel are that node's"),
+                ("continues in ", relu, ": device and kernel are those of that node"),
                 ("device CPU:1: the default device",),
                 ("kernel registered for _FusedConv2D: label 'mkl'",),
                 ("a GPU would use (not run): GPU: cuDNN",),
@@ -201,7 +201,7 @@ def test_the_history_of_a_fused_node_in_parts():
 def test_the_history_of_a_fused_node_as_text():
     strip, table = view.blocks(replace(HISTORY, code=()))
     assert strip == Strip(
-        "The life of conv (Conv2D)",
+        "The history of conv (Conv2D)",
         (
             Frame(
                 "1  Written",
@@ -229,7 +229,7 @@ def test_the_history_of_a_fused_node_as_text():
                     "remapper (pass 7): fused into relu",
                     "comes from: layout",
                     "does the work of bias:0, twin too",
-                    "lives on in relu: device and kernel are that node's",
+                    "continues in relu: device and kernel are those of that node",
                     "device CPU:1: the default device",
                     "kernel registered for _FusedConv2D: label 'mkl'",
                     "a GPU would use (not run): GPU: cuDNN",
@@ -300,7 +300,7 @@ def test_a_node_that_ran_itself_gives_its_outputs_where_they_are_others():
     assert list(view.execution_lines(replace(ran, critical=True))) == [made, waited]
     assert list(view.execution_lines(replace(ran, ran_outputs=ran.outputs))) == [SLACK]
     assert list(view.execution_lines(replace(ran, ran_outputs=(), slack_ns=None))) == []
-    assert not [line for line in lines(ran)["Placed"] if line[0] == "lives on in "]
+    assert not [line for line in lines(ran)["Placed"] if line[0] == "continues in "]
 
 
 def test_a_node_whose_work_nobody_did_did_not_run():

@@ -45,7 +45,10 @@ def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_p
     done = python(*TOY, "--full", "--cluster", "2", "--logdir", str(tmp_path / "run"))
     assert (done.returncode, done.stderr) == (0, "")
     assert "no op running, a tensor on its way between tasks (network)" in done.stdout
-    assert "Clocks, by the messages of the steps against the client's: task 0 " in done.stdout
+    assert (
+        "Clocks, compared with the client's through the messages of the steps: task 0 "
+        in done.stdout
+    )
     assert f"Open it in ui.perfetto.dev:  {tmp_path / 'run' / 'trace.json'}" in done.stdout
     chart = json.loads((tmp_path / "run/trace.json").read_text(), parse_float=Decimal)
     check(chart["traceEvents"])  # also that each arrow begins and ends within a slice

@@ -326,7 +326,7 @@ def test_text_fits_100_columns(name, walked):
 def test_markdown_has_a_section_for_each_stage_and_closes_its_code(run_in):
     done, _ = run_in("--stage", "placement", "--format", "markdown")
     headings = re.findall(r"^#+ .*$", done.stdout, re.MULTILINE)
-    assert headings[0] == "# The life of toy"
+    assert headings[0] == "# The stages of toy"
     assert [heading[:5] for heading in headings[1:]] == ["## 1.", "## 2.", "## 3."]
     assert done.stdout.count("```") % 2 == 0
     assert_tables_are_even(done.stdout)

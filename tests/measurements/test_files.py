@@ -126,7 +126,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     assert refused(tmp_path / "pipe") == (
         UsageError,
-        "'FILE' cannot be read: it is a pipe, and not a file.",
+        "'FILE' cannot be read: it is a pipe, not a file.",
     )
 
 
@@ -216,7 +216,7 @@ def content_of(kept) -> dict:
         (("comparison", "interrupted"), 0, "comparison.interrupted is neither true nor false"),
         (("comparison", "model"), 7, "comparison.model is not a string"),
         (("comparison", "model"), "a" * 10_001, "comparison.model is a text of 10,001 characters"),
-        (("comparison", "model"), "\ud800", "comparison.model holds half a character"),
+        (("comparison", "model"), "\ud800", "comparison.model contains an unpaired surrogate"),
         (("comparison", "rows"), {}, "comparison.rows is not a list"),
         (("comparison", "rows", 0), [], "comparison.rows[0] is not an object"),
         (("comparison", "steps"), {}, "its content has steps or tables of other batch sizes"),
@@ -356,7 +356,7 @@ def test_what_is_changed_anywhere_is_refused_in_a_sentence_or_can_be_shown(tmp_p
 def test_no_two_parts_of_a_comparison_may_disagree(tmp_path):
     """Each of these has all types right."""
     wrong = {
-        "batch sizes that are not ascending": {"batch_sizes": (16, 4)},
+        "batch sizes that are not positive and ascending": {"batch_sizes": (16, 4)},
         "rows by something other": {"by": "colour"},
         "a step of zero or negative time": {
             "steps": {**STEPS, 4: replace(STEPS[4], untraced_ns=Spread(0, 0, 0))}

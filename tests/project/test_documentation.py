@@ -47,9 +47,10 @@ def test_the_glossary_lists_each_term_with_its_one_meaning():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_every_command_points_to_the_glossary(name):
-    parser = importlib.import_module(f"tflab.{name}.__main__").parser()
-    assert "docs/glossary.md" in parser.format_help()
+def test_the_help_of_every_command_is_complete_and_points_to_the_glossary(name):
+    text = importlib.import_module(f"tflab.{name}.__main__").parser().format_help()
+    assert "docs/glossary.md" in text
+    assert not re.search(r"\{[A-Z_]+\b[^,]*?\}", text)  # an f-string without its f
 
 
 def test_every_column_of_every_table_is_explained():
@@ -65,7 +66,7 @@ def test_every_column_of_every_table_is_explained():
     headers = {
         header
         for source in sources
-        for header in re.findall(r'Column\(\s*"([^"]+)"', source.read_text())
+        for header in re.findall(r'[Cc]olumn\(\s*"([^"]+)"', source.read_text())
     }
     missing = sorted(header for header in headers if f"**{header}**" not in explained)
     assert not missing

@@ -41,7 +41,7 @@ def test_the_ledger_can_be_counted(cells):
 
 
 def test_a_node_history_shows_itself(cells):
-    assert "The life of mul (Mul)" in shown(cells[2])
+    assert "The history of mul (Mul)" in shown(cells[2])
 
 
 def test_rows_and_findings_are_plain_values(cells):

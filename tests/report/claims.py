@@ -45,17 +45,17 @@ STEP, TRACED = "untraced step", "traced step"
 SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
     rf"A step took ({TIME}) for a batch of \d+ \(the median": (("{model}", STEP, "median"),),
     rf"({TIME}) a step for a batch of \d+ \(median\)": (("{model}", STEP, "median"),),
-    rf"longest chain of dependent ops: \d+ op runs?, ({TIME})": (
-        ("{model}", "longest chain", "of the median step"),
+    rf"critical path: \d+ op runs?, ({TIME})": (
+        ("{model}", "critical path", "of the median step"),
     ),
-    rf"The longest chain of dependent ops has \d+ op runs? and takes ({TIME}) in a traced": (
-        ("{model}", "longest chain", "of the median step"),
+    rf"The critical path of a traced step has \d+ op runs? and takes ({TIME})\.": (
+        ("{model}", "critical path", "of the median step"),
     ),
     rf"(\S+) took longest: ({TIME}) in a traced step \(median\)": (
         None,
         ("{model}", "{0}", "median"),
     ),
-    rf"at batch (\d+), took {TIME}, a warm one ({TIME}) \(median\)": (
+    rf"at batch (\d+), took {TIME}, a warm step ({TIME}) \(median\)": (
         None,
         ("batch {0}", TRACED, "median"),
     ),
@@ -106,7 +106,7 @@ EVENTS = (
     rf"not on the critical path, with a slack of {TIME} by median",
     rf"^A step of {TIME}: \d+ ops? of \d+ .* Step \d+\.",
     rf"\({TIME} before the first op, {TIME} between ops, {TIME} after the last\)",
-    rf"at batch \d+, took {TIME}, a warm one",
+    rf"at batch \d+, took {TIME}, a warm step",
     r"^The roof .* seconds|for about \d+ s\b",
     r"^.* of a median step at batch \d+ \(.* Try .*",  # a reason, with what it costs
     rf"^No single cause stands out: of a median step at batch \d+ \({TIME}\)",
@@ -153,7 +153,7 @@ def of_grid(grid: Grid, names: dict[str, str]) -> Iterator[Claim]:
                 yield claim((names["model"], first, said), text, where)
             elif batch:
                 yield claim((f"batch {batch[1]}", first, said), text, where)
-            elif grid.title.startswith("A call at each batch size"):
+            elif grid.title.startswith("Mean time of a call at each batch size"):
                 yield from of_calls(header, cell, first, where)
             elif grid.title.startswith("Steps of each") or "findings at each" in grid.title:
                 whose = {"ops, mean": "ops of a step", "traced, median": TRACED}.get(header, STEP)
@@ -207,17 +207,17 @@ def of_drawing(data: dict, names: dict[str, str], steps: int) -> Iterator[Claim]
 def of_report(html: str, markdown: str) -> list[Claim]:
     """All claims of a report, from both of its files."""
     page = Page(html)
-    main = page.title.removeprefix("The life of ")
+    main = page.title.removeprefix("The stages of ")
     said, grids = handout(markdown)
     texts = [*page.texts, *said]
     shape = re.search(r"for a batch of (\d+) \(the median of (\d+)", html)
     found: list[Claim] = []
 
     def names_of(chapter: str) -> dict[str, str]:
-        own = chapter.removeprefix("The life of ")
+        own = chapter.removeprefix("The stages of ")
         walked = chapter.startswith("Where a step")
         return {
-            "model": own if chapter.startswith("The life") else main,
+            "model": own if chapter.startswith("The stages") else main,
             "measured": f"walk of {main}, batch " if walked else "batch ",
             "batch": shape[1] if shape else "",
             "row": "",

@@ -37,7 +37,7 @@ def test_the_batch_sizes_are_handed_in_then_told_in_full():
         ],
         ("batch_sizes", ("batch_sizes", COMPARED)),
         [
-            "A call at each batch size, mean (and its ratio to the one before)",
+            "Mean time of a call at each batch size (and its ratio to the size before)",
             ("type that ran", "batch 4", "batch 16", "batch 64"),
             ("_FusedConv2D", "100 us", "160 us (1.6 x)", "400 us (2.5 x)"),
             ("MaxPool", "120 us", "960 us (8.0 x)", ""),
@@ -70,8 +70,8 @@ def test_the_batch_sizes_are_handed_in_then_told_in_full():
         ],
         view.units(COMPARED),
         [
-            "Cold: the very first step, at batch 4, took 21.7 ms, a warm one 1.50 ms (median), "
-            "because kernels and memory were set up",
+            "Cold: the first step, at batch 4, took 21.7 ms, a warm step 1.50 ms (median); the "
+            "first one also set up kernels and memory",
             ("node", "type that ran", "first run", "warm, mean", "ratio"),
             ("conv1/Relu", "_FusedConv2D", "484 us", "121 us", "4.00 x"),
             ("only/cold", "Const", "94.0 us", "", ""),

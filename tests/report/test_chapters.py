@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 def test_the_report_opens_with_what_it_is_about():
     report = chapters.report(LAB, "python -m tflab.report --model lenet")
-    assert report.title == "The life of lenet"
+    assert report.title == "The stages of lenet"
     assert report.about == (
         "This report follows what TensorFlow does between a line of Python and the machine, "
         "through two "
@@ -41,10 +41,10 @@ def test_the_report_opens_with_what_it_is_about():
 def test_a_report_of_the_small_graph_has_it_once():
     small = replace(LAB, model="toy", walked=TOY)
     whole = chapters.report(small, "", selection.chosen((), "toy"))
-    assert [title for title in titles(whole) if title.startswith(("The life", "x*y"))] == [
-        "The life of x*y + z"
+    assert [title for title in titles(whole) if title.startswith(("The stages", "x*y"))] == [
+        "The stages of x*y + z"
     ]
-    assert whole.title == "The life of x*y + z"
+    assert whole.title == "The stages of x*y + z"
     assert whole.about == (
         "This report follows what TensorFlow does between a line of Python and the machine, "
         "through x*y + "
@@ -60,9 +60,9 @@ def titles(report):
 def test_the_small_graph_on_two_devices_follows_the_same_on_one():
     whole = chapters.report(replace(LAB, toy_on_two=LAB.toy), "")
     assert titles(whole)[:3] == [
-        "The life of x*y + z",
+        "The stages of x*y + z",
         "x*y + z on two devices",
-        f"The life of {LAB.model}",
+        f"The stages of {LAB.model}",
     ]
 
 
@@ -72,7 +72,7 @@ def test_every_chapter_that_can_be_chosen_can_be_written():
 
 def test_a_report_has_the_chapters_that_were_chosen():
     chosen = chapters.report(LAB, "", ("graph", "batch-sizes"))
-    assert titles(chosen) == ["The life of lenet", "Batch sizes"]
+    assert titles(chosen) == ["The stages of lenet", "Batch sizes"]
     assert chosen.about == (
         "This report follows what TensorFlow does between a line of Python and the machine, "
         "through lenet. "
@@ -99,7 +99,7 @@ def test_what_was_not_measured_is_in_no_chapter():
 def test_a_report_that_was_interrupted_has_the_chapters_that_were_measured_and_says_so():
     lab = replace(LAB, interrupted=True, missing=frozenset({"sweep", "experiments"}))
     report = chapters.report(lab, "", ("graph", "ops", "batch-sizes", "memory"))
-    assert titles(report) == ["The life of lenet", "Memory"]
+    assert titles(report) == ["The stages of lenet", "Memory"]
     assert report.about.endswith(
         " Partial: these are the measurements up to the interruption. These chapters "
         "are missing: ops, batch-sizes."
@@ -153,8 +153,8 @@ def test_a_report_of_a_busy_machine_says_so_first_and_its_empty_chapter_moves_to
 def test_each_chapter_holds_what_its_title_says():
     report = chapters.report(LAB, "")
     assert [(chapter.title, shown(chapter.parts)) for chapter in report.chapters] == [
-        ("The life of x*y + z", shown(graph_chapter.parts(TOY, "x*y + z"))),
-        ("The life of lenet", shown(graph_chapter.parts(LINEAR, "lenet"))),
+        ("The stages of x*y + z", shown(graph_chapter.parts(TOY, "x*y + z"))),
+        ("The stages of lenet", shown(graph_chapter.parts(LINEAR, "lenet"))),
         ("Loss and accuracy", shown(training_chapter.parts(LAB))),
         ("The ten most expensive ops", shown(step_chapters.top_ops(LINEAR, COMPARED))),
         ("Batch sizes", shown(comparison_chapters.batch_sizes(COMPARED))),

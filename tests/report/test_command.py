@@ -181,8 +181,8 @@ def test_the_states_of_a_drawing_end_in_the_graph_that_ran(walked, model):
 
 def test_the_graphs_come_first_and_what_is_looked_up_last(whole):
     assert [chapter.title for chapter in whole.chapters] == [
-        "The life of x*y + z",
-        "The life of lenet",
+        "The stages of x*y + z",
+        "The stages of lenet",
         "What the network saw",
         "Loss and accuracy",
         "The ten most expensive ops",

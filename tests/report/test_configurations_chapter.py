@@ -17,8 +17,8 @@ def test_configurations_are_said_then_compared_and_the_command_tells_more():
         [
             "What was changed",
             ("configuration", "what it means"),
-            ("default", "as the runtime is set by itself"),
-            ("xla", "XLA compiles what it can to code of its own"),
+            ("default", "the runtime's default settings"),
+            ("xla", "XLA compiles what it can into its own code"),
             0,
         ],
         [

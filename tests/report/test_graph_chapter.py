@@ -152,7 +152,8 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
         " Values and gradients: the first, recorded and not timed, as the program defines them."
     )
     assert path == [
-        "Training moves the variables towards those that the data were made with: y = 3, z = 2",
+        "Training moves the variables towards those that the data were generated with: y = 3, z = "
+        "2",
         ("after step", "y", "z", "loss before it"),
         ("0", "0", "1", ""),
         ("1", "0.917", "2.1", "6.95"),

@@ -10,7 +10,7 @@ LIVES = node_history.histories(walk.STAGES[:1])
 CURVES = Picture("curves", "A_curve.", "<svg/>", "<svg/>", b"png")
 ROOF = Picture("roof", "A roof.", "<svg>2</svg>", "<svg/>", b"png 2")
 TOLD = Report(
-    "The life of x*y",
+    "The stages of x*y",
     "About <it>.",
     "python -m tflab.report",
     (
@@ -38,7 +38,7 @@ TOLD = Report(
         ),
     ),
 )
-PAGE = r"""# The life of x\*y
+PAGE = r"""# The stages of x\*y
 
 About \<it\>.
 

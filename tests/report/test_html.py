@@ -234,9 +234,9 @@ def test_a_page_holds_its_parts_whole_and_in_their_order():
 
 
 def test_each_chapter_is_where_the_contents_point():
-    chapters = (Chapter("Where a step's time goes", ()), Chapter("The life of x*y + z", ()))
+    chapters = (Chapter("Where a step's time goes", ()), Chapter("The stages of x*y + z", ()))
     elements = Reader(html.page(Report("", "", "", chapters))).elements
-    anchors = ["where-a-step-s-time-goes", "the-life-of-x-y-z"]
+    anchors = ["where-a-step-s-time-goes", "the-stages-of-x-y-z"]
     assert [a["href"] for tag, a in elements if tag == "a"] == [f"#{name}" for name in anchors]
     assert [a["id"] for tag, a in elements if tag == "section"] == anchors
 
@@ -422,9 +422,9 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                             {"node": 1, "text": "b"},
                         ],
                         [
-                            "lives on in ",
+                            "continues in ",
                             {"node": 1, "text": "b"},
-                            ": device and kernel are that node's",
+                            ": device and kernel are those of that node",
                         ],
                     ],
                 },

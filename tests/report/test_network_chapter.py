@@ -50,7 +50,7 @@ def test_of_a_mean_cross_entropy_it_says_where_the_gradients_begin():
 def test_it_stands_between_the_graph_and_the_training():
     titles = [chapter.title for chapter in chapters.report(lab(MAPS), "command").chapters]
     place = titles.index("What the network saw")
-    assert titles[place - 1] == "The life of lenet"
+    assert titles[place - 1] == "The stages of lenet"
     assert titles[place + 1] == "Loss and accuracy"
 
 

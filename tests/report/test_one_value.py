@@ -60,7 +60,7 @@ def test_a_rate_follows_from_a_time_that_is_shown():
 def test_a_fit_is_the_same_in_the_table_and_in_a_sentence():
     headers = ("type that ran", "batch 1", "fit", "error")
     row = ("Mul", "60.9 us", "59.8 us + 348 ns", "1.6 %")
-    table = Grid("", "A call at each batch size, mean (and its ratio)", headers, (row,))
+    table = Grid("", "Mean time of a call at each batch size (and its ratio)", headers, (row,))
     said = "Mul: the time of a call fits {} + {} an image within 1.6 %, so at batch 1 about 99 %"
     alike, other = said.format("59.8 us", "348 ns"), said.format("120 us", "695 ns")
     assert wrong(claims.of_grid(table, NAMES), claims.of_text(alike, NAMES, "said")) == []

@@ -146,7 +146,7 @@ def test_a_report_over_two_tasks_has_its_chapter_and_its_picture(tmp_path, capsy
         "Measured",
     ]
     assert re.findall(r"^\| +([0-9]) \|", page, re.M) == ["0", "1", "2"]
-    assert "Clocks, by the messages of the steps against the client's: task 0 " in page
+    assert "Clocks, compared with the client's through the messages of the steps: task 0 " in page
     assert (out / "report_files" / "tasks.png").is_file()
     svg = (out / "report_files" / "tasks.svg").read_text()
     assert all(name in plain(svg) for name in ("client", "task 0 CPU:0", "task 1 CPU:0"))

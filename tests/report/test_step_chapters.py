@@ -49,7 +49,7 @@ def test_the_ten_nodes_and_the_ten_types_that_cost_most():
         types_at(4, 4, 5),
         types_at(16, 6, 7),
         [
-            "Batch 64: the time it took, the most expensive first",
+            "Batch 64: times, the most expensive first",
             (
                 *("type that ran", "calls", "total", "self", "mean", "median", "p95"),
                 *("share", "cumulative"),
@@ -66,7 +66,7 @@ def test_the_ten_nodes_and_the_ten_types_that_cost_most():
 def types_at(batch, *ranks):
     """The table of a batch size at which these types ran."""
     return [
-        f"Batch {batch}: the time it took, the most expensive first",
+        f"Batch {batch}: times, the most expensive first",
         (
             *("type that ran", "calls", "total", "self", "mean", "median", "p95"),
             *("share", "cumulative"),
@@ -130,9 +130,9 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
         "In the step of median length at most 4 ops ran at once, 1.75 on average. No op ran for "
         "25.0 % of it on CPU:0, 40.0 % of it on CPU:1: the runtime itself may have been working, "
         "so this is not idle time.",
-        "The longest chain of dependent ops has 3 op runs and takes 9.60 us in a traced step; "
-        "with one processor per op a step could not be faster. All ops together are 1.25 x as much "
-        "work. While any of them ran, 1.12 ran at once on average.",
+        "The critical path of a traced step has 3 op runs and takes 9.60 us. With one processor "
+        "per op, a step could not be faster. All ops together take 1.25 x as long. While any of "
+        "them ran, 1.12 ran at once on average.",
         Recipe(WARM, WALKING),
     ]
 
@@ -141,9 +141,8 @@ def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
     assert list(step_chapters.memory(LINEAR)) == [
         ("memory", ("memory", walk.EXECUTION.memory.curve)),
         "The ops had at most 7.00 KiB alive at once; relu requested most, 3.00 KiB a step. The "
-        "step "
-        "of median length had most alive after 6.00 us: 5.00 KiB, allocated by 4 ops, the "
-        "largest parts by relu (2.00 KiB, still running), read (1.50 KiB), loss (1.00 KiB).",
+        "step of median length peaked after 6.00 us: 5.00 KiB, allocated by 4 ops, the largest "
+        "parts by relu (2.00 KiB, still running), read (1.50 KiB), loss (1.00 KiB).",
         Recipe(
             "Computed from the memory that each op requested from its allocators in traced "
             f"steps. {WARM}",

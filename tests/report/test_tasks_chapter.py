@@ -175,7 +175,10 @@ def test_the_command_that_repeats_a_report_has_its_tasks():
     [
         ("--cluster 0", "The number of tasks is '0'"),
         ("--cluster 17", "The number of tasks is '17'"),
-        ("--cluster localhost:0", "'localhost:0' is no address of a task: its port cannot be 0."),
+        (
+            "--cluster localhost:0",
+            "'localhost:0' is not the address of a task: its port cannot be 0.",
+        ),
         ("--cluster two", "The number of tasks is 'two'"),
         ("--cluster 2 --split rows", "No way to split a model named 'rows'"),
         ("--split batch", "--split batch needs --cluster; give --cluster 2, for example."),

@@ -93,7 +93,7 @@ def test_a_graph_that_touches_files_is_shown_and_refused_where_it_would_run(tmp_
 def test_a_loss_of_a_graph_that_cannot_run_is_still_derived(tmp_path):
     stage = walk(written(tmp_path, strangers.queued), "backward", loss="loss")["backward"]
     assert "MatMul" in {gradient.forward for gradient in stage.gradients if gradient.nodes}
-    assert "no step can be run. 'dequeue' would wait for ever" in stage.unchecked
+    assert "no step can be run. 'dequeue' would wait forever" in stage.unchecked
 
 
 def test_what_a_chosen_fetch_needs_is_fed(tmp_path):
@@ -172,7 +172,7 @@ def test_a_queue_that_nobody_fills_is_told_at_once_with_what_to_feed(tmp_path):
     with pytest.raises(TflabError) as error:
         walk(path, "placement")
     assert str(error.value) == (
-        "'dequeue' would wait for ever: no op in the step fills 'batches'. Give --feed "
+        "'dequeue' would wait forever: no op in the step fills 'batches'. Give --feed "
         "dequeue:0=FILE.npy dequeue:1=FILE.npy, or --shape dequeue:0=16,4 dequeue:1=16 for "
         "made-up values."
     )
@@ -243,7 +243,7 @@ def test_what_a_loop_sets_in_each_iteration_is_not_fetched(tmp_path):
 
 def test_a_staging_area_that_nobody_fills_is_told(tmp_path):
     path = written(tmp_path, strangers.staged)
-    with pytest.raises(TflabError, match=r"'taken' would wait for ever: no op .* fills 'area'"):
+    with pytest.raises(TflabError, match=r"'taken' would wait forever: no op .* fills 'area'"):
         walk(path, "placement")
 
 

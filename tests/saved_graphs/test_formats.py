@@ -96,7 +96,7 @@ def test_weights_that_declare_more_than_there_is_memory_for_are_not_read(tmp_pat
         formats.read(path)
     assert str(error.value) == (
         f"'{path}' declares 1024 GiB of weights ('layers/dense/vars/0' has 1024 GiB), but 1.00 "
-        "GiB of memory are free. Load it on a machine with more memory."
+        "GiB of memory is free. Load it on a machine with more memory."
     )
 
 
@@ -155,9 +155,9 @@ def test_a_pipe_a_device_and_a_file_that_is_too_large_are_said_at_once(tmp_path)
     with (tmp_path / "large.pb").open("wb") as file:
         file.truncate(1 << 40)
     for name, what in {
-        "pipe.pb": "it is a pipe, and not a file",
-        "device.pb": "it is a device, and not a file",
-        "large.pb": "it has 1024 GiB, and at most 2.00 GiB are read",
+        "pipe.pb": "it is a pipe, not a file",
+        "device.pb": "it is a device, not a file",
+        "large.pb": "it has 1024 GiB, but tflab reads at most 2.00 GiB",
     }.items():
         with pytest.raises(TflabError) as error:
             formats.read(tmp_path / name)

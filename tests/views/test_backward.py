@@ -86,8 +86,7 @@ def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_r
         "10 nodes added to 7: 5 from gradient functions, 3 shared by several forward ops, "
         "2 from the optimiser. Still nothing is computed.",
         [
-            "Forward ops in the order of differentiation (last first), and the nodes that each "
-            "gave rise to",
+            "Forward ops in the order of differentiation (last first), and their gradient nodes",
             DERIVED,
             ("loss", "Mean", "_MeanGrad", "2", "Tile, Shape"),
             ("mul", "Mul", "_MulGrad", "3", "2 Mul, Shape"),
@@ -200,8 +199,7 @@ def test_gradients_in_a_file_are_known_by_edges_and_names():
         inferred=True,
     )
     table = [
-        "Forward ops in the order of differentiation (last first), and the nodes that each gave "
-        "rise to",
+        "Forward ops in the order of differentiation (last first), and their gradient nodes",
         DERIVED,
         ("loss", "Mean", "", "2", "Tile, Shape"),
         ("mul", "Mul", "_MulGrad", "1", "Mul"),

@@ -35,7 +35,7 @@ def test_the_view_says_where_tensors_lay_what_that_saved_and_whether_it_adds_up(
         SHARING,
         [
             "The largest buffers by address",
-            ("address", "bytes", "written by", "alive", "backward", "in place", "got it next"),
+            ("address", "bytes", "written by", "alive", "backward", "in place", "reused by"),
             ("0x7f1000000000", "96.0 KiB", "conv", "49.0 us", "28.0 us", "tanh +1", ""),
             ("0x7f1000030000", "48.0 KiB", "grads/conv_grad", "20.0 us", "", "", ""),
             (
@@ -49,7 +49,7 @@ def test_the_view_says_where_tensors_lay_what_that_saved_and_whether_it_adds_up(
         "2 of 5 buffers, 128 KiB of 176 KiB, were written by forward ops and last read by "
         "gradients or updates, so that memory stayed allocated for the backward pass. The readers "
         "are inferred from the graph that ran.",
-        "Check: after 3.00 us most was alive, 196 KiB by the allocators' records: 96.0 KiB in "
+        "Check: memory peaked after 3.00 us at 196 KiB by the allocators' records: 96.0 KiB in "
         "these buffers, 100 KiB of working memory; nothing is missing. 4 releases, each while the "
         "last reader of the buffer ran. 1 buffer had the same size and came from the same op as "
         "another; which release belongs to which is inferred from their last readers.",
@@ -63,11 +63,10 @@ def test_what_does_not_add_up_is_said_with_how_much_and_whose():
         unexpected=("a", "b:1", "c", "d", "e"),
     )
     assert check == (
-        "Check: after 3.00 us most was alive, 1.46 KiB by the allocators' records: 1000 B in "
+        "Check: memory peaked after 3.00 us at 1.46 KiB by the allocators' records: 1000 B in "
         "these buffers, 24 B in no output; +476 B are not explained by any allocation in the "
-        "trace. Of 1 "
-        "release 5 came at another time than while the last reader ran: a, b:1, c "
-        "and 2 more. The trace does not say what kept them."
+        "trace. Of 1 release 5 did not come while the last reader ran: a, b:1, c and 2 more. The "
+        "trace does not say what kept them."
     )
 
 
@@ -117,6 +116,6 @@ def test_numbers_stand_right_and_names_give_way_in_the_middle():
         [
             *("address", "bytes right", "written by gives way to 16 in the middle"),
             *("alive right", "backward right", "in place gives way to 16 in the middle"),
-            "got it next gives way to 16 in the middle",
+            "reused by gives way to 16 in the middle",
         ],
     ]

@@ -149,14 +149,12 @@ def test_the_view_tells_where_the_time_of_a_step_went():
         "In the step of median length at most 5 ops ran at once, 2.35 on average. No op ran for "
         "12.5 % of it on CPU:0, 87.5 % of it on CPU:1: the runtime itself may have been working, "
         "so this is not idle time.",
-        "The longest chain of dependent ops has 3 op runs and takes 1.25 ms in a traced step; "
-        "with one processor per op a step could not be faster. All ops together are 2.51 x as much "
-        "work. While any of them ran, 1.75 ran at once on average.",
+        "The critical path of a traced step has 3 op runs and takes 1.25 ms. With one processor "
+        "per op, a step could not be faster. All ops together take 2.51 x as long. While any of "
+        "them ran, 1.75 ran at once on average.",
         "The ops had at most 3.50 MiB alive at once; dense/add requested most, 5.00 MiB a step. "
-        "The "
-        "step of median length had most alive after 812 us: 3.00 MiB, allocated by 4 ops, the "
-        "largest parts by conv1/Relu (2.00 MiB, still running), dense/add (512 KiB), loss (384 "
-        "KiB).",
+        "The step of median length peaked after 812 us: 3.00 MiB, allocated by 4 ops, the largest "
+        "parts by conv1/Relu (2.00 MiB, still running), dense/add (512 KiB), loss (384 KiB).",
     ]
 
 
@@ -215,9 +213,9 @@ def test_of_a_busy_machine_it_is_not_told_how_much_ran_at_once():
         BUSY_LINE,
         *quiet[:2],
         *quiet[2:5],
-        "The longest chain of dependent ops has 3 op runs and takes 1.25 ms in a traced step; "
-        "with one processor per op a step could not be faster. How much ran at once is withheld "
-        "because the machine was busy.",
+        "The critical path of a traced step has 3 op runs and takes 1.25 ms. With one processor "
+        "per op, a step could not be faster. How much ran at once is withheld because the machine "
+        "was busy.",
         *quiet[7:],
     ]
 
@@ -235,7 +233,7 @@ def test_one_step_is_singular():
 def test_a_race_stands_below_the_times_and_tells_what_the_passes_are_worth():
     blocks = told(race=RACE)
     raced = RACED + (
-        "1.55 x as long [1.50, 1.60], by 10 observations with sessions of their own: slower."
+        "1.55 x as long [1.50, 1.60], in 10 observations from separate sessions: slower."
     )
     assert blocks == [*told()[:2], raced, *told()[2:]]
 
@@ -252,7 +250,7 @@ def test_a_race_that_tells_nothing_says_so():
     verdict = Verdict(1.02, 0.91, 1.14, 0.2345, 1, "cannot tell")
     blocks = told(race=replace(RACE, verdict=verdict))
     assert blocks[2] == RACED + (
-        "1.02 x as long [0.91, 1.14], by 1 observation with sessions of their own: cannot tell."
+        "1.02 x as long [0.91, 1.14], in 1 observation from separate sessions: cannot tell."
     )
 
 

@@ -9,7 +9,7 @@ from tflab.views import flowed
 Y = FlowedDerivative("y", "mean(2 * x * error)", 7.0, "product:0", 7.0000004, 4e-7)
 W = FlowedDerivative("w/kernel", "x + w", [[0.5, 2.0]], "sum:0", [[0.5, 2.0]], 0.0)
 GONE = FlowedDerivative("z", "mean(2 * error)", 1.0, None, None, None)
-TITLE = "The derivatives: as the backward stage computed them, and as they flowed in one step"
+TITLE = "The derivatives: as the backward stage computed them, and in one recorded step"
 HEAD = ("variable", "derivative", "computed", "flowed", "differ by", "held by")
 
 

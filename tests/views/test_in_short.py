@@ -150,7 +150,7 @@ def test_a_graph_from_a_file_is_its_notes_its_functions_and_its_most_frequent_op
         "A note.",
         "2 functions with 4 nodes of their own.",
         [
-            "The file holds 4 nodes and 5 edges; the most frequent ops",
+            "The file contains 4 nodes and 5 edges; the most frequent ops",
             ("op", "nodes"),
             ("Exp", "2"),
             ("Placeholder", "1"),
@@ -239,7 +239,7 @@ def test_an_execution_is_its_times_its_memory_and_its_most_expensive_nodes():
                 "4.0 % before the first op, 78.0 % at least one op running, 13.0 % no op running "
                 "between ops, 5.0 % after the last op",
             ),
-            ("order", "longest chain of dependent ops: 3 op runs, 1.25 ms"),
+            ("order", "critical path: 3 op runs, 1.25 ms"),
             ("memory", "at most 3.50 MiB alive at once"),
             ("training", "10 steps moved y from 2 to 2.98 and z from 1 to 1.25"),
             "",

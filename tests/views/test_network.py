@@ -70,9 +70,9 @@ def test_every_cell_and_sentence():
             ("order", "task 0", "client", "0", "800 ns", ""),
             "",
         ],
-        "Clocks, by the messages of the steps against the client's: task 0 20.0 us ahead (+/- "
-        "30.0 us), task 1 5.00 s behind (+/- 40.0 us). The times of each task were moved by its "
-        "offset.",
+        "Clocks, compared with the client's through the messages of the steps: task 0 20.0 us "
+        "ahead (+/- 30.0 us), task 1 5.00 s behind (+/- 40.0 us). The times of each task were "
+        "shifted by its offset.",
         "A sentence.",
     ]
 
@@ -86,7 +86,7 @@ def waited_for(*tasks):
 def test_a_slow_task_is_named():
     assert waited_for(("client", 0, 50), ("task 0", 20, 100), ("task 1", 30, 700)) == [
         "The steps waited for task 1 most: for 3.0 % of their time only its ops ran, for 70.0 % "
-        "none ran anywhere until its next one began. The longest step took 900 ns, the middle one "
+        "none ran anywhere until its next one began. The longest step took 900 ns, the median one "
         "110 ns."
     ]
 
@@ -103,8 +103,8 @@ def test_the_client_is_no_slow_task():
 def test_clocks_that_may_be_right_are_said_to_be_left_alone():
     said = blocks(replace(NETWORK, offsets=(Offset("/job:worker/replica:0/task:0", -5, 10),)))[2]
     assert said == (
-        "Clocks, by the messages of the steps against the client's: task 0 5 ns behind (+/- 10 "
-        "ns). All may be right, so no time was moved."
+        "Clocks, compared with the client's through the messages of the steps: task 0 5 ns behind "
+        "(+/- 10 ns). All may be correct, so no time was shifted."
     )
 
 
@@ -121,7 +121,7 @@ def test_receives_that_the_runtime_left_out_are_said():
         (Offset("/job:worker/replica:0/task:3", 0, inf), "task 3 unknown"),
         (
             Offset("/job:worker/replica:0/task:3", 90, 10, consistent=False),
-            "task 3 90 ns ahead or so, for it was set or did not keep pace meanwhile",
+            "task 3 90 ns ahead, approximately, because it was set or drifted meanwhile",
         ),
     ],
 )

@@ -21,12 +21,12 @@ from tflab.views import flowed, stages, values
 NAN, INF = float("nan"), float("inf")
 STEP = RecordedStep("the first step of all", 268_000_000, (), (), {})
 RECORDED = (
-    "What flowed, read from one step that was recorded: the first step of all. It is not among "
-    "the timed ones; with a session of its own it took 268 ms."
+    "Values of one recorded step: the first step of all. It is not among the timed steps; in its "
+    "own session it took 268 ms."
 )
 LEGEND = (
-    "Mean, standard deviation, least and most are those of the finite elements; zeros are the "
-    "elements that are 0."
+    "Mean, standard deviation, minimum and maximum are those of the finite elements; zeros are "
+    "the elements that are 0."
 )
 
 
@@ -104,7 +104,8 @@ def test_the_variables_move_towards_their_answer_step_by_step():
     )
     step = replace(STEP, path=points, answer={"y": 3.0, "z": 2.0})
     assert blocks(*SMALL, step=step)[1] == [
-        "Training moves the variables towards those that the data were made with: y = 3, z = 2",
+        "Training moves the variables towards those that the data were generated with: y = 3, z = "
+        "2",
         ("after step", "y", "z", "loss before it"),
         ("0", "0", "0.25", ""),
         ("1", "0.917", "2.1", "6.95"),
@@ -135,7 +136,7 @@ def test_of_a_large_step_the_variables_that_moved_most_and_the_largest_tensors_a
         RECORDED,
         [
             "Variables before the step, and how far it moved them",
-            ("variable", "shape", "mean", "std", "least", "most", "zeros", "moved at most"),
+            ("variable", "shape", "mean", "std", "min", "max", "zeros", "moved at most"),
             ("most", "25 x 2", "0.5", "", "-1.5", "2.12", "12.5 %", "1.25"),
             ("small", "5 x 2", "0.5", "0.25", "-0.25", "2.12", "100.0 %", "0.5"),
             ("still", "45 x 2", "0.5", "0.25", "-1.5", "2.12", "12.5 %", "0"),
@@ -143,7 +144,7 @@ def test_of_a_large_step_the_variables_that_moved_most_and_the_largest_tensors_a
         ],
         [
             "The largest tensors of the step, in the order of execution",
-            ("tensor", "shape", "mean", "std", "least", "most", "zeros"),
+            ("tensor", "shape", "mean", "std", "min", "max", "zeros"),
             ("x", "2000 x 2", "0.1", "0.25", "-1.5", "2.12", "12.5 %"),
             ("hidden:1", "3000 x 2", "0.5", "0.25", "-1.5", "7", "12.5 %"),
             ("out", "1 x 2", "0.5", "0.25", "-1.5", "2.12", "12.5 %"),
@@ -237,8 +238,8 @@ AT = "model.py:19: y = tf.math.log(x)"
         ),
         (
             {"nan": 4, "infinite": 0, "entered": (Entered("e", 4, 4, 0, 4, -inf, -inf),)},
-            f"NaN came from layer/log (Log, {AT}), which took Inf of a constant. Of its 16 "
-            "elements 4 are NaN. Its inputs: e: 4 elements, 4 negative, all -Inf.",
+            f"NaN came from layer/log (Log, {AT}), which had an infinite constant as input. Of "
+            "its 16 elements 4 are NaN. Its inputs: e: 4 elements, 4 negative, all -Inf.",
         ),
         (
             {"call": 8, "source": source(7, "long " * 20), "inside": "loop", "entered": ()},
@@ -307,7 +308,7 @@ def test_what_became_not_finite_by_it_is_said_and_whether_passes_matter():
     assert blocks_of(("loss:0", "w"), ("loss:0", "w"), FIRST) == [sentence, left]
     assert blocks_of((), (), FIRST) == [
         sentence,
-        "Nothing of it got into what was fetched or into a variable.",
+        "It reached no fetched tensor and no variable.",
     ]
     assert blocks_of(("loss:0", "w"), (), alone) == [
         values.origin(alone),
@@ -315,7 +316,7 @@ def test_what_became_not_finite_by_it_is_said_and_whether_passes_matter():
         "Without graph passes, loss, w would be finite.",
     ]
     assert blocks_of((), ("loss:0",), FIRST)[1:] == [
-        "Nothing of it got into what was fetched or into a variable.",
+        "It reached no fetched tensor and no variable.",
         "Without graph passes, loss would not be finite.",
     ]
     assert blocks_of((), (), alone)[-1] == "Without graph passes, all tensors are finite."
@@ -387,8 +388,8 @@ def test_a_tensor_in_a_line():
     known = {"mean": 0.5, "std": 0.25, "min": -1.0, "max": 3.0}
     several = tuple(map(float, range(17)))
     assert amounts(value("a:0", several, (17,), **known)) == (
-        "17 elements, mean 0.5, std 0.25, least -1, most 3"
+        "17 elements, mean 0.5, std 0.25, min -1, max 3"
     )
     assert amounts(value("a:0", None, (64, 2), not_finite=3, **known)) == (
-        "128 elements, mean 0.5, std 0.25, least -1, most 3, not finite 3"
+        "128 elements, mean 0.5, std 0.25, min -1, max 3, not finite 3"
     )

@@ -42,9 +42,9 @@ def test_tasks_are_a_number_or_addresses(given, tasks):
         ("0", "The number of tasks is '0'; it has to be a whole number from 1 to 16."),
         ("1000", "The number of tasks is '1000'; it has to be a whole number from 1 to 16."),
         ("two", "The number of tasks is 'two'; it has to be a whole number from 1 to 16."),
-        ("a:1,a:1", "The task a:1 stands twice in 'a:1,a:1'; give each once."),
+        ("a:1,a:1", "The task a:1 is listed twice in 'a:1,a:1'; list each once."),
         ("a:1,b", "'b' is not the address of a task; give it as HOST:PORT."),
-        ("a:0", "'a:0' is no address of a task: its port cannot be 0."),
+        ("a:0", "'a:0' is not the address of a task: its port cannot be 0."),
     ],
 )
 def test_what_is_no_cluster_is_said(given, said):
@@ -68,8 +68,7 @@ def test_what_is_no_cluster_is_said(given, said):
         ),
         (
             {"cluster": 2, "experiments": 60},
-            "--cluster cannot be combined with --experiments: an op is run once more in one "
-            "process.",
+            "--cluster cannot be combined with --experiments: the experiments run in one process.",
         ),
     ],
 )

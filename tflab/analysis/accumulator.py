@@ -1,13 +1,13 @@
-"""Accumulator: the statistics of a measurement too long to keep its runs, a step at a time.
+"""Accumulator: statistics of a measurement that is too long to keep its runs, updated step by step.
 
-Count, sum, least and most of the runs of each node are exact. Quantiles come
-from a sketch: durations are counted in buckets whose bounds grow by 2 %, which puts every quantile
-within 1 % of the true one (DDSketch: Masson, Rim and Lee 2019, "a fast and fully-mergeable quantile
-sketch"; it takes another rank). They are nearest-rank, as those of `op_stats`.
+Count, sum, minimum and maximum of the runs of each node are exact. Quantiles come from a sketch
+that counts durations in buckets whose bounds grow by 2 %, so every quantile is within 1 % of the
+true one (DDSketch: Masson, Rim and Lee 2019, "a fast and fully-mergeable quantile sketch", which
+uses another rank). Quantiles are nearest-rank, like those of `op_stats`.
 
-Deviations are exact but for rounding: squares are taken around the mean of the runs that are folded
-at once, and such parts put together as Chan, Golub and LeVeque do ("Updating formulae and a
-pairwise algorithm for computing sample variances", 1979): nothing overflows and nothing cancels.
+Deviations are exact but for rounding. The squares of each batch of runs are taken around the
+batch's mean, and batches are combined as Chan, Golub and LeVeque do ("Updating formulae and a
+pairwise algorithm for computing sample variances", 1979), so nothing overflows or cancels.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ import numpy as np
 from tflab.analysis.op_stats import rank
 from tflab.records import NodeStats
 
-ERROR = 0.01  # of a quantile, relative
-GROWTH = (1 + ERROR) / (1 - ERROR)  # of a bucket's bounds
-CHUNK = 16384  # runs that wait to be folded; folding is NumPy's work, and cheap in bulk
-PAIRED = 1000  # nodes at most whose times are compared with each other: 8 MB
-SAMPLED = 2**19  # times of nodes in a step that are kept for medians: 2 MB
+ERROR = 0.01  # relative error of a quantile
+GROWTH = (1 + ERROR) / (1 - ERROR)  # ratio of a bucket's bounds
+CHUNK = 16384  # runs that are folded at once, because NumPy is cheap in bulk
+PAIRED = 1000  # largest number of nodes whose step times are compared in pairs: 8 MB
+SAMPLED = 2**19  # step times of nodes that are kept for medians: 2 MB
 
 
 class Accumulator:
-    """Statistics of the runs of every node. `add` steps, then ask for `stats`."""
+    """Statistics of the runs of every node: `add` each step, then call `stats`."""
 
     def __init__(self) -> None:
         self.steps = 0
-        self._columns: dict[str, int] = {}  # node -> its place in the arrays
-        self._names: list[str] = []  # runs that wait to be folded
+        self._columns: dict[str, int] = {}  # node -> its index in the arrays
+        self._names: list[str] = []  # runs that are not folded yet
         self._starts: list[int] = []
         self._durations: list[int] = []
-        self._lengths: list[int] = []  # how many of them each waiting step has
+        self._lengths: list[int] = []  # the number of those runs in each step
         self._folded = 0  # steps
         self._count: np.ndarray = np.zeros(0, np.int64)
         self._total: np.ndarray = np.zeros(0, np.int64)
@@ -45,16 +45,17 @@ class Accumulator:
         self._least: np.ndarray = np.zeros(0, np.int64)
         self._most: np.ndarray = np.zeros(0, np.int64)
         self._squares: np.ndarray = np.zeros(0)  # of the durations, around their mean
-        # Of two nodes' times in a step, likewise; None where they are too many
+        # The same for the step times of any two nodes; None if there are too many nodes
         self._products: np.ndarray | None = np.zeros((0, 0))
-        # Times of all nodes in one step of every `_stride`: their sums have no median but their own
+        # Step times of all nodes in every `_stride`-th step, for the medians of sums of nodes
         self._sample: np.ndarray = np.zeros((0, 0), np.float32)
         self._stride = 1
-        self._buckets: dict[int, int] = {}  # (node, bucket) as one number -> runs
-        self._by_node: dict[int, dict[int, int]] | None = None  # the same, when asked for
+        self._buckets: dict[int, int] = {}  # (node, bucket) as one number -> number of runs
+        self._by_node: dict[int, dict[int, int]] | None = None  # the same by node, made on demand
 
     def add(self, names: list[str], starts_ns: list[int], durations_ns: list[int]) -> None:
-        """One step: each run's node, its start from the step's start, and its duration."""
+        """Add one step: for each run its node, its start since the start of the step, and its
+        duration."""
         self.steps += 1
         self._names += names
         self._starts += starts_ns
@@ -64,7 +65,8 @@ class Accumulator:
             self._fold()
 
     def _fold(self) -> None:
-        """Ctrl-C may come anywhere: all is computed first, and then kept."""
+        """Fold the waiting runs. Ctrl-C may come at any time, so everything is computed before it
+        is stored."""
         if not self._lengths:
             return
         for name in dict.fromkeys(self._names):
@@ -78,7 +80,7 @@ class Accumulator:
         np.add.at(start, columns, np.array(self._starts, np.int64))
         np.minimum.at(least, columns, durations)
         np.maximum.at(most, columns, durations)
-        # Bucket 0 is for no time at all, of which there is no logarithm.
+        # Bucket 0 is for durations of 0, which have no logarithm.
         buckets = np.ceil(np.log(np.maximum(durations, 1)) / log(GROWTH)).astype(np.int64) + 1
         buckets[durations <= 0] = 0
         keys, runs = np.unique(columns << 16 | buckets, return_counts=True)
@@ -100,7 +102,7 @@ class Accumulator:
         self._names, self._starts, self._durations, self._lengths = [], [], [], []
 
     def _squares_with(self, columns: np.ndarray, durations: np.ndarray) -> np.ndarray:
-        """For each node, the squares of all its durations around their mean, added up."""
+        """For each node, the sum of the squares of all its durations around their mean."""
         nodes = len(self._columns)
         old, old_total, squares = (
             np.pad(array, (0, nodes - len(array)))
@@ -113,8 +115,8 @@ class Accumulator:
         return squares + apart**2 * (old * (new / np.maximum(old + new, 1)))
 
     def _times(self, columns: np.ndarray, durations: np.ndarray) -> np.ndarray | None:
-        """A row for each waiting step: the time of every node in it, 0 of one that did not run.
-        None where the nodes are too many."""
+        """A row for each waiting step: the time of every node in it, 0 if it did not run. None if
+        there are too many nodes."""
         nodes, steps = len(self._columns), len(self._lengths)
         if nodes > PAIRED:
             return None
@@ -122,7 +124,7 @@ class Accumulator:
         return np.bincount(places, durations, steps * nodes).reshape(steps, nodes)
 
     def _products_with(self, times: np.ndarray | None) -> np.ndarray | None:
-        """The squares for the times of any two nodes in a step."""
+        """The products of the step times of any two nodes, with the waiting steps included."""
         if times is None or self._products is None:
             return None
         (new, nodes), old = times.shape, self._folded
@@ -131,12 +133,13 @@ class Accumulator:
         apart = mean - np.pad(self._total, (0, more)) / max(old, 1)
         times = times - mean
         between = np.outer(apart, apart) * (old * new / (old + new))
-        # Not with `@`: the threads of a BLAS wait for more work, and the next step would feel it.
+        # Not with `@`: the threads of a BLAS would spin, which slows down the next step.
         within = np.einsum("si,sj->ij", times, times)
         return np.pad(self._products, (0, more)) + within + between
 
     def _sample_with(self, times: np.ndarray | None) -> tuple[np.ndarray, int]:
-        """The sample with the waiting steps, thinned until it is small enough, and its stride."""
+        """The sample with the waiting steps included, thinned until it is small enough, and its
+        stride."""
         if times is None:
             return np.zeros((0, 0), np.float32), 1
         stride = self._stride
@@ -148,7 +151,7 @@ class Accumulator:
         return sample, stride
 
     def _grown(self, more: int) -> tuple[np.ndarray, ...]:
-        """Copies of the arrays, with places for more nodes."""
+        """Copies of the arrays with `more` further nodes."""
         return (
             np.pad(self._count, (0, more)),
             np.pad(self._total, (0, more)),
@@ -158,7 +161,7 @@ class Accumulator:
         )
 
     def _runs(self) -> dict[int, dict[int, int]]:
-        """For each node that ran, how many runs are in which bucket."""
+        """For each node that ran, its number of runs in each bucket."""
         self._fold()
         if self._by_node is None:
             self._by_node = {}
@@ -167,9 +170,10 @@ class Accumulator:
         return self._by_node
 
     def quantile(self, names: Iterable[str], q: float) -> float:
-        """The q-quantile of the durations of all runs of these nodes, within 1 %; ns.
+        """The q-quantile of the durations of all runs of these nodes, by nearest rank, within 1 %;
+        ns.
 
-        By nearest rank. Raises ValueError where none of them ever ran.
+        Raises ValueError if none of them ever ran.
         """
         by_node = self._runs()
         runs: Counter[int] = Counter()
@@ -180,19 +184,19 @@ class Accumulator:
     def step_std_ns(self, names: Iterable[str]) -> float | None:
         """The standard deviation of the time that a step spends in these nodes together; ns.
 
-        None where there are no steps, or more than PAIRED nodes.
+        None if there are no steps, or more than PAIRED nodes.
         """
         self._fold()
         if self._products is None or not self.steps:
             return None
         columns = [self._columns[name] for name in set(names) & self._columns.keys()]
         squares = self._products[np.ix_(columns, columns)].sum()
-        return sqrt(max(squares, 0.0) / self.steps)  # rounding can leave it below 0
+        return sqrt(max(squares, 0.0) / self.steps)  # rounding can make it negative
 
     def step_median_ns(self, names: Iterable[str]) -> float | None:
         """The median time that a step spends in these nodes together, by nearest rank; ns.
 
-        Of many steps, one in so many is looked at. None where there are no steps, or more than
+        For many steps, it is the median of a sample. None if there are no steps, or more than
         PAIRED nodes.
         """
         self._fold()
@@ -203,7 +207,7 @@ class Accumulator:
         return float(times[rank(0.5, len(times)) - 1])
 
     def total_ns(self) -> int:
-        """The time of all runs of all nodes together."""
+        """The total time of all runs of all nodes."""
         self._fold()
         return int(self._total.sum())
 
@@ -213,9 +217,9 @@ class Accumulator:
         devices: Mapping[str, str],
         requested_bytes: Mapping[str, int],
     ) -> tuple[NodeStats, ...]:
-        """One NodeStats for each node that ran, in the order in which they were first seen."""
+        """One NodeStats for each node that ran, in the order of their first runs."""
         buckets = self._runs()
-        # A name without a type, such as _SOURCE, the executor's own start, is a node of no graph.
+        # A name without a type, such as the executor's own _SOURCE, is not a node of the graph.
         return tuple(
             NodeStats(
                 name=name,
@@ -238,7 +242,7 @@ class Accumulator:
 
 
 def quantile(runs: Mapping[int, int], q: float) -> float:
-    """The q-quantile of runs that were counted by bucket; ValueError where there are none."""
+    """The q-quantile of runs that were counted by bucket. Raises ValueError if there are none."""
     if not runs:
         raise ValueError("there is no quantile of no runs")
     place = rank(q, sum(runs.values()))
@@ -247,5 +251,5 @@ def quantile(runs: Mapping[int, int], q: float) -> float:
         seen += runs[bucket]
         if seen >= place:
             break
-    # The middle of the bucket, in relative terms.
+    # The middle of the bucket, on a logarithmic scale
     return 2 * GROWTH ** (bucket - 1) / (GROWTH + 1) if bucket else 0.0

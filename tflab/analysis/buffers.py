@@ -1,8 +1,8 @@
-"""Buffers: the memory of one step by address, who shared it, and what that saved.
+"""Buffers: the memory of one step by address, which tensors shared it, and what that saved.
 
-What a step asked for is known in pieces (`tflab.analysis.pieces`). A buffer is a piece that an
-output lies in. Working memory is released before its op ends; it is no output's, and the runtime
-gives no address of it.
+The memory that a step requested is known in pieces (`tflab.analysis.pieces`). A buffer is a piece
+that contains an output. Working memory is released before its op ends; it contains no output, and
+the runtime gives no address for it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tflab.records.buffers import (
 )
 from tflab.records.graph import after
 
-BLUR_US = 1  # records are known to the microsecond
+BLUR_US = 1  # records are accurate to a microsecond
 
-Neighbours = Mapping[int, Sequence[Piece]]  # by the id of a piece
+Neighbours = Mapping[int, Sequence[Piece]]  # id of a piece -> other pieces
 
 
 def buffers(
@@ -40,10 +40,10 @@ def buffers(
     backward: Collection[str] = (),
     transfers: Iterable[Transfer] = (),
 ) -> Buffers | None:
-    """The buffers of one step, of which these are the op runs and their outputs.
+    """The buffers of one step, from its op runs and their outputs.
 
-    `nodes` are the graph that ran, `backward` those of them that are of the backward pass. None
-    where the runtime gives no address.
+    `nodes` are the graph that ran; `backward` are those of its nodes that belong to the backward
+    pass. None if the runtime gives no addresses.
     """
     every = pieces.of_step(runs, outputs, nodes, transfers)
     held = sorted((piece for piece in every if piece.output), key=attrgetter("from_us"))
@@ -90,13 +90,13 @@ def amount(sizes: Iterable[int]) -> Amount:
 
 
 def is_working(piece: Piece) -> bool:
-    """Whether it was released before its op ended."""
+    """Whether the piece was released before its op ended."""
     return piece.until_us is not None and piece.until_us <= end_ns(piece.run) // US + BLUR_US
 
 
 def is_expected(piece: Piece) -> bool:
-    """Whether it was released while its last reader ran, as the graph implies. An executor
-    releases what an op took before it notes that the op has ended."""
+    """Whether the piece was released while its last reader ran, as the graph implies: an executor
+    releases the inputs of an op before it records the end of the op."""
     if piece.until_us is None:
         return True
     last = piece.last_reader or piece.run
@@ -132,7 +132,8 @@ def buffer(
 
 
 def since(step: StepTime, ns: int) -> int:
-    """Events are known to the microsecond, so the first may seem to be before the step."""
+    """Time since the start of the step, at least 0: events are accurate to a microsecond, so the
+    first may seem to precede the step."""
     return max(0, ns - step.start_ns)
 
 
@@ -153,8 +154,8 @@ def uses(
 
 
 def backward_ns(piece: Piece, step: StepTime, backward: Collection[str]) -> int | None:
-    """The end of the last forward op that had to do with it, if a node of the backward pass still
-    reads it afterwards."""
+    """The end of the last forward op that used the piece, if a node of the backward pass reads it
+    later."""
     last = piece.last_reader
     if piece.run.name in backward or last is None or last.name not in backward:
         return None
@@ -163,8 +164,8 @@ def backward_ns(piece: Piece, step: StepTime, backward: Collection[str]) -> int 
 
 
 def reuse(held: Iterable[Piece]) -> tuple[dict[int, list[Piece]], int]:
-    """For each piece, by its id, those that had some of its addresses last; and how many bytes all
-    addresses are. The pieces come in the order in which they were asked for."""
+    """For each piece, by its id, the pieces that last had some of its addresses; and the total size
+    of all addresses. Pieces are given in the order in which they were requested."""
     spaces: dict[str, tuple[list[int], list[tuple[int, Piece]]]] = {}
     before = {}
     for piece in held:
@@ -196,7 +197,7 @@ def at_peak(
     working: Iterable[Piece],
     other: Iterable[Piece],
 ) -> AtPeak:
-    """What was alive at the moment that the allocators' records have most alive at."""
+    """What was alive at the moment at which the allocators' records have the most memory alive."""
     points = memory.curve(memory.events(runs))
     at_us, recorded = max(points, key=lambda point: point[1], default=(0, 0))
 
@@ -209,11 +210,12 @@ def at_peak(
 def backward_nodes(
     nodes: Sequence[Node], user_nodes: Iterable[Node], added: Iterable[str], ledger: Iterable[Fate]
 ) -> frozenset[str]:
-    """Which nodes of the graph that runs are of the backward pass, where `added` are of the user's.
+    """The nodes of the graph that runs which belong to the backward pass; `added` are those of the
+    user's graph.
 
-    A node that the runtime made is, where the one is that it was inlined from, or all the nodes
-    are whose work it does; or where it does nobody's work, and takes something of the backward
-    pass.
+    A node that the runtime made belongs to it if the node that it was inlined from does, or if all
+    nodes whose work it does do; and, if it does no node's work, if it takes an input from the
+    backward pass.
     """
     users = {node.name for node in user_nodes}
     backward = set(added)
@@ -231,8 +233,8 @@ def backward_nodes(
 
 
 def caller(name: str, users: Collection[str]) -> str | None:
-    """The user's node in whose scope the runtime put a node, as it does with those of a function:
-    `while/body/_1/MatMul` is of `while`."""
+    """The user's node in whose scope the runtime put the node of a function: `while/body/_1/MatMul`
+    belongs to `while`."""
     scope = name
     while "/" in scope:
         scope = scope.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""Chain rule: the steps from the loss to the variables, as a graph's gradients take them."""
+"""Chain rule: the steps from the loss to the variables, as the gradients of a graph take them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph, Reader, gradient_name, leading_to
 from tflab.records import GradientCall, Link, Node, node_of
 
-LONGEST = 400  # names and ops of a derivative
+LONGEST = 400  # number of names and ops in a derivative
 
 
 def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
-    """The chain rule, step by step from the loss: what variables need, in the order of calls."""
+    """The steps of the chain rule that variables need, in the order of the gradient calls, starting
+    at the loss."""
     reader = Reader(graph)
     needed = leading_to(reader.nodes, ends)
     return tuple(
@@ -50,8 +51,8 @@ def link(reader: Reader, call: GradientCall, tensor: str, gradient: str) -> Link
 def single_factor(
     reader: Reader, forward: str, incoming: Sequence[str], value: Expression, gradient: str
 ) -> tuple[str | None, bool]:
-    """The factor beside the one gradient that came in, where their product, or its sum over what
-    was repeated, is the gradient that goes out."""
+    """The factor by which the only incoming gradient is multiplied, if that product (or its sum
+    over what was repeated) is the outgoing gradient."""
     if len(incoming) != 1:
         return None, False
     given = reader.composer.name(reader.incoming_name(forward, incoming[0]), incoming[0])
@@ -68,10 +69,11 @@ def single_factor(
 
 
 def path(links: Sequence[Link], loss: str) -> list[Link]:
-    """The longest way from the loss to a variable: each link begins where the last one ended."""
-    lengths = {loss: 0}  # of the longest way to each op
-    last: dict[str, Link] = {}  # on that way
-    for link in links:  # an op's link comes before those of what it was computed from
+    """The longest path from the loss to a variable; each link starts where the previous one
+    ends."""
+    lengths = {loss: 0}  # of the longest path to each op
+    last: dict[str, Link] = {}  # the last link on that path
+    for link in links:  # the link of an op comes before the links of its inputs
         if link.forward in lengths and lengths[link.forward] >= lengths.get(link.source, 0):
             lengths[link.source] = lengths[link.forward] + 1
             last[link.source] = link
@@ -84,11 +86,11 @@ def path(links: Sequence[Link], loss: str) -> list[Link]:
 
 
 def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
-    """The `StopGradient` nodes at which a gradient that is not 0 ends, though its value depends on
-    these variables by way of ops that can be differentiated."""
+    """The `StopGradient` nodes that end a gradient other than 0, although their values depend on
+    these variables through differentiable ops."""
     passing = {gradient.forward for gradient in graph.gradients if gradient.function}
     behind = set(variables)
-    for node in graph.nodes:  # each stands after what it takes
+    for node in graph.nodes:  # each node comes after its inputs
         passes = node.op == "StopGradient" or node.name in passing
         if passes and any(node_of(tensor) in behind for tensor in node.inputs):
             behind.add(node.name)
@@ -107,13 +109,14 @@ def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
 
 
 def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expression]:
-    """The formula of each variable's derivative, as far back to the variables as it is right.
+    """The formula of each variable's derivative, from the variable as far towards the loss as it is
+    correct.
 
-    The whole formula names only variables, constants, what is fed, and forward values for which
-    there is no rule. Where it is too long to read, or does not give the gradient, the steps from
-    the variable towards the loss are written as far as they do, and the gradients at which they
-    end stand by name (`unwritten`). A variable of which not even one step is right has no formula.
-    `ends` are the gradients of the variables, as tensors.
+    The whole formula contains only variables, constants, fed tensors, and forward values without a
+    rule. If it is too long to read, or does not give the gradient, the formula covers the steps
+    next to the variable, and contains the names of the gradients at which these end (`unwritten`).
+    A variable without a single correct step has no formula. `ends` are the gradients of the
+    variables, as tensors.
     """
     reader = Reader(graph)
     needed = leading_to(reader.nodes, ends.values())
@@ -146,15 +149,15 @@ def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expr
 
 
 def unwritten(graph: GradientGraph, formula: Expression) -> tuple[str, ...]:
-    """The gradients that stand in a formula by name, each once."""
+    """The names of gradients in a formula, each once."""
     owners = graph.owners()
     names = {name.text for name in ex.names(formula) if node_of(name.tensor) in owners}
     return tuple(sorted(names))
 
 
 class Partial:
-    """Formulas that are checked at every value that has a name: a step that is not right, or is
-    too long, ends there with that name."""
+    """Formulas that are checked at every value that has a name: at a step that is wrong or too
+    long, the formula ends with that name."""
 
     def __init__(self, reader: Reader, argument: Callable[[Node, str], Expression | None]) -> None:
         self.reader = reader
@@ -167,12 +170,12 @@ class Partial:
 
     def argument(self, node: Node, tensor: str) -> Expression | None:
         name = self.reader.names.get(tensor)
-        if name and tensor != node_of(tensor):  # no formula is composed of further outputs
+        if name and tensor != node_of(tensor):  # formulas are composed of first outputs only
             return self.reader.composer.name(name, tensor)
         return self.whole(node, tensor)
 
     def checked(self, node: Node, formula: Expression) -> Expression:
-        """The formula of a node, else only its last step, else its name."""
+        """The formula of a node; otherwise only its last step; otherwise its name."""
         composer, points = self.reader.composer, self.reader.points
         own = node.name not in self.reader.owners
         name = self.reader.label(node.name) if own else self.reader.names.get(node.name)
@@ -185,7 +188,8 @@ class Partial:
         return composer.name(name, node.name)
 
     def readable(self, formula: Expression) -> bool:
-        """Whether a formula is short enough and names no gradient node that has no own meaning."""
+        """Whether a formula is short enough and names no gradient node without a meaning of its
+        own."""
         return formula.size <= LONGEST and not any(
             node_of(name.text) in self.reader.owners for name in ex.names(formula)
         )

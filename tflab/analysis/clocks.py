@@ -1,11 +1,11 @@
-"""Clocks: how far the clocks of several machines are apart, from the messages between them.
+"""Clocks: the offsets between the clocks of several machines, from the messages between them.
 
-A message cannot arrive before it was sent. So each one from a to b bounds how far b's clock can be
-behind a's, and messages both ways bound the offset from both sides, as in NTP (Mills 1991,
-"Internet time synchronization"); of many messages the fastest count. Where a task has exchanged
-messages with a third one, that bounds it as well: the bounds are difference constraints, and the
-tightest ones are shortest paths (Cormen et al., "Introduction to Algorithms", section 24.4). The
-middles of the tightest bounds satisfy all constraints at once.
+A message cannot arrive before it was sent. So each message from a to b limits how far b's clock can
+be behind a's, and messages in both directions bound the offset from both sides, as in NTP (Mills
+1991, "Internet time synchronization"); of many messages the fastest counts. Messages with a third
+task give further bounds: all bounds are difference constraints, and the tightest ones are shortest
+paths (Cormen et al., "Introduction to Algorithms", section 24.4). The middles of the tightest
+bounds satisfy all constraints at once.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from math import inf
 
 from tflab.records.cluster import Message, Offset
 
-Bounds = dict[tuple[str, str], float]  # (a, b) -> the most that b's clock can be ahead of a's
+Bounds = dict[tuple[str, str], float]  # (a, b) -> how far b's clock can be ahead of a's
 
 
 def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
-    """The offset of every other clock that the messages name, in the order of their names.
+    """The offset of every other clock in the messages, sorted by name.
 
-    While no message arrives before it was sent, all clocks may be right, and none is corrected;
-    else all are, because only together do the offsets satisfy every message. A clock that was set
-    during the measurement, or runs fast, may satisfy no constant offset: then the middle of the
-    contradicting bounds is given, and that it is not consistent. A clock with messages in one
+    If no message arrives before it was sent, all clocks may be correct, and none is corrected.
+    Otherwise all are, because only together do the offsets satisfy every message. If a clock was
+    set or drifted during the measurement, no constant offset may satisfy them all: then the middle
+    of the contradicting bounds is returned, marked as inconsistent. A clock with messages in one
     direction only has an infinite uncertainty.
     """
     direct = fastest(messages)
@@ -49,7 +49,7 @@ def fastest(messages: Iterable[Message]) -> Bounds:
     for message in messages:
         pair = message.from_clock, message.to_clock
         if pair[0] != pair[1]:
-            took = message.received_ns - message.sent_ns  # with the offset in it
+            took = message.received_ns - message.sent_ns  # includes the offset
             bounds[pair] = min(bounds.get(pair, inf), took)
     return bounds
 
@@ -67,7 +67,8 @@ def tightest(direct: Bounds, clocks: Iterable[str]) -> Bounds:
 
 
 def offset(clock: str, most: float, most_behind: float) -> Offset:
-    """From the most that a clock can be ahead, and the most that it can be behind."""
+    """The offset from its two bounds: how far the clock can be ahead, and how far it can be
+    behind."""
     if inf in (most, most_behind):
         return Offset(clock, 0, inf)
     width = (most + most_behind) / 2

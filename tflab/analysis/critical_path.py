@@ -1,14 +1,14 @@
 """Critical path: the chain of dependent op runs that takes longest.
 
-The critical path method (Kelley and Walker, "Critical-path planning and scheduling", 1959): a pass
-forward finds when each run can end at the earliest, a pass backward when it must end at the latest;
-the time between the two is its slack. Only dependencies count. The number of processors is taken to
-be unlimited and starting an op to be free, so a step takes longer than its longest chain.
+The critical path method (Kelley and Walker, "Critical-path planning and scheduling", 1959): a
+forward pass finds the earliest end of each run, a backward pass the latest; the difference is its
+slack. Only dependencies count. The model has unlimited processors and starts ops at no cost, so a
+real step takes longer.
 
-A node in a loop has a run for each iteration, and each is a link of its own. A trace does not say
-which iteration a run belongs to. Where two nodes ran equally often, the first run of one waits for
-the first of the other, and so on; else a run waits for the last one that had ended when it began.
-A chain is only given where each run began after those before it had ended.
+A node in a loop has a run for each iteration, and each run is a link of its own. A trace does not
+say which iteration a run belongs to. If two nodes ran equally often, the n-th run of one waits for
+the n-th run of the other; otherwise a run waits for the last run that had ended when it began. A
+path is returned only if each of its runs began after the previous one had ended.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from tflab.analysis.timeline import by_step, covered, union
 from tflab.analysis.tracks import ON_GPU, track_kind, work_runs
 from tflab.records import CriticalPath, Node, OpRun, Transfer, node_of
 
-BACK = ("NextIteration", "RefNextIteration")  # to the next iteration of a loop
-JOINS = ("Merge", "RefMerge", "Exit", "RefExit")  # run once after one of several runs
+BACK = ("NextIteration", "RefNextIteration")  # leads to the next iteration of a loop
+JOINS = ("Merge", "RefMerge", "Exit", "RefExit")  # runs once after one of several inputs
 OVERLAP_NS = 1_000  # traces of old versions have whole microseconds
 Parents = Mapping[str, Sequence[str]]  # node -> the nodes that it waits for
 
 
 @dataclass
 class ChainNode:
-    """A run of a node, and the runs that it waits for, by their places in the order of starts."""
+    """A run of a node, and the runs that it waits for, as indices in the order of starts."""
 
     run: OpRun
     before: list[int] = field(default_factory=list)
-    whole: bool = True  # each of them had ended when it began
+    whole: bool = True  # whether all of them had ended when it began
 
 
 def critical_path(
     nodes: Sequence[Node], runs: Iterable[OpRun], transfers: Iterable[Transfer] = ()
 ) -> CriticalPath:
-    """The chain of dependent op runs that takes longest in a step; of several steps, that of the
-    step whose chain has the median length. A node in a loop is in it once for each iteration; ns.
+    """The chain of dependent op runs that takes longest in a step; with several steps, that of the
+    step whose chain has the median length. A node in a loop occurs once for each iteration; ns.
 
-    The possible parallelism is the work of all ops over the length of that chain: the largest
-    speed-up that any number of processors could bring (work over span, Blumofe and Leiserson
-    1999). The slack of a node is the least of its runs. Nodes without a run (`_Send`) are passed
-    through. Steps in which a run began before one that it waits for had ended are left out; where
-    they are the half or more, there is no chain.
+    The possible parallelism is the total work divided by the length of the chain: the largest
+    speed-up that any number of processors could bring (work over span, Blumofe and Leiserson 1999).
+    The slack of a node is the least slack of its runs. Nodes without a run (`_Send`) are passed
+    through. Steps in which a run began before one that it waits for had ended are ignored; if these
+    are half of the steps or more, there is no chain.
     """
     runs = work_runs(runs)
     parents = waits(nodes, transfers)
@@ -64,11 +64,11 @@ def critical_path(
 
 
 def path_of_step(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRun]) -> CriticalPath:
-    """The chain of one step, without what several steps achieved."""
+    """The chain of one step, without the achieved parallelism."""
     links = linked(parents, kinds, runs)
     if not all(link.whole for link in links):
         return CriticalPath((), 0, 0)
-    ends: list[int] = []  # of each run at the earliest
+    ends: list[int] = []  # earliest end of each run
     for link in links:
         start = max((ends[place] for place in link.before), default=0)
         ends.append(start + link.run.duration_ns)
@@ -94,7 +94,7 @@ def path_of_step(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRu
 
 
 def linked(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRun]) -> list[ChainNode]:
-    """The runs of a step in the order of their starts, each with those that it waits for."""
+    """The runs of a step in the order of their starts, each with the runs that it waits for."""
     rank = {name: place for place, name in enumerate(in_order(parents))}
     links = [ChainNode(run) for run in sorted(runs, key=lambda run: (run.start_ns, rank[run.name]))]
     places: dict[str, list[int]] = {}
@@ -112,7 +112,7 @@ def linked(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRun]) ->
             for parent, later in around[name]:
                 before = places[parent]
                 if kinds[name] not in JOINS and not later and len(before) - len(own) in (0, 1):
-                    wanted = number  # a Switch runs once more than the body behind it
+                    wanted = number  # a Switch runs once more than the loop body behind it
                 else:
                     until = links[place].run.start_ns + OVERLAP_NS
                     wanted = bisect_right(stops[parent], until) - 1
@@ -124,7 +124,7 @@ def linked(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRun]) ->
 
 
 def join(link: ChainNode, before: ChainNode, place: int, place_before: int) -> None:
-    """Let a run wait for another, which has to have ended."""
+    """Let a run wait for another one, which must have ended."""
     ended_ns = before.run.start_ns + before.run.duration_ns
     if place_before < place and ended_ns <= link.run.start_ns + OVERLAP_NS:
         link.before.append(place_before)
@@ -135,8 +135,8 @@ def join(link: ChainNode, before: ChainNode, place: int, place_before: int) -> N
 def ran_before(
     name: str, parents: Parents, places: Container[str], kinds: Mapping[str, str]
 ) -> list[tuple[str, bool]]:
-    """The nodes that a node waits for, through those that did not run, and whether by way of the
-    end of an iteration."""
+    """The nodes that ran and that a node waits for, through nodes that did not run; with each,
+    whether the path crosses the end of an iteration."""
     found: dict[tuple[str, bool], None] = {}
     visited: set[str] = set()
     waiting = [(parent, kinds[parent] in BACK) for parent in parents[name]]
@@ -151,7 +151,7 @@ def ran_before(
 
 
 def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, list[str]]:
-    """The nodes that each node waits for, in this iteration or the one before it."""
+    """The nodes that each node waits for, in the same iteration or the previous one."""
     parents = in_order(dependencies(nodes, transfers))
     ends = {node.name for node in nodes if node.op in BACK}
     for node in nodes:
@@ -162,8 +162,8 @@ def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, lis
 def median_per_step(runs: Iterable[OpRun]) -> dict[str, float]:
     """Each node's median time per step in ns; its runs within a step (in a loop) are added up.
 
-    Of an even number of steps it is the lower median, as in the tables of ops: the same node has
-    one median everywhere, and sums of them are exact.
+    For an even number of steps it is the lower median, as in the tables of ops: a node has the same
+    median everywhere, and sums of medians are exact.
     """
     per_step: dict[str, dict[int, int]] = {}
     for run in runs:
@@ -194,15 +194,15 @@ def dependencies(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[s
 
 
 def in_order(parents: Parents) -> dict[str, list[str]]:
-    """The same nodes in topological order, parents before children, in time linear in the edges.
+    """The same nodes in topological order, in time linear in the edges.
 
     A depth-first search with an explicit stack, because a chain may be longer than Python's stack.
-    An edge that closes a cycle is left out: TensorFlow makes none but those of `NextIteration`, but
-    a graph from a file may have others.
+    Edges that close a cycle are omitted: TensorFlow makes only those of `NextIteration`, but a
+    graph from a file may have others.
     """
     ordered: dict[str, list[str]] = {}
     for root in parents:
-        stack: dict[str, Iterator[str]] = {}  # node -> its parents not yet looked at
+        stack: dict[str, Iterator[str]] = {}  # node -> its remaining parents
         if root not in ordered:
             stack[root] = iter(parents[root])
         while stack:
@@ -218,9 +218,9 @@ def in_order(parents: Parents) -> dict[str, list[str]]:
 
 
 def achieved_parallelism(runs: Iterable[OpRun]) -> float:
-    """Work of all runs over the time in which at least one was running; 0 without any run.
+    """The total time of all runs divided by the time in which at least one ran; 0 without runs.
 
-    This is the mean number of ops at once while any ran, over all steps. Gaps do not count.
+    This is the mean number of ops that ran at once, gaps excluded, over all steps.
     """
     work = busy = 0
     for group in by_step(runs).values():

@@ -1,8 +1,8 @@
-"""Evaluation: what a formula gives, and whether that is what the graph computes.
+"""Evaluation: the value of a formula, and whether the graph computes the same.
 
-A formula is evaluated as it is printed, in float64, with NumPy's rules. Only its names are replaced
-by identifiers: `x * dL/d(mul)` becomes `v0 * v1`. The text is parsed, not run: of Python's syntax
-only what stands in this file is known.
+A formula is evaluated as it is printed, in float64, by NumPy's rules. Only its names are replaced
+by identifiers: `x * dL/d(mul)` becomes `v0 * v1`. The text is parsed, not run; only the Python
+syntax in this file is allowed.
 """
 
 from __future__ import annotations
@@ -28,23 +28,25 @@ class UnknownError(Exception):
 
 @dataclass(frozen=True)
 class Points:
-    """The values that the runtime computed, each time with other variables and another batch.
+    """The values that the runtime computed, at several points with other variables and another
+    batch.
 
-    What is true by accident at one point (a variable of zeros, a batch of one row) is not true at
-    the next one.
+    A formula that is right by accident at one point (variables of zeros, a batch of one row) is
+    wrong at the next one.
     """
 
     values: tuple[Values, ...]
     rounding: float  # allowed relative difference
 
     def text(self, formula: Expression, tensor: str) -> str:
-        """The formula, as it is printed; "" unless it gives this tensor at every point."""
+        """The formula as it is printed, or "" if it does not give this tensor at every point."""
         if isinstance(formula, Name) and formula.tensor == tensor:
-            return ""  # a name says nothing of itself
+            return ""  # a name alone explains nothing
         return formula_text.text(formula) if self.hold(formula, tensor) else ""
 
     def hold(self, formula: Expression, tensor: str) -> bool:
-        """Whether a formula gives this tensor at every point, and somewhere a finite number."""
+        """Whether a formula gives this tensor at every point, and a finite number at one of
+        them."""
         try:
             return self.everywhere(
                 lambda values: alike(evaluated(formula, values), values[tensor], self.rounding)
@@ -62,7 +64,7 @@ class Points:
         )
 
     def differ(self, tensor: str, other: str) -> bool:
-        """Whether two tensors are known, and not the same everywhere."""
+        """Whether two tensors are known, and differ at some point."""
         return (
             self.same(tensor, tensor) and self.same(other, other) and not self.same(tensor, other)
         )
@@ -72,7 +74,7 @@ class Points:
         return self.everywhere(lambda values: bool((values[tensor] == number).all()))
 
     def everywhere(self, test: Callable[[Values], bool]) -> bool:
-        """Whether something is true at every point; not where a tensor has no value."""
+        """Whether a test holds at every point; False if a tensor has no value."""
         try:
             return len(self.values) > 1 and all(test(values) for values in self.values)
         except KeyError:
@@ -83,7 +85,7 @@ NOWHERE = Points((), 0)
 
 
 def evaluated(formula: Expression, values: Values) -> Array:
-    """What the text of a formula gives for these values. Raises UnknownError."""
+    """The value of a formula's text for these values. Raises UnknownError."""
     called: dict[str, str] = {}  # name in the formula -> identifier
     known: dict[str, Array] = {}
 
@@ -133,7 +135,7 @@ def value_of(node: ast.expr, values: Values) -> Any:
 
 
 def alike(found: Array, held: Array, rounding: float) -> bool:
-    """Whether a formula's value is that of a tensor, within rounding."""
+    """Whether a formula's value equals a tensor, within rounding."""
     try:
         found = fitted(found, held.shape)
     except ValueError:
@@ -144,8 +146,8 @@ def alike(found: Array, held: Array, rounding: float) -> bool:
 
 
 def fitted(found: Array, shape: tuple[int, ...]) -> Array:
-    """A formula's value as a tensor of this shape. As everywhere in formulas, one number stands for
-    each element of a larger tensor, and dimensions of 1 may be left out. Raises ValueError."""
+    """A formula's value as a tensor of this shape. In formulas, one number stands for every element
+    of a larger tensor, and dimensions of 1 may be missing. Raises ValueError."""
     if squeezed(found.shape) == squeezed(shape):
         return found.reshape(shape)
     return np.broadcast_to(found, shape)
@@ -155,11 +157,11 @@ def squeezed(shape: tuple[int, ...]) -> list[int]:
     return [dim for dim in shape if dim != 1]
 
 
-# What the operators and functions of formulas mean
+# The operators and functions of formulas
 
 
 def size(value: Array, *axes: float) -> int:
-    """How many elements there are, along these axes only if there are any."""
+    """The number of elements, in total or along these axes."""
     return int(np.prod(shape(value, *axes)))
 
 
@@ -181,7 +183,7 @@ def expand_dims(value: Array, axis: float) -> Array:
 
 
 def sum_to(value: Array, dims: Any) -> Array:
-    """The sum over those axes along which an array of this shape would be repeated."""
+    """The sum over the axes along which an array of this shape would be broadcast."""
     value = np.asarray(value)
     goal = tuple(np.asarray(dims, np.int64).ravel())
     extra = value.ndim - len(goal)
@@ -207,7 +209,8 @@ def one_hot(classes: Array, count: float) -> Array:
 
 
 def cross_entropy(scores: Array, labels: Array) -> Array:
-    """Of each row of scores, with its class or with the probabilities of all classes."""
+    """The cross entropy of each row of scores, given its class or the probabilities of all
+    classes."""
     if labels.ndim == scores.ndim - 1:
         labels = one_hot(labels, scores.shape[-1])
     scores = scores - np.max(scores, axis=-1, keepdims=True)

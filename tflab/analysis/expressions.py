@@ -1,4 +1,4 @@
-"""Expressions: what nodes compute, as trees that can be written as formulas.
+"""Expressions: what nodes compute, as trees that can be printed as formulas.
 
 A formula is a tree of names, numbers, products, and operations. Products are kept flat, with their
 number in front, so that `2 * (1 / n * a)` reads `2 * a / n`; nothing else is rearranged.
@@ -19,7 +19,7 @@ class Name:
 
     text: str
     shape: Shape = field(default=None, compare=False)
-    tensor: str = field(default="", compare=False)  # that has the value, without `:0`
+    tensor: str = field(default="", compare=False)  # the tensor that has the value, without `:0`
     size: int = 1
 
 
@@ -45,8 +45,8 @@ class Product:
 
 @dataclass(frozen=True)
 class Operation:
-    """An op of the arguments; `about` is what else decides it: the axes of a sum as they are
-    written, the shape of a tensor of ones."""
+    """An op of the arguments; `about` has its other parameters: the axes of a sum as text, the
+    shape of a tensor of ones."""
 
     op: str
     args: tuple[Expression, ...]
@@ -122,7 +122,7 @@ def product(
     divisor: float,
     under: tuple[Expression, ...],
 ) -> Expression:
-    """A product in its simplest form, which may be no product any more."""
+    """A product in its simplest form, which may be a single factor."""
     if number == 0:
         return Number(0)
     if is_whole(number) and is_whole(divisor):
@@ -141,13 +141,13 @@ def is_whole(number: float) -> bool:
 
 
 def repeated(value: Expression, count: Expression, shape: Shape) -> Expression:
-    """One number for each of so many elements. That is not written, but a sum counts them."""
+    """One number, repeated `count` times. The text omits the repetition, but a sum counts it."""
     return times(value, operation("Ones", count, about=shape)) if shape != () else value
 
 
 def total(value: Expression, shape: Shape) -> Expression:
-    """The sum over all elements of a tensor of this shape; a mean where each of them is divided
-    by how many there are. Dimensions that are known only at run time are taken to be alike."""
+    """The sum over all elements of a tensor of this shape; a mean if each of them is divided by
+    their number. Dimensions that are known only at run time are assumed to be equal."""
     parts = factors(value)
     over = [factor for factor in parts.over if not is_ones(factor)]
     under = [factor for factor in parts.under if not is_size(factor, shape)]
@@ -155,7 +155,7 @@ def total(value: Expression, shape: Shape) -> Expression:
     rest = product(parts.number, tuple(over), parts.divisor, tuple(under))
     if any(name.shape != () for name in spanning(rest)) or not shape:
         return operation("Mean" if mean else "Sum", rest)
-    if mean or len(over) == len(parts.over):  # all elements are alike, and so is their mean
+    if mean or len(over) == len(parts.over):  # all elements are equal, and so is their mean
         return rest if mean else operation("Sum", value)
     return times(next(factor for factor in parts.over if is_ones(factor)).args[0], rest)
 
@@ -169,7 +169,7 @@ def is_size(value: Expression, shape: Shape) -> bool:
 
 
 def spanning(value: Expression) -> set[Name]:
-    """The names in an expression that decide its shape: not those within sums over everything."""
+    """The names in an expression that decide its shape: not those inside sums over all elements."""
     if isinstance(value, Operation):
         whole = value.op in ("Sum", "Mean", "Max", "Min", "Prod") and value.about is None
         if whole or value.op in ("Size", "Shape", "Ones"):
@@ -178,9 +178,9 @@ def spanning(value: Expression) -> set[Name]:
 
 
 def without(value: Expression, name: Name) -> tuple[Expression | None, bool]:
-    """The factor that stands beside a name, and whether the product is then added up.
+    """The factor next to a name, and whether the product is then summed.
 
-    None where the value is not simply a multiple of what bears the name.
+    None if the value is not simply a multiple of that name.
     """
     if isinstance(value, Operation) and value.op in ("Sum", "SumTo"):
         return without(value.args[0], name)[0], True
@@ -195,7 +195,7 @@ def without(value: Expression, name: Name) -> tuple[Expression | None, bool]:
 
 
 def names(value: Expression, deep: bool = True) -> set[Name]:
-    """All names in an expression, or only itself."""
+    """All names in an expression, or only those at its top level."""
     if isinstance(value, Name):
         return {value}
     return set().union(*map(names, parts_of(value))) if deep else set()

@@ -1,6 +1,6 @@
-"""Feature maps: which tensors of a step can be drawn as images.
+"""Feature maps: the tensors of a step that can be drawn as images.
 
-They are told by structure and shape: what depends on an image that is fed, has its batch size and
+They are found by structure and shape: tensors that depend on a fed image, have its batch size and
 four dimensions, the last of which counts channels; and the variables that convolutions take.
 """
 
@@ -16,12 +16,12 @@ from tflab.analysis.gradient_graph import PASSES_ON, VARIABLES, gradient_name
 from tflab.records import Node, graph, node_of
 from tflab.records.maps import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities
 
-CHANNELS = 16  # of a map that are kept
-INPUTS = 8  # channels that a kernel takes, for which it is kept
-SIDE = 256  # elements; a higher or wider map is left out
-CLASSES = 20  # of probabilities
-LAYERS = 12  # of more, the last of each shape are kept
-KERNELS = 4  # of more, the first is kept
+CHANNELS = 16  # channels of a map that are kept
+INPUTS = 8  # most input channels of a kernel that is kept
+SIDE = 256  # elements; higher or wider maps are omitted
+CLASSES = 20  # most probabilities
+LAYERS = 12  # if there are more layers, the last of each shape are kept
+KERNELS = 4  # if there are more kernels, the first ones are kept
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 ENTROPIES = ("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits")
 
@@ -30,18 +30,19 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Plan:
-    """The tensors to keep, by their names as a GraphDef writes them, where the step has them."""
+    """The tensors to keep, by their names in a GraphDef, if the step has them."""
 
     images: tuple[str, ...]
     layers: tuple[str, ...]
     kernels: tuple[str, ...]
     probabilities: tuple[str, ...]
-    scores: tuple[str, ...]  # of which the softmax is still to be taken
-    gradients: Mapping[str, tuple[str, ...]]  # name -> tensors that may be the gradient by it
+    scores: tuple[str, ...]  # whose softmax tflab computes itself
+    # name -> tensors that may be the gradient with respect to it
+    gradients: Mapping[str, tuple[str, ...]]
     order: Mapping[str, int]  # of the user's nodes
 
     def rows(self) -> set[str]:
-        """What is kept of the first row of the batch."""
+        """The tensors of which the first row of the batch is kept."""
         names = (*self.layers, *self.probabilities, *self.scores)
         return {*names, *(tensor for name in names for tensor in self.gradients.get(name, ()))}
 
@@ -53,7 +54,8 @@ class Plan:
 def plan(
     nodes: Sequence[Node], backward: Iterable[str], gradients: Mapping[str, str], fed: Arrays
 ) -> Plan:
-    """What can be drawn of a graph. `gradients` says of nodes whose gradient they are: `dL/dy`."""
+    """The tensors of a graph that can be drawn. `gradients` says which gradient a node computes:
+    `dL/dy`."""
     images = tuple(node_of(tensor) for tensor, array in fed.items() if np.ndim(array) == 4)
     known = {node.name: node for node in nodes}
     added = set(backward)
@@ -81,7 +83,7 @@ def plan(
 
 
 def after(starts: Iterable[str], nodes: Sequence[Node]) -> list[str]:
-    """All nodes that depend on the first ones, in the order of the graph."""
+    """All nodes that depend on `starts`, in the order of the graph."""
     reached = graph.after(nodes, starts)
     return [node.name for node in nodes if node.name in reached]
 
@@ -92,7 +94,7 @@ def rank(node: Node) -> int | None:
 
 
 def has_one_gradient(node: Node) -> bool:
-    """Whether the first output of a node is the one gradient that it leads to."""
+    """Whether the first output of a node is the gradient that it leads to, and the only one."""
     return len(node.outputs) == 1 or node.op.startswith("FusedBatchNormGrad")
 
 
@@ -108,7 +110,8 @@ def kernels_of(nodes: Iterable[Node], known: Mapping[str, Node]) -> Iterable[str
 
 
 def kept(array: np.ndarray, whole: bool) -> np.ndarray:
-    """A copy of what is drawn of an array: of its first row, or of a kernel, the first channels."""
+    """A copy of the part of an array that is drawn: its first row, or the first channels of a
+    kernel."""
     part = array if whole else array[0]
     if whole and part.ndim == 4:
         part = part[:, :, :INPUTS]
@@ -126,10 +129,8 @@ def maps(
     fed: Arrays,
     before: Arrays,
 ) -> Maps | None:
-    """What was drawn up, of what the step computed: `arrays`, cut, of which `shapes` has the whole.
-
-    None where no image was fed. `before` has the variables before the step.
-    """
+    """The planned maps of a step: `arrays` are cut, `shapes` has the full shapes, and `before` has
+    the variables before the step. None if no image was fed."""
     images = {node_of(tensor): array for tensor, array in fed.items() if np.ndim(array) == 4}
     if not images:
         return None
@@ -175,7 +176,7 @@ def last_of_each_shape(names: Sequence[str], shapes: Mapping[str, Sequence[int]]
 def gradient(
     plan: Plan, arrays: Arrays, shapes: Mapping[str, Sequence[int]], name: str
 ) -> np.ndarray | None:
-    """The gradient of the loss by a tensor, where the step has computed it."""
+    """The gradient of the loss with respect to a tensor, if the step has computed it."""
     for tensor in plan.gradients.get(name, ()):
         if tensor in arrays and tuple(shapes[tensor]) == tuple(shapes[name]):
             return arrays[tensor]
@@ -185,7 +186,7 @@ def gradient(
 def probabilities(
     plan: Plan, arrays: Arrays, shapes: Mapping[str, Sequence[int]], fed: Arrays
 ) -> Probabilities | None:
-    """Those that the step computed, or else the softmax of its scores."""
+    """The probabilities that the step computed, or otherwise the softmax of its scores."""
     labels = [array for array in map(np.asarray, fed.values()) if is_label(array)]
     for name in (*plan.probabilities, *plan.scores):
         if name not in arrays or len(shapes[name]) != 2 or shapes[name][1] > CLASSES:
@@ -200,7 +201,7 @@ def probabilities(
 
 
 def is_label(array: np.ndarray) -> bool:
-    """Whether what was fed is a class for each row."""
+    """Whether a fed array has one class for each row."""
     return array.ndim == 1 and array.dtype.kind in "iu" and array.size > 0
 
 

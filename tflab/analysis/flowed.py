@@ -1,8 +1,7 @@
-"""Flowed derivatives: those that the first run of the gradients gave, compared with the numbers of
-the recorded step.
+"""Flowed derivatives: the derivatives of the backward stage, compared with the recorded step.
 
-Both are of the first batch, with the variables as they start. Where these start otherwise in every
-session, at random, the two have no reason to agree.
+Both are computed on the first batch, with the initial values of the variables. If these are random
+and differ from session to session, the two cannot agree.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ import numpy as np
 from tflab.records import Defined, Derivative, FlowedDerivative, Value
 from tflab.records.values import VARIABLE
 
-ROUNDING = 1e-4  # of the largest element: the graph that runs adds up in another order
+ROUNDING = 1e-4  # of the largest element: the graph that runs adds in another order
 
 
 def flowed(
     derivatives: Sequence[Derivative], defined: Iterable[Defined], values: Sequence[Value]
 ) -> Iterator[FlowedDerivative]:
-    """A record for each derivative; `values` are those of the recorded step, `defined` says which
-    of them the tensors of the program are."""
+    """A record for each derivative. `values` are those of the recorded step; `defined` are those of
+    its tensors that the program defines."""
     holders = {short(value.tensor): value.held_by for value in defined}
     known = {short(value.tensor): value for value in values}
     starts = {value.tensor: value.values for value in values if value.kind == VARIABLE}
@@ -41,19 +40,19 @@ def flowed(
 
 
 def short(tensor: str) -> str:
-    """As a GraphDef writes it."""
+    """The name as in a GraphDef."""
     return tensor.removesuffix(":0")
 
 
 def shaped(numbers: Sequence[Any], like: Any) -> Any:
-    """Flat numbers as the derivative is written; as they are where there are more or fewer."""
+    """Flat numbers in the shape of the derivative; flat if their number differs."""
     shape = np.shape(like)
     array = np.asarray(numbers)
     return array.reshape(shape).tolist() if array.size == np.size(like) else array.tolist()
 
 
 def distance(value: Any, flowed: Sequence[Any] | None) -> float | None:
-    """The largest distance of two elements; None where there is nothing to compare."""
+    """The largest difference of two elements; None if nothing can be compared."""
     left, right = flat(value), flat(flowed)
     if flowed is None or left.shape != right.shape:
         return None
@@ -62,12 +61,12 @@ def distance(value: Any, flowed: Sequence[Any] | None) -> float | None:
 
 def equal(start: Any, held: Sequence[Any] | None) -> bool:
     if start is None or held is None:
-        return True  # what is not known says nothing against it
+        return True  # nothing is known that contradicts it
     return np.array_equal(flat(start), flat(held), equal_nan=True)
 
 
 def agrees(row: FlowedDerivative) -> bool:
-    """Whether a number flowed that differs by no more than what rounding explains."""
+    """Whether the recorded step has this value, within rounding."""
     if row.difference is None:
         return False
     return row.difference <= ROUNDING * max(1e-30, float(np.abs(flat(row.value)).max(initial=0)))

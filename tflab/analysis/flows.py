@@ -1,7 +1,8 @@
-"""Flows: from which run to which run data went.
+"""Flows: which run took data from which run.
 
-A trace says when ops ran, a graph which node takes whose outputs. Together they say from which run
-a run took its inputs. In a loop, where a node runs many times, that is its last run that had ended.
+A trace says when ops ran, and a graph which node takes whose outputs. Together they show from which
+run a run took its inputs. In a loop, a node runs many times; then it is its last run that had
+ended.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ def producers(
 def pairs(
     runs: Sequence[OpRun], before: Mapping[str, Sequence[str]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each arrow two indices into `runs`: the run that made the data, and the run that took
-    them in the same step. `before` names the producers of each node.
+    """For each arrow two indices into `runs`: the run that made the data, and the run of the same
+    step that took them. `before` names the producers of each node.
 
-    Runs are sorted by node, step and end, so that one binary search over all arrows finds the
-    producer's run that ended last before the consumer's began.
+    Runs are sorted by node, step and end, so one binary search over all arrows finds the last run
+    of the producer that ended before the run of the consumer began.
     """
     nodes = {name: number for number, name in enumerate(dict.fromkeys(run.name for run in runs))}
     node_number = column(nodes[run.name] for run in runs)
@@ -59,7 +60,7 @@ def pairs(
     first = np.cumsum([0, *map(len, inputs)])
     inputs_per_run = np.diff(first)[node_number]
     consumers: np.ndarray = np.repeat(np.arange(len(runs)), inputs_per_run)
-    first_arrow = np.cumsum(inputs_per_run) - inputs_per_run  # of each run
+    first_arrow = np.cumsum(inputs_per_run) - inputs_per_run  # index of each run's first arrow
     nth = np.arange(len(consumers)) - np.repeat(first_arrow, inputs_per_run)
     producer_nodes = column(chain.from_iterable(inputs))[first[node_number[consumers]] + nth]
 
@@ -97,8 +98,8 @@ def inferred_transfers(
     """A run for each `_Recv`, from the end of the producer to the start of the first consumer.
 
     The runtime times neither `_Recv` nor `_Send`. A transfer cannot have taken longer than this
-    run, but part of it may have been waiting. Where a trace has the `_Recv` (old ones do), nothing
-    is inferred.
+    run, but part of the run may be waiting. If a trace has the `_Recv`, as old ones do, nothing is
+    inferred.
     """
     transfers = list(transfers)
     steps = [runs_by_node(step_runs) for step_runs in by_step(runs).values()] if transfers else []

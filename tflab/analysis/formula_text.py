@@ -1,4 +1,4 @@
-"""Formula text: an expression as one reads it, with no more parentheses than it takes."""
+"""Formula text: the text of an expression, with as few parentheses as possible."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tflab.analysis.expressions import (
     is_whole,
 )
 
-SUMS = 1  # precedence in text: a sum within a product needs parentheses
+SUMS = 1  # precedence: a sum within a product needs parentheses
 PRODUCTS = 2
 POWERS = 3
 ATOMS = 4
 COMPARISONS = 0
-INFIX = {  # op -> its sign, how tightly it holds its arguments together
+INFIX = {  # op -> its sign and precedence
     "Add": (" + ", SUMS),
     "Sub": (" - ", SUMS),
     "Mod": (" % ", PRODUCTS),
@@ -44,12 +44,12 @@ def own_name(name: Name) -> str:
 
 
 def text(value: Expression, called: Called = own_name) -> str:
-    """The formula; `called` says what stands for each name in it."""
+    """The text of a formula; `called` maps each name to the text that stands for it."""
     return written(value, called)[0]
 
 
 def written(value: Expression, called: Called) -> tuple[str, int]:
-    """The text of an expression, and how tightly it holds together."""
+    """The text of an expression, and its precedence."""
     if isinstance(value, Name):
         return called(value), ATOMS
     if isinstance(value, Number):
@@ -70,7 +70,7 @@ def written(value: Expression, called: Called) -> tuple[str, int]:
     return f"{FUNCTIONS.get(value.op, value.op.lower())}({arguments})", ATOMS
 
 
-UNWRITTEN = ("Size", "Shape")  # what is known about them is no part of their text
+UNWRITTEN = ("Size", "Shape")  # their parameters are not printed
 
 
 def within(value: Expression, precedence: int, called: Called) -> str:
@@ -79,7 +79,7 @@ def within(value: Expression, precedence: int, called: Called) -> str:
 
 
 def infix(value: Operation, called: Called) -> str:
-    """A sum of many; what is subtracted, or added with a minus, is written with a minus."""
+    """A sum of many terms; a term that is subtracted, or has a negative number, gets a minus."""
     sign, own = INFIX[value.op]
     content = within(value.args[0], SUMS if own == COMPARISONS else own, called)
     for arg in value.args[1:]:
@@ -103,10 +103,10 @@ def fraction(value: Product, called: Called) -> str:
 
 
 def number(value: float) -> str:
-    """As few digits as tell a float32 from the next one."""
+    """The fewest digits that distinguish a float32 from its neighbours."""
     if is_whole(value) and abs(value) < 2**53:
         return str(int(value))
-    import numpy as np  # not needed for `--help`
+    import numpy as np  # here, because `--help` does not need it
 
     with np.errstate(all="ignore"):
         short = np.float32(value)

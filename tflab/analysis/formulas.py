@@ -1,8 +1,8 @@
-"""Formulas: each node of a graph as an expression of the values that go into it.
+"""Formulas: each node of a graph as an expression of its inputs.
 
-Composed from types, edges, shapes and constants alone. What only moves numbers or gives them
-another shape is looked through; a type without a rule is called by its node's name. What is
-composed here is a proposal: `evaluation.Points` says whether it is right.
+Formulas are composed from types, edges, shapes and constants alone. Ops that only move or reshape
+numbers are transparent; an op without a rule is represented by its node's name. These formulas are
+proposals: `evaluation.Points` checks them.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from tflab.records import Node, Shape, node_of
 Attributes = Mapping[str, Mapping[str, Any]]  # node -> its constant's value, its transposes, ...
 Parts = Sequence[Expression]
 
-MOST = 40  # names and ops of a formula; what is larger is called by its node's name
+MOST = 40  # names and ops of a formula; a larger one is replaced by its node's name
 
 
 class Composer:
-    """Composes formulas of the nodes of one graph, given in an order of their dependencies."""
+    """Composes formulas of the nodes of one graph, which come in the order of their
+    dependencies."""
 
     def __init__(self, nodes: Iterable[Node], attributes: Attributes) -> None:
         self.nodes = {node.name: node for node in nodes}
         self.attributes = attributes
-        self.whole: dict[str, tuple[int, ...] | None] = {}  # constants that are whole numbers
+        self.whole: dict[str, tuple[int, ...] | None] = {}  # constants of whole numbers
         for node in self.nodes.values():
             self.whole[node.name] = self.whole_numbers(node)
 
@@ -42,7 +43,7 @@ class Composer:
         return Name(text, self.shape(tensor), tensor)
 
     def formula(self, node: Node, args: Parts) -> Expression:
-        """What a node computes of the formulas of its inputs; without a rule, its name."""
+        """The formula of a node from the formulas of its inputs; its name if there is no rule."""
         own = self.constant(node) or self.name(node.name, node.name)
         if not args:
             return own
@@ -59,7 +60,7 @@ class Composer:
         return special(self, node, args) or own if special else own
 
     def rounds(self, node: Node) -> bool:
-        """Whether a cast gives other numbers: whole ones, or the truth values 0 and 1."""
+        """Whether a cast changes numbers: to whole ones, or to 0 and 1."""
         return any(output.dtype.startswith(("int", "uint", "bool")) for output in node.outputs)
 
     def constant(self, node: Node) -> Expression | None:
@@ -69,7 +70,7 @@ class Composer:
         return Number(value)
 
     def whole_numbers(self, node: Node) -> tuple[int, ...] | None:
-        """The value of a small tensor of whole numbers, where the graph alone decides it."""
+        """The value of a small tensor of integers, if the graph alone decides it."""
         if node.outputs and not node.outputs[0].dtype.startswith("int"):
             return None
         if node.op == "Const":
@@ -89,8 +90,8 @@ class Composer:
         return None
 
     def alike(self, node: Node) -> bool:
-        """Whether a reshaped tensor still goes with the same others: it gained or lost leading
-        dimensions of 1, or it brings back what broadcasting changed."""
+        """Whether a reshaped tensor still broadcasts with the same others: it gained or lost
+        leading dimensions of 1, or it restores a shape that broadcasting changed."""
         before, after = self.shape(node.inputs[0]), self.shape(node.name)
         if undoes_broadcasting(self.nodes, self.nodes.get(node_of(node.inputs[0]))):
             return True
@@ -99,15 +100,15 @@ class Composer:
         )
 
     def repeats_one(self, node: Node) -> bool:
-        """Whether it is one number that is repeated."""
+        """Whether the node repeats a single number."""
         if node.op == "OnesLike":
             return True
         shape = self.shape(node.inputs[1 if node.op == "Fill" else 0])
         return shape is not None and all(dim == 1 for dim in shape)
 
     def repeated(self, node: Node, args: Parts) -> Expression | None:
-        """The numbers of a tensor in a larger one. In a formula that needs no sign; but of one
-        number, a sum has to know how many there are."""
+        """The numbers of a tensor, repeated in a larger one. Formulas omit repetition, but a sum
+        over a single repeated number needs its count."""
         value, goal = args[0], args[-1]
         if node.op == "Fill":
             goal, value = args
@@ -124,7 +125,7 @@ class Composer:
         return ex.repeated(value, operation("Size", *sized, about=shape), shape)
 
     def axes(self, node: Node) -> tuple[int, ...] | None:
-        """Those of a sum or mean, counted from the first; None where the graph does not say."""
+        """The axes of a sum or mean, as non-negative numbers; None if the graph does not say."""
         shape = self.shape(node.inputs[0])
         axes = self.whole.get(node_of(node.inputs[1]))
         if axes is None:
@@ -136,7 +137,8 @@ class Composer:
         return shape is not None and axes is not None and set(axes) == set(range(len(shape)))
 
     def sized(self, tensor: str, formula: Expression) -> ex.Operation | None:
-        """A tensor that says a shape, as formulas write it: (2, 1), or the shape of another one."""
+        """A tensor that describes a shape, as formulas write it: (2, 1), or the shape of another
+        tensor."""
         if isinstance(formula, ex.Operation) and formula.op == "Shape":
             return formula
         dims = self.whole.get(node_of(tensor))
@@ -152,7 +154,7 @@ def without_ones(shape: Sequence[int | None]) -> list[int | None]:
 
 
 def undoes_broadcasting(nodes: Mapping[str, Node], node: Node | None) -> bool:
-    """Whether a sum goes over the axes that were found to have been broadcast."""
+    """Whether a sum goes over the axes that broadcasting repeated."""
     by = nodes.get(node_of(node.inputs[1])) if node is not None and node.op == "Sum" else None
     return by is not None and by.op == "BroadcastGradientArgs"
 
@@ -177,8 +179,8 @@ def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
 
 
 def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """A sum over what was broadcast; nothing where the shape before was that of the gradient, as
-    far as is known."""
+    """A sum over the axes that were broadcast; no sum if the shape before, as far as known, was
+    that of the gradient."""
     found, _, number = node.inputs[1].partition(":")
     goal = composer.sized(composer.nodes[found].inputs[int(number or 0)], args[1])
     if goal is None:
@@ -189,7 +191,7 @@ def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
 
 
 def product_of(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """The product of all dimensions of a shape is how many elements there are."""
+    """The product of all dimensions of a shape is its number of elements."""
     shape = args[0]
     if isinstance(shape, ex.Operation) and shape.op == "Shape":
         return operation("Size", *shape.args, about=shape.about)
@@ -201,7 +203,7 @@ def shape_of(composer: Composer, node: Node, args: Parts) -> Expression:
 
 
 def gathered(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """The dimensions of a shape along some axes; all of them are the shape itself."""
+    """The dimensions of a shape along some axes; along all axes, the shape itself."""
     whole, axes = args[0], composer.whole.get(node_of(node.inputs[1]))
     if not isinstance(whole, ex.Operation) or whole.op != "Shape" or not axes:
         return None
@@ -231,7 +233,8 @@ def transposed(composer: Composer, node: Node, args: Parts) -> Expression | None
 
 
 def bias_gradient(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """A bias is added to every row and position: to all axes but that of the channels."""
+    """A bias is added to every row and position, so its gradient sums over all axes except the
+    channels."""
     shape = composer.shape(node.inputs[0])
     if shape is None or composer.attributes.get(node.name, {}).get("data_format") == "NCHW":
         return None
@@ -277,12 +280,12 @@ def composed(
     most: int = MOST,
     checked: Callable[[Node, Expression], Expression] = lambda node, formula: formula,
 ) -> dict[str, Expression]:
-    """The formulas of these nodes by tensor. `argument` says how a node calls one of its inputs;
-    where it has no name for it, the formula of that input takes its place. `checked` says which
-    formula of a node the others are composed of.
+    """The formulas of these nodes, by tensor. `argument` names an input of a node; if it has no
+    name for it, the formula of that input takes its place. `checked` returns the formula of a node
+    from which others are composed.
 
-    Nodes come in an order of their dependencies, and each looks at its own inputs only: the time
-    is linear in the graph, however deep that is.
+    Nodes come in the order of their dependencies, and each looks only at its own inputs, so the
+    time is linear in the graph, however deep it is.
     """
     formulas: dict[str, Expression] = {}
 
@@ -295,6 +298,6 @@ def composed(
         formulas[node.name] = checked(node, composer.formula(node, args))
         if node.op in op_rules.DERIVATIVES and len(args) == 2:
             formulas[f"{node.name}:1"] = op_rules.DERIVATIVES[node.op](*args)
-        if node.op == "BroadcastGradientArgs":  # for a sum, its outputs stand for those shapes
+        if node.op == "BroadcastGradientArgs":  # in a sum, its outputs stand for those shapes
             formulas[node.name], formulas[f"{node.name}:1"] = args
     return formulas

@@ -1,7 +1,7 @@
-"""Gradient graph: the formulas of gradient nodes, over forward nodes and incoming gradients.
+"""Gradient graph: the formulas of gradient nodes, in terms of forward nodes and incoming gradients.
 
-What a gradient function was given and what it returned is TensorFlow's own note (`GradientCall`);
-for graphs from files it is inferred from who takes what from whom.
+TensorFlow records the arguments and results of each gradient function (`GradientCall`); for graphs
+from files they are inferred from the edges.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 
 @dataclass(frozen=True)
 class GradientGraph:
-    """The nodes of a differentiated graph, and what is known of where they came from."""
+    """The nodes of a differentiated graph, and what is known about their origin."""
 
     nodes: tuple[Node, ...]
     gradients: tuple[Gradient, ...]
     shared: tuple[str, ...]  # that start or add up gradients
     calls: tuple[GradientCall, ...]
     attributes: formulas.Attributes
-    points: Points = NOWHERE  # the values by which formulas are checked
-    # Those of the calls' tensors that are only some rows of a gradient (`tf.IndexedSlices`)
+    points: Points = NOWHERE  # the values that formulas are checked against
+    # Tensors of the calls that are only some rows of a gradient (`tf.IndexedSlices`)
     rows: frozenset[str] = frozenset()
 
     def owners(self) -> dict[str, str]:
-        """Each gradient node's forward node; "" for those that belong to no one op."""
+        """The forward node of each gradient node; "" if it belongs to no single op."""
         owners = dict.fromkeys(self.shared, "")
         return owners | {name: g.forward for g in self.gradients for name in g.nodes}
 
 
 class Reader:
-    """Reads formulas off a differentiated graph."""
+    """Derives formulas from a differentiated graph."""
 
     def __init__(self, graph: GradientGraph) -> None:
         self.graph = graph
@@ -75,7 +75,8 @@ class Reader:
         )
 
     def label(self, tensor: str) -> str:
-        """What a formula calls a forward tensor: a variable's value bears the variable's name."""
+        """The name of a forward tensor in a formula: the value of a variable has the variable's
+        name."""
         node = self.nodes.get(node_of(tensor))
         if node is not None and self.is_read(node.name):
             return node_of(node.inputs[0])
@@ -90,7 +91,7 @@ class Reader:
         return source is not None and source.op in VARIABLES
 
     def counted_uses(self) -> Counter[str]:
-        """How often the forward ops that lead to the loss take each value."""
+        """How often each value is used by the forward ops that lead to the loss."""
         forward = leading_to(self.nodes, (call.forward for call in self.graph.calls))
         return Counter(
             self.label(tensor)
@@ -100,14 +101,14 @@ class Reader:
         )
 
     def returned(self, call: GradientCall) -> Iterable[tuple[str, str]]:
-        """(input of the forward op, gradient by it) of one call."""
+        """(input of the forward op, gradient with respect to it) of one call."""
         inputs = self.nodes[call.forward].inputs
         pairs = zip(inputs, call.returned, strict=False)
         return [(tensor, gradient) for tensor, gradient in pairs if gradient]
 
     def contribution(self, call: GradientCall, tensor: str, gradient: str) -> str:
-        """`dL/dy`; `dL/dy by mul` where other ops contribute to it, too, and `dL/dy by mul[0]`,
-        `dL/dy by mul[1]` where that op takes y as both of its inputs."""
+        """`dL/dy`; `dL/dy by mul` if other ops contribute to it too, and `dL/dy by mul[0]` and
+        `dL/dy by mul[1]` if that op takes y as both of its inputs."""
         label = self.label(tensor)
         name = "rows of " * (gradient in self.graph.rows) + gradient_name(label)
         if self.is_whole(tensor):
@@ -118,17 +119,17 @@ class Reader:
         return f"{name} by {call.forward}" + (f"[{here[0]}]" if len(places) > 1 else "")
 
     def is_whole(self, tensor: str) -> bool:
-        """Whether one op alone contributes to the gradient by a value.
+        """Whether a single op contributes to the gradient with respect to a value.
 
-        What a gradient function made by the way, for a value whose gradient is not needed, is
-        all of that gradient only where no other op takes the value.
+        A gradient function also makes gradients of values that need none; such a gradient is whole
+        only if no other op uses the value.
         """
         label = self.label(tensor)
         asked = self.is_read(node_of(tensor)) or node_of(tensor) in self.called
         return self.parts[label] == 1 and (asked or self.uses[label] == 1)
 
     def sums(self) -> Iterable[tuple[str, str]]:
-        """(node, value): the nodes that add up all that several ops contributed to a gradient."""
+        """(node, value): the nodes that add up the contributions of several ops to a gradient."""
         parts: dict[str, Counter[str]] = {}
         for call in self.calls:
             for tensor, gradient in self.returned(call):
@@ -145,7 +146,8 @@ class Reader:
                     yield name, label
 
     def argument(self, node: Node, tensor: str) -> Expression | None:
-        """How a gradient node calls one of its inputs; None: by that input's own formula."""
+        """The name of an input of a gradient node in formulas; None if that input's own formula is
+        used."""
         owner = self.owners[node.name]
         if node_of(tensor) not in self.owners:
             return self.forward_name(tensor)
@@ -157,7 +159,7 @@ class Reader:
         return None
 
     def forward_name(self, tensor: str) -> Expression:
-        """A forward value under its name; of a cross entropy's second output, the formula."""
+        """The name of a forward value; for the second output of a cross entropy, its formula."""
         node = self.nodes.get(node_of(tensor))
         if node is None:
             return self.composer.name(tensor, tensor)
@@ -167,31 +169,33 @@ class Reader:
         return self.composer.constant(node) or self.composer.name(self.label(tensor), tensor)
 
     def incoming_name(self, forward: str, tensor: str) -> str:
-        """What the gradient by an op's output is called that came to its gradient function."""
+        """The name of the gradient with respect to an op's output, as its gradient function
+        received it."""
         name = gradient_name(self.label(self.incoming[forward, tensor]))
         return "rows of " * (tensor in self.graph.rows) + name
 
     def text(self, formula: Expression, tensor: str) -> str:
-        """A formula as it is printed; "" where it does not give this tensor, and where all that it
-        says is the name of another gradient node."""
+        """A formula as it is printed; "" if it does not give this tensor, or is only the name of
+        another gradient node."""
         if isinstance(formula, Name) and node_of(formula.text) in self.owners:
             return ""
         return self.points.text(formula, tensor)
 
     def computes(self, name: str) -> str:
-        """What a forward node computes of the values that go into it; "" where that is not so."""
+        """The formula of a forward node in terms of its inputs; "" if that does not give its
+        value."""
         return self.text(self.step(self.nodes[name]), name)
 
     def step(self, node: Node) -> Expression:
-        """The formula of a forward node over the values that go into it."""
+        """The formula of a forward node in terms of the values that go into it, unchecked."""
         return self.composer.formula(node, [self.forward_name(tensor) for tensor in node.inputs])
 
 
 def gradient_name(label: str) -> str:
-    """`dL/dy`, and `dL/d(mul_1)` for what would be hard to read otherwise."""
+    """`dL/dy`; `dL/d(mul_1)` if the name needs brackets to be readable."""
     return f"dL/d{label}" if label.isalpha() and len(label) == 1 else f"dL/d({label})"
 
 
 def leading_to(nodes: Mapping[str, Node], ends: Iterable[str]) -> set[str]:
-    """All nodes whose values are needed for these tensors."""
+    """All nodes whose values these tensors depend on."""
     return reach(map(node_of, ends), makers(nodes.values())) & nodes.keys()

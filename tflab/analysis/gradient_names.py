@@ -1,7 +1,7 @@
-"""Gradient names: to which forward op a gradient node belongs, as far as its name says so.
+"""Gradient names: the forward op of a gradient node, as far as its name tells.
 
-`tf.gradients` puts what the gradient of an op consists of into a scope of the op's name,
-`gradients/loss/Mean_grad/Tile`, within whichever scope it is called. A `GradientTape` writes
+`tf.gradients` puts the gradient of an op into a scope with the op's name,
+`gradients/loss/Mean_grad/Tile`, inside the scope in which it is called. A `GradientTape` writes
 `gradient_tape/loss/Mean/Tile`.
 """
 
@@ -16,7 +16,7 @@ GRAD = re.compile(r"_grad(?:_\d+)?/")
 
 
 def owners(names: Iterable[str], found: Collection[str] = ()) -> dict[str, str]:
-    """Gradient node -> forward node, by the names of a graph. Those that were `found` to be
+    """Gradient node -> forward node, by the names of a graph. Nodes that were `found` to be
     gradients by other means may be in a scope of any name."""
     known = list(names)
     there, by_structure = set(known), set(found)
@@ -30,7 +30,7 @@ def owners(names: Iterable[str], found: Collection[str] = ()) -> dict[str, str]:
 
 
 def forward_names(name: str, is_gradient: bool) -> Iterator[str]:
-    """The names that the forward op may have, the likeliest first."""
+    """The possible names of the forward op, the most likely first."""
     match = SCOPE.fullmatch(name)
     if match:
         for inner in before_grad(match["inner"]):
@@ -46,13 +46,14 @@ def forward_names(name: str, is_gradient: bool) -> Iterator[str]:
 
 
 def before_grad(name: str) -> Iterator[str]:
-    """What stands before a `_grad/`, the last of them first: the op may be a gradient itself."""
+    """The parts of a name before each `_grad/`, the last one first: the op may be a gradient
+    itself."""
     for match in reversed(list(GRAD.finditer(name))):
         yield name[: match.start()]
 
 
 def within(outer: str, inner: str) -> Iterator[str]:
-    """A name, and the same in each of the scopes around: graphs are imported under new names."""
+    """A name, also in each of the surrounding scopes: graphs are imported under new names."""
     yield inner
     scopes = outer.split("/")[:-1]
     for count in range(1, len(scopes) + 1):

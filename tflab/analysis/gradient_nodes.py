@@ -1,6 +1,6 @@
-"""Gradient nodes: what each of them is for, and towards which gradient it leads.
+"""Gradient nodes: the purpose of each one, and the gradient that it leads to.
 
-Some compute the formula; the others are bookkeeping, each of a kind that has a reason.
+Some compute the formula; the others are bookkeeping of several kinds, each with a reason.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ WHY = {
 def described(
     graph: GradientGraph, ends: Iterable[str], lines: Mapping[str, Source | None]
 ) -> tuple[GradientNode, ...]:
-    """What every gradient node is for. `ends` are the gradients of variables, as tensors."""
+    """The purpose of every gradient node. `ends` are the gradients of variables, as tensors."""
     reader = Reader(graph)
     kinds = bookkeeping(reader)
     needed = leading_to(reader.nodes, ends)
@@ -70,7 +70,7 @@ def described(
 
 
 def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
-    """What a node computes; "" where no formula gives its value."""
+    """The formula of a node; "" if no formula gives its value."""
     if kind not in (None, STARTS, SAME) or not node.outputs:
         return ""
     if reader.composer.whole[node.name] is not None:
@@ -82,8 +82,8 @@ def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
 
 
 def bookkeeping(reader: Reader) -> dict[str, str]:
-    """The gradient nodes that compute nothing of the formula, and their kinds. The last come
-    first: what only serves bookkeeping of one kind is of that kind."""
+    """The gradient nodes that add nothing to the formula, and their kinds. The search goes
+    backwards: a node that only serves bookkeeping of one kind has that kind."""
     users: dict[str, list[tuple[Node, int]]] = {}
     for name in reader.owners:
         for place, tensor in enumerate(reader.nodes[name].inputs):
@@ -99,8 +99,8 @@ def bookkeeping(reader: Reader) -> dict[str, str]:
 
 
 def kind_served(kind: str | None, user: Node, place: int) -> str | None:
-    """The kind of bookkeeping that an input serves. Some ops of no such kind take a shape or axes
-    at this place."""
+    """The kind of bookkeeping that an input serves. Some ops of another kind take a shape or axes
+    at this input."""
     says_shape = place == op_rules.SHAPE_PLACES.get(user.op)
     return SHAPES if says_shape and kind not in (STARTS, COUNTS, BROADCASTING) else kind
 
@@ -141,7 +141,7 @@ def handed_on(reader: Reader, node: Node) -> str | None:
 
 
 def counts(reader: Reader, node: Node) -> bool:
-    """Whether a node has the number by which a mean divides: how many elements it goes over."""
+    """Whether a node has the number by which a mean divides: the number of its elements."""
     owner = reader.nodes.get(reader.owners[node.name])
     if owner is None or owner.op != "Mean" or node.op != "Cast":
         return False
@@ -164,7 +164,7 @@ def destinations(
     for (_, tensor), output in reader.incoming.items():
         if kinds.get(node_of(tensor)) == STARTS:
             known[node_of(tensor)] = (gradient_name(output), True)
-    # What a variable needs comes first: a node on the way to two gradients is said to lead there.
+    # What a variable needs comes first: a node that leads to two gradients is listed there.
     starts.sort(key=lambda pair: node_of(pair[0]) not in needed)
     for tensor, name in starts:
         follow(reader, kinds, known, tensor, name)
@@ -178,9 +178,9 @@ def follow(
     gradient: str,
     name: str,
 ) -> None:
-    """Mark what leads to a gradient, up to where the gradients come in that it is made of."""
+    """Mark the nodes that lead to a gradient, back to the incoming gradients."""
     owner = reader.owners.get(node_of(gradient))
-    waiting = [(gradient, gradient == node_of(gradient))]  # a node is its first output
+    waiting = [(gradient, gradient == node_of(gradient))]  # the name of a node is its first output
     while waiting:
         tensor, complete = waiting.pop()
         node = node_of(tensor)

@@ -1,9 +1,9 @@
-"""Gradient search: which nodes of a graph are gradients, where nobody noted it and names may say
-nothing.
+"""Gradient search: the gradient nodes of a graph, found by its edges, without records or names.
 
-Gradients start at a tensor of ones, the gradient of a loss by itself, and end at the updates of
-variables. What such an update needs and the loss does not need is a gradient; what also needs a
-variable that the loss does not need (a momentum, a count) is the optimiser's arithmetic.
+Gradients start at a tensor of ones, the gradient of a loss with respect to itself, and end at the
+updates of variables. A gradient is a node that such an update needs and the loss does not need. A
+node that also needs a variable which the loss does not need (a momentum, a count) belongs to the
+optimiser.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from tflab.records import Node, node_of
 from tflab.records.graph import reach, turned_around
 
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
-ASSIGNMENTS = re.compile(r"Assign(VariableOp)?")  # these may also be those of an initialiser
+ASSIGNMENTS = re.compile(r"Assign(VariableOp)?")  # may also belong to an initialiser
 OPTIMISERS = re.compile(r"(Resource)?(Sparse)?Apply\w+")
 UPDATES = re.compile(
     rf"{OPTIMISERS.pattern}|Assign(Add|Sub)?(VariableOp)?"
     r"|(Resource)?Scatter(Nd)?(Add|Sub|Update|Div|Mul|Min|Max)"
 )
 SUMS = ("Add", "AddV2", "AddN")  # a loss may be the sum of others
-STEPS = ("NoOp", "AssignAdd", "AssignAddVariableOp")  # of which a train op is made
+STEPS = ("NoOp", "AssignAdd", "AssignAddVariableOp")  # the ops of a train op
 SHAPES = ("Shape", "ShapeN", "Size", "Rank")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 @dataclass(frozen=True)
 class Training:
-    """A loss, the nodes that update variables by its gradients, and what to run for them all."""
+    """A loss, the nodes that update variables with its gradients, and the nodes that run them
+    all."""
 
-    loss: str | None  # None: the gradients wait in a queue or accumulator until they are taken
+    loss: str | None  # None: the gradients wait in a queue or an accumulator
     updates: tuple[str, ...]
     train_ops: tuple[str, ...]
 
@@ -45,16 +46,16 @@ class Found:
 
 
 def search(nodes: Sequence[Node], ones: Collection[str]) -> Found:
-    """The losses, their updates and the gradients between them.
+    """The losses, their updates, and the gradients between them.
 
-    A graph lists each node after what it takes, but for what comes back in a loop. `ones` are its
-    constants of a float type all of whose elements are 1.
+    Each node must come after its inputs, except in loops. `ones` are the constants of a float type
+    all of whose elements are 1.
     """
     return Search(nodes, frozenset(ones)).found()
 
 
 class Search:
-    """What takes what in a graph, asked from several sides."""
+    """The edges of a graph in both directions, and what follows from them."""
 
     def __init__(self, nodes: Sequence[Node], ones: frozenset[str]) -> None:
         self.order = {node.name: place for place, node in enumerate(nodes)}
@@ -68,17 +69,18 @@ class Search:
         self.users = turned_around(self.inputs)
         self.followers = turned_around({node.name: node.control_inputs for node in nodes})
         self.updates = {
-            node.name: self.inputs[node.name][1:]  # what it takes besides the variable
+            node.name: self.inputs[node.name][1:]  # its inputs besides the variable
             for node in nodes
             if UPDATES.fullmatch(node.op) and self.inputs[node.name]
         }
         values = [name for taken in self.updates.values() for name in taken]
-        self.leading = reach(values, self.inputs)  # to an update
+        self.leading = reach(values, self.inputs)  # nodes that lead to an update
 
     def found(self) -> Found:
-        chosen: dict[str, set[str]] = {}  # loss -> its gradients, and what takes them
+        chosen: dict[str, set[str]] = {}  # loss -> its gradients, and the nodes that take them
         for fills in (True, False):
-            # The gradients of a loss are fewer than what takes a tensor of ones before it.
+            # A loss has fewer gradients than there are nodes that depend on the tensor of ones
+            # before it.
             for seed, after in sorted(self.seeds(fills), key=lambda pair: len(pair[1])):
                 loss = self.loss_of(seed, after)
                 known = set().union(*chosen.values())
@@ -99,19 +101,19 @@ class Search:
         return [name for name, values in self.updates.items() if after.intersection(values)]
 
     def led_to(self, loss: str, after: set[str]) -> list[str]:
-        """The updates by these gradients, also by way of a variable of the optimiser's own."""
+        """The updates that use these gradients, directly or through a variable of the optimiser."""
         needed = reach([loss], self.inputs)
         kept = {self.inputs[name][0] for name in self.taking(after)} - needed
         return self.taking(after | reach(kept, self.users))
 
     def without_loss(self) -> tuple[Training, ...]:
-        """The updates that only an optimiser makes, where no loss is found for them."""
+        """The updates of an optimiser whose loss was not found."""
         updates = [name for name in self.updates if OPTIMISERS.fullmatch(self.nodes[name].op)]
         return (self.training(None, updates),) if updates else ()
 
     def seeds(self, fills: bool) -> Iterator[tuple[str, set[str]]]:
-        """What may be the gradient of a loss by itself, with all that takes something of it:
-        nodes that fill a tensor with ones, or constants of ones, as folding leaves them."""
+        """The candidates for the gradient of a loss with respect to itself, each with all nodes
+        that depend on it: nodes that fill a tensor with ones, or folded constants of ones."""
         for name, node in self.nodes.items():
             filled = node.op == "Fill" and self.inputs[name][-1] in self.ones
             is_seed = filled or node.op == "OnesLike" if fills else name in self.ones
@@ -119,8 +121,9 @@ class Search:
                 yield name, reach([name], self.users)
 
     def loss_of(self, seed: str, after: set[str]) -> str | None:
-        """The tensor whose gradients start here: the first scalar that needs most of what they
-        take on their way; None where there is none, or no variable behind it is updated."""
+        """The loss whose gradients start here: the first scalar that depends on most of the forward
+        values that the gradients use. None if there is none, or if no variable that it depends on
+        is updated."""
         ended = self.taking(after)
         behind = self.behind(self.marks(seed, after, ended))
         loss = self.shaped_like(seed)
@@ -135,8 +138,8 @@ class Search:
         return loss if any(variable in needed for variable in changed) else None
 
     def marks(self, seed: str, after: set[str], ended: Sequence[str]) -> list[str]:
-        """What tells a loss: what its gradients take of other nodes on their way to an update, and
-        the variables, but for those that may only get their first values."""
+        """The forward values that identify a loss: those that its gradients use on their way to an
+        update, and the variables, except those that may only be initialised."""
         way = (after & self.leading) - {seed} - self.updates.keys()
         taken = {parent for name in way for parent in self.inputs[name]} - after
         counts = {name: self.inputs[name] for name, node in self.nodes.items() if counting(node)}
@@ -146,12 +149,12 @@ class Search:
         )
 
     def behind(self, marks: Sequence[str]) -> dict[str, int]:
-        """For each node that needs values of marks: which, a bit for each. A shape is no value:
-        gradients count elements of forward tensors, and are not their loss."""
+        """For each node, the marks that it depends on, one bit for each. Shapes do not count:
+        gradients use the shapes of forward tensors that are not their loss."""
         bits = {name: 1 << place for place, name in enumerate(marks)}
         behind: dict[str, int] = {}
         rounds = True
-        while rounds:  # what comes back in a loop is known in the next round
+        while rounds:  # values that return through a loop are known in the next round
             rounds = False
             for name, parents in self.inputs.items():
                 found = 0
@@ -163,25 +166,25 @@ class Search:
         return behind
 
     def shaped_like(self, seed: str) -> str | None:
-        """The tensor of whose shape the ones are, where the graph says that."""
+        """The tensor whose shape the ones have, if the graph says so."""
         first = next(iter(self.inputs[seed]), None)
         if first is None or self.nodes[seed].op == "OnesLike":
             return first
         return self.inputs[first][0] if self.nodes[first].op in SHAPES else None
 
     def may_be_loss(self, name: str) -> bool:
-        """Whether it is a computed float scalar, or of unknown shape."""
+        """Whether it is a computed float scalar, or has an unknown shape."""
         node = self.nodes[name]
         outputs = node.outputs[:1] if node.inputs else ()
         return any(output.dtype in FLOATS and output.shape in ((), None) for output in outputs)
 
     def likeness(self, name: str, behind: dict[str, int]) -> tuple[int, bool, bool]:
-        """How much a node is like a loss; where shapes are not known, a mean or sum is most."""
+        """How likely a node is to be a loss; without known shapes, a mean or sum is most likely."""
         node = self.nodes[name]
         return behind[name].bit_count(), node.outputs[0].shape == (), node.op in ("Mean", "Sum")
 
     def with_other_terms(self, loss: str, after: set[str], behind: dict[str, int]) -> str:
-        """The sum that a loss is a term of: the gradients of a sum are those of its terms."""
+        """The sum of which a loss is a term: the gradients of a sum are those of its terms."""
         while True:
             sums = [
                 user
@@ -193,15 +196,15 @@ class Search:
             loss = sums[0]
 
     def between(self, after: set[str], needed: set[str]) -> set[str]:
-        """The gradients: what is needed for that which updates and the optimiser take of them."""
+        """The gradients: the nodes between a loss and the nodes of the optimiser."""
         states = [n.name for n in self.nodes.values() if n.op in VARIABLES and n.name not in needed]
         arithmetic = reach(states, self.users) | self.updates.keys()
         ends = {parent for name in arithmetic & after for parent in self.inputs[name]} & after
         return reach(ends - arithmetic, self.needs, needed | arithmetic)
 
     def training(self, loss: str | None, updates: Sequence[str]) -> Training:
-        """Each update is run by the node that runs most of them, and what is grouped with them."""
-        steps = {  # a count of steps adds a constant that waits for the updates
+        """The training of a loss: each update is run by the node that runs most of them."""
+        steps = {  # a step counter adds a constant after the updates
             name: [
                 user
                 for user in (*self.followers.get(name, ()), *self.users.get(name, ()))
@@ -222,6 +225,6 @@ class Search:
 
 
 def counting(node: Node) -> bool:
-    """Whether it makes whole numbers, or turns them into others: sizes, axes, indices."""
+    """Whether it makes or transforms integers: sizes, axes, indices."""
     whole = all(output.dtype.startswith("int") for output in node.outputs)
     return whole or node.op == "Cast"

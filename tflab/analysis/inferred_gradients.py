@@ -1,7 +1,8 @@
-"""Inferred gradients: what gradient functions returned, where only the graph is there to show it.
+"""Inferred gradients: the results of gradient functions, if only the graph is known.
 
-A graph from a file brings no note of TensorFlow's. What a gradient node hands to the gradient of
-another op, from which its own forward op takes something, is the gradient by that something.
+A graph from a file has no record of them. If the gradient of one op passes a tensor to the gradient
+of another op, from which the first op takes an input, the tensor is the gradient with respect to
+that input.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def graph_of(
 ) -> GradientGraph:
     """The differentiated graph, with the calls of gradient functions as its edges show them.
 
-    `shared` are the gradient nodes that belong to no one op.
+    `shared` are the gradient nodes that belong to no single op.
     """
     return GradientGraph(
         nodes=tuple(nodes),
@@ -33,7 +34,7 @@ def graph_of(
 
 
 def ends(graph: GradientGraph) -> list[str]:
-    """The gradients that something else in the graph takes; all of them where nothing does."""
+    """The gradients that other nodes of the graph take; all of them if there are none."""
     owners = graph.owners()
     others = (node for node in graph.nodes if node.name not in owners)
     taken = [tensor for node in others for tensor in node.inputs if node_of(tensor) in owners]
@@ -41,7 +42,7 @@ def ends(graph: GradientGraph) -> list[str]:
 
 
 class Inference:
-    """Looks for the tensors that go from the gradient of one op to that of another."""
+    """Finds the tensors that the gradient of one op passes to that of another."""
 
     def __init__(
         self, nodes: Sequence[Node], gradients: Sequence[Gradient], shared: Sequence[str]
@@ -71,7 +72,8 @@ class Inference:
             )
 
     def crossing(self) -> Iterator[tuple[str, str]]:
-        """(tensor, forward op): what the gradient of an op takes from other gradients."""
+        """(tensor, forward op): the tensors that the gradient of an op takes from other
+        gradients."""
         for name, owner in self.owners.items():
             for tensor in self.nodes[name].inputs:
                 source = node_of(tensor)
@@ -82,15 +84,16 @@ class Inference:
         return tuple(dict.fromkeys(crossing))[: max(1, len(forward.outputs))]
 
     def returned(self, forward: Node, tensor: str) -> str | None:
-        """The gradient by one input: what the gradient of the op that made it takes from here."""
+        """The gradient with respect to one input: the tensor that the gradient of that input's op
+        takes."""
         maker = self.maker(tensor)
         return next((name for name in self.made[forward.name] if self.goes_to(name, maker)), None)
 
     def maker(self, tensor: str) -> str:
-        """The op with gradient nodes, or the variable, from which a tensor comes."""
+        """The op with gradient nodes, or the variable, that a tensor comes from."""
         name, seen = node_of(tensor), set()
         while name not in self.made and name not in seen and name in self.nodes:
-            seen.add(name)  # a loop comes back to itself
+            seen.add(name)  # a loop returns to itself
             name = node_of((*self.nodes[name].inputs, name)[0])
         return name
 

@@ -1,7 +1,7 @@
-"""Lanes: how many ops ran at once, and which device stood idle.
+"""Lanes: how many ops ran at once, and which device was idle.
 
-On a CPU the runtime does not say which thread ran an op (every `thread_id` is 0). It is known which
-runs overlap, and lanes are the rows that a picture of these runs needs.
+On a CPU the runtime does not say which thread ran an op (every `thread_id` is 0). Only the overlaps
+of runs are known; lanes are the rows that a picture of them needs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tflab.records.timed import Occupancy, StepShape
 
 
 def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:
-    """The steps, each with its shape. A device that ran an op in any step is listed in all."""
+    """The steps, each with its shape. A device that ran an op in any step is listed in all
+    steps."""
     in_step = by_step(runs)
     devices = sorted({run.device for step_runs in in_step.values() for run in step_runs})
     return tuple(
@@ -29,11 +30,11 @@ def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[
 
 
 def step_shape(runs: Sequence[OpRun], step: StepTime, devices: Iterable[str]) -> StepShape:
-    """How many of a step's runs there were at once, and how long each device was busy.
+    """How many runs of a step there were at once, and how long each device was busy.
 
-    The mean is the work of all runs over the wall time of the step. A device is busy during the
-    union of its runs, so overlapping runs count once; a run that reaches out of the step is cut off
-    at the step's edge, as in the time ledger.
+    The mean is the total time of all runs divided by the wall time of the step. A device is busy
+    during the union of its runs, so overlapping runs count once. A run that exceeds the step is cut
+    off at the edge of the step, as in the time ledger.
     """
     work = covered(within(run, step) for run in runs)
     runs_of_device: dict[str, list[OpRun]] = {device: [] for device in devices}
@@ -52,23 +53,23 @@ def step_shape(runs: Sequence[OpRun], step: StepTime, devices: Iterable[str]) ->
 
 
 def pack(runs: Iterable[OpRun], nest: bool = True) -> tuple[tuple[OpRun, ...], ...]:
-    """Runs in lanes, in order of their start. Within a lane no run partly overlaps another.
+    """Runs in lanes, in the order of their starts. Within a lane no run partly overlaps another.
 
-    Greedy interval partitioning: in order of start, each run goes into a lane where it fits, and a
-    new lane is opened only where it fits into none. Without nesting that takes exactly as many
-    lanes as there are runs at once, and no packing takes fewer (Kleinberg and Tardos, Algorithm
-    Design, 2006, section 4.1). With `nest` a run may lie within one that ends no earlier; of
-    several, within the one that ends first. Then there are never more lanes than runs at once and
-    often fewer, but not always the fewest: finding those is the colouring of circle graphs, which
-    is NP-hard (Garey, Johnson, Miller and Papadimitriou 1980).
+    Greedy interval partitioning: in the order of starts, each run goes into a lane in which it
+    fits; if there is none, a new lane is opened. Without nesting this takes exactly as many lanes
+    as there are runs at once, and no packing takes fewer (Kleinberg and Tardos, Algorithm Design,
+    2006, section 4.1). With `nest`, a run may lie inside one that ends no earlier; of several,
+    inside the one that ends first. Then there are never more lanes than runs at once, and often
+    fewer, but not always the fewest: finding those is the colouring of circle graphs, which is
+    NP-hard (Garey, Johnson, Miller and Papadimitriou 1980).
 
-    Ops of a dataflow executor do not call one another: a nested run was another thread's. Where
-    nesting reads as calling (self times), ask for `nest=False`. A run of 0 ns is over when another
+    Ops of a data-flow executor do not call one another: a nested run belongs to another thread. Use
+    `nest=False` if nesting would be read as calls (self times). A run of 0 ns is over when another
     one starts at the same time, so without nesting the shortest of equal starts comes first.
     """
     runs = list(runs)
     starts, durations = times(runs)
-    # A run that holds others has to come before them.
+    # A run that contains others comes before them.
     order = np.lexsort((-durations if nest else durations, starts))
     spans = zip(*(column[order].tolist() for column in (starts, starts + durations)), strict=True)
     numbers = lanes_with_nesting(spans) if nest else lanes_without_overlap(spans)
@@ -81,7 +82,7 @@ def pack(runs: Iterable[OpRun], nest: bool = True) -> tuple[tuple[OpRun, ...], .
 
 
 def lanes_without_overlap(spans: Iterable[Span]) -> Iterator[int]:
-    """For each span, in order of their start, the number of a lane in which nothing else runs."""
+    """For each span, in the order of starts, the number of a lane in which nothing else runs."""
     busy: list[tuple[int, int]] = []  # (end, lane)
     free: list[int] = []
     count = 0
@@ -97,8 +98,8 @@ def lanes_without_overlap(spans: Iterable[Span]) -> Iterator[int]:
 
 
 def lanes_with_nesting(spans: Iterable[Span]) -> Iterator[int]:
-    """For each span the number of a lane, in which it may lie within one that ends no earlier."""
-    ends: list[list[int]] = []  # for each lane: when its running spans end, the outermost first
+    """For each span the number of a lane, in which it may lie inside one that ends no earlier."""
+    ends: list[list[int]] = []  # for each lane: the ends of its running spans, the outermost first
     inner: list[tuple[int, int]] = []  # (end of a lane's innermost running span, lane), sorted
     free: list[int] = []  # lanes in which nothing runs
     for start, end in spans:
@@ -122,21 +123,21 @@ def lanes_with_nesting(spans: Iterable[Span]) -> Iterator[int]:
         yield lane
 
 
-# Levels: how many ops ran at a time, and how many bytes they held.
+# Levels: how many ops ran at a time, and how many bytes they held
 
 
 Level = tuple[np.ndarray, np.ndarray]  # times in ns, and the value from each of them on
 
 
 def ops_at_once(runs: Sequence[OpRun]) -> Level:
-    """How many of these runs there are at each time; a run of 0 ns does not count."""
+    """The number of these runs at each time; a run of 0 ns does not count."""
     starts, durations = times(runs)
     return cumulated(np.concatenate([starts, starts + durations]), np.repeat([1, -1], len(runs)))
 
 
 def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, Level]:
-    """The bytes that ops hold, by allocator. What is still held when a step ends is subtracted
-    there: fetched values are released later, and the trace does not say when."""
+    """The bytes that ops hold, by allocator. Bytes that are still held at the end of a step are
+    subtracted there: fetched values are released later, and the trace does not say when."""
     ends = {step.step: step.start_ns + step.wall_ns for step in steps}
     parts_of_allocator: dict[str, list[Level]] = {}  # times and changes
     for step, step_runs in by_step(runs).items():
@@ -162,10 +163,10 @@ def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, L
 
 
 def cumulated(moments: np.ndarray, changes: np.ndarray) -> Level:
-    """The running sum of the changes, at each time at which it becomes another one."""
+    """The running sum of the changes, at each time at which it changes."""
     order = np.argsort(moments, kind="stable")
     moments, values = moments[order], np.cumsum(changes[order])
-    last: np.ndarray = np.append(moments[1:] != moments[:-1], True)  # of the changes at one time
+    last: np.ndarray = np.append(moments[1:] != moments[:-1], True)  # the last change of each time
     moments, values = moments[last], values[last]
     differs: np.ndarray = np.append(True, values[1:] != values[:-1])
     return moments[differs], values[differs]

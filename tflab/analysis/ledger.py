@@ -1,12 +1,12 @@
 """Ledger: every node of the user's graph has one fate, every executed node one origin.
 
 The account closes: the executed nodes are the user's nodes with the fate `executed` and the nodes
-that have an origin, each once.
+with an origin, each once.
 
-Fates: `executed` under its own name, perhaps with another type; `unreached`, because the fetches
-do not depend on it; `folded` into a constant; `merged` with an equal node; `fused` into a node that
-does its work too; `compiled` into an XLA cluster; `removed`, because the nodes that used it take
-their value from another node, or because no node needed it any more.
+Fates: `executed` under its own name, perhaps with another type; `unreached`: the fetches do not
+depend on it; `folded` into a constant; `merged` with an equal node; `fused` into a node that also
+does its work; `compiled` into an XLA cluster; `removed`: its users take their value from another
+node, or no node needs it any more.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import replace
 from tflab.records import Fate, Node, Origin, Pass, Taken, node_of
 
 INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions
-FED = re.compile(r"_recv_.*_\d+")  # `_recv_images_0_S5` is at the other end of a transfer
-ROLES = {  # nodes that the runtime adds for itself, by type
+FED = re.compile(r"_recv_.*_\d+")  # `_recv_images_0_S5` is the receiving end of a transfer
+ROLES = {  # nodes that the runtime adds, by type
     "_Arg": "feed",
     "_Retval": "fetch",
     "_Send": "transfer",
@@ -38,34 +38,36 @@ def fate_in_pass(
     new: Graph,
     cluster: str | None,
 ) -> str:
-    """What happened to a removed node, by who took it over and how that one changed."""
+    """What happened to a removed node, judged by its heir (the node that took over) and how that
+    changed."""
     if heir is None:
         return "removed"
     if heir == cluster:
         return "compiled"
     was, now = old.get(heir), new[heir]
     if now.op == "Const" and (was.op if was else node.op) != "Const":
-        return "folded"  # its value went into a constant that was made here
-    if was is None:  # into a node that was made here: a feed, a copy, or one that does more
+        return "folded"  # its value is in a constant that this pass made
+    # its value is in a node that this pass made: a feed, a copy, or one that does more
+    if was is None:
         return "removed" if now.op in ("_Arg", node.op) or is_inside(heir, node) else "fused"
     if was.op != now.op:
-        return "fused"  # into a node that was rewritten to do the work of both
+        return "fused"  # its work is in a node that was rewritten to do both
     if was.op == node.op and heir not in map(node_of, node.inputs):
-        return "merged"  # with its twin
-    return "removed"  # its users take the value from where it came
+        return "merged"  # an equal node replaces it
+    return "removed"  # its users take the value from its input
 
 
 def is_inside(heir: str, call: Node) -> bool:
-    """Whether a node is one of those that a loop, a branch or a call was laid open into. It hands
-    out what these have computed, and does not do their work."""
+    """Whether a node is part of an expanded loop, branch or call. Such a node passes on what the
+    others computed, and does not do the work of the call."""
     return heir.removeprefix("Func/").startswith(f"{call.name}/")
 
 
 def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Taken]]) -> tuple[Pass, ...]:
-    """The passes, with the nodes that they relieved of their work: those that a later pass removed
-    because they are not needed. One that is fetched stays."""
+    """The passes, each with the nodes that it left without work, if a later pass removed these as
+    not needed. A fetched node stays."""
     whole = []
-    unneeded: set[str] = set()  # that the next pass to remove them removes without an heir
+    unneeded: set[str] = set()  # nodes that wait for a pass that removes them without an heir
     for step, candidates in zip(reversed(passes), reversed(relieved), strict=True):
         lost = tuple(taken for taken in candidates if taken.name in unneeded)
         whole.append(replace(step, taken=(*step.taken, *lost)))
@@ -82,7 +84,7 @@ def fates(
     fetches: Iterable[str],
     feeds: Iterable[str],
 ) -> tuple[Fate, ...]:
-    """One Fate for each node of the user's graph, in its order."""
+    """One Fate for each node of the user's graph, in the order of the graph."""
     running = {node.name for node in executed}
     removals, folded = removals_and_folds(passes)
     rewritten = {change.name: step.name for step in passes for change in step.rewritten}
@@ -99,7 +101,7 @@ def fates(
         if name not in needed:
             return Fate(name, "unreached", by, None)
         successor = executed_successor(name, removals, running)
-        # There is no successor where the node that took over was itself removed as not needed.
+        # There is no successor if the node that took over was itself removed as not needed.
         if successor is None and taken.fate == "merged":
             successor = last_successor(name, removals)
         ends = ((own, holder(tensor, removals, running)) for own, tensor in taken.outputs)
@@ -114,8 +116,8 @@ def removals_and_folds(
 ) -> tuple[dict[str, tuple[str, Taken]], dict[str, str]]:
     """The pass that removed each node from the graph, and the pass that folded it in place.
 
-    The first removal since the node last came into the graph counts. A node that was fused stays as
-    an Identity, and the pass that removes that one says nothing of the node's work.
+    The first removal since the node last entered the graph counts. A fused node stays as an
+    Identity, and the pass that removes that Identity says nothing about the node's work.
     """
     removals: dict[str, tuple[str, Taken]] = {}
     folded: dict[str, str] = {}
@@ -133,7 +135,7 @@ def removals_and_folds(
 def executed_successor(
     name: str, removals: Mapping[str, tuple[str, Taken]], running: set[str]
 ) -> str | None:
-    """The executed node at the end of the chain of nodes that took over from one another."""
+    """The executed node at the end of the chain of heirs."""
     visited: set[str] = set()
     current: str | None = name
     while current is not None and current not in running:
@@ -145,7 +147,7 @@ def executed_successor(
 
 
 def last_successor(name: str, removals: Mapping[str, tuple[str, Taken]]) -> str | None:
-    """The last of the nodes that took over from one another, the first from this one."""
+    """The last node of the chain of heirs."""
     chain = [name]
     while chain[-1] in removals:
         following = removals[chain[-1]][1].into
@@ -158,8 +160,8 @@ def last_successor(name: str, removals: Mapping[str, tuple[str, Taken]]) -> str 
 
 
 def holder(tensor: str, removals: Mapping[str, tuple[str, Taken]], running: set[str]) -> str | None:
-    """The tensor of an executed node at the end of the chain of those that took over from one
-    another. Which output of a node stands in for one, the pass has to tell."""
+    """The tensor of an executed node at the end of the chain of heirs. The pass says which output
+    replaces which."""
     visited: set[str] = set()
     while node_of(tensor) not in running:
         if tensor in visited or node_of(tensor) not in removals:
@@ -174,11 +176,11 @@ def holder(tensor: str, removals: Mapping[str, tuple[str, Taken]], running: set[
 
 
 def nodes_needed(nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> set[str]:
-    """All nodes that the fetches depend on. The node of a fed tensor is needed where the tensor is,
-    what it depends on is not: unless another of its outputs, or that it has run, is needed too."""
+    """All nodes that the fetches depend on. The node of a fed tensor is needed if the tensor is;
+    its inputs are needed only for another of its outputs, or if the node itself has to run."""
     fed = {name.removesuffix(":0") for name in feeds}
     by_name = {node.name: node for node in nodes}
-    # (tensor, or "" where the node only has to run; node)
+    # (tensor, or "" if the node only has to run; node)
     waiting = [(name.removesuffix(":0") if ":" in name else "", node_of(name)) for name in fetches]
     needed: set[str] = set()
     followed: set[str] = set()
@@ -197,7 +199,7 @@ def nodes_needed(nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[
 def origins(
     ledger: Sequence[Fate], passes: Sequence[Pass], executed: Sequence[Node]
 ) -> Iterator[Origin]:
-    """One Origin for each executed node that is not the user's own."""
+    """One Origin for each executed node that does not belong to the user."""
     kept = {fate.name for fate in ledger if fate.fate == "executed"}
     user_names = {fate.name for fate in ledger}
     maker = {name: step.name for step in passes for name in step.added}
@@ -210,8 +212,8 @@ def origins(
 
 
 def role(node: Node) -> str | None:
-    """What the runtime added a node for. Over several tasks it feeds through a `_Recv` and fetches
-    through a `_Send` that it names `_recv_images_0` (core/graph/subgraph.cc)."""
+    """Why the runtime added a node. Over several tasks it feeds through a `_Recv` and fetches
+    through a `_Send`, named like `_recv_images_0` (core/graph/subgraph.cc)."""
     if node.op == "_Recv" and FED.fullmatch(node.name):
         return "feed"
     if node.op == "_Send" and node.name.startswith("_send_"):
@@ -220,7 +222,7 @@ def role(node: Node) -> str | None:
 
 
 def function_call_of(name: str, user_names: set[str]) -> str | None:
-    """The call of a function that a node was inlined from: the call's name is its prefix."""
+    """The call of a function from which a node was inlined: its name is the prefix."""
     parts = name.removeprefix("Func/").split("/")
     prefixes = ("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))
     return next((prefix for prefix in prefixes if prefix in user_names), None)

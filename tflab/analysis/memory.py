@@ -26,11 +26,11 @@ from tflab.records.timed import Holder, LiveBytes
 
 US = 1000  # nanoseconds in the unit of allocation times
 
-Event = tuple[int, int]  # (time in us, bytes; negative when freed)
+Event = tuple[int, int]  # (time in us, bytes; negative if released)
 
 
 def memory(runs: Iterable[OpRun], steps: Sequence[StepTime] = ()) -> Memory:
-    """Bytes that each node requested per step, and the most bytes alive at once in any step.
+    """The bytes that each node requested per step, and the most bytes alive at once in any step.
 
     For the step with the median wall time also the whole curve; without `steps` there is none.
     """
@@ -38,7 +38,7 @@ def memory(runs: Iterable[OpRun], steps: Sequence[StepTime] = ()) -> Memory:
     requested: dict[str, int] = {}
     for run in (run for step_runs in in_step.values() for run in step_runs):
         requested[run.name] = requested.get(run.name, 0) + run.requested_bytes
-    # The mean is over all steps, also those in which a node did not run.
+    # The mean is over all steps, including those in which a node did not run.
     rows = [OpMemory(name, round(total / len(in_step))) for name, total in requested.items()]
     middle_step = median_step(steps) if steps else None
     return Memory(
@@ -51,9 +51,9 @@ def memory(runs: Iterable[OpRun], steps: Sequence[StepTime] = ()) -> Memory:
 def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:
     """The bytes alive over one step, and which nodes held them at the peak.
 
-    Events are known to the microsecond: a point may stand up to 1 us before its event (even before
-    the step's start), and the events of one microsecond make one point. Bytes alive after the last
-    point outlived the trace, as fetched values do.
+    Events are accurate to a microsecond: a point may be up to 1 us before its event (even before
+    the start of the step), and the events of one microsecond form one point. Bytes alive after the
+    last point outlived the trace, as fetched values do.
     """
     points = curve(events(runs))
     peak_us, peak_bytes = max(points, key=lambda point: point[1], default=(0, 0))
@@ -69,12 +69,12 @@ def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:
 
 
 def events(runs: Iterable[OpRun]) -> Iterable[Event]:
-    """All allocations and releases of these runs, in no order."""
+    """All allocations and releases of these runs, unsorted."""
     return ((time, size) for run in runs for time, size, _ in run.allocations)
 
 
 def curve(events: Iterable[Event]) -> list[Event]:
-    """(time in us, bytes alive after it) for each microsecond that has an event."""
+    """(time in us, bytes alive after it) for each microsecond with an event."""
     changes: dict[int, int] = {}
     for time, size in events:
         changes[time] = changes.get(time, 0) + size
@@ -85,14 +85,14 @@ def curve(events: Iterable[Event]) -> list[Event]:
 def peak(events: Iterable[Event]) -> int:
     """The most bytes alive after any microsecond, and at least 0.
 
-    The order within a microsecond is not known: the true peak may have been higher, never lower.
+    The order within a microsecond is unknown: the true peak may have been higher, never lower.
     """
     return max([0, *(alive for _, alive in curve(events))])
 
 
 def holders(runs: Iterable[OpRun], at_us: int) -> tuple[Holder, ...]:
-    """The nodes with bytes alive after a microsecond, the largest first; a node's runs in a loop
-    are added up."""
+    """The nodes with bytes alive after a microsecond, the largest first; the runs of a node in a
+    loop are added up."""
     alive: dict[str, int] = {}
     running: set[str] = set()
     types: dict[str, str] = {}

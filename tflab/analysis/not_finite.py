@@ -1,7 +1,7 @@
-"""Not finite: which nodes made NaN or Inf of finite inputs, and what went into them.
+"""Not finite: the nodes that made NaN or Inf from finite inputs, and what those inputs were.
 
-A node in a loop computes its tensor several times in a step; the n-th time it takes what its loop's
-other nodes computed the n-th time.
+A node in a loop computes its tensor several times in a step; its n-th run takes what the other
+nodes of the loop computed in their n-th runs.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 from tflab.analysis.values import plain
 from tflab.records import Entered, Node, Transfer, node_of
 
-# Ops that hand on what they are given: none of them is where a NaN comes from
+# Ops that pass on their inputs: none of them is the origin of a NaN
 HANDING_ON = frozenset(
     prefix + op
     for prefix in ("", "Ref")
     for op in ("Identity", "Switch", "Merge", "Enter", "Exit", "NextIteration")
 )
 CONSTANT = "Const"
-ASSIGNING = frozenset(("Assign", "AssignVariableOp"))  # likewise, to a variable
-# How types begin that keep tensors in a list, of which a debugger sees only the handle, and give
-# them out as they are: a loop keeps so what its gradient needs
+ASSIGNING = frozenset(("Assign", "AssignVariableOp"))  # the same, into a variable
+# Prefixes of types that keep tensors in a list and return them unchanged. A debugger sees only the
+# handle of the list; loops keep the values for their gradients in such lists.
 KEEPING = ("Optional", "Stack", "TensorArray", "TensorList")
-# Element by element: an element of the output depends on the elements at its place alone
+# Element-wise: an element of the output depends only on the elements at its position
 ELEMENTWISE = frozenset(
     (
         *("Acos", "Acosh", "Add", "AddN", "AddV2", "Asin", "Atan2", "Atanh", "Cast", "Cosh"),
@@ -36,7 +36,7 @@ ELEMENTWISE = frozenset(
         *("SquaredDifference", "Sub", "Tan", "TanhGrad", "Xdivy", "Xlog1py", "Xlogy"),
     )
 )
-# Finite by definition where all inputs are: what is infinite then is too large for its type
+# Finite by definition if all inputs are; an infinite result is too large for its type
 DEFINED_EVERYWHERE = frozenset(
     (
         *("Add", "AddN", "AddV2", "BatchMatMulV2", "BiasAdd", "BiasAddGrad", "Cast", "Conv2D"),
@@ -49,7 +49,7 @@ DEFINED_EVERYWHERE = frozenset(
 
 @dataclass(frozen=True)
 class Bad:
-    """The first time that a tensor was not finite."""
+    """The first non-finite value of a tensor."""
 
     call: int  # from 0
     nan: int
@@ -58,7 +58,7 @@ class Bad:
 
 
 def bad(array: np.ndarray, call: int) -> Bad | None:
-    """That a tensor is not finite; None where it is."""
+    """The record of a non-finite tensor; None if it is finite."""
     array = plain(array)
     if array.dtype.kind not in "fc":
         return None
@@ -72,24 +72,25 @@ def origins(
     transfers: Iterable[Transfer],
     spoiled: Collection[str] = frozenset(),
 ) -> list[tuple[Node, str]]:
-    """The nodes whose output is not finite although all that they take is, each with that output.
+    """The nodes whose output is not finite although all their inputs are, each with that output.
 
-    A constant that is infinite is meant to be, as a mask is. What it makes infinite is no origin
-    either, but a node that makes NaN of it is. Where there is no other origin, the constant is.
+    An infinite constant is assumed to be intended, such as a mask. What it makes infinite is no
+    origin, but a node that makes NaN from it is. If there is no other origin, the constant is the
+    origin.
 
-    `bads` goes by tensor as a GraphDef writes it: `split:1`, plain `mul`. A node that updates a
-    variable has that as an output: `update:w`. `spoiled` are the variables that became not finite
-    in the step: who reads one of them afterwards is no origin, and neither is an update where
-    another one of the same variable was given what is not finite.
+    `bads` is keyed by tensor as in a GraphDef: `split:1`, plain `mul`. The output of a node that
+    updates a variable is `update:w`. `spoiled` are the variables that became non-finite in the
+    step: a node that reads one afterwards is no origin, and neither is an update of a variable that
+    another update already spoiled.
     """
     sent = {transfer.recv: transfer.tensor for transfer in transfers}
     outputs: dict[str, list[str]] = {}
     for tensor in bads:
         outputs.setdefault(node_of(tensor), []).append(tensor)
     found: list[tuple[Node, str]] = []
-    given: set[str] = set()  # variables that were given what is not finite
+    given: set[str] = set()  # variables that received non-finite values
     constants: list[tuple[Node, str]] = []
-    meant: set[str] = set()  # tensors that only those constants make infinite
+    meant: set[str] = set()  # tensors that only infinite constants make infinite
     for node in ordered:
         if node.name not in outputs or node.op.startswith(KEEPING):
             continue
@@ -112,7 +113,8 @@ def origins(
 
 
 def comes_before(bads: Mapping[str, Bad], taken: str, made: str, op: str) -> bool:
-    """Whether what a node takes was not finite when the node made what is not."""
+    """Whether an input of a node was already non-finite when the node made its non-finite
+    output."""
     if taken not in bads:
         return False
     return op in HANDING_ON or bads[taken].call <= bads[made].call
@@ -121,8 +123,8 @@ def comes_before(bads: Mapping[str, Bad], taken: str, made: str, op: str) -> boo
 def entered(
     op: str, out: np.ndarray, inputs: Iterable[tuple[str, np.ndarray | None]]
 ) -> Iterator[Entered]:
-    """What went into a node where its output is not finite: of an op that works element by element
-    the elements at those places, of another one all."""
+    """The inputs of a node where its output is not finite: for an element-wise op the elements at
+    those positions, otherwise all."""
     mask = ~np.isfinite(plain(out))
     for tensor, array in inputs:
         if array is None or (values := plain(array)).dtype.kind not in "fiu":
@@ -142,7 +144,7 @@ def entered(
 
 
 def at(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The elements that were used at the places of a mask; all, where shapes do not say which."""
+    """The elements at the positions of a mask; all elements if the shapes do not fit."""
     try:
         places = np.broadcast_to(np.arange(values.size).reshape(values.shape), mask.shape)
     except ValueError:
@@ -152,7 +154,7 @@ def at(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 def overflowed(op: str, inputs: Sequence[Entered]) -> bool:
     """Whether an output is too large for its type: all inputs are finite, and the op has a finite
-    result for every such input, or is a division by what is not 0."""
+    result for every such input, or divides by something other than 0."""
     if not all(math.isfinite(one.min) and math.isfinite(one.max) for one in inputs):
         return False
     if op in ("Div", "RealDiv"):

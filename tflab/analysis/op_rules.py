@@ -1,7 +1,7 @@
-"""Op rules: which types of ops are which formulas, and which only hand numbers on.
+"""Op rules: the formula of each op type, and the types that only pass numbers on.
 
-What has no rule is called by its own name in the formulas of others. A rule may be wrong for some
-inputs (a broadcast, an attribute): no formula is printed before its value was compared.
+A type without a rule appears by name in the formulas of others. A rule may be wrong for some inputs
+(a broadcast, an attribute): a formula is printed only after its value was compared.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from collections.abc import Callable
 from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import Expression, Number, operation
 
-# Types that hand on the numbers of their first input.
+# Types that pass on the numbers of their first input
 SEEN_THROUGH = (
     *("Identity", "ReadVariableOp", "StopGradient", "PreventGradient", "Snapshot", "EnsureShape"),
     *("DeepCopy", "Cast"),
 )
 RESHAPES = ("Reshape", "ExpandDims", "Squeeze")
-REPEATS = ("Tile", "BroadcastTo", "Fill", "OnesLike")  # the numbers of one tensor in a larger one
+# repeat the numbers of one tensor in a larger one
+REPEATS = ("Tile", "BroadcastTo", "Fill", "OnesLike")
 SHAPES = ("Shape", "ShapeN", "Rank", "Size", "BroadcastGradientArgs")
 REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
-# Ops of which one input only says a shape, or along which axes, and its place.
+# Ops of which one input only gives a shape or axes, and the index of that input
 SHAPE_PLACES = dict.fromkeys((*RESHAPES, *REDUCTIONS, "Tile", "BroadcastTo", "Transpose"), 1)
 SHAPE_PLACES["Fill"] = 0
 
 
 def called(*ops: str) -> dict[str, Callable[..., Expression]]:
-    """Ops of one argument that formulas write as functions."""
+    """Ops of one argument, written as functions in formulas."""
     return {op: lambda a, op=op: operation(op, a) for op in ops}
 
 
@@ -72,7 +73,7 @@ RULES: dict[str, Callable[..., Expression]] = {
     "SoftmaxCrossEntropyWithLogits": lambda a, b: operation("CrossEntropy", a, b),
     "SparseSoftmaxCrossEntropyWithLogits": lambda a, b: operation("CrossEntropy", a, b),
 }
-# The second output of these is the derivative by the logits, which they compute on the way.
+# The second output is the derivative with respect to the logits, computed on the way.
 DERIVATIVES: dict[str, Callable[..., Expression]] = {
     "SoftmaxCrossEntropyWithLogits": lambda a, b: ex.subtract(operation("Softmax", a), b),
     "SparseSoftmaxCrossEntropyWithLogits": lambda a, b: ex.subtract(

@@ -1,11 +1,10 @@
-"""Op statistics: the runs of each node, folded into their number, sum, extremes and quantiles.
+"""Op statistics: the number, sum, extremes and quantiles of the runs of each node.
 
-This is of runs that were kept, and exact; for those of a long measurement
-there is the `accumulator`. All quantiles are nearest-rank: the q-quantile of n runs is the run of
-rank ceil(q * n), the shortest that at least q of all do not exceed (definition 1 of Hyndman and
-Fan, "Sample quantiles in statistical packages", 1996). So the p95 of fewer than 20 runs is the
-longest. Deviations are of the runs that were seen (divided by their number, not by one less), 0
-for a single one.
+These are exact, from runs that were kept; for long measurements there is the `accumulator`. All
+quantiles are nearest-rank: the q-quantile of n runs is the run of rank ceil(q * n), the shortest
+that at least a share q of all runs does not exceed (definition 1 of Hyndman and Fan, "Sample
+quantiles in statistical packages", 1996). So the p95 of fewer than 20 runs is the longest run.
+Deviations are those of the runs themselves (divided by n, not by n - 1), 0 for a single one.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from tflab.records import NodeStats, OpRun
 
 
 def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
-    """One NodeStats for each node and type of runs that were kept, in the order of the runs.
+    """One NodeStats for each node and type, in the order of the runs.
 
-    A recorded trace may have a node as several types: what launched a kernel, and the kernel.
+    A recorded trace may have a node with several types: the op that launched a kernel, and the
+    kernel.
     """
     step_starts: dict[int, int] = {}
     groups: dict[tuple[str, str], list[OpRun]] = {}
@@ -50,11 +50,11 @@ def folded(runs: Sequence[OpRun], step_starts: Mapping[int, int]) -> NodeStats:
         p95_ns=durations[rank(0.95, calls) - 1],
         start_ns=sum(run.start_ns - step_starts[run.step] for run in runs) / calls,
         requested_bytes=round(sum(run.requested_bytes for run in runs) / calls),
-        std_ns=sqrt(calls * squares - total**2) / calls,  # whole numbers until the root
+        std_ns=sqrt(calls * squares - total**2) / calls,  # integers until the root
     )
 
 
 def rank(q: float, runs: int) -> int:
-    """The rank of the q-quantile among so many runs in the order of their durations, from 1."""
-    # As a fraction of the decimals that were written: 0.1 * 30 is a little more than 3.
+    """The rank of the q-quantile, from 1, among so many runs sorted by duration."""
+    # Exact decimal fractions: in floats, 0.1 * 30 is a little more than 3.
     return ceil(Fraction(str(q)) * runs)

@@ -1,17 +1,16 @@
 """Op table: the statistics of nodes as rows, by type, node, layer or source line.
 
-Every table of ops is made here, of what `tflab.analysis.op_stats` folds. A
-node is in exactly one row, so the rows of any table add up to the same time.
+Every table of ops is made here, from the statistics of `tflab.analysis.op_stats`. A node is in
+exactly one row, so the rows of any table add up to the same time.
 
-Self and total time mean what they mean in profilers since Graham, Kessler and McKusick, "gprof:
-a call graph execution profiler" (SIGPLAN Symposium on Compiler Construction, 1982): *self* is
-the time in the op, *total* that and the time in what it called. Ops of a dataflow graph call
-nothing, they only pass values on, so the two are the same: loops and functions are laid open
-before they run. The exception is a call that stayed a node (`PartitionedCall` of a function
-marked as not to be inlined, `While` and `If` without lowering): its run lasts as long as its
-body. If the trace has the ops of the body as well, as it has for `PartitionedCall`, that time
-stands in their rows *and* in that of the call, whose self time is then its total time.
-Ops run in parallel, so all rows together may be longer than the step.
+Self and total time are defined as in profilers since Graham, Kessler and McKusick, "gprof: a call
+graph execution profiler" (SIGPLAN Symposium on Compiler Construction, 1982): *self* is the time in
+the op, *total* includes the time in what it called. Ops of a data-flow graph call nothing, because
+loops and functions are expanded before they run, so the two are equal. The exception is a call that
+stayed a node (`PartitionedCall` of a function that must not be inlined, `While` and `If` without
+lowering): its run lasts as long as its body. If the trace also has the ops of the body, as for
+`PartitionedCall`, that time is in their rows *and* in the row of the call, whose self time is then
+its total time. Ops run in parallel, so all rows together may exceed the step.
 """
 
 from __future__ import annotations
@@ -56,32 +55,31 @@ def table(
     peak_bytes: PeakBytes | None = None,
 ) -> tuple[OpStats, ...]:
     """The rows by one of `row_labels.KEYS`: layers in the order of execution, others by self time,
-    most first. A node that ran as several types is a row for each of them.
+    largest first. A node that ran as several types has a row for each of them.
 
-    `steps` is the number of steps that `nodes` are of, and `images` how many they worked on, None
-    if unknown; `requested_bytes` and `flops` are per step. `sources` gives the lines of
-    nodes, and `phases` what they are there for; a node that has none there is forward.
-    `layers` gives the names of layers whose name scopes are called otherwise.
-    `fused_from` names the user's nodes that the ledger says were fused into those of the row; by
-    line it has their lines instead, where they are others: a node's time belongs to the line of
-    the node whose name it bears.
+    `steps` is the number of steps that `nodes` cover, and `images` the number of images in them
+    (None if unknown); `requested_bytes` and `flops` are per step. `sources` gives the lines of
+    nodes, and `phases` their phases; the default is forward. `layers` gives the names of layers
+    whose name scopes are called differently. `fused_from` names the user's nodes that the ledger
+    says were fused into those of the row; by line it has their lines instead, if these differ from
+    the row: a node's time belongs to the line of the node whose name it has.
 
-    `quantile(names, q)` gives the q-quantile of all runs of some nodes, in ns. Without it, the
-    median and p95 of a row of several nodes are the means of theirs, weighted by calls, which
-    is no quantile, but lies between them.
+    `quantile(names, q)` returns the q-quantile of all runs of some nodes, in ns. Without it, the
+    median and p95 of a row of several nodes are the means of theirs, weighted by calls; this is not
+    a quantile, but lies between them.
 
-    There are two deviations. `std_ns` is that of the calls, exact; calls of different nodes
-    differ, so in a row of several it says little of how steady they are. `step_std_ns` is that of
-    the time that a step spends in the row, which goes with its mean `step_ns`. Nodes of a step
-    are slow together, so it cannot be had from theirs: `step_std_ns(names)` gives it. Without
-    that, only the row of one node that runs once in every step has one. It is the same with
-    `step_median_ns`. `peak_bytes(names)` gives
-    the most that some nodes had alive at once in a step.
+    There are two deviations. `std_ns` is that of the calls, exact; calls of different nodes differ,
+    so in a row of several nodes it says little about their steadiness. `step_std_ns` is that of the
+    time that a step spends in the row, and belongs to its mean `step_ns`. Nodes of a step are slow
+    together, so it does not follow from their deviations: `step_std_ns(names)` returns it. Without
+    that function, only a row of one node that runs once in every step has one. The same holds for
+    `step_median_ns`. `peak_bytes(names)` returns the most bytes that some nodes had alive at once
+    in a step.
 
-    FLOPs, GFLOP/s and intensity (FLOPs a byte) are None where the FLOPs of any node of a row are
-    not known, and the intensity also where the bytes of any are not. `roof_share` needs `peaks`;
-    the roof is that of the mean bytes of a call that moves any. It can come out above 1, for the
-    roof is what a short benchmark reached. Raises UsageError for another `by`.
+    FLOPs, GFLOP/s and intensity (FLOPs per byte) are None if the FLOPs of any node of a row are
+    unknown; intensity is also None if the bytes of any are. `roof_share` needs `peaks`; the roof is
+    that of the mean bytes of a call that moves any. It may exceed 1, because the roof is only what
+    a short benchmark reached. Raises UsageError for an unknown `by`.
     """
     phases, sources = phases or {}, sources or {}
     labels = labels_of(nodes, by, sources, ledger, phases, layers or {})
@@ -99,7 +97,7 @@ def table(
 
 
 def fused_parts(ledger: Sequence[Fate], by: str, sources: Sources) -> dict[str, list[str]]:
-    """The user's nodes that were fused into each node, or, by line, their lines."""
+    """The user's nodes that were fused into each node or, by line, their lines."""
     parts = fused_into(ledger)
     if by != "line":
         return parts
@@ -121,7 +119,7 @@ def grouped(
 
 
 def with_shares(rows: Sequence[OpStats], code: Mapping[str, str]) -> tuple[OpStats, ...]:
-    """The rows with their shares of the time of all, and the code of those that are a line."""
+    """The rows with their shares of the total time; for rows that are lines, also their code."""
     everything = sum(row.self_ns for row in rows) or 1
     so_far = accumulate(row.self_ns for row in rows)
     return tuple(
@@ -145,8 +143,8 @@ def measured(
     quantile: Quantile | None,
     peak_bytes: PeakBytes | None,
 ) -> OpStats:
-    """Measurements of one group of nodes, in their order of execution; nothing yet of how
-    steps differ, and no shares."""
+    """Measurements of one group of nodes in the order of execution, without deviations over steps
+    and without shares."""
     names = tuple(dict.fromkeys(node.name for node in members))
     calls = sum(node.calls for node in members)
     requested = sum(node.requested_bytes * node.calls for node in members)
@@ -191,16 +189,16 @@ def with_work(
     cost_of: Mapping[str, Costs],
     peaks: Peaks | None,
 ) -> OpStats:
-    """The row with the work it stands for, where that of all of its nodes is known."""
+    """The row with its FLOPs and bytes, if those of all its nodes are known."""
     costs = [(node.calls, cost_of.get(node.name, Costs(node.name, None, None))) for node in members]
     known = [calls * cost.flops for calls, cost in costs if cost.flops is not None]
     sizes = [calls * cost.bytes for calls, cost in costs if cost.bytes is not None]
     if len(known) < len(costs):
         return row
     flops, size = sum(known), sum(sizes)
-    gflops = flops / row.self_ns if row.self_ns else None  # FLOPs a ns
+    gflops = flops / row.self_ns if row.self_ns else None  # FLOPs per ns
     intensity = flops / size if size and len(sizes) == len(costs) else None
-    moving = sum(calls for calls, cost in costs if cost.bytes)  # that read or write anything
+    moving = sum(calls for calls, cost in costs if cost.bytes)  # calls that read or write anything
     highest = roof(peaks, intensity, size / moving) if peaks and intensity else None
     return replace(
         row,
@@ -237,7 +235,8 @@ def quantile_of(
 
 
 def std_ns(members: Sequence[NodeStats]) -> float:
-    """The deviation of all calls of some nodes around the mean of all: within them and between."""
+    """The deviation of all calls of some nodes around their common mean: within nodes and between
+    them."""
     calls = sum(node.calls for node in members)
     mean = total_ns(members) / calls
     squares = (node.calls * (node.std_ns**2 + (node.mean_ns - mean) ** 2) for node in members)
@@ -247,8 +246,8 @@ def std_ns(members: Sequence[NodeStats]) -> float:
 def of_steps(
     members: Sequence[NodeStats], steps: int, given: OfSteps | None, field: str
 ) -> float | None:
-    """How the time that a step spends in some nodes is distributed over the steps: as `given`, or
-    that of the calls where each is a step of its own."""
+    """Statistics over steps of the time that a step spends in some nodes: as `given`, or those of
+    the calls if each call is a step of its own."""
     if given:
         return given(tuple(dict.fromkeys(node.name for node in members)))
     alone = len(members) == 1 and members[0].calls == steps

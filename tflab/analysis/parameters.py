@@ -3,9 +3,9 @@
 A graph does not say which of its variables are trained; the ops that update them do. An optimiser's
 own op (`ResourceApplyAdam`, `SparseApplyFtrl`) takes the trained variable first and its slots after
 it. Scatters and assignments update anything: the table of an embedding, but also a slot, a moving
-average or a counter. Of these, a variable is trained where its update depends on what the forward
-pass computed of it: a gradient does. The forward pass is what leads to the loss, or to any other
-result that is no update.
+average or a counter. In these cases a variable is trained if its update depends on what the forward
+pass computed from it, as a gradient does. The forward pass is everything that leads to the loss, or
+to any other result that is not an update.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from tflab.analysis import critical_path
 from tflab.records import Node, Shape, Transfer
 from tflab.records.graph import makers, reach
 
-OPTIMISERS = re.compile(r"(Resource)?(Sparse)?Apply\w+")  # their first input is what is trained
+# their first input is the trained variable
+OPTIMISERS = re.compile(r"(Resource)?(Sparse)?Apply\w+")
 UPDATES = re.compile(
     rf"{OPTIMISERS.pattern}|Assign(Add|Sub)?(VariableOp)?|(Resource)?Scatter(Nd)?(Add|Sub|Update)"
 )
@@ -47,15 +48,16 @@ class Variable:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The variables of a graph, and their elements. Trained are those that updates train."""
+    """The variables of a graph, and their elements. Trained variables are those that updates
+    train."""
 
     variables: int
-    elements: int  # of those whose shape the graph says
+    elements: int  # of variables with a known shape
     trained_variables: int
-    trained_elements: int | None  # None where some variables are undecided
-    undecided_variables: int  # that are updated in a graph without a loss: trained, or slots
-    without_shape: int  # variables whose elements nobody can count
-    ran: bool  # the graph is the one that ran: it has only variables that its steps used
+    trained_elements: int | None  # None if some variables are undecided
+    undecided_variables: int  # updated in a graph without a loss: trained variables, or slots
+    without_shape: int  # variables whose elements cannot be counted
+    ran: bool  # whether this is the graph that ran, which has only the variables of its steps
 
 
 def count(
@@ -84,17 +86,17 @@ def elements(variables: Iterable[Variable]) -> int:
 
 
 def size(variable: Variable) -> int | None:
-    """How many elements it has; None where its shape leaves that open."""
+    """The number of elements; None if the shape is open."""
     dims = [dim for dim in variable.shape or () if dim is not None]
     whole = variable.shape is not None and len(dims) == len(variable.shape)
     return prod(dims) if whole else None
 
 
-OTHER = 1  # the bit of what is no variable: data, random numbers
+OTHER = 1  # the bit of everything that is not a variable: data, random numbers
 
 
 class Updates:
-    """Which variables of a graph feed which updates, each variable as one bit of a number."""
+    """Which variables of a graph affect which updates, with one bit for each variable."""
 
     def __init__(
         self, nodes: Sequence[Node], shared: Mapping[str, str], transfers: Iterable[Transfer]
@@ -102,7 +104,7 @@ class Updates:
         self.nodes = {node.name: node for node in nodes}
         names = dict.fromkeys(shared.values())
         self.bits = {name: OTHER << place for place, name in enumerate(names, start=1)}
-        self.variable = dict(shared)  # node -> the variable that it is, or only hands on
+        self.variable = dict(shared)  # node -> the variable that it is, or only passes on
         self.inputs = makers(nodes)
         for transfer in transfers:
             if transfer.recv in self.nodes:
@@ -124,7 +126,7 @@ class Updates:
         self.old = self.old_values()
 
     def old_values(self) -> dict[str, int]:
-        """For each node the variables whose values before the step it depends on."""
+        """For each node, the variables whose values before the step it depends on."""
         bits: dict[str, int] = {}
         for name in self.order:
             if is_update(self.nodes[name]) or self.updates_before(name):
@@ -138,8 +140,8 @@ class Updates:
         return bits
 
     def through(self, forward: Container[str]) -> dict[str, int]:
-        """For each node the variables on which it depends through a node of the forward pass, also
-        by way of what was written to another variable."""
+        """For each node, the variables on which it depends through a node of the forward pass,
+        including through values that were written to another variable."""
         bits: dict[str, int] = {}
         for name in self.order:
             own = self.old[name] if name in forward else 0
@@ -157,7 +159,7 @@ class Updates:
         return self.variable.get(taken[0]) if taken else None
 
     def trained(self) -> tuple[set[str], set[str]]:
-        """The variables that are trained, and those that may be: the graph has no loss."""
+        """The variables that are trained, and those that may be, because the graph has no loss."""
         updates = [(node, self.owner(node)) for node in self.nodes.values() if is_update(node)]
         by_optimiser = [
             (node, owner) for node, owner in updates if owner and OPTIMISERS.fullmatch(node.op)
@@ -180,11 +182,12 @@ class Updates:
         return (certain, rest) if lost else (certain | rest, set())
 
     def leading_to(self, results: Iterable[str]) -> set[str]:
-        """The results and what they are computed from, but for what only hands a variable on."""
+        """The results and everything they are computed from, except nodes that only pass a variable
+        on."""
         return reach(results, self.inputs) - self.variable.keys()
 
     def is_result(self, node: Node) -> bool:
-        """Whether it makes a value that no other node takes, and that is not just a variable's."""
+        """Whether it makes a value that no other node takes, other than the value of a variable."""
         return (
             node.name not in self.consumed
             and node.name not in self.variable

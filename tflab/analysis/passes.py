@@ -1,8 +1,7 @@
-"""Passes: what each graph pass of the runtime did, read off the graphs before and after it.
+"""Passes: what each graph pass of the runtime did, from the graphs before and after it.
 
-Snapshots go in, `Pass` records come out. What a kind of pass is for stands
-in PURPOSES; what it did here is the difference of two dumps. `replay` goes the other way: from the
-changes to the versions that each node had.
+Snapshots go in, `Pass` records come out. PURPOSES has the purpose of each pass; its effect is the
+difference of two dumps. `replay` goes the other way: from the changes to the versions of each node.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ PURPOSES = {
     "AccumulateNV2RemovePass": "replaces AccumulateNV2 by ops that have kernels",
     "ParallelConcatRemovePass": "replaces ParallelConcat by ops that have kernels",
 }
-STEPS = {  # what the runtime did just before it began this group of passes
+STEPS = {  # what the runtime did just before this group of passes
     "post_placement": "placer",
     "post_rewrite_for_exec": "feeds_and_fetches",
     "post_partitioning": "partitioner",
@@ -64,45 +63,47 @@ STEPS = {  # what the runtime did just before it began this group of passes
 
 @dataclass(frozen=True)
 class State:
-    """The graph, all partitions together, after a pass."""
+    """The graph after a pass, with all its partitions."""
 
     name: str
     iteration: int | None
     nodes: tuple[Node, ...]
     clusters: Mapping[str, str]
-    sent: tuple[Node, ...] = ()  # those of them that other tasks have by now
+    sent: tuple[Node, ...] = ()  # the nodes that are on other tasks by now
 
 
 @dataclass(frozen=True)
 class Version:
-    """A node as it was defined from one state of the graph to another, both included."""
+    """A node as it was defined from one state of the graph to another, both inclusive."""
 
     first: int
     last: int
     node: Node
 
 
-Change = tuple[Iterable[str], Iterable[Node]]  # nodes that go, and those that are new or changed
-Versions = dict[str, list[Version]]  # of each node, in their order
+# nodes that were removed, and nodes that are new or changed
+Change = tuple[Iterable[str], Iterable[Node]]
+Versions = dict[str, list[Version]]  # of each node, in order
 
 
 def compare(
     user_nodes: tuple[Node, ...], snapshots: Sequence[Snapshot], executed: tuple[Node, ...]
 ) -> tuple[Pass, ...]:
-    """The passes in their order, each with what it changed.
+    """The passes in order, each with its changes.
 
-    The first takes the user's graph, the last leaves the one that was executed. Over several tasks
-    the last stands for all that the tasks did to what they were sent: they write no dumps here.
+    The first starts from the user's graph, the last ends with the graph that was executed. Over
+    several tasks, the last stands for everything that the tasks did to their parts: they write no
+    dumps here.
     """
     passes = []
-    relieved = []  # by each pass
+    relieved = []  # the nodes that each pass left without work
     before = State("", None, user_nodes, {})
     known = [*states(snapshots)]
     last = "tasks" if known and known[-1].sent else "graph_optimizer"
     for after in (*known, State(last, None, executed, {}, known[-1].sent if known else ())):
         step = difference(before, after)
         if before.name or step.added or step.removed or step.rewritten:
-            passes.append(step)  # else the first dump, which is just the user's graph
+            passes.append(step)  # otherwise the first dump, which is the user's graph
             relieved.append([*takeovers.reliefs(*graphs(before, after))] if step.rewired else [])
         before = after
     return ledger.confirmed(passes, relieved)
@@ -131,7 +132,7 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[State]:
 
 
 def on_other_tasks(whole: Iterable[Node], part: Iterable[Node]) -> tuple[Node, ...]:
-    """The nodes of the whole graph that are on tasks of which the part has no node."""
+    """The nodes of the whole graph that are on tasks of which `part` has no node."""
     here = {task_of(node.device) for node in part}
     return tuple(node for node in whole if node.device and task_of(node.device) not in here)
 
@@ -147,7 +148,8 @@ def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Sna
 
 
 def difference(before: State, after: State) -> Pass:
-    """What one pass added, removed, rewrote, re-wired and moved, and who took over what is gone."""
+    """What one pass added, removed, rewrote, rewired and moved, and which nodes replace the removed
+    ones."""
     old, new = graphs(before, after)
     kept = [] if new is old else [(old[name], new[name]) for name in old if name in new]
     given: dict[str, list[str]] = {}
@@ -175,13 +177,13 @@ def difference(before: State, after: State) -> Pass:
 
 
 def graphs(before: State, after: State) -> tuple[dict[str, Node], dict[str, Node]]:
-    """Both graphs by name; one and the same where the pass left all as it was."""
+    """Both graphs by name; the same object if the pass changed nothing."""
     old = {node.name: node for node in before.nodes}
     return old, old if after.nodes is before.nodes else {node.name: node for node in after.nodes}
 
 
 def altered(before: Node, after: Node) -> bool:
-    """Whether a node does or takes something else than before, or does it elsewhere."""
+    """Whether a node has another op, other inputs or another device than before."""
     return (before.op, before.inputs, before.control_inputs, before.device) != (
         after.op,
         after.inputs,
@@ -191,10 +193,10 @@ def altered(before: Node, after: Node) -> bool:
 
 
 def replay(changes: Iterable[Change]) -> Versions:
-    """Every definition that each node had, with the states of the graph in which it stood.
+    """Every definition that each node had, with the states of the graph in which it was valid.
 
-    The first change leaves state 0, each further one the next. Nodes come in the order in which
-    they were first defined.
+    The first change leads to state 0, each further one to the next. Nodes come in the order in
+    which they were first defined.
     """
     versions: Versions = {}
     standing: dict[str, tuple[int, Node]] = {}
@@ -227,7 +229,7 @@ def graph_at(versions: Versions, state: int) -> dict[str, Node]:
     }
 
 
-# Toggles: what switching a graph pass off changes in a graph.
+# Toggles: the effect of switching a graph pass off
 
 
 def toggle(usual: Placement, now: Placement, without: Sequence[str]) -> Toggle:

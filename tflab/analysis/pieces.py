@@ -1,14 +1,13 @@
-"""Pieces: what the op runs of a step asked their allocators for, and what lies in it.
+"""Pieces: the memory that the op runs of a step requested from their allocators, and its contents.
 
-Three things that the runtime says are put together: the address of each output, the allocations
-and releases of each op run, and the inputs of each node of the graph that ran.
+They combine three records of the runtime: the address of each output, the allocations and releases
+of each op run, and the inputs of each node of the graph that ran.
 
-- Exact: address and size of a piece, and when it was asked for. When it was released, too, unless
-  its op run got several pieces of one size: the records do not say which of those is released, and
-  their releases go in the order of the pieces' last readers.
-- Inferred: who read a piece, from the graph; and whether an op that gives out an input's memory
-  wrote it over or passed it on, from its type.
-
+- Exact: address and size of a piece, and when it was requested. Also when it was released, unless
+  its op run got several pieces of one size: the records do not say which of those was released, so
+  their releases are assigned in the order of the pieces' last readers.
+- Inferred: the readers of a piece, from the graph; and whether an op whose output is in the memory
+  of an input overwrote it or passed it on, from its type.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from dataclasses import dataclass, field
 from tflab.records import Node, OpRun, Transfer
 from tflab.records.buffers import Output
 
-# Types that compute no new elements: memory of an input that they give out is as it was.
-# Reductions give it out only where there is nothing to reduce.
+# Types that compute no new elements: an input's memory that they return is unchanged.
+# Reductions return it only if there is nothing to reduce.
 PASSING = frozenset(
     (
         *("CheckNumerics", "Identity", "IdentityN", "PlaceholderWithDefault", "PreventGradient"),
@@ -30,22 +29,22 @@ PASSING = frozenset(
         *("All", "Any", "Max", "Mean", "Min", "Prod", "Sum"),
     )
 )
-# Types that keep the memory of an input: it is handed to the caller, or becomes the variable's
+# Types that keep the memory of an input: it goes to the caller, or becomes the variable's
 KEEPING = ("_Retval", "AssignVariableOp")
 
-Share = tuple[OpRun, int]  # an op run that gave out a tensor, and the tensor's bytes
+Share = tuple[OpRun, int]  # an op run that returned a tensor, and the tensor's bytes
 
 
 @dataclass
 class Piece:
-    """An allocation of an op run, and what became of it."""
+    """An allocation of an op run: its lifetime, its output and its readers."""
 
     run: OpRun
     bytes: int
     from_us: int
     until_us: int | None = None  # None: not released before the trace ended
     freed_by: str = "kept"  # as in `Buffer`
-    output: Output | None = None  # that it was asked for; None where no output lies in it
+    output: Output | None = None  # for which it was requested; None if it contains no output
     readers: list[OpRun] = field(default_factory=list)
     in_place: list[Share] = field(default_factory=list)
     passed_on: list[Share] = field(default_factory=list)
@@ -69,15 +68,15 @@ def of_step(
     nodes: Iterable[Node],
     transfers: Iterable[Transfer] = (),
 ) -> list[Piece]:
-    """Every piece of a step, in the order of the op runs' starts.
+    """Every piece of a step, in the order of the starts of its op runs.
 
-    `outputs` are those of each run. A tensor that is received lies where it was sent from, as
-    devices of one process do not copy it.
+    `outputs` are those of each run. A received tensor lies where it was sent from, because devices
+    of one process do not copy it.
     """
     sent = {transfer.recv: transfer.tensor for transfer in transfers}
     inputs = {node.name: [sent.get(tensor, tensor) for tensor in node.inputs] for node in nodes}
     lies_in: dict[str, Piece] = {}  # tensor -> its piece
-    by_address: dict[tuple[str, int], Piece] = {}  # the latest
+    by_address: dict[tuple[str, int], Piece] = {}  # the latest piece at each address
     pieces: list[Piece] = []
     for run, given in sorted(zip(runs, outputs, strict=True), key=lambda pair: pair[0].start_ns):
         taken = [lies_in[tensor] for tensor in inputs.get(run.name, ()) if tensor in lies_in]
@@ -96,7 +95,7 @@ def of_step(
                 if holder:
                     holder.readers.append(run)
             if holder is None:
-                continue  # of a variable or a constant, which outlive the step
+                continue  # in a variable or a constant, which outlive the step
             if holder.run is run:
                 holder.output = holder.output or output
                 by_address[key] = holder
@@ -117,20 +116,21 @@ def tensor_name(node: str, slot: int) -> str:
 
 
 def address_space(device: str) -> str:
-    """Within which addresses are addresses of the same memory: processors of a process share it."""
+    """The address space of a device: the processors of a process share their memory."""
     task, _, kind = device.rpartition("device:")
     return task if kind.startswith("CPU") else device
 
 
 def in_input(output: Output, taken: Iterable[Piece]) -> Piece | None:
-    """The piece of an input that an output lies in, if it does."""
+    """The piece of an input that contains an output, if there is one."""
     return next(
         (piece for piece in taken if piece.output and piece.output.address == output.address), None
     )
 
 
 def own(output: Output, asked_for: Sequence[Piece]) -> Piece | None:
-    """The piece that was asked for an output: the runtime numbers the allocations of an op run."""
+    """The piece that was requested for an output: the runtime numbers the allocations of an op
+    run."""
     fitting = [
         piece
         for piece in asked_for
@@ -142,7 +142,7 @@ def own(output: Output, asked_for: Sequence[Piece]) -> Piece | None:
 
 
 def release(pieces: Iterable[Piece]) -> None:
-    """Give each piece its release, if it has one."""
+    """Assign each piece its release, if it has one."""
     by_size: dict[tuple[int, int], list[Piece]] = {}
     for piece in pieces:
         by_size.setdefault((id(piece.run), piece.bytes), []).append(piece)
@@ -154,6 +154,6 @@ def release(pieces: Iterable[Piece]) -> None:
 
 
 def expected_end(piece: Piece) -> tuple[bool, bool, int]:
-    """In which order pieces are released: working memory first, what is kept last."""
+    """The order in which pieces are released: working memory first, kept memory last."""
     kept = any(reader.op in KEEPING for reader in piece.readers)
     return piece.output is not None, kept, end_ns(piece.last_reader or piece.run)

@@ -1,10 +1,10 @@
 """Quality: whether the machine was quiet enough to draw conclusions from times.
 
-Other programs only ever slow steps down, and not all steps alike, so a busy machine turns a
-comparison of times around. Four things give it away: how many wanted a core before the measurement
-began (after that, it is the measurement itself), how much time the host of a virtual machine took
-away during it, untraced steps that differ widely, and untraced steps that take longer than traced
-ones, though tracing only adds work.
+Other programs only slow steps down, and not all steps equally, so a busy machine can reverse a
+comparison of times. There are four signs: the load before the measurement began (later, the
+measurement itself is the load), the time that the host of a virtual machine took during it,
+untraced steps that differ widely, and untraced steps that take longer than traced ones, although
+tracing only adds work.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tflab.units import percent, plural, time
 
 STOLEN = 0.02  # LeNet on a quiet virtual machine: up to 0.8 %
 WIDE = 3.0  # LeNet and x*y + z on a quiet machine: p90 up to 2.1 x p10
-SLOWER = 1.05  # medians of the same step in turn differ by less on a quiet machine
-SHORT_NS = 100_000  # shorter steps differ by the waking of a thread: up to 5.4 x when quiet
-# More than that is fed from memory to the untraced step, and then to the traced one from a cache.
+SLOWER = 1.05  # medians of the same step, taken in turn, differ by less on a quiet machine
+SHORT_NS = 100_000  # shorter steps vary with the waking of a thread: up to 5.4 x on a quiet machine
+# The untraced step reads larger feeds from memory, and the traced step after it from a cache.
 CACHED_BYTES = 2**20
-LEAST_STEPS = 10  # of fewer, p90 is the slowest one, and p10 a smaller last batch
+LEAST_STEPS = 10  # of fewer steps, p90 is the slowest, and p10 may be a smaller last batch
 
 WITHHELD = "Conclusions that need a quiet machine are withheld; repeat the measurement on one"
 MARKED = "Conclusions are shown because of --even-if-busy; they may be wrong"
@@ -30,7 +30,7 @@ MARKED = "Conclusions are shown because of --even-if-busy; they may be wrong"
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of one batch size, untraced and traced in turn."""
+    """The steps of one batch size; untraced and traced ones took turns."""
 
     batch_size: int
     untraced: int
@@ -41,9 +41,10 @@ class Steps:
 
 
 def judge(load: Load, steps: Iterable[Steps], even_if_busy: bool = False) -> Quality:
-    """Whether conclusions can be drawn from these steps. What is not known is no reason.
+    """Whether conclusions can be drawn from these steps. Unknown values are not a reason against
+    it.
 
-    With `even_if_busy` they are drawn in any case, and marked.
+    With `even_if_busy` conclusions are shown in any case, and marked.
     """
     many = [
         batch
@@ -105,9 +106,9 @@ def of_slowdown(steps: Steps | None) -> Iterator[str]:
 
 
 def sentence(judgement: Quality) -> str:
-    """What stands above a measurement that was disturbed. Steps may differ widely by themselves."""
+    """The sentence above a measurement on a busy machine. Steps may also vary by themselves."""
     wide = judgement.p90_to_p10 is not None and judgement.p90_to_p10 > WIDE
-    own = ", or step times vary by nature" if wide and len(judgement.reasons) == 1 else ""
+    own = ", or its step times vary naturally" if wide and len(judgement.reasons) == 1 else ""
     return (
         f"This machine was busy{own}: {'; '.join(judgement.reasons)}. "
         f"{MARKED if judgement.even_if_busy else WITHHELD}."
@@ -115,7 +116,7 @@ def sentence(judgement: Quality) -> str:
 
 
 def verdict(judgement: Quality) -> str:
-    """Whether the machine was quiet enough, and the numbers that say so."""
+    """Whether the machine was quiet enough, with the numbers that show it."""
     if not judgement.quiet:
         return sentence(judgement)
     cores = plural(judgement.cores, "core")
@@ -126,14 +127,14 @@ def verdict(judgement: Quality) -> str:
         numbers.append(f"the host took {percent(judgement.stolen_share)} of the processor time")
     if judgement.p90_to_p10 is not None:
         numbers.append(f"p90 of untraced steps is {judgement.p90_to_p10:.1f} x p10")
-    return f"This machine was quiet enough: {'; '.join(numbers) or 'nothing says otherwise'}."
+    return f"This machine was quiet enough: {'; '.join(numbers) or 'no sign of other load'}."
 
 
 def disturbed(quality: Quality | None) -> bool:
-    """Whether conclusions are to be withheld; if it was not judged, they are not."""
+    """Whether conclusions are withheld; if quality was not judged, they are not."""
     return quality is not None and not quality.quiet and not quality.even_if_busy
 
 
 def mark(quality: Quality | None) -> str:
-    """What stands in the title of a conclusion that is shown although the machine was busy."""
+    """The mark in the title of a conclusion that is shown although the machine was busy."""
     return " (the machine was busy)" if quality and not quality.quiet else ""

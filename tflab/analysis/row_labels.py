@@ -1,4 +1,4 @@
-"""Row labels: what a node belongs to, by type, node, layer or source line."""
+"""Row labels: which row a node belongs to, by type, node, layer or source line."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from tflab.records import Fate, NodeStats, Source
 from tflab.records.graph import UPDATE
 
 KEYS = ("op", "node", "layer", "line")
-STEPWISE = ("layer", "line")  # a row's ops are of many kinds: only a whole step of it means much
-RUNTIME = "(runtime)"  # nodes of the runtime's own: feeds, fetches, transfers
-NO_LINE = "(no line)"  # nodes that a pass made, or whose file tells no line
-STEP = "(the optimiser's step)"  # updates by an optimiser that was made on an unknown line
-CALLS = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")  # as SavedModels name theirs
-# What passes values into a call and out of it: `Func/<the call>/input/_0`
+# rows with ops of many kinds, of which only the time per step is meaningful
+STEPWISE = ("layer", "line")
+RUNTIME = "(runtime)"  # nodes that the runtime adds: feeds, fetches, transfers
+NO_LINE = "(no line)"  # nodes that a pass made, or whose file records no lines
+STEP = "(the optimiser's step)"  # updates by an optimiser that was created on an unknown line
+CALLS = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")  # as SavedModels name their calls
+# Nodes that pass values into a call and out of it: `Func/<the call>/input/_0`
 PASSING = re.compile(r"Func/(.+)/(?:input|output)(?:_control_node)?(/_\d+)")
 GRADIENTS = re.compile(r"gradients(_\d+)?")  # the scope that tf.gradients opens
 NAMES: Mapping[str, str] = MappingProxyType({})
@@ -37,7 +38,7 @@ def labels_of(
     phases: Mapping[str, str],
     layers: Mapping[str, str],
 ) -> list[str]:
-    """The key of each node's row. `layers` are names of layers, by their name scopes."""
+    """The key of each node's row. `layers` maps name scopes to names of layers."""
     if by == "op":
         return [node.op for node in nodes]
     if by == "node":
@@ -62,18 +63,19 @@ def without_line(node: NodeStats, phase: str | None) -> str:
 
 
 def is_runtime(node: NodeStats) -> bool:
-    """`_arg_images_0_0`, `_SOURCE`, or a transfer; no user's node begins with an underscore."""
+    """`_arg_images_0_0`, `_SOURCE`, or a transfer; no node of the user begins with an
+    underscore."""
     return node.op in ROLES or node.name.startswith("_")
 
 
 def layer(name: str, homes: Set[str] = frozenset(), layers: Mapping[str, str] = NAMES) -> str:
-    """The layer of a node: the innermost of its name scopes that `layers` has a name for. Else the
-    outermost that is one of `homes`, those with nodes directly in them: one that holds only scopes,
-    such as a block of layers, is opened. Where `homes` are not known it is the outermost.
+    """The layer of a node: the innermost of its name scopes that `layers` names. Otherwise the
+    outermost scope in `homes`, the scopes that directly contain nodes: a scope that only contains
+    scopes, such as a block of layers, is skipped. If `homes` is unknown, the outermost scope.
 
-    Below `gradients` it is the layer that the gradient is of: `gradients/conv1`. What starts or
-    adds up gradients, `gradients/Fill`, belongs to `gradients`; a node outside of all scopes is
-    its own layer. The calls around a layer are no part of its name.
+    Below `gradients` it is the layer that the gradient belongs to: `gradients/conv1`. Nodes that
+    start or add up gradients, such as `gradients/Fill`, belong to `gradients`; a node outside of
+    all scopes is its own layer. Calls around a layer are not part of its name.
     """
     *scopes, own = called(name).split("/")
     for at, scope in enumerate(scopes):
@@ -85,11 +87,11 @@ def layer(name: str, homes: Set[str] = frozenset(), layers: Mapping[str, str] = 
 
 
 def called(name: str) -> str:
-    """The name without the calls that it was laid open from: `sequential/conv1/Conv2D` for
+    """The name without the calls that it was inlined from: `sequential/conv1/Conv2D` for
     `StatefulPartitionedCall/StatefulPartitionedCall/sequential/conv1/Conv2D`.
 
-    What stands directly in a call, or passes values into it or out of it, stays in the outermost
-    one.
+    A node directly in a call, or one that passes values into it or out of it, stays in the
+    outermost call.
     """
     *scopes, own = PASSING.sub(r"\1\2", name).split("/")
     inner = list(dropwhile(CALLS.fullmatch, scopes))
@@ -97,8 +99,8 @@ def called(name: str) -> str:
 
 
 def opened(path: str, homes: Set[str], layers: Mapping[str, str] = NAMES) -> str:
-    """The name of the layer whose scope the path leads into; else the path, cut after its first
-    scope that has nodes of its own."""
+    """The name of the layer whose scope the path leads into; otherwise the path up to its first
+    scope that directly contains nodes."""
     parts = path.split("/")
     prefixes = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
     named = [layers[prefix] for prefix in prefixes if prefix in layers]
@@ -106,14 +108,14 @@ def opened(path: str, homes: Set[str], layers: Mapping[str, str] = NAMES) -> str
 
 
 def joined_layers(ledger: Sequence[Fate], label: Callable[[str], str]) -> dict[str, str]:
-    """For layers whose ops were fused into one, the name of all of them: `conv1 + bn1 + relu1`.
+    """For layers whose ops were fused into one, the joint name: `conv1 + bn1 + relu1`.
 
-    Their times cannot be told apart, so they are one row. `label` gives the layer of a node.
+    Their times cannot be separated, so they are one row. `label` returns the layer of a node.
     """
     order = {fate.name: at for at, fate in enumerate(ledger)}
     groups: dict[str, list[str]] = {}
     for into, parts in fused_into(ledger).items():
-        if into in order:  # a node of the user's, and not a cluster of XLA
+        if into in order:  # a node of the user, not an XLA cluster
             fused = [label(name) for name in sorted((*parts, into), key=order.__getitem__)]
             group = list(dict.fromkeys(part for name in fused for part in groups.get(name, [name])))
             groups |= dict.fromkeys(group, group)
@@ -121,13 +123,13 @@ def joined_layers(ledger: Sequence[Fate], label: Callable[[str], str]) -> dict[s
 
 
 def together(layers: Sequence[str]) -> str:
-    """`block1/conv1 + bn1`: the scope that they share stands once."""
+    """`block1/conv1 + bn1`: a shared scope is written once."""
     scope = layers[0].rpartition("/")[0]
     return " + ".join((layers[0], *(name.removeprefix(f"{scope}/") for name in layers[1:])))
 
 
 def line_labels(sources: Sources) -> dict[str, str]:
-    """`lenet.py:12` for each node; the whole path where two files have the same name."""
+    """`lenet.py:12` for each node; the whole path if two files have the same name."""
     known = {node: source for node, source in sources.items() if source}
     files = {source.file for source in known.values()}
     namesakes = Counter(map(os.path.basename, files))

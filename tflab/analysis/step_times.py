@@ -1,4 +1,4 @@
-"""Step times: how long steps took, and which of them to look at."""
+"""Step times: the spread of step times, and the step to show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tflab.records import Spread, StepTime
 
 
 def spread(times: Sequence[int]) -> Spread:
-    """Median, 10th and 90th percentile, by linear interpolation between the times given."""
+    """Median, 10th and 90th percentile, with linear interpolation."""
     if len(times) == 1:
         return Spread(times[0], times[0], times[0])
     tenths = quantiles(times, n=10, method="inclusive")
@@ -17,8 +17,8 @@ def spread(times: Sequence[int]) -> Spread:
 
 
 def median_step(steps: Sequence[StepTime]) -> StepTime:
-    """The step to look at when it has to be one: that with the median wall time.
+    """The step that represents all: the one with the median wall time.
 
-    Of an even number it is the lower median. Raises IndexError where there are no steps.
+    For an even number of steps it is the lower median. Raises IndexError if there are no steps.
     """
     return sorted(steps, key=lambda step: step.wall_ns)[(len(steps) - 1) // 2]

@@ -1,7 +1,6 @@
-"""Takeovers: who does the work of a node that a pass took out of the graph, or left without users.
+"""Takeovers: which node does the work of a node that a pass removed, or left without users.
 
-It is read off the graphs before and after the pass: where the node was used,
-another stands now.
+This is found in the graphs before and after the pass: where the node was used, another one now is.
 """
 
 from __future__ import annotations
@@ -12,14 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from tflab.analysis.ledger import Graph, fate_in_pass
 from tflab.records import Node, Taken, node_of
 
-Users = Mapping[str, Sequence[tuple[str, int]]]  # node -> the nodes that take it, and as what input
+# node -> the nodes that take it, and the index of that input
+Users = Mapping[str, Sequence[tuple[str, int]]]
 
 
 def takeovers(old: Graph, new: Graph, clusters: Mapping[str, str]) -> Iterator[Taken]:
-    """For each node that a pass removed or relieved of its work: what became of it.
+    """For each node that a pass removed or left without work, what happened to it.
 
-    The heir of a removed node is found where its value was used: a user was rewritten and now
-    does its work as well, or takes another tensor in its place.
+    The heir of a removed node is found at its users: a user was rewritten and now also does its
+    work, or it takes another tensor instead.
     """
     runners = {
         node.name.partition("/")[0].rpartition("_")[0]: node.name  # `cluster_0_1/xla_run`
@@ -44,11 +44,11 @@ def takeovers(old: Graph, new: Graph, clusters: Mapping[str, str]) -> Iterator[T
 def outputs_at_users(
     name: str, old: Graph, new: Graph, users: Users
 ) -> tuple[tuple[str, str], ...]:
-    """Of a node with several outputs, each with the tensor that a user takes in its place.
-    A user that takes more or fewer tensors than before does not tell."""
+    """For a node with several outputs, each output with the tensor that a user takes instead. A
+    user that takes more or fewer tensors than before is no evidence."""
     if len(old[name].outputs) == 1:
         return ()
-    if name in new and new[name].op == "IdentityN":  # of what an opened loop hands out
+    if name in new and new[name].op == "IdentityN":  # an output of an expanded loop
         return tuple((output(name, slot), now) for slot, now in enumerate(new[name].inputs))
     found: dict[str, str] = {}
     for user, position in users.get(name, ()):
@@ -60,14 +60,15 @@ def outputs_at_users(
 
 
 def output(name: str, slot: int) -> str:
-    """As a GraphDef writes it."""
+    """The tensor's name as in a GraphDef."""
     return f"{name}:{slot}" if slot else name
 
 
 def absorber(node: Node, old: Graph, new: Graph) -> str | None:
-    """The input that now does this node's work as well; the node is left and passes it on.
+    """The input that now also does this node's work; the node remains and passes it on.
 
-    So the remapper fuses batch norm and ReLU in training, where batch norm has other users.
+    The remapper fuses batch norm and ReLU in this way in training, where batch norm has other
+    users.
     """
     after = new[node.name]
     if after.op == "Identity" != node.op and after.inputs:
@@ -83,9 +84,9 @@ def heirs(
     new: Graph,
     users: Users,
 ) -> dict[str, str]:
-    """For each removed node that was needed: the node that stands in for it after the pass.
+    """For each removed node that was needed, the node that replaces it after the pass.
 
-    It is found at a user of its own, or else is that of the nearest user that is gone as well.
+    It is found at a user of the node, or is the heir of the nearest user that was also removed.
     """
     heir_of = {}
     for name in old:
@@ -129,11 +130,12 @@ def users_of(graph: Graph) -> Users:
 
 
 def reliefs(old: Graph, new: Graph) -> Iterator[Taken]:
-    """For each node that still stands after a pass, but whose users all take another one: that one.
+    """For each node that remains after a pass, but whose users all take another one: that other
+    node.
 
-    So the arithmetic optimiser replaces a node: it makes another beside it and turns the users to
-    that. The old one stays until a later pass finds that it is not needed. What only such nodes use
-    has lost its work as well.
+    The arithmetic optimiser replaces nodes in this way: it adds a new node and redirects the users.
+    The old one remains until a later pass finds that it is not needed. Nodes that only such nodes
+    use have lost their work as well.
     """
     users, now = users_of(old), users_of(new)
     heir_of = {
@@ -156,7 +158,7 @@ def reliefs(old: Graph, new: Graph) -> Iterator[Taken]:
 
 
 def switched_to(name: str, old: Graph, new: Graph, users: Users) -> str | None:
-    """The node that a user takes in place of this one, and did not take before."""
+    """The node that a user takes instead of this one, and did not take before."""
     for user, position in users[name]:
         if user in new and len(new[user].inputs) == len(old[user].inputs):
             heir = node_of(new[user].inputs[position])
@@ -166,5 +168,5 @@ def switched_to(name: str, old: Graph, new: Graph, users: Users) -> str | None:
 
 
 def idle(name: str, relieved: Mapping[str, str], users: Users) -> bool:
-    """Whether all users of a node have lost their own work."""
+    """Whether all users of a node have lost their work."""
     return all(user in relieved for user, _ in users.get(name, ()))

@@ -1,4 +1,4 @@
-"""Timeline: which owner each nanosecond of a step belongs to."""
+"""Timeline: the owner of each nanosecond of a step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BEFORE = "before the first op (session, feeds)"
 BUSY = "at least one op running"
 WIRE = "no op running, a tensor on its way between tasks (network)"
 GAPS = "no op running between ops (scheduling, waiting)"
-# The runtime says of neither when it ended; reading the trace comes later and is in no step.
+# The runtime records the end of neither; reading the trace comes later and is part of no step.
 AFTER = "after the last op (fetches and collecting the trace, as one)"
 
 START, DURATION = attrgetter("start_ns"), attrgetter("duration_ns")  # of a run; faster than lambdas
@@ -24,13 +24,11 @@ Span = tuple[int, int]  # start and end in nanoseconds; the end is exclusive
 def time_ledger(
     runs: Iterable[OpRun], steps: Sequence[StepTime], wires: Sequence[OpRun] = ()
 ) -> tuple[Owner, ...]:
-    """Every nanosecond of the steps' wall time, assigned to exactly one owner.
+    """Every nanosecond of the steps' wall time, attributed to exactly one owner.
 
-    `wires` are tensors on their way from one task of a cluster to another; where there are any,
-    the network is an owner.
-
-    The sum is exactly the steps' wall time. Op runs carry wall-clock times; a run that reaches out
-    of its step (the clock was set meanwhile) is cut off at the step's edge.
+    `wires` are tensors on their way between the tasks of a cluster; if there are any, the network
+    is an owner. The sum is exactly the wall time of the steps. Op runs have wall-clock times; a run
+    that exceeds its step, because the clock was set, is cut off at the edge of the step.
     """
     in_step, on_wire = by_step(runs), by_step(wires)
     network = (WIRE,) if wires else ()
@@ -70,7 +68,7 @@ def column(values: Iterable[int]) -> np.ndarray:
 
 
 def busy_spans(runs: Iterable[OpRun], step: StepTime) -> list[Span]:
-    """The times within a step in which at least one op ran: disjoint, in order of time."""
+    """The times within a step in which at least one op ran: disjoint and sorted."""
     return union(within(run, step) for run in runs)
 
 
@@ -84,7 +82,7 @@ def within(run: OpRun, step: StepTime) -> Span:
 
 
 def union(spans: Iterable[Span]) -> list[Span]:
-    """The union of spans: disjoint spans that do not touch, in order of time."""
+    """The union of spans: disjoint spans that do not touch, sorted."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -95,5 +93,5 @@ def union(spans: Iterable[Span]) -> list[Span]:
 
 
 def covered(spans: Iterable[Span]) -> int:
-    """The sum of the spans' lengths in ns; where they overlap, time counts several times."""
+    """The sum of the lengths of the spans in ns; overlaps count several times."""
     return sum(end - start for start, end in spans)

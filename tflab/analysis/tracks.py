@@ -39,14 +39,14 @@ TRACER = re.compile(
 )
 GPU = re.compile(r"(.*[/:_])?gpu:\d+", re.IGNORECASE)
 HOST = "/host:CPU"
-# The annotation of the kernels that an op launches: `conv1/Conv2D:Conv2D`, and in old traces
-# `conv1/Conv2D:Conv2D:MEMCPYHtoD` for a copy.
+# The annotation of the kernels that an op launches: `conv1/Conv2D:Conv2D`; for a copy in old traces
+# `conv1/Conv2D:Conv2D:MEMCPYHtoD`.
 ANNOTATION = re.compile(r"(?P<node>[^:\s]+):(?P<op>[A-Za-z_]\w*)(:\w+)?")
 ROCM_ANNOTATION = re.compile(r"@@(.+?)#")
 
 
 def track_kind(device: str) -> str:
-    """What kind of rows a device has, by its name."""
+    """The kind of rows that a device has, by the device's name."""
     match = TRACER.fullmatch(device)
     if match and match["track"] == "sync":
         return WAITS
@@ -62,7 +62,7 @@ def track_kind(device: str) -> str:
 def node_and_op(name: str, label: str) -> tuple[str, str]:
     """The node and the op type of a kernel or a copy; the type of a copy is its direction.
 
-    Where no annotation says which op it was for, its own name stands for the node.
+    If there is no annotation with the op, its own name stands for the node.
     """
     annotated = ROCM_ANNOTATION.search(label)
     match = ANNOTATION.fullmatch(annotated[1] if annotated else name)
@@ -72,10 +72,10 @@ def node_and_op(name: str, label: str) -> tuple[str, str]:
 
 
 def without_repeats(runs: Mapping[str, Sequence[OpRun]]) -> dict[str, list[OpRun]]:
-    """The runs of each device, without those that another device has as well.
+    """The runs of each device, without those that another device repeats.
 
     Copies are kept in the row of copies, kernels in the row of their stream. The tracer writes
-    these rows twice with the same name and times, and each repetition removes one row, not more.
+    these rows twice with the same names and times; each repetition removes one run.
     """
     kept = {device: list(group) for device, group in runs.items()}
     tracks: dict[str, dict[str, str]] = {}  # GPU -> track -> device
@@ -115,8 +115,8 @@ def runs_without(
 
 
 def work_runs(runs: Iterable[OpRun]) -> list[OpRun]:
-    """The runs whose times are those of a node's work: its kernels and copies where it has any on
-    a GPU, and then not the launches, which end before the work is done."""
+    """The runs whose times are those of a node's work: its kernels and copies if it has any on a
+    GPU, and then not the launches, which end before the work is done."""
     runs = list(runs)
     kinds = {device: track_kind(device) for device in {run.device for run in runs}}
     on_gpu = {run.name for run in runs if kinds[run.device] in ON_GPU}

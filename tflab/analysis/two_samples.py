@@ -1,12 +1,12 @@
-"""Two samples: whether the times of a step differ between one measurement and another that was made
-elsewhere, or later.
+"""Two samples: whether the times of a step differ between two measurements that were made in
+different places or at different times.
 
-Such measurements share no disturbance, so their observations make no pairs: the ratio of their
+Such measurements share no disturbance, so their observations form no pairs. The ratio of their
 means has the interval of Cochran and Cox ("Experimental Designs", 1950), for logarithms, as in
-`verdicts`. That of Welch (1947) is shorter, but of three processes compared with ten it misses the
-truth three times as often as it says. The interval covers what differs from process to process.
-What a machine changes of itself from one day to the next, such as its clock, is not in it, so only
-what is proven to differ by more than DRIFT is called different.
+`verdicts`. That of Welch (1947) is shorter, but with three processes compared with ten it misses
+the truth three times as often as it states. The interval covers differences between processes. It
+does not cover changes of the machine from one day to the next, such as its clock, so only a proven
+difference of more than DRIFT counts as different.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from scipy.special import stdtrit
 from tflab.analysis import verdicts
 from tflab.records import Verdict
 
-DRIFT = 1.05  # times as long: what two measurements of the same may differ by
-RAREST = 1e-12  # a chance that is as good as none
+DRIFT = 1.05  # ratio by which two measurements of the same step may differ
+RAREST = 1e-12  # a probability that counts as 0
 
-Sample = Sequence[float]  # an observation of each process, above 0
-Pair = tuple[Sample, Sample]  # the usual one, and the one that is compared with it
-Part = tuple[float, int]  # of a sample: the variance of its mean, and the degrees of freedom
+Sample = Sequence[float]  # one observation per process, above 0
+Pair = tuple[Sample, Sample]  # the baseline, and the sample that is compared with it
+Part = tuple[float, int]  # the variance of a sample's mean, and the degrees of freedom
 
 
 def judge(pairs: Sequence[Pair]) -> tuple[Verdict, ...]:
@@ -37,8 +37,8 @@ def judge(pairs: Sequence[Pair]) -> tuple[Verdict, ...]:
 
 
 def proven(pairs: Sequence[Pair], factor: float) -> list[bool]:
-    """For which pairs the second is proven to take more than `factor` times as long, so that in 99
-    of 100 such calls none is wrong. The interval is then above it, too."""
+    """The pairs whose second sample is proven to take more than `factor` times as long. In 99 of
+    100 such calls none is wrong. The interval is then above `factor`, too."""
     return verdicts.holm([p_value(pair, factor) for pair in pairs], verdicts.ERROR)
 
 
@@ -55,7 +55,7 @@ def verdict(pair: Pair, slower: bool, faster: bool) -> Verdict:
 
 
 def interval(pair: Pair) -> tuple[float, float, float]:
-    """The ratio, and the ends of what holds the true one in 99 of 100 comparisons."""
+    """The ratio, and the ends of its 99 % interval."""
     mean = difference(pair)
     if not enough(pair):
         return exp(mean), 0.0, inf
@@ -64,8 +64,8 @@ def interval(pair: Pair) -> tuple[float, float, float]:
 
 
 def p_value(pair: Pair, factor: float) -> float:
-    """How likely such a ratio is where the true one is `factor` or less. It is twice that of one
-    side, as is the interval, which misses the truth on either side."""
+    """The probability of such a ratio if the true one is `factor` or less. It is twice that of one
+    side, like the interval, which may miss the truth on either side."""
     if not enough(pair):
         return 1.0
     parts = list(map(part, pair))
@@ -93,8 +93,8 @@ def part(sample: Sample) -> Part:
 
 
 def least(parts: Sequence[Part], tail: float) -> float:
-    """Below which such a share of what is observed lies, where there is no difference: Student's
-    quantiles, each weighted by the part that its sample has in the error."""
+    """The quantile below which this share of the observed differences lies if there is no true
+    difference: Student's quantiles, each weighted by its sample's part of the error."""
     error = sum(of_mean for of_mean, _ in parts)
     if not error:
         return 0.0

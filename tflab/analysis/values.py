@@ -1,4 +1,4 @@
-"""Values: what the elements of tensors come to, and in which order."""
+"""Values: statistics of the elements of tensors, and the order of tensors."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tflab.analysis import critical_path
 from tflab.records import Node, Statistics, Transfer
 
 KEPT = 64  # elements of a tensor whose values are kept
-LONGEST = 64  # characters of a text that is an element
-# By bytes of an element: passes add up in another order, and half precision has few digits
+LONGEST = 64  # characters of an element that is text
+# By bytes per element: passes add in another order, and half precision has few digits
 ROUNDING = {2: 0.03, 4: 1e-4, 8: 1e-9, 16: 1e-9}
 NO_NUMBERS: dict[str, None] = dict.fromkeys(("mean", "std", "min", "max"))
 
 
 def statistics(array: np.ndarray) -> Statistics:
-    """The elements where they are few, and what they come to."""
+    """The elements, if they are few, and their statistics."""
     array = np.asarray(array)
     few = array if array.dtype.kind == "b" else plain(array)
     values = tuple(map(element, few.ravel().tolist())) if array.size <= KEPT else None
@@ -38,20 +38,20 @@ def statistics(array: np.ndarray) -> Statistics:
 
 
 def plain(array: np.ndarray) -> np.ndarray:
-    """The array in a type that NumPy calculates with: bfloat16 and its like become float32, bool
+    """The array in a type that NumPy computes with: bfloat16 and similar types become float32, bool
     and quantised integers become integers."""
     array = np.asarray(array)
     if array.dtype.names:  # quantised: a structure of one field
         array = array[array.dtype.names[0]]
     if array.dtype.kind == "b":
         return array.astype(np.int8)
-    if array.dtype.kind == "V" or array.dtype.num >= 256:  # registered by others, as bfloat16 is
+    if array.dtype.kind == "V" or array.dtype.num >= 256:  # registered by others, such as bfloat16
         return array.astype(np.float32)
     return array
 
 
 def element(value: Any) -> Any:
-    """A number as it is; a text or a complex number as text."""
+    """A number as it is; text and complex numbers as text."""
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
     if isinstance(value, int | float):
@@ -61,7 +61,7 @@ def element(value: Any) -> Any:
 
 
 def moved(before: np.ndarray, after: np.ndarray) -> float | None:
-    """The largest change of an element that is finite before and after; None where none is."""
+    """The largest change of an element that is finite before and after; None if there is none."""
     before, after = plain(before), plain(after)
     if before.shape != after.shape or before.dtype.kind not in "fiub":
         return None
@@ -74,10 +74,10 @@ def moved(before: np.ndarray, after: np.ndarray) -> float | None:
 def in_order(
     nodes: Sequence[Node], transfers: Iterable[Transfer], us: Mapping[str, int]
 ) -> list[Node]:
-    """Nodes after those that they take from, and where that leaves a choice in the order of time.
+    """Nodes after their inputs and, if that leaves a choice, in the order of time.
 
-    The debugger notes a tensor while its consumers already run, so that its times alone are no
-    order. `us` has the time of each node that was noted.
+    The debugger records a tensor while its consumers may already run, so its times alone are not an
+    order. `us` has the time of each recorded node.
     """
     by_name = {node.name: node for node in nodes}
     parents = critical_path.in_order(critical_path.dependencies(nodes, transfers))
@@ -100,8 +100,8 @@ def in_order(
 
 
 def agree(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two tensors hold the same numbers but for rounding: their largest difference against
-    the largest element. What is not finite has to be the same; so has what is no fraction."""
+    """Whether two tensors hold the same numbers within rounding: their largest difference, compared
+    with the largest element. Non-finite and integer elements must be equal."""
     one, other = plain(one), plain(other)
     if one.shape != other.shape or one.dtype != other.dtype:
         return False

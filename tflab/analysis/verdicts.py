@@ -1,13 +1,13 @@
 """Verdicts: whether two ways to run a step take different times.
 
-What is compared are observations that are independent of one another: each is the ratio of two
-medians, of steps that took turns in two sessions made for it, or of two processes one after the
-other. Steps of one session are not independent of one another, so any number of them is one
-observation (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
+Verdicts compare independent observations. Each is the ratio of two medians: of steps that took
+turns in two new sessions, or of two processes that ran one after the other. Steps of one session
+are not independent, so any number of them is one observation (Kalibera and Jones, "Rigorous
+benchmarking in reasonable time", ISMM 2013).
 
 The interval is Student's for the mean of their logarithms, so that twice and half as long weigh the
-same; its ends, as ratios, contain the true one in 99 of 100 such comparisons. Where several are
-made at once each is told from 1 more strictly, so that all of them together err once in a hundred
+same; its ends, as ratios, contain the true one in 99 of 100 comparisons. If several are made at
+once, each has to differ from 1 more clearly, so that all of them together err once in a hundred
 times (Holm, "A simple sequentially rejective multiple test procedure", 1979).
 """
 
@@ -21,15 +21,15 @@ from scipy.special import stdtr, stdtrit
 
 from tflab.records import Verdict
 
-ERROR = 0.01  # of all verdicts made at once: the chance that any calls equals different
-ALIKE = 0.05  # an interval within so much of 1 says that there is no difference worth the name
-LEAST = 3  # observations, below which nothing can be told
+ERROR = 0.01  # for all verdicts made at once: the probability that any calls equals different
+ALIKE = 0.05  # an interval within this of 1 means that there is no relevant difference
+LEAST = 3  # observations that a verdict needs
 
 
 def verdicts(groups: Sequence[Sequence[float]]) -> tuple[Verdict, ...]:
     """A verdict for each group of observed ratios, made together.
 
-    Raises ValueError where a ratio is not above 0.
+    Raises ValueError if a ratio is not above 0.
     """
     p_values = [p_value(ratios) for ratios in groups]
     allowed = holm(p_values, ERROR)
@@ -40,7 +40,7 @@ def verdicts(groups: Sequence[Sequence[float]]) -> tuple[Verdict, ...]:
 
 
 def verdict(ratios: Sequence[float], p: float, different: bool) -> Verdict:
-    """What can be said of these observations, given whether the test tells them from 1."""
+    """The verdict on these observations, given whether the test distinguishes them from 1."""
     low, high = interval(ratios)
     ratio = exp(fmean(map(log, ratios)))
     if different and not low <= 1 <= high:
@@ -53,14 +53,14 @@ def verdict(ratios: Sequence[float], p: float, different: bool) -> Verdict:
 
 
 def interval(ratios: Sequence[float], confidence: float = 1 - ERROR) -> tuple[float, float]:
-    """The interval of the true ratio: that of the logarithms' mean."""
+    """The interval of the true ratio, from the interval of the logarithms' mean."""
     low, high = mean_interval(list(map(log, ratios)), confidence)
     return exp(low), exp(high)
 
 
 def mean_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
-    """The interval of the true mean, by Student's distribution; of fewer than LEAST values it is
-    without ends."""
+    """The interval of the true mean, by Student's distribution; infinite for fewer than LEAST
+    values."""
     if len(values) < LEAST:
         return -inf, inf
     reach = stdtrit(len(values) - 1, (1 + confidence) / 2) * standard_error(values)
@@ -68,11 +68,11 @@ def mean_interval(values: Sequence[float], confidence: float) -> tuple[float, fl
 
 
 def median_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
-    """The interval of the true median, from the k-th least to the k-th most of the values.
+    """The interval of the true median, from the k-th least to the k-th largest of the values.
 
-    It takes no distribution for granted (Hollander and Wolfe, "Nonparametric Statistical Methods",
-    1999, section 3.6): k is the most for which so many fair coins show fewer than k heads, or k
-    tails, rarely enough. Of too few values (5, for 95 in 100) it is without ends.
+    It assumes no distribution (Hollander and Wolfe, "Nonparametric Statistical Methods", 1999,
+    section 3.6): k is the largest number for which that many fair coins show fewer than k heads, or
+    k tails, rarely enough. With too few values (5, for 95 in 100) it is infinite.
     """
     ordered, count = sorted(values), len(values)
     missed, k = 0.0, 0
@@ -85,7 +85,7 @@ def median_interval(values: Sequence[float], confidence: float) -> tuple[float, 
 
 
 def p_value(ratios: Sequence[float]) -> float:
-    """How likely a mean so far from 1 is of things that take the same time (two-sided t test)."""
+    """The probability of a mean so far from 1 if there is no difference (two-sided t test)."""
     if len(ratios) < LEAST:
         return 1.0
     logarithms = list(map(log, ratios))
@@ -100,7 +100,7 @@ def standard_error(values: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float], error: float) -> list[bool]:
-    """Which of several tests reject, so that with the given chance at most any does wrongly."""
+    """Which of several tests reject, so that with at most the given probability any is wrong."""
     rejected = [False] * len(p_values)
     for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         if p_values[place] > error / (len(p_values) - rank):

@@ -1,8 +1,8 @@
 """Wires: what several tasks of a cluster did in a step, on one time axis.
 
-Each task times its own ops by its own clock. The messages of the steps themselves say how far these
-clocks are apart (`clocks`): a task starts after the step did and ends before it, and a tensor is
-received after the op that made it has ended. While all clocks may be right, no time is moved.
+Each task times its own ops by its own clock. The messages of the steps bound the offsets between
+these clocks (`clocks`): a task starts after the step did and ends before it, and a tensor is
+received after the op that made it has ended. If all clocks may be correct, no time is shifted.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from tflab.units import short_task, task_of
 
 CLIENT = "/job:client/replica:0/task:0"  # this process, whose clock is the reference
 OP = "RecvTensor"  # the type of a run that is a tensor on the wire
-ON_WIRE = "wire from "  # what the device of such a run begins with
-US = 1000  # ns: the runtime times what it receives in microseconds
+ON_WIRE = "wire from "  # prefix of the device of such a run
+US = 1000  # ns: the runtime times received tensors in microseconds
 
 Edge = tuple[str, str, str]  # its name, the sending device and the receiving one
-Ends = Mapping[tuple[int, str], int]  # (step, node) -> when it ended, by its own clock
+Ends = Mapping[tuple[int, str], int]  # (step, node) -> its end, by its own clock
 
 
 @dataclass(frozen=True)
 class OneAxis:
-    """Everything by the clock of this process."""
+    """All runs and tensors, by the clock of this process."""
 
     runs: list[OpRun]
-    wires: list[OpRun]  # tensors on the wire, one for each that was received
+    wires: list[OpRun]  # tensors on the wire, one for each received tensor
     received: list[Received]
     offsets: tuple[Offset, ...]
 
@@ -43,7 +43,7 @@ def one_axis(
     steps: Iterable[StepTime],
     transfers: Iterable[Transfer],
 ) -> OneAxis:
-    """What tasks timed by clocks of their own."""
+    """Runs that the tasks timed by their own clocks, on one axis."""
     sent = edges(transfers)
     arrived = exact(received, sent)
     found = clocks.offsets(messages(runs, arrived, steps, sent), CLIENT)
@@ -61,7 +61,7 @@ def edge_of(received: Received) -> Edge:
 
 
 def ends(runs: Iterable[OpRun]) -> Ends:
-    """When each node ended that ran once in a step; in a loop the sending iteration is unknown."""
+    """The ends of nodes that ran once in a step; in a loop the sending iteration is unknown."""
     runs = list(runs)
     often = Counter((run.step, run.name) for run in runs)
     return {
@@ -72,7 +72,8 @@ def ends(runs: Iterable[OpRun]) -> Ends:
 
 
 def exact(arrived: Iterable[Received], sent: Mapping[Edge, Transfer]) -> list[Received]:
-    """What was received, with the bytes of its shape where that is known: the runtime rounds."""
+    """The received tensors, with exact bytes if the shape is known, because the runtime rounds
+    them."""
     known = {edge: transfer.bytes for edge, transfer in sent.items() if transfer.bytes is not None}
     return [replace(one, bytes=known.get(edge_of(one), one.bytes)) for one in arrived]
 
@@ -83,7 +84,7 @@ def messages(
     steps: Iterable[StepTime],
     sent: Mapping[Edge, Transfer],
 ) -> Iterator[Message]:
-    """All that says what must have been before what on two clocks."""
+    """All pairs of events on two clocks whose order is known."""
     in_step = by_step(runs)
     for step in steps:
         of_task: dict[str, list[OpRun]] = defaultdict(list)
@@ -103,7 +104,7 @@ def messages(
 
 
 def aligned(runs: Iterable[OpRun], ahead: Mapping[str, int]) -> list[OpRun]:
-    """The runs by the clock of this process."""
+    """The runs, by the clock of this process."""
     return [moved(run, ahead.get(task_of(run.device), 0)) for run in runs]
 
 
@@ -122,11 +123,11 @@ def runs_on_wire(
     sent: Mapping[Edge, Transfer],
     ended: Ends,
 ) -> list[OpRun]:
-    """A run for each received tensor by the clock of this process, named as its `_Recv`.
+    """A run for each received tensor by the clock of this process, named after its `_Recv`.
 
-    The runtime's own start is the later one of two, of which one is the sender's; where the two
-    clocks certainly differ it is replaced by the end of the op that made the tensor, which is on
-    the common axis (`ended` is) and may include waiting.
+    The runtime's own start is the later one of two times, one of which is the sender's. If the two
+    clocks certainly differ, it is replaced by the end of the op that made the tensor, which is on
+    the common axis (like `ended`) and may include waiting.
     """
     return [
         run_on_wire(received, ahead, sent.get(edge_of(received)), ended) for received in arrived
@@ -154,20 +155,20 @@ def run_on_wire(
 
 
 def ends_of(wire: OpRun) -> tuple[str, str]:
-    """The sending and the receiving task of a run on the wire, as a reader calls them."""
+    """The sending and the receiving task of a run on the wire, as they are displayed."""
     sender, _, receiver = wire.device.removeprefix(ON_WIRE).partition(" to ")
     return sender, receiver
 
 
 def order(task: str) -> tuple[bool, int, str]:
-    """What tasks are sorted by: this process, the client, comes first, then task 0, 1, ... 10."""
+    """Sorting key of a task: the client comes first, then task 0, 1, ... 10."""
     return task not in (CLIENT, short_task(CLIENT)), len(task), task
 
 
 def tensors(
     arrived: Sequence[Received], wires: Sequence[OpRun], sent: Mapping[Edge, Transfer]
 ) -> tuple[WireTensor, ...]:
-    """What crossed between tasks, over all steps; what takes longest first."""
+    """The tensors sent between tasks, over all steps, the slowest first."""
     calls: dict[Edge, list[tuple[Received, OpRun]]] = defaultdict(list)
     for received, wire in zip(arrived, wires, strict=True):
         calls[edge_of(received)].append((received, wire))
@@ -194,8 +195,8 @@ def task_times(
     arrived: Sequence[Received],
     steps: Sequence[StepTime],
 ) -> tuple[TaskTime, ...]:
-    """Compute against communication: the wall time of all steps, for each task; this process, the
-    client, comes first."""
+    """Computation and communication: the wall time of all steps, for each task; the client, this
+    process, comes first."""
     names = {task_of(run.device) for run in runs}
     names |= {task_of(device) for one in arrived for device in (one.from_device, one.to_device)}
     ops, moving = by_step(runs), by_step(wires)
@@ -240,10 +241,10 @@ def task_time(
     )
 
 
-# Waits: which task of a cluster the others waited for.
+# Waits: which task of a cluster the others waited for
 #
-# What slows a step down is seen where nothing else runs: a task that computes for long computes
-# alone at the end, and one that stood still ends a pause in which no op ran anywhere.
+# A step is slow where nothing else runs: a task that computes for long computes alone at the end,
+# and one that stalls ends a pause in which no op ran anywhere.
 
 
 WIRE = ""  # in place of a task: a tensor on its way
@@ -252,7 +253,7 @@ WIRE = ""  # in place of a task: a tensor on its way
 def waits(
     runs: Iterable[OpRun], wires: Iterable[OpRun], steps: Iterable[StepTime]
 ) -> tuple[Counter[str], Counter[str]]:
-    """For each task the time in which only its ops ran, and the time in which nothing did until its
+    """For each task the time in which only its ops ran, and the time in which nothing ran until its
     next op began; ns, over all steps."""
     alone: Counter[str] = Counter()
     awaited: Counter[str] = Counter()
@@ -276,7 +277,7 @@ def waits(
 
 
 def turns(rows: dict[str, list[OpRun]], step: StepTime) -> Iterable[tuple[int, bool, str]]:
-    """When each task, or the wire, begins to be busy, and when it is so no longer."""
+    """When each task, or the wire, starts and stops being busy."""
     for task, own in rows.items():
         for start, end in busy_spans(own, step):
             yield start, True, task

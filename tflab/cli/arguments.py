@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from tflab.cli import command, confined, confinement
 from tflab.errors import UsageError
 from tflab.records import SWITCHES, Options, Saved
-from tflab.records.options import BATCH_SIZES, SPLITS
+from tflab.records.options import BATCH_SIZES, CONNECTS, READS, SPLITS, WRITES
 
 DEFAULTS = Options()
 MODEL = "toy"  # where a command is given none
@@ -100,9 +100,9 @@ def tasks(text: str) -> int | tuple[str, ...]:
     addresses = tuple(address(part) for part in text.split(","))
     for one in addresses:
         if addresses.count(one) > 1:
-            raise UsageError(f"The task {one} stands twice in '{text}'; give each once.")
+            raise UsageError(f"The task {one} is listed twice in '{text}'; list each once.")
         if one.endswith(":0"):
-            raise UsageError(f"'{one}' is no address of a task: its port cannot be 0.")
+            raise UsageError(f"'{one}' is not the address of a task: its port cannot be 0.")
     return addresses
 
 
@@ -122,7 +122,7 @@ def check_cluster(args: argparse.Namespace) -> None:
 NOT_OVER_TASKS = {
     "devices": "each task has one CPU device; give one of the two",
     "xla": "XLA compiles for the devices of one process",
-    "experiments": "an op is run once more in one process",
+    "experiments": "the experiments run in one process",
     "one_thread": "each task has as many threads as it was started with",
 }
 
@@ -164,7 +164,7 @@ def experiments(parser: argparse.ArgumentParser) -> None:
         type=command.count("number of seconds for experiments"),
         metavar="SECONDS",
         help="run each of the most expensive ops a second time in place, and measure how much "
-        "that adds to a step (takes about {EXPERIMENTS_S} s by default)",
+        f"that adds to a step (takes about {EXPERIMENTS_S} s by default)",
     )
 
 
@@ -283,9 +283,9 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 def saved_of(args: argparse.Namespace) -> Saved:
     effects = {
-        "reads files": args.allow_read,
-        "writes files": args.allow_write,
-        "speaks to other machines": args.allow_network,
+        READS: args.allow_read,
+        WRITES: args.allow_write,
+        CONNECTS: args.allow_network,
     }
     allowed = tuple(effect for effect, given in effects.items() if given)
     if allowed and not args.allow_side_effects and not confinement.is_available():

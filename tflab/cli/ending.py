@@ -34,7 +34,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells count
 ONE_S = 0.3  # signals within so many seconds are one: `timeout` sends each twice
 CANCEL_S = 3.0  # after which a step that has not returned is cancelled
 LEAVE_S = 5.0  # after which the process ends without it
-LEFT = "tflab: interrupted by {}; a step of TensorFlow did not return and was left.\n"
+LEFT = "tflab: interrupted by {}; a step of TensorFlow did not return and was abandoned.\n"
 
 
 class SignalError(KeyboardInterrupt):

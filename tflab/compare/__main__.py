@@ -2,18 +2,18 @@
 
     python -m tflab.compare --model lenet --batch-sizes 1 16 64
 
-Inference runs over all test images (or --images N), training over the training images. Every
-batch size works on the same images, traced and untraced in turn, warm.
+Inference uses all test images (or --images N), training uses training images. Every batch size
+processes the same images, in alternating traced and untraced steps, after warm-up.
 
     python -m tflab.compare --model lenet --save here.json.gz
     python -m tflab.compare there.json.gz here.json.gz
 
-With --save the measurement is kept, with the step in several processes besides, so that it can be
-compared with one of another machine or another day. Each further file is compared with the first;
-a single one is shown. With --plots DIR a picture shows several over time.
+--save writes the measurement to a file. It also measures the step in several processes, so that
+the file can be compared with one of another machine or day. Each further file is compared with the
+first; a single file is shown as it was measured. --plots DIR draws several files over time.
 
-Exit status of --fail-if-slower: 1 where a file is proven to be slower, 2 for a wrong argument or
-file, 3 where that cannot be told and --fail-if-undecided is given, else 0.
+Exit status of --fail-if-slower: 1 if a file is proven slower, 2 for a wrong argument or file, 3 if
+it is undecided and --fail-if-undecided is given, otherwise 0.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def run(argv: Sequence[str]) -> int:
             )
     sizes = sorted(args.batch_sizes)
     if len(set(sizes)) < len(sizes):
-        raise UsageError(f"The batch sizes {sizes} contain duplicates; give each once.")
+        raise UsageError(f"The batch sizes {sizes} contain duplicates; list each once.")
     if confinement.is_wanted(models.is_file(args.model)):
         return confinement.run("compare", argv, args, outputs(args))
     dumps.prepare()  # before the model imports TensorFlow
@@ -104,7 +104,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[logdirs.Run]]:
-    """What a confined process writes."""
+    """The files that a confined process writes."""
     places: dict[str, AbstractContextManager[logdirs.Run]] = {}
     if args.plots:
         places["--plots"] = logdirs.place(Path(args.plots), output.new_plots(args.plots))
@@ -114,15 +114,19 @@ def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[logdir
 
 
 def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -> None:
-    """Write the measurement; one that ended before its first process has nothing to compare."""
+    """Write the measurement, unless it ended before its first process: it would have nothing to
+    compare."""
     from tflab.compare import observing
 
     if comparison.observed is None or not comparison.observed.processes:
-        folding.say(f"\nNothing was kept in {path}: it ended before the first observation.", stream)
+        folding.say(
+            f"\nNothing was saved to {path}: the command ended before the first observation.",
+            stream,
+        )
         return
     files.write(path, observing.measurement(comparison, options))
     count = plural(len(comparison.observed.processes), "observation")
-    folding.say(f"\nThe measurement is in {path}, with {count} in processes of their own", stream)
+    folding.say(f"\nThe measurement is in {path}, with {count} from separate processes", stream)
 
 
 def options_of(args: argparse.Namespace, saved: Saved) -> Options:
@@ -155,7 +159,7 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], options: Options) -
 
 
 def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
-    """Compare numbers of tasks in place of batch sizes."""
+    """Compare numbers of tasks instead of batch sizes."""
     if args.plots or args.format == "csv" or args.configs != [DEFAULT]:
         raise UsageError(
             "--cluster compares numbers of tasks, as text, JSON or Markdown; leave out --plots, "

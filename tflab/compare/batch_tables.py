@@ -1,4 +1,4 @@
-"""Batch tables: what a sweep measured, as the rows of each batch size and side by side."""
+"""Batch tables: the results of a sweep as rows, for each batch size and side by side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tables = dict[int, tuple[OpStats, ...]]  # by batch size
 def under_a_roof(tabulate: Callable[[Peaks], Tables]) -> tuple[Tables, Peaks]:
     """Tables by batch size, and the peaks of the machine that they are compared with.
 
-    Where a row is above its roof, that is measured once more: it may have been too low.
+    If a row is above its roof, the roof is measured once more: it may have been too low.
     """
     peaks = machine.peaks()
     tables = tabulate(peaks)
@@ -33,9 +33,9 @@ def table(
     peaks: Peaks,
     last: Placement | None = None,
 ) -> tuple[OpStats, ...]:
-    """The rows of one batch size, with what is known of their costs.
+    """The rows of one batch size, with the costs of their ops, as far as known.
 
-    `last` is the placement of the smaller batch that the data end with, where there is one.
+    `last` is the placement of the smaller batch at the end of the data, if there is one.
     """
     devices = {node.name: node.device for node in placed.nodes}
     types = {node.name: node.op for node in placed.nodes}
@@ -63,7 +63,7 @@ def table(
 
 
 def of_walk(ran: Execution, placed: Placement, peaks: Peaks) -> tuple[OpStats, ...]:
-    """The rows of a walk's own steps by node, with what is known of their costs."""
+    """The rows of a walk's own steps by node, with their costs, as far as known."""
     runs = [run for run in ran.runs if run.name != trace.EXECUTOR]
     runs_of: dict[str, list[OpRun]] = {}
     for run in runs:
@@ -83,7 +83,8 @@ def of_walk(ran: Execution, placed: Placement, peaks: Peaks) -> tuple[OpStats, .
 def mean_costs(
     batch: sweep.MeasuredBatch, placed: Placement, last: Placement | None
 ) -> Iterator[Costs]:
-    """What a call of each node does, as the mean over the steps: the last may be a smaller one."""
+    """The work of a call of each node, as the mean over the steps: the last batch may be
+    smaller."""
     whole = costs_of(placed)
     shorter = costs_of(last) if last and batch.rows % batch.batch_size else whole
 
@@ -128,7 +129,7 @@ def times(batch: sweep.MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
 
 
 def round_rates(batch: sweep.MeasuredBatch) -> Iterator[float]:
-    """The images a second of each round that was measured whole."""
+    """The images per second of each complete round."""
     for times, steps in zip(batch.untraced_rounds(), batch.rounds, strict=False):
         if len(times) == len(steps):
             end = min(steps.stop * batch.batch_size, batch.planned_rows)

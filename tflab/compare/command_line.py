@@ -1,4 +1,4 @@
-"""Given: what a user may say of a comparison."""
+"""Command line: the arguments of a comparison."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tflab.errors import UsageError
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
 THRESHOLD_PERCENT = 5.0
-OF_SEVERAL = ("fail_if_slower", "other_graph")  # options that take several files
-KEEP_S = 120.0  # after which no further process begins, but for the least that a verdict takes
+OF_SEVERAL = ("fail_if_slower", "other_graph")  # options that need several files
+KEEP_S = 120.0  # no further process starts after this, except those that a verdict requires
 
 
 def build_parser(about: str | None) -> argparse.ArgumentParser:
@@ -34,7 +34,7 @@ def build_parser(about: str | None) -> argparse.ArgumentParser:
 
 
 def add_sweep(parser: argparse.ArgumentParser) -> None:
-    """What is measured at each batch size, and what a row of a table is."""
+    """The amount of work at each batch size, and the rows of the tables."""
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="measurements written by --save, to compare")
     arguments.model(parser, models.MODELS)
@@ -84,7 +84,7 @@ def add_sweep(parser: argparse.ArgumentParser) -> None:
 
 
 def add_race(parser: argparse.ArgumentParser) -> None:
-    """What the step is compared with beside that."""
+    """What the step is compared with in addition."""
     add = parser.add_argument
     add(
         "--configs",
@@ -99,14 +99,14 @@ def add_race(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """What is drawn and kept."""
+    """The files that are written."""
     add = parser.add_argument
     add(
         "--plots",
         type=command.folder("folder for plots"),
         metavar="DIR",
-        help="draw the tables, as PNG and SVG, into a folder that is not there yet; several "
-        "batch sizes also against one another, several files over time",
+        help="draw the tables into a new folder, as PNG and SVG; also several batch sizes "
+        "compared, or several files over time",
     )
     add(
         "--threshold",
@@ -121,12 +121,12 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         type=command.file("measurement's file"),
         metavar="FILE",
         help="save the measurement to a new file NAME.json.gz; this also runs the step in several "
-        "processes, for about {KEEP_S:.0f} s",
+        f"processes, for about {KEEP_S:.0f} s",
     )
 
 
 def add_files(parser: argparse.ArgumentParser) -> None:
-    """How files of measurements are compared."""
+    """The comparison of files of measurements."""
     add = parser.add_argument
     add(
         "--fail-if-slower",
@@ -147,7 +147,7 @@ def add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Over which tasks the step is compared with itself."""
+    """The tasks over which the step is compared."""
     add = parser.add_argument
     add(
         "--cluster",
@@ -164,9 +164,9 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 def named(
     parser: argparse.ArgumentParser, argv: Sequence[str], args: argparse.Namespace
 ) -> list[str]:
-    """The arguments that a command line names, also those that it gives their default."""
+    """The arguments that a command line names, including those that it sets to their default."""
     missing = object()
-    # argparse leaves what a namespace has, and sets only what is named
+    # argparse keeps what a namespace contains, and sets only what is named
     blank = argparse.Namespace(**dict.fromkeys(vars(args), missing))
     found = vars(parser.parse_args(argv, blank))
     return [name for name, value in found.items() if value is not missing]
@@ -178,7 +178,7 @@ def as_typed(name: str) -> str:
 
 
 def percentage(what: str, most: int) -> Callable[[str], float]:
-    """An argparse type: a share in percent."""
+    """An argparse type: a percentage."""
 
     def share_of(text: str) -> float:
         try:

@@ -1,5 +1,5 @@
-"""Comparison: one step at several batch sizes, or also under several configurations, from the sweep
-to rows, fits and findings. Files of measurements are compared in `kept`."""
+"""Comparison: one step at several batch sizes, also under several configurations: from the sweep
+to rows, fits and findings. `kept` compares files of measurements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tflab.runtime import dumps, quiet_import
 
-dumps.prepare()  # before what follows imports TensorFlow
+dumps.prepare()  # before the following modules import TensorFlow
 quiet_import.load()
 
 from tflab.analysis import op_table, quality
@@ -48,7 +48,7 @@ notebook.show_as(Comparison, view.blocks)
 
 @dataclass(frozen=True)
 class MeasuredStep:
-    """What was measured of a step, as far as it came."""
+    """The measurements of a step, complete or not."""
 
     batches: Mapping[int, sweep.MeasuredBatch]  # by batch size
     tables: batch_tables.Tables
@@ -67,9 +67,9 @@ def compare_batch_sizes(
     *,
     options: Options | None = None,
 ) -> Comparison:
-    """Measure a model's step at each batch size and say what the numbers mean.
+    """Measure a model's step at each batch size and draw conclusions.
 
-    Raises UsageError where there are fewer images than a batch needs, TflabError when a step fails.
+    Raises UsageError if there are fewer images than a batch needs, TflabError if a step fails.
     """
     with signals.released():
         prepared = preparation.prepare(
@@ -89,10 +89,10 @@ def compare_configurations(
     *,
     options: Options | None = None,
 ) -> Comparison:
-    """Measure a model's step at each batch size, then untraced under each configuration as well.
+    """Measure a model's step at each batch size, and then untraced under each configuration.
 
     Raises what `compare_batch_sizes` raises, and UsageError for a configuration that this machine
-    cannot have.
+    does not support.
     """
     configurations = configurations or RaceOptions()
     race.check(configurations.names)
@@ -137,7 +137,7 @@ def swept(prepared: Prepared) -> MeasuredStep:
 def with_configurations(
     prepared: Prepared, measured: MeasuredStep, configurations: RaceOptions
 ) -> MeasuredStep:
-    """And under each configuration; Ctrl-C keeps the sweep."""
+    """The same with configurations; Ctrl-C keeps the sweep."""
     if len(configurations.names) < 2 or measured.ending != measure.Ending():
         return measured
     try:
@@ -157,7 +157,7 @@ def with_configurations(
 
 
 def with_experiments(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
-    """And with its largest ops once more, where seconds were given for that."""
+    """The same with experiments on its largest ops, if seconds were given for them."""
     options = prepared.options
     if not options.experiments or measured.ending != measure.Ending():
         return measured
@@ -173,7 +173,7 @@ def with_experiments(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep
 
 
 def with_processes(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
-    """And in processes of its own, where the measurement is to be kept."""
+    """The same with measurements in separate processes, if the measurement is to be saved."""
     chosen, ending = prepared.chosen, measured.ending
     if chosen.keep_s is None or ending.interrupted:
         return measured
@@ -191,7 +191,7 @@ def with_processes(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
 
 
 def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
-    """What was measured, with what it means."""
+    """The measurements with their conclusions."""
     chosen, options, placed = prepared.chosen, prepared.options, prepared.placed
     steps, ending, observed = measured.steps, measured.ending, measured.observed
     during = load.since(prepared.beginning)
@@ -239,7 +239,7 @@ def types_of(placed: Placement) -> dict[str, str]:
 
 
 def diagnosed(placed: Mapping[int, Placement], measured: MeasuredStep) -> tuple[Diagnosis, ...]:
-    """Why a step is slow, from what was measured of every node at every batch size."""
+    """Why a step is slow, from the measurements of every node at every batch size."""
     batches = [
         evidence.of_batch(
             batch,
@@ -259,7 +259,7 @@ def judged(
     during: Load,
     even_if_busy: bool,
 ) -> Quality:
-    """Whether the machine was quiet enough to conclude anything from the times of the steps."""
+    """Whether the machine was quiet enough to draw conclusions from the step times."""
     return quality.judge(
         during,
         [
@@ -280,7 +280,7 @@ def judged(
 def once_more(
     batch: sweep.MeasuredBatch, placed: Placement, options: Options, split: str
 ) -> Experiments | None:
-    """What the largest ops of a batch size cost a step; None where Ctrl-C came."""
+    """What the largest ops of a batch size cost a step; None after Ctrl-C."""
     stats = batch.accumulator.stats(types_of(placed), {}, {})
     nodes = op_table.table(stats, "node", batch.accumulator.steps, batch.rows)
     try:

@@ -1,7 +1,7 @@
-"""Diagnosis: why a step is slow, in three sentences at most.
+"""Diagnosis: why a step is slow, in at most three sentences.
 
-They are ranked by the share of the step that they cost. The rules and their sentences stand in
-`reasons`, what is measured of a step in `step_work`.
+They are ranked by the share of the step that they cost. `reasons` has the rules and their
+sentences, `step_work` the measurements that they use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tflab.records import ConfigTimes, Diagnosis, Experiments
 from tflab.units import percent, time
 
 MOST = 3  # sentences
-LEAST_STEPS = 5  # traced; of fewer, nothing is said
+LEAST_STEPS = 5  # traced; with fewer there is no diagnosis
 
 
 def diagnose(
@@ -23,10 +23,10 @@ def diagnose(
     configs: Sequence[ConfigTimes] = (),
     experiments: Mapping[int, Experiments] | None = None,
 ) -> tuple[Diagnosis, ...]:
-    """The reasons that cost most of a step, or that there is none.
+    """The most expensive reasons, or that there is none.
 
-    A reason that holds at several batch sizes is told of the one where it costs most. Where its ops
-    were run once more, by batch size, it is told what that added.
+    A reason that holds at several batch sizes is given for the one at which it costs most. If its
+    ops were run once more, it includes what that added.
     """
     evidence = [batch for batch in evidence if batch.steps >= LEAST_STEPS]
     ranked = [reason for batch in evidence for rule in reasons.RULES for reason in rule(batch)]
@@ -42,19 +42,19 @@ def diagnose(
 
 
 def confirmed(reason: reasons.Reason, experiments: Mapping[int, Experiments]) -> Diagnosis:
-    """The diagnosis with what its largest op added to a step when it was run once more."""
+    """The diagnosis, with what its largest op added to a step when it was run once more."""
     diagnosis = reason.diagnosis
     made = experiments.get(diagnosis.batch_size)
     for row in made.ops if made else ():
         if row.name in reason.nodes:
             added = f"{time(row.once_more_ns)} [{time(row.low_ns)}, {time(row.high_ns)}]"
-            sentence = f"{diagnosis.sentence} Once more, {row.name} adds {added} to a step."
+            sentence = f"{diagnosis.sentence} Running it again, {row.name} adds {added} to a step."
             return replace(diagnosis, sentence=sentence)
     return diagnosis
 
 
 def nothing(batch: Evidence) -> Diagnosis:
-    """That no rule applies, with the numbers closest to it."""
+    """A diagnosis that no rule applies, with the numbers closest to one."""
     node = max(batch.nodes, key=lambda node: node.ns, default=None)
     op = (
         f"the most expensive op, {node.name} ({node.op}), is "

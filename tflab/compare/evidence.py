@@ -1,4 +1,5 @@
-"""Evidence: what a diagnosis is made from, for each batch size, out of the sweep and placement."""
+"""Evidence: the measurements for a diagnosis, for each batch size, from the sweep and the
+placement."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tflab.records import Costs, Node, OpStats, Peaks, Placement, Shape, node_of
 from tflab.runtime import costs, flop_counts, private
 
 MOVING_CHANNELS = ((0, 3, 1, 2), (0, 2, 3, 1))
-WITHIN_IMAGES = ((0, 1, 3, 2), (0, 2, 1, 3))  # may come to the same shape
+WITHIN_IMAGES = ((0, 1, 3, 2), (0, 2, 1, 3))  # permutations that may keep the shape
 
 
 def of_batch(
@@ -22,7 +23,7 @@ def of_batch(
     cost_of: Mapping[str, Costs],
     peaks: Peaks,
 ) -> Evidence:
-    """What is known of a step at one batch size; `rows` are its nodes."""
+    """The evidence on a step at one batch size; `rows` are its nodes."""
     sources = {node.name: node.source for node in (*placed.user_nodes, *placed.nodes)}
     lines = row_labels.line_labels(sources)
     movers = costs.moving(placed.nodes, placed.user_nodes, placed.ledger)
@@ -56,8 +57,8 @@ def of_batch(
 
 
 def format_changes(nodes: Sequence[Node]) -> set[str]:
-    """The transposes beside a convolution, pooling or the like that, by their shapes, move the
-    channels from first to last, or from last to first, and can do nothing else."""
+    """The transposes next to a convolution, pooling or similar op that, by their shapes, can
+    only move the channels from first to last, or from last to first."""
     makers = {node.name: node for node in nodes}
     formatted = {node.name for node in nodes if has_format(node.op)}
     beside = {node_of(tensor) for name in formatted for tensor in makers[name].inputs}
@@ -66,7 +67,7 @@ def format_changes(nodes: Sequence[Node]) -> set[str]:
 
 
 def has_format(op: str) -> bool:
-    """Whether ops of this type know which axis of their input has the channels."""
+    """Whether ops of this type depend on which axis of their input has the channels."""
     definition = private.op_def(op)
     return definition is not None and any(attr.name == "data_format" for attr in definition.attr)
 

@@ -8,15 +8,15 @@ from math import inf, isfinite
 
 from tflab.analysis import batch_fit, quality, verdicts
 from tflab.records import Compared, ConfigTimes, Quality, StepTimes
-from tflab.units import each, percent, time
+from tflab.units import percent, time
 
 TOP = 3  # rows that have sentences of their own
-GREW = 0.05  # a smaller change of a share is not worth a sentence
-FIXED = 0.5  # a larger share of fixed cost is worth a sentence
-# A line that misses a measured time by more than a tenth is not the shape of these times, and where
-# it meets batch 0, which nobody measured, says nothing.
+GREW = 0.05  # a smaller change of a share has no sentence
+FIXED = 0.5  # a larger share of fixed cost has a sentence
+# A line that misses a measured time by more than a tenth does not describe these times, and its
+# value at batch 0, which was not measured, means nothing.
 FITS = 0.1
-HELPS = 1.1  # a batch size has to bring at least this factor in images per second
+HELPS = 1.1  # a batch size has to increase images per second by this factor
 WITHHELD = (
     "Fixed costs, growth with the batch size, and which batch size or configuration is faster are "
     "withheld because the machine was busy."
@@ -31,9 +31,9 @@ def sentences(
     judgement: Quality | None = None,
     unit: str = "image",
 ) -> tuple[str, ...]:
-    """What the table says, in the order in which a reader would ask.
+    """The findings, in the order of a reader's questions.
 
-    Of a machine that was busy only shares are told: all that ran together was slowed together.
+    From a busy machine only shares are reported: everything that ran together was slowed together.
     """
     sizes = sorted(steps)
     rows = sorted(rows, key=lambda row: -sum(cell.total_ns for cell in row.cells.values()))
@@ -50,7 +50,7 @@ def sentences(
 
 
 def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
-    """Whose share grows or shrinks most from the smallest batch to the largest."""
+    """The rows whose share grows or shrinks most from the smallest batch to the largest."""
     everywhere = [row for row in rows if all(size in row.cells for size in sizes)]
     if len(sizes) < 2 or not everywhere:
         return
@@ -65,7 +65,7 @@ def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
     ):
         if by * change(row) >= GREW:
             between = (f"{percent(row.cells[n].share)} at {n}" for n in sizes[1:-1])
-            way = f" by way of {', '.join(between)}" if len(sizes) > 2 else ""
+            way = f", via {', '.join(between)}" if len(sizes) > 2 else ""
             yield (
                 f"The share of {row.key} {verb} from {percent(row.cells[first].share)} at batch "
                 f"{first} to {percent(row.cells[last].share)} at {last}{way}."
@@ -95,7 +95,7 @@ def longer(
 def fixed_costs(
     rows: Sequence[Compared], sizes: Sequence[int], by: str, unit: str = "image"
 ) -> Iterator[str]:
-    """Where the fixed cost is most of the time at the smallest batch, by the fit of the table."""
+    """The rows whose time at the smallest batch is mostly fixed cost, by the fit of the table."""
     size = sizes[0]
     for row in rows[:TOP]:
         if row.fit and row.fit.error <= FITS and size in row.cells:
@@ -104,7 +104,7 @@ def fixed_costs(
             if share > FIXED and row.fit.per_image_ns > 0:
                 yield (
                     f"{row.key}: the time of a {batch_fit.unit(by)} fits {time(row.fit.fixed_ns)} "
-                    f"+ {time(row.fit.per_image_ns)} {each(unit)} within "
+                    f"+ {time(row.fit.per_image_ns)} per {unit} within "
                     f"{percent(row.fit.error)}, so at batch {size} about "
                     f"{100 * min(share, 1):.0f} % of it is fixed cost."
                 )
@@ -113,8 +113,8 @@ def fixed_costs(
 def throughput(
     steps: Mapping[int, StepTimes], sizes: Sequence[int], unit: str = "image"
 ) -> Iterator[str]:
-    """How images per second grow, from where on a larger batch no longer helps, or is a loss; that
-    only where the rounds of the sweep prove it."""
+    """How images per second grow, and from which size on a larger batch no longer helps, or is
+    slower; the latter only if the rounds of the sweep prove it."""
     for small, large in pairwise(sizes):
         gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
         if gain >= HELPS:
@@ -124,26 +124,26 @@ def throughput(
         low, high = verdicts.interval(gains) if gains else (0.0, inf)
         told = f"{gain:.2f} x"
         if isfinite(high):
-            told += f" [{low:.2f}, {high:.2f}] by {len(gains)} rounds"
+            told += f" [{low:.2f}, {high:.2f}] in {len(gains)} rounds"
         if high < 1:
-            sentence = f"fall to {told}: a larger batch loses here"
+            sentence = f"fall to {told}: a larger batch is slower here"
         elif high < HELPS:
             sentence = f"grow only to {told}: a larger batch no longer helps here"
         else:
             sentence = (
-                f"come to {told}: the measurement does not show whether a larger batch helps here"
+                f"change to {told}: the measurement does not show whether a larger batch helps here"
             )
         yield f"From batch {small} to {large} {unit}s per second {sentence}."
 
 
 def by_round(small: StepTimes, large: StepTimes) -> list[float]:
-    """How many times the images per second the larger batch does, in each round of both."""
+    """The ratio of the larger batch's images per second to the smaller one's, in each round."""
     rates = zip(small.round_rates, large.round_rates, strict=False)
     return [after / before for before, after in rates]
 
 
 def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:
-    """Where a step takes longer than all of its ops together."""
+    """The batch sizes at which a step takes much longer than all of its ops together."""
     for size in sizes:
         wall, ops = steps[size].untraced_ns.median, steps[size].ops_ns
         if wall > 2 * ops:
@@ -154,8 +154,8 @@ def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[s
 
 
 def configurations(configs: Sequence[ConfigTimes]) -> Iterator[str]:
-    """Where a step under another configuration takes more or less time than usual, by its verdict
-    and by a factor of HELPS at least."""
+    """The configurations under which a step takes more or less time, by their verdicts and by a
+    factor of at least HELPS."""
     usual = {row.batch_size: row.untraced_ns for row in configs if row.config == "default"}
     parts_of: dict[str, list[str]] = {}
     for row in configs:

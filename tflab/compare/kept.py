@@ -1,4 +1,4 @@
-"""Kept: measurements from files, one shown as if it had just been made, several compared."""
+"""Kept: saved measurements; one is shown as it was measured, several are compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tflab.measurements import contrast, files, gate, view
 from tflab.measurements.comparable import Named
 from tflab.records import Contrast, Line, Measurement, OverTime, Point
 
-# Options that go with files
+# Options that can be combined with files
 OPTIONS = ("files", "top", "format", "plots", "threshold", "fail_if_undecided", *OF_SEVERAL)
 
 notebook.show_as(Contrast, view.blocks)
@@ -28,15 +28,15 @@ notebook.show_as(Contrast, view.blocks)
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How measurements are compared."""
+    """The options for comparing measurements."""
 
-    other_graph: bool = False  # also where the model's graph is another
-    fail_if_slower: float | None = None  # a percentage; where it is proven, the gate fails
+    other_graph: bool = False  # whether the model's graphs may differ
+    fail_if_slower: float | None = None  # a percentage; if it is proven, the gate fails
 
 
 def run(args: argparse.Namespace, named: Sequence[str]) -> int:
-    """Show or compare the files of a command line, in which these arguments were named. Raises the
-    TflabError of the gate where that fails."""
+    """Show or compare the files of a command line; `named` are the arguments in it. Raises the
+    TflabError of the gate if that fails."""
     for name in named:
         if name not in OPTIONS:
             raise UsageError(
@@ -65,9 +65,9 @@ def run(args: argparse.Namespace, named: Sequence[str]) -> int:
 
 
 def compare_files(measurements: Named, chosen: FileOptions) -> Contrast:
-    """Each measurement against the first, by name.
+    """Each measurement compared with the first, by name.
 
-    Raises UsageError where they cannot be compared.
+    Raises UsageError if they cannot be compared.
     """
     compared = contrast.contrast(measurements, chosen.other_graph)
     if chosen.fail_if_slower is None:
@@ -76,7 +76,7 @@ def compare_files(measurements: Named, chosen: FileOptions) -> Contrast:
 
 
 def read_all(paths: Sequence[str]) -> Named:
-    """The measurements in these files, in this order, by what they are called."""
+    """The measurements in these files, in order, by name."""
     return {name: read(path) for name, path in zip(contrast.named(paths), paths, strict=True)}
 
 
@@ -98,7 +98,7 @@ def show_one(measurement: Measurement, args: argparse.Namespace) -> None:
 
 
 def draw(held: Contrast, measurements: Named, folder: Path) -> None:
-    """The untraced step and the rows that cost most, over time."""
+    """Draw the untraced step and the most expensive rows over time."""
     from tflab.exporters import plots
 
     plots.save(plots.over_time.draw(lines(measurements, held)), folder / "over_time")
@@ -122,7 +122,7 @@ LARGEST = 5  # rows that have a line
 
 
 def lines(measurements: Named, held: Contrast) -> OverTime:
-    """The lines of the measurements that `held` compares, in the order in which they were made."""
+    """The lines of the measurements in `held`, sorted by time."""
     ordered = dict(sorted(measurements.items(), key=lambda item: item[1].when))
     return OverTime(
         contrast=held,
@@ -137,7 +137,7 @@ def lines(measurements: Named, held: Contrast) -> OverTime:
 
 
 def of_size(ordered: Named, held: Contrast, size: int) -> list[Line]:
-    """First the untraced step, then the rows, what costs most in any measurement first."""
+    """The untraced step first, then the rows, those that cost most in any measurement first."""
     last = list(ordered)[-1]
     processes = [item.observed.processes for item in ordered.values()]
     rows = [row for row in held.rows if row.batch_size == size]

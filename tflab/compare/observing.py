@@ -1,4 +1,4 @@
-"""Observing: what a measurement has to know of itself before it may leave this machine."""
+"""Observing: the additional measurements and facts that a saved measurement needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tflab.errors import RefusedError, TflabError
 from tflab.records import Comparison, Measurement, Observed, Options, Process, Program
 from tflab.runtime import fingerprint, hardware, measure, session
 
-# What changes a measurement and is read by TensorFlow or a library below it
+# Variables that affect a measurement and are read by TensorFlow or its libraries
 VARIABLES = (
     *("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"),
     *("TF_OVERRIDE_GLOBAL_THREADPOOL", "TF_XLA_FLAGS", "TF_DETERMINISTIC_OPS"),
@@ -36,8 +36,8 @@ def observe(
     tables: Tables,
     budget_s: float,
 ) -> tuple[Observed, measure.Ending]:
-    """The step in several processes, and what was measured already; and how that ended. Ctrl-C and
-    a process that fails keep those that have ended."""
+    """The step in several processes, together with the measurements so far; and how that ended.
+    Ctrl-C and a process that fails keep those that have ended."""
     columns = list(session.feed_columns(program, split).values())
     keys = {size: {row.key: row.nodes for row in tables[size]} for size in batches}
     ended: list[Process] = []
@@ -66,7 +66,7 @@ def observe(
 
 
 def measurement(comparison: Comparison, options: Options) -> Measurement:
-    """A comparison that was observed, with where and when that was."""
+    """A comparison with its observations, place and time."""
     assert comparison.observed is not None
     here = dict(hardware.inspected())
     set_here = {name: os.environ[name] for name in VARIABLES if name in os.environ}
@@ -81,7 +81,7 @@ def measurement(comparison: Comparison, options: Options) -> Measurement:
 
 
 def chosen(options: Options) -> dict[str, str]:
-    """What was chosen of a run, in words; no names of folders and files."""
+    """The options of a run, in words, without names of folders and files."""
     saved = options.saved
     words = {
         "devices": str(options.devices),
@@ -96,5 +96,5 @@ def chosen(options: Options) -> dict[str, str]:
 
 
 def without_folders(model: str) -> str:
-    """What a model is called wherever it lies."""
+    """The name of a model, without its folder."""
     return Path(model).name if models.is_file(model) else model

@@ -1,4 +1,4 @@
-"""Output: a comparison as text, for other programs, and as pictures."""
+"""Output: a comparison as text, as data for other programs, and as pictures."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from tflab.records import Comparison
 
 
 def stream_of(args: argparse.Namespace) -> TextIO:
-    """Where notes go: below a text that is read, and never into what other programs read."""
+    """The stream for notes: that of a text for readers, but not that of data for programs."""
     return sys.stdout if args.format == "text" else sys.stderr
 
 
 def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
-    """The folder for the plots, made before anything is measured."""
+    """The folder for the plots, created before anything is measured."""
     return new_plots(args.plots) if args.plots else nullcontext()
 
 
 @contextmanager
 def new_plots(folder: str) -> Iterator[Path]:
     if not confined.CONFINED and not logdirs.takable(Path(folder)):
-        raise UsageError(f"There is something in '{folder}' already; give --plots a new folder.")
+        raise UsageError(f"The folder '{folder}' is not empty; give --plots a new folder.")
     with logdirs.new_folder(Path(folder), "--plots") as work:
         yield work
 
 
 def say_plots(args: argparse.Namespace) -> None:
-    """Where the plots are, if there are any."""
+    """Print where the plots are, if there are any."""
     if args.plots:
         folding.say(f"\nThe plots are in {visible(args.plots)}", stream_of(args))
 
 
 def draw(comparison: Comparison, folder: Path, threshold: float) -> None:
-    """Each batch size by itself, and all of them, if there are several, beside one another."""
+    """Draw each batch size by itself and, if there are several, a comparison of them."""
     from tflab.exporters import plots
 
     peaks = comparison.peaks

@@ -1,4 +1,4 @@
-"""Preparation: a model's step as a sweep needs it: its data, its graph at each batch size."""
+"""Preparation: a model's step for a sweep: its data, and its graph at each batch size."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tflab.records.options import BATCH_SIZES
 from tflab.runtime import load, measure, own_process, session, trace
 
 COLD = 5  # ops of the first step that are shown
-SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
-TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
+SPLITS = {"inference": "test", "training": "train"}  # phase -> split of its data
+TRAINING_IMAGES = 2_000  # of the training split: enough steps, but done in a few seconds
 
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """What a sweep measures. Of the steps one in `trace_every` is traced; all counts and totals are
-    those of the traced ones."""
+    """The options of a sweep. One step in `trace_every` is traced; all counts and totals of ops
+    are those of traced steps."""
 
     phase: str = "inference"
-    by: str = "op"  # what a row of the tables stands for
+    by: str = "op"  # what a row of the tables is
     images: int | None = None  # from the start of the test split, or of the training split
-    seconds: float | None = None  # instead: as many images as take about so long
+    seconds: float | None = None  # instead: as many images as take about this long
     trace_every: int = 1
-    # Of the machine before tflab itself kept it busy, where that was earlier
+    # The load of the machine before tflab itself kept it busy, if known
     load_average: float | None = None
-    # Also observe the step in several processes, of which none begins after so many seconds: what
-    # it takes to be compared with a measurement of another machine or day
+    # Also observe the step in several processes, of which none starts after this many seconds, for
+    # a comparison with measurements of other machines or days
     keep_s: float | None = None
 
 
@@ -47,12 +47,12 @@ class Prepared:
     program: Program
     step: session.Step
     split: str
-    batch_sizes: tuple[int, ...]  # those that the runtime took
-    refused: tuple[str, ...]  # a sentence for each batch size that it did not take
+    batch_sizes: tuple[int, ...]  # those that the runtime accepted
+    refused: tuple[str, ...]  # a sentence for each batch size that it did not accept
     images: int
-    placed: Mapping[int, Placement]  # by batch size, also of the smaller batch at the end
+    placed: Mapping[int, Placement]  # by batch size, including the smaller batch at the end
     beginning: load.Beginning
-    cold: tuple[OpStats, ...]  # the ops of the first step that took longest
+    cold: tuple[OpStats, ...]  # the slowest ops of the first step
     cold_step_ns: int
 
     @property
@@ -66,12 +66,12 @@ def prepare(
 ) -> Prepared:
     """Build, differentiate and place a model's step at each batch size, and run it once.
 
-    Raises UsageError where there are fewer images than a batch needs, TflabError when a step fails.
+    Raises UsageError if there are fewer images than a batch needs, TflabError if a step fails.
     """
     if isinstance(batch_sizes, int) or not batch_sizes:
         raise UsageError(
-            f"The batch sizes are {batch_sizes!r}; give whole numbers from 1 on in a sequence, "
-            "such as (1, 16, 64)."
+            f"The batch sizes are {batch_sizes!r}; give a sequence of whole numbers from 1, such "
+            "as (1, 16, 64)."
         )
     before = load.load_average() if chosen.load_average is None else chosen.load_average
     *_, backward = lifecycle.walk(model, options, stop="backward")
@@ -115,7 +115,7 @@ def prepare(
 
 
 def amount(backward: Backward, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
-    """How many images to work on at each batch size; UsageError where it cannot be."""
+    """How many images to process at each batch size. Raises UsageError if that is impossible."""
     program = backward.program
     if phase == "training" and not trains(backward):
         lacks = "loss to train with" if program.model.loss is None else "optimiser to train with"
@@ -126,27 +126,26 @@ def amount(backward: Backward, phase: str, batch_sizes: Sequence[int], images: i
     if not images and batch_sizes[-1] > usual:
         largest = f"{batch_sizes[-1]:,}"
         asked = (
-            f"A batch of {largest}, the largest of the default sizes, was to be taken"
+            f"The largest default batch size is {largest}"
             if tuple(batch_sizes) == BATCH_SIZES
-            else f"A batch of {largest} was asked for"
+            else f"The largest batch size is {largest}"
         )
         raise UsageError(
-            f"{asked}, of {usual:,} {dataset.unit}s: those of the {dataset.split} split of "
-            f"{dataset.name} that are taken where no number is given. Give smaller batches with "
-            "--batch-sizes."
+            f"{asked}, but by default only {usual:,} {dataset.unit}s of the {dataset.split} split "
+            f"of {dataset.name} are used. Give smaller batches with --batch-sizes."
         )
     if count > dataset.size or batch_sizes[-1] > count:
         raise UsageError(
-            f"{count:,} {dataset.unit}s were asked for, and batches of up to "
-            f"{batch_sizes[-1]:,}; the {dataset.split} split of {dataset.name} has "
-            f"{dataset.size:,}. Give a batch size and a number of {dataset.unit}s within that."
+            f"You requested {count:,} {dataset.unit}s in batches of up to {batch_sizes[-1]:,}, but "
+            f"the {dataset.split} split of {dataset.name} has {dataset.size:,}. Give a smaller "
+            f"batch size or number of {dataset.unit}s."
         )
     return count
 
 
 def trains(backward: Backward) -> bool:
-    """Whether a step of the program updates variables: by the model's optimiser, or because what
-    the model fetches depends on updates that it made itself."""
+    """Whether a step of the program updates variables, with the model's optimiser or through
+    what the model fetches."""
     program = backward.program
     if program.train_op:
         return True
@@ -162,10 +161,10 @@ def placements(
     options: Options,
     known: Collection[int] = (),
 ) -> tuple[dict[int, Placement], tuple[str, ...]]:
-    """The graph that runs at each batch size, and for the smaller batch that the data end with,
-    but for sizes that are `known`; and a sentence for each batch size that the runtime refused.
+    """The graph that runs at each batch size, and for the smaller batch at the end of the data,
+    except for sizes in `known`; and a sentence for each batch size that the runtime refused.
 
-    Raises RefusedError where it refused all of them.
+    Raises RefusedError if it refused all of them.
     """
     fetches = (backward.program.model.output.name,) if phase == "inference" else ()
     rests = {images % size for size in batch_sizes} - {0}
@@ -184,7 +183,7 @@ def placements(
 
 
 def placeable(images: int, batch_sizes: Sequence[int], placed: Collection[int]) -> int:
-    """As many of the images as end with a batch that the runtime took, at all batch sizes."""
+    """As many of the images as end with a batch that the runtime accepted, at all batch sizes."""
     if all(images % size in (0, *placed) for size in batch_sizes):
         return images
     return max(images // lcm(*batch_sizes), 1) * lcm(*batch_sizes)

@@ -1,5 +1,5 @@
-"""Processes: the same step in several processes, one after the other, so that it can be compared
-with what is measured elsewhere, or later.
+"""Processes: the same step in several processes, one after the other, for comparisons with other
+places or times.
 
 Steps of one process are not independent of one another (see `race`), so a process is one
 observation, however many steps it runs. In each, turns of untraced and of traced steps go from
@@ -20,10 +20,11 @@ from tflab.cli import progress
 from tflab.records import Process
 from tflab.runtime import child, measure, own_process, plans, trace
 
-MOST = 10  # processes, where the time allows
-A_PROCESS_S = 4.0  # of turns, after which none begins
-TURNS = 40  # of a session at most: more steps of a quick model say no more, and fill the file
-SESSIONS = 3  # of a process: where one lies in memory makes all of its steps faster or slower
+MOST = 10  # processes, if there is time
+A_PROCESS_S = 4.0  # of turns, after which no further turn starts
+TURNS = 40  # per session at most: more steps of a quick model tell no more, and enlarge the file
+# per process: the place of a session in memory makes all of its steps faster or slower
+SESSIONS = 3
 UNTRACED, TRACED = 12, 4  # steps of a turn at each batch size
 
 Keys = Mapping[int, Mapping[str, Sequence[str]]]  # by batch size: key of a row -> its nodes
@@ -32,8 +33,8 @@ Keys = Mapping[int, Mapping[str, Sequence[str]]]  # by batch size: key of a row 
 def run(
     job: measure.Job, columns: Sequence[datasets.Column], keys: Keys, budget_s: float
 ) -> Iterator[Process]:
-    """Process after process, each as it ends; after `budget_s` none begins, but for the least that
-    a verdict takes. Raises TflabError where a step fails."""
+    """The processes, each as it ends. After `budget_s` none starts, except those that a verdict
+    requires. Raises TflabError if a step fails."""
     packed = own_process.packed(job)
     rows = [datasets.head(column, UNTRACED * max(keys)) for column in columns]
     numbers = plans.observations(verdicts.LEAST, budget_s, MOST)
@@ -43,14 +44,15 @@ def run(
 
 @dataclass
 class Seen:
-    """What one process saw of a batch size."""
+    """The measurements of one process at a batch size."""
 
     untraced_ns: list[tuple[int, ...]] = field(default_factory=list)
     traced_ns: list[tuple[int, ...]] = field(default_factory=list)
     accumulator: Accumulator = field(default_factory=Accumulator)
 
     def turn(self, runner: measure.Runner, batches: Iterator[measure.Values], size: int) -> None:
-        """A turn of steps; the first of each kind are warm-ups: kernels look at shapes anew."""
+        """Run a turn of steps; the first of each kind are warm-ups, because kernels inspect
+        shapes anew."""
         untraced = [measure.Turn(values, size) for values in islice(batches, UNTRACED)]
         traced = [measure.Turn(values, size, traced=True) for values in islice(batches, TRACED)]
         for turn in (*untraced[: plans.WARMUP_STEPS], traced[0]):
@@ -100,6 +102,6 @@ def observed_here(
 
 
 def endless(columns: Sequence[datasets.Column], size: int) -> Iterator[measure.Values]:
-    """Whole batches of the columns, again and again."""
+    """Whole batches of the columns, repeated endlessly."""
     whole = len(columns[0]) // size * size if columns else size
     return cycle(datasets.slices(columns, 0, whole, size))

@@ -1,11 +1,12 @@
-"""Race: the same untraced step under several configurations, in turn, with a verdict for each.
+"""Race: the same untraced step under several configurations that take turns, with a verdict for
+each.
 
-What can be set within a process (graph passes, XLA, threads) takes turns with `default` step by
-step. What is read when TensorFlow is imported needs a process of its own, which lives beside that
-of `default`: a dozen steps here, then a dozen there. Steps of one process are not independent of
-one another, so a process, or a pair of them, is one observation, however many steps it runs.
-Within it sessions are made anew a few times: where one lies in memory makes all of its steps
-faster or slower.
+Settings of a process (graph passes, XLA, threads) take turns with `default` step by step. Settings
+that are read when TensorFlow is imported need a separate process, which runs next to that of
+`default`: a dozen steps here, then a dozen there. Steps of one process are not independent of one
+another, so a process, or a pair of them, is one observation, however many steps it runs. Within it
+sessions are created anew a few times, because the place of a session in memory makes all of its
+steps faster or slower.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from tflab.errors import UsageError
 from tflab.records import ConfigTimes, Options, Program, Verdict
 from tflab.runtime import devices, measure, own_process, plans, session
 
-OBSERVATIONS = 10  # of each configuration, where the time allows
-BUDGET_S = 300.0  # after which no further observation begins
-TURNS = 32  # of a process in an observation
-OBSERVATION_S = 15.0  # after which no further turn of it begins
-A_SESSION = 8  # turns, after which sessions are made anew
+OBSERVATIONS = 10  # of each configuration, if there is time
+BUDGET_S = 300.0  # after which no further observation starts
+TURNS = 32  # turns of a process in an observation
+OBSERVATION_S = 15.0  # after which no further turn of it starts
+A_SESSION = 8  # turns, after which sessions are created anew
 ROUNDS = 12  # steps of each configuration at each batch size in a turn
 
 Times = Mapping[int, Sequence[int]]  # batch size -> ns of its steps
@@ -39,17 +40,17 @@ Groups = Sequence[tuple[Mapping[str, str], Sequence[str]]]  # an environment, it
 
 @dataclass(frozen=True)
 class RaceOptions:
-    """Which configurations are raced, and for how long: after `budget_s` seconds no further
-    observation begins, but for the least that a verdict takes."""
+    """The configurations to race, and for how long: after `budget_s` seconds no further
+    observation starts, except those that a verdict requires."""
 
-    names: tuple[str, ...] = (DEFAULT,)  # that of `default` first
+    names: tuple[str, ...] = (DEFAULT,)  # `default` first
     budget_s: float = BUDGET_S
 
 
 def check(configs: Sequence[str]) -> None:
-    """Raise UsageError for a configuration that this machine cannot have."""
+    """Raise UsageError for a configuration that this machine does not support."""
     if "gpu" in configs and not devices.gpus():
-        raise UsageError("There is no GPU here to compare with; leave `gpu` out of --configs.")
+        raise UsageError("This machine has no GPU; remove `gpu` from --configs.")
 
 
 def run(
@@ -63,7 +64,7 @@ def run(
 ) -> tuple[ConfigTimes, ...]:
     """Untraced steps of every configuration at every batch size, each compared with `default`.
 
-    After `budget_s` no further observation begins, but for the least that a verdict takes.
+    After `budget_s` no further observation starts, except those that a verdict requires.
     """
     columns = list(session.feed_columns(program, split).values())
     rows = [datasets.head(column, ROUNDS * max(batch_sizes)) for column in columns]
@@ -80,7 +81,7 @@ def run(
 
 
 def by_environment(configs: Sequence[str]) -> list[tuple[Mapping[str, str], list[str]]]:
-    """The configurations that share a process, with its environment; that of `default` first."""
+    """The configurations that share a process, with its environment; `default` first."""
     groups: dict[tuple, list[str]] = {(): []}
     for config in configs:
         setting = CONFIGURATIONS[config]
@@ -97,16 +98,16 @@ def observations(
     numbers: Iterable[int],
     most_s: float = OBSERVATION_S,
 ) -> Iterator[dict[str, Times]]:
-    """The times of every configuration, from processes that lived side by side and took turns,
-    each time until `most_s` are over.
+    """The times of every configuration, from processes that run side by side and take turns, each
+    observation for at most `most_s` seconds.
 
-    Those of a `default` beside another configuration are `default_beside` it.
+    The times of `default` next to another configuration are those of `default_beside` it.
     """
     for number in numbers:
         with ExitStack() as stack:
             processes = []
             for environment, names in groups:
-                # No configuration is always the first whose session is made.
+                # No configuration is always the first whose session is created.
                 shuffled = random.Random(number).sample(names, len(names))
                 process = own_process.untraced(
                     [jobs[name] for name in shuffled],
@@ -127,9 +128,9 @@ def observations(
 def in_turn(
     processes: Sequence[Iterator[own_process.Times]], seed: int, most_s: float
 ) -> list[own_process.Times]:
-    """The times of the jobs of each process: turn after turn, all of them in an order drawn anew,
-    until there are TURNS or the time is over."""
-    measured = [next(process) for process in processes]  # all are ready before the first begins
+    """The times of the jobs of each process: turn after turn, in random order, for TURNS turns
+    or until the time is over."""
+    measured = [next(process) for process in processes]  # all are ready before the first starts
     draw = random.Random(seed)
     start = time.monotonic()
     for turn in range(TURNS):
@@ -177,7 +178,7 @@ def judged(
 
 
 def undecided(rows: Sequence[ConfigTimes]) -> tuple[ConfigTimes, ...]:
-    """The same times without a winner: the machine was too busy to tell one."""
+    """The same times without verdicts, because the machine was too busy."""
     return tuple(
         replace(row, verdict=replace(row.verdict, word="withheld")) if row.verdict else row
         for row in rows
@@ -185,13 +186,13 @@ def undecided(rows: Sequence[ConfigTimes]) -> tuple[ConfigTimes, ...]:
 
 
 def agrees(verdict: Verdict, of_medians: float) -> bool:
-    """Whether the medians that stand beside a verdict say the same."""
+    """Whether the displayed medians agree with the verdict."""
     return {"slower": of_medians > 1, "faster": of_medians < 1}.get(verdict.word, True)
 
 
 def ratio(times: Sequence[int], usual: Sequence[int]) -> float:
-    """One observation: how many times as long the median step takes, as the median of the turns,
-    which the machine does not disturb alike."""
+    """One observation: how many times as long the median step takes, as the median over turns,
+    which are not all disturbed equally."""
     return median(
         median(times[start : start + ROUNDS]) / median(usual[start : start + ROUNDS])
         for start in range(0, min(len(times), len(usual)), ROUNDS)

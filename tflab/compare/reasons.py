@@ -1,6 +1,6 @@
-"""Reasons: the rules by which a step is called slow, each with the sentence that it says.
+"""Reasons: the rules that say why a step is slow, each with its sentence.
 
-A sentence says how much of a step it is about, what was measured that shows it, and what to try.
+A sentence says which part of a step it is about, which measurement shows it, and what to try.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from tflab.compare.step_work import Evidence, Work
 from tflab.records import ConfigTimes, Diagnosis
 from tflab.units import percent, plural, size, time
 
-MOVEMENT = 0.1  # of a step: what computes nothing is worth a sentence from here on
+MOVEMENT = 0.1  # of a step: from this share on, ops that compute nothing have a sentence
 NAMED = 3  # lines of a program in a sentence
-SMALL = 0.2  # of a step that is spent on small ops
-MANY = 50  # calls of small ops a step; a few are in every graph
-OVERHEAD = 3  # times as long as the quickest op that only hands a value on: a small op
+SMALL = 0.2  # of a step, spent on small ops
+MANY = 50  # calls of small ops per step; every graph has a few
+OVERHEAD = 3  # times as long as the quickest op that only passes a value on: still a small op
 SESSION = 0.3  # of a step outside all ops
-READING = 0.1  # of that time, that reading the fed bytes once would take: feeds are a part of it
-ONE = 0.5  # of the time of all ops; the longest chain of ops cannot be without such an op
-FAR = 0.25  # of the roof: below, the op is far from what the machine can do
-FASTER = 1.1  # a configuration has to be faster by this factor
+# of that time, for reading the fed bytes once: from this share on, feeds are a part of it
+READING = 0.1
+ONE = 0.5  # of the time of all ops; the critical path almost certainly contains such an op
+FAR = 0.25  # of the roof: below it, the op is far from what the machine can do
+FASTER = 1.1  # the least speed-up of a configuration
 
 
 @dataclass(frozen=True)
 class Reason:
-    """A diagnosis, and what it is about: each node is blamed once."""
+    """A diagnosis, and its nodes: each node is blamed only once."""
 
     diagnosis: Diagnosis
     subject: str  # the same at every batch size
@@ -59,7 +60,7 @@ def part(batch: Evidence, cost_ns: float) -> str:
 
 
 def format_changes(batch: Evidence) -> Iterator[Reason]:
-    """Images are turned between channels last and channels first."""
+    """Images are converted between channels last and channels first."""
     nodes = [node for node in batch.nodes if node.moves_channels]
     cost_ns = batch.cost_ns(nodes)
     if len(nodes) > 1 and cost_ns > MOVEMENT * batch.step_ns:
@@ -75,7 +76,7 @@ def format_changes(batch: Evidence) -> Iterator[Reason]:
 
 
 def movement(batch: Evidence) -> Iterator[Reason]:
-    """A line of the program, or a type of op where no line is known, that only moves data."""
+    """A line of the program, or a type of op if lines are unknown, that only moves data."""
     groups: dict[str, list[Work]] = {}
     for node in batch.nodes:
         if node.moves:
@@ -96,7 +97,7 @@ def movement(batch: Evidence) -> Iterator[Reason]:
 
 
 def counted(nodes: Sequence[Work]) -> str:
-    """`10 ops of type Transpose`, and how often they run where that is not once each."""
+    """`10 ops of type Transpose`, and how often they run, if not once each."""
     types = ", ".join(sorted({node.op for node in nodes}))
     calls = sum(node.calls for node in nodes)
     often = "" if round(calls) == len(nodes) else f", {calls:,.0f} calls"
@@ -113,13 +114,14 @@ def places(nodes: Sequence[Work]) -> str:
 
 
 def place(line: str) -> tuple[bool, str, int]:
-    """`mine.py:9` before `mine.py:10`, and all lines before what has none."""
+    """Sorting key: `mine.py:9` before `mine.py:10`, and ops without a line last."""
     file, _, number = line.rpartition(":")
     return not line, file, int(number or 0)
 
 
 def a_call(nodes: Sequence[Work]) -> str:
-    """`12.0 us a call for 4.00 KB read and written, 0.34 GB/s`; the bytes where all are known."""
+    """`12.0 us a call for 4.00 KB read and written, 0.34 GB/s`; with bytes only if all are
+    known."""
     calls = sum(node.calls for node in nodes)
     ns = sum(node.ns for node in nodes)
     sizes = [node.calls * node.bytes for node in nodes if node.bytes is not None]
@@ -134,7 +136,7 @@ def a_call(nodes: Sequence[Work]) -> str:
 
 
 def small_ops(batch: Evidence) -> Iterator[Reason]:
-    """Many calls that take little longer than running any op at all."""
+    """Many calls that take little longer than the overhead of an op."""
     least = min((node.call_ns for node in batch.nodes if node.hands_on), default=0)
     nodes = [node for node in batch.nodes if node.call_ns <= OVERHEAD * least]
     calls, cost_ns = sum(node.calls for node in nodes), batch.cost_ns(nodes)
@@ -150,16 +152,17 @@ def small_ops(batch: Evidence) -> Iterator[Reason]:
         batch,
         "small ops",
         cost_ns,
-        f"{part(batch, cost_ns)} is {calls:,.0f} calls of small ops{where}"
-        f"{f', above all {line}' if line else ''}: {time(sum(node.ns for node in nodes) / calls)} "
-        f"a call, while an op that only passes on a value takes {time(least)}. Try fewer, larger "
-        f"ops (one op on a whole tensor), or XLA (--configs xla).",
+        f"{part(batch, cost_ns)} is {calls:,.0f} calls of small "
+        f"ops{where}{f', mostly {line}' if line else ''}: "
+        f"{time(sum(node.ns for node in nodes) / calls)} a call, while an op that only passes on "
+        f"a value takes {time(least)}. Try fewer, larger ops (one op on a whole tensor), or XLA "
+        "(--configs xla).",
         nodes,
     )
 
 
 def largest_line(nodes: Sequence[Work]) -> str:
-    """The line whose nodes take most; empty where no line is known."""
+    """The line whose nodes take most; empty if lines are unknown."""
     totals: dict[str, float] = {}
     for node in nodes:
         if node.line:
@@ -203,7 +206,8 @@ def one_op(batch: Evidence) -> Iterator[Reason]:
 
 
 def outside(batch: Evidence) -> Iterator[Reason]:
-    """What is neither in an op nor between ops: feeds, where they are large, or the call itself."""
+    """The time before the first op and after the last: feeds, if they are large, or the call
+    itself."""
     cost_ns = batch.outside_ns
     if cost_ns <= SESSION * batch.step_ns:
         return
@@ -219,7 +223,7 @@ def outside(batch: Evidence) -> Iterator[Reason]:
         )
         return
     ratio = (
-        f"the session takes {cost_ns / (batch.step_ns - cost_ns):.1f} x what its ops take, "
+        f"the session takes {cost_ns / (batch.step_ns - cost_ns):.1f} x as long as its ops, "
         if cost_ns < batch.step_ns
         else ""
     )
@@ -255,5 +259,5 @@ def configurations(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
         yield Reason(diagnosis, f"configuration {row.config}")
 
 
-# Each is applied to the evidence of every batch size.
+# Each rule is applied to the evidence of every batch size.
 RULES = (format_changes, movement, small_ops, one_op, outside)

@@ -1,4 +1,4 @@
-"""Scaling: the same step in this process alone, and on more and more tasks."""
+"""Scaling: the same step in this process alone, and on increasing numbers of tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tflab.runtime import cluster
 
 @dataclass(frozen=True)
 class OnTasks:
-    """A model's step on some number of tasks: where its nodes are, and what was measured."""
+    """A model's step on a number of tasks: the devices of its nodes, and its measurements."""
 
     tasks: Tasks
     placement: Placement
@@ -27,13 +27,14 @@ class OnTasks:
 class Series:
     """The step in this process alone, then on each number of tasks."""
 
-    measured: tuple[OnTasks, ...]  # in the order of the tasks; the last may be partial
+    measured: tuple[OnTasks, ...]  # by number of tasks; the last may be partial
     failure: str | None = None  # that ended it
     interrupted: bool = False
 
 
 def measure(model: str, phase: str, clusters: Sequence[Tasks], options: Options) -> Series:
-    """One number of tasks after the other; a failure and Ctrl-C keep what was measured."""
+    """Measure one number of tasks after the other; a failure or Ctrl-C keeps the measurements so
+    far."""
     measured: list[OnTasks] = []
     for tasks in (0, *clusters):
         try:
@@ -61,7 +62,7 @@ def on_tasks(model: str, phase: str, tasks: Tasks, options: Options) -> OnTasks:
 
 
 def compare(model: str, phase: str, series: Series, options: Options) -> Scaling:
-    """What more tasks brought."""
+    """The effect of more tasks."""
     stages = [on.execution for on in series.measured]
     judgements = [stage.quality for stage in stages]
     judgement = next(filter(quality.disturbed, judgements), judgements[-1])
@@ -83,12 +84,12 @@ def compare(model: str, phase: str, series: Series, options: Options) -> Scaling
 
 
 def row(stage: Execution) -> ScalingRow:
-    """What was measured, before it is compared."""
+    """The measurements, before they are compared."""
     network = stage.network
     owners = {owner.owner: owner.ns for owner in stage.time_ledger}
     tensors = network.tensors if network else ()
     return ScalingRow(
-        tasks=len(network.tasks) - 1 if network else 0,  # the client is one
+        tasks=len(network.tasks) - 1 if network else 0,  # the client is one of them
         steps=stage.steps,
         step_ns=stage.untraced_step_ns,
         images_per_second=stage.batch_size * 1e9 / stage.untraced_step_ns.median,

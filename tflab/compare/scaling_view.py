@@ -1,4 +1,4 @@
-"""View of the scaling: the same step on more and more tasks."""
+"""View of scaling: the same step on increasing numbers of tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def blocks(scaling: Scaling) -> Iterable[Block]:
 
 
 def warnings(scaling: Scaling) -> Iterable[str]:
-    """What stands above all numbers."""
+    """The sentences above all numbers."""
     if quality.disturbed(scaling.quality) and scaling.quality:
         yield quality.sentence(scaling.quality)
     if scaling.interrupted:
@@ -64,7 +64,7 @@ def communication(row: ScalingRow) -> str:
 
 
 def why(scaling: Scaling) -> Iterable[str]:
-    """What keeps tasks from being faster, where they are slower by more than steps vary."""
+    """The reasons why tasks are slower, if they are slower by more than steps vary."""
     alone, *others = scaling.rows
     slower = [row for row in others if row.step_ns.p10 > alone.step_ns.p90]
     if not slower:

@@ -1,8 +1,9 @@
-"""Step work: what was measured of a step, node by node, from which it is told why it is slow.
+"""Step work: the measurements of a step, node by node, for its diagnosis.
 
-What an op costs is its median call times its calls, as a share of the same of all ops, of the time
-in which ops ran: tracing makes small ops slower, so times of traced ops are never compared with an
-untraced step. What is neither in an op nor between ops is that of Python and the session.
+The cost of an op is its median call times its calls, as a share of that of all ops, applied to the
+time in which ops ran: tracing makes small ops slower, so times of traced ops are never compared
+with an untraced step. Time before the first op and after the last belongs to Python and the
+session.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Work:
-    """A node as it ran in the traced steps."""
+    """The runs of a node in the traced steps."""
 
     name: str
     op: str  # the type that ran
-    line: str  # of the program that made it; empty if unknown
-    calls: float  # a step
+    line: str  # of the program; empty if unknown
+    calls: float  # per step
     call_ns: float  # median
     bytes: int | None  # of inputs and outputs of a call
-    roof_share: float | None  # of what this machine can do at most
+    roof_share: float | None  # of the rate that this machine can reach
     moves: bool  # copies, fills or converts data, and computes nothing
     moves_channels: (
-        bool  # moves the channels of images to another axis, beside an op that knows the axis
+        bool  # moves the channels of images to another axis, next to an op that depends on the axis
     )
-    hands_on: bool  # passes a buffer on: that is what running any op costs
+    hands_on: bool  # passes a buffer on: its time is the overhead of an op
 
     @property
     def ns(self) -> float:
@@ -40,10 +41,10 @@ class Evidence:
     batch_size: int
     steps: int  # traced
     step_ns: float  # untraced, median
-    ops_span_ns: float  # from the first op to the end of the last in a traced step, median
-    traced_outside_ns: float  # of a traced step before and after its ops, median
+    ops_span_ns: float  # in a traced step, from the first op to the end of the last, median
+    traced_outside_ns: float  # in a traced step, before the first op and after the last, median
     fed_bytes: int
-    reading_ns: float  # that reading those once from memory takes, at this machine's best
+    reading_ns: float  # time to read those bytes once from memory, at this machine's bandwidth
     nodes: tuple[Work, ...]
 
     @property
@@ -52,15 +53,16 @@ class Evidence:
 
     @property
     def outside_ns(self) -> float:
-        """Of an untraced step, what is before the first op or after the last; at least.
+        """The time of an untraced step before the first op and after the last; a lower bound.
 
-        Tracing makes both the ops and what is outside of them longer, so neither what is left of an
-        untraced step nor what a traced one has is less than that, unless the machine was disturbed.
+        Tracing makes both the ops and the time outside of them longer, so the true time is at least
+        the remainder of an untraced step and at most that of a traced one, unless the machine was
+        disturbed.
         """
         return max(0.0, min(self.step_ns - self.ops_span_ns, self.traced_outside_ns))
 
     def cost_ns(self, nodes: Iterable[Work]) -> float:
-        """Of an untraced step, what these nodes cost; where ops run at once, at most."""
+        """What these nodes cost an untraced step; an upper bound if ops run in parallel."""
         if not self.ops_ns:
             return 0.0
         return sum(node.ns for node in nodes) / self.ops_ns * (self.step_ns - self.outside_ns)

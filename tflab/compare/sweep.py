@@ -1,4 +1,5 @@
-"""Sweep: the same work at several batch sizes, folded as it comes, so that it needs no memory."""
+"""Sweep: the same work at several batch sizes; results are aggregated immediately, so memory
+does not grow."""
 
 from __future__ import annotations
 
@@ -13,26 +14,26 @@ from tflab.records import OpRun, Options, Program, StepTime
 from tflab.records.measured import Turns
 from tflab.runtime import measure, plans, session, trace
 
-WAITING_BYTES = 2**18  # of traces that are folded together
-KEPT = 3  # traced steps of each batch size, all of whole batches, whose op runs are kept
+WAITING_BYTES = 2**18  # of traces that are aggregated together
+KEPT = 3  # traced steps of each batch size, with whole batches, whose op runs are kept
 
 
 @dataclass
 class MeasuredBatch:
-    """What was measured at one batch size, as far as it came."""
+    """The measurements at one batch size, complete or not."""
 
     batch_size: int
-    planned_rows: int  # of data to work on
-    batched: int | None = None  # which of the values that are fed has a row for each of the batch
-    rounds: Sequence[range] = ()  # the numbers of the steps of each, in which all sizes take turns
+    planned_rows: int  # rows of data to process
+    batched: int | None = None  # which of the fed values has a row for each row of the batch
+    rounds: Sequence[range] = ()  # the step numbers of each round, in which all sizes take turns
     untraced_ns: list[int] = field(default_factory=list)
-    rows: int = 0  # of data that the traced steps worked on
+    rows: int = 0  # rows of data that the traced steps processed
     traced_ns: list[int] = field(default_factory=list)
     ops_span_ns: list[int] = field(default_factory=list)  # from the first op to the end of the last
     accumulator: Accumulator = field(default_factory=Accumulator)  # of all traced steps
     kept: list[StepTime] = field(default_factory=list)
     runs: list[OpRun] = field(default_factory=list)  # of the kept steps
-    # Traces that are not in the accumulator yet, and when their steps began
+    # Traces that are not aggregated yet, and the starts of their steps
     waiting: deque[tuple[session.Unparsed, int]] = field(default_factory=deque)
     waiting_bytes: int = 0
 
@@ -43,7 +44,7 @@ class MeasuredBatch:
         recorded: measure.Recorded,
         types: Mapping[str, str],
     ) -> None:
-        """Take a step in: all of a traced one, of an untraced one its time."""
+        """Take a step in: a traced one completely, of an untraced one its time."""
         if recorded is None:
             self.untraced_ns.append(step.wall_ns)
             return
@@ -59,8 +60,8 @@ class MeasuredBatch:
             self.settle()
 
     def settle(self) -> None:
-        """Fold the traces that wait. One by one, each between two steps, would take twice as long:
-        after a step nothing of the folding is left in the processor's caches."""
+        """Aggregate the waiting traces. One at a time, between two steps, would take twice as
+        long: after a step the processor's caches contain nothing of this code."""
         self.waiting_bytes = 0
         while self.waiting:
             recorded, start_ns = self.waiting.popleft()
@@ -71,12 +72,12 @@ class MeasuredBatch:
             self.ops_span_ns.append(span_of(*columns))
 
     def untraced_rounds(self) -> Turns:
-        """The untraced times of each round, as far as they go."""
+        """The untraced times of each round, as far as measured."""
         return in_rounds(self.untraced_ns, map(len, self.rounds))
 
 
 def in_rounds(times: Sequence[int], lengths: Iterable[int]) -> Turns:
-    """The times of each round, as far as they go."""
+    """The times of each round, as far as measured."""
     rest = iter(times)
     return tuple(taken for length in lengths if (taken := tuple(islice(rest, length))))
 
@@ -95,7 +96,7 @@ def span_of(names: Sequence[str], starts: Sequence[int], durations: Sequence[int
 
 @dataclass(frozen=True)
 class Sweep:
-    batches: Mapping[int, MeasuredBatch]  # by batch size; only where a step was traced
+    batches: Mapping[int, MeasuredBatch]  # by batch size, if a step was traced
     ending: measure.Ending
 
 
@@ -111,8 +112,8 @@ def run(
 ) -> Sweep:
     """Measure a step on the first `rows` rows of the data at each batch size.
 
-    `types` are those of the nodes that run, from the placement. Ctrl-C ends it and keeps what
-    there is, and so does a step that fails.
+    `types` are those of the nodes that run, from the placement. Ctrl-C or a step that fails ends it
+    and keeps the measurements so far.
     """
     columns = list(session.feed_columns(program, split).values())
     cut = (place for place, column in enumerate(columns) if not isinstance(column, datasets.Whole))
@@ -143,7 +144,7 @@ def affordable(
     options: Options,
     split: str,
 ) -> int:
-    """As many of the rows as take about so many seconds, at all batch sizes together."""
+    """As many of the rows as take about this many seconds, at all batch sizes together."""
     columns = list(session.feed_columns(program, split).values())
     fastest: dict[tuple[int, bool], int] = {}
 
@@ -158,7 +159,7 @@ def affordable(
 
 def rows_within(seconds: float, step_ns: Mapping[tuple[int, bool], int], rows: int) -> int:
     """Whole batches of the largest size, at least one, and no more than there are; `step_ns` has
-    the time of a step by its batch size, untraced and traced."""
+    the time of an untraced and a traced step by batch size."""
     largest = max(size for size, _ in step_ns)
     row_ns = sum(ns / size for (size, _), ns in step_ns.items())
     whole = int(seconds * 1e9 / row_ns) // largest * largest

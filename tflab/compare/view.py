@@ -9,7 +9,7 @@ from itertools import pairwise
 from tflab.analysis import batch_fit, quality
 from tflab.records import Compared, Comparison, OpStats, StepTimes
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
-from tflab.units import each, percent, plural, size, three_digits, time
+from tflab.units import percent, plural, size, three_digits, time
 from tflab.views import execution, experiments, op_table
 from tflab.views.abreast import chunks, steps_abreast
 from tflab.views.op_table import costs, legend, work
@@ -19,18 +19,17 @@ MORE = (
     "More: --full (totals, calls, FLOPs, memory and the first step, for each batch size), --by "
     "node, layer or line, docs/glossary.md (the terms)."
 )
-SIZES_ABREAST = 3  # that fit beside a name and a fit
+SIZES_ABREAST = 3  # that fit next to a name and a fit
 
 
 def blocks(comparison: Comparison, top: int = BRIEF, full: bool = True) -> Iterable[Block]:
-    """What the command prints, in full or for one screen; its option says how many rows of a table
-    are shown."""
+    """The blocks of a comparison, in full or for one screen; `--top` sets the rows of a table."""
     for block in (parts if full else short)(comparison, top):
         yield replace(block, option="--top") if isinstance(block, Table) else block
 
 
 def short(comparison: Comparison, top: int) -> Iterator[Block]:
-    """What is most telling: the steps, the most expensive rows, and what was found."""
+    """The most important results: the steps, the most expensive rows, and the findings."""
     yield from head(comparison)
     if len(comparison.batch_sizes) > 1:
         for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
@@ -58,7 +57,7 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
 
 
 def head(comparison: Comparison) -> Iterator[Block]:
-    """What has to be known first: the machine, the reasons, and how long a step takes."""
+    """The first lines: the machine, the diagnosis, and the time of a step."""
     yield from execution.busy(comparison.quality)
     if comparison.interrupted:
         yield "Partial: these are the measurements up to the interruption."
@@ -70,7 +69,7 @@ def head(comparison: Comparison) -> Iterator[Block]:
 
 
 def found(comparison: Comparison) -> Iterator[Block]:
-    """Configurations and experiments where they were asked for, and the findings."""
+    """Configurations and experiments, if requested, and the findings."""
     yield from configs(comparison)
     for batch, made in comparison.experiments.items():
         yield from experiments.blocks(made, {}, f" at batch {batch}", comparison.quality)
@@ -82,7 +81,7 @@ def found(comparison: Comparison) -> Iterator[Block]:
 
 
 def diagnosis(comparison: Comparison) -> Iterator[Strip]:
-    """Why a step is slow, before any table; nothing where the machine was busy."""
+    """Why a step is slow, before any table; nothing from a busy machine."""
     if comparison.diagnosis:
         sentences = tuple(reason.sentence for reason in comparison.diagnosis)
         title = f"Why a step is slow (largest cost first){quality.mark(comparison.quality)}"
@@ -137,19 +136,19 @@ def steps(comparison: Comparison) -> Table:
 
 
 def mean_step(batch: int, steps: StepTimes) -> str:
-    """What an untraced step takes on average: a batch over the images a second."""
+    """The mean untraced step: the batch size divided by the images per second."""
     return time(1e9 * batch / steps.mean_images_per_second) if steps.mean_images_per_second else ""
 
 
 def quiet_machine(comparison: Comparison) -> Iterator[str]:
-    """Of layers, which are compared with one another, that the machine was quiet; that it was not
-    stands above all numbers."""
+    """For layers, which are compared with one another, that the machine was quiet; that it was
+    busy is said above all numbers."""
     if comparison.by == "layer" and comparison.quality and comparison.quality.quiet:
         yield quality.verdict(comparison.quality)
 
 
 def units(comparison: Comparison) -> str:
-    """What each number of `steps` is of."""
+    """What each column of `steps` means."""
     return (
         f"Median, p10, p90 and mean describe untraced steps. {comparison.unit.capitalize()}s per "
         f"second: batch size divided by the mean, which slow steps raise above the median. Ops: "
@@ -162,21 +161,21 @@ def units(comparison: Comparison) -> str:
 
 def in_all(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """All calls of a row together."""
-    title = "Total at each batch size (and number of calls)"
+    title = "Total time at each batch size (and number of calls)"
     columns = at_each(sizes, "total", "calls")
     return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
 
 def an_image(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
-    """A row's share of an image."""
-    each_one = each(comparison.unit).capitalize()
-    title = f"{each_one} at each batch size (and its share of the time of all ops)"
+    """The time of each op, or group of ops, per image or row of data."""
+    unit = "row of data" if comparison.unit == "row" else comparison.unit
+    title = f"Time per {unit} at each batch size (and share of the time of all ops)"
     columns = at_each(sizes, "image", "share")
     return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
 
 def at_each(sizes: Iterable[int], value: str, about: str) -> Iterator[Column]:
-    """`70.0 us (75.0 %)`: a column for each batch size with two of the columns of an op table."""
+    """`70.0 us (75.0 %)`: a column for each batch size, with two of the columns of an op table."""
     for batch in sizes:
 
         def cell(row: Compared, batch: int = batch) -> str:
@@ -189,9 +188,9 @@ def at_each(sizes: Iterable[int], value: str, about: str) -> Iterator[Column]:
 
 
 def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) -> Table:
-    """A call at every batch size, and how much longer it takes than at the one before.
+    """The time of a call at every batch size, and its ratio to the batch size before.
 
-    Where the ops of a row are of many kinds, it is a step instead.
+    For rows with ops of many kinds, the time of a step instead.
     """
     before = dict(pairwise(reversed(comparison.batch_sizes)))
     times = {row.key: unit_times(comparison, row) for row in comparison.rows}
@@ -215,14 +214,14 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
 
     sizes = sizes or comparison.batch_sizes
     title = (
-        f"A {batch_fit.unit(comparison.by)} at each batch size, mean (and its ratio to the one "
-        "before)"
+        f"Mean time of a {batch_fit.unit(comparison.by)} at each batch size (and its ratio to the "
+        "size before)"
     )
     fitted: tuple[Column, ...] = ()
     last = sizes[-1:] == comparison.batch_sizes[-1:]
     fit_is_known = any(row.fit for row in comparison.rows[:top])
     if last and fit_is_known and not quality.disturbed(comparison.quality):
-        title += f"; fixed cost + cost {each(comparison.unit)}"
+        title += f"; fit: fixed cost + cost per {comparison.unit}"
         fitted = (
             Column("fit", fit, right=True, spare=2),
             Column("error", error, right=True, spare=1),
@@ -241,7 +240,8 @@ def unit_times(comparison: Comparison, row: Compared) -> dict[int, float]:
 
 
 def in_order(comparison: Comparison, top: int) -> Sequence[Compared]:
-    """The rows as they are to be cut after so many: the most expensive at any batch size."""
+    """The rows in the order in which they are cut off: the most expensive at any batch size
+    first."""
 
     def time_of(row: Compared) -> float:
         return max(stats.image_ns or stats.self_ns for stats in row.cells.values())
@@ -264,7 +264,7 @@ def configs(comparison: Comparison) -> Iterator[Block]:
 
 
 def basis(comparison: Comparison) -> Iterator[str]:
-    """What the verdicts were told from."""
+    """How the verdicts were made."""
     numbers = [row.verdict.observations for row in comparison.configs if row.verdict]
     if numbers:
         yield (
@@ -279,7 +279,7 @@ def basis(comparison: Comparison) -> Iterator[str]:
 
 
 def cold(comparison: Comparison) -> Table:
-    """The very first step beside a warm one: this is not what an op costs."""
+    """The first step next to a warm one: its times are not what ops cost."""
     batch, steps = next(iter(comparison.steps.items()))
     cold_step, warm_step = time(comparison.cold_step_ns), time(steps.traced_ns.median)
 
@@ -293,8 +293,8 @@ def cold(comparison: Comparison) -> Table:
         return f"{three_digits(row.self_ns / ns)} x" if ns else ""
 
     return Table(
-        f"Cold: the very first step, at batch {batch}, took {cold_step}, a warm one "
-        f"{warm_step} (median), because kernels and memory were set up",
+        f"Cold: the first step, at batch {batch}, took {cold_step}, a warm step {warm_step} "
+        "(median); the first one also set up kernels and memory",
         (
             op_table.key("node", 30),
             *op_table.columns(("type", "self"), {"self": "first run"}),

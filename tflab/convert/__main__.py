@@ -1,13 +1,13 @@
-"""Convert traces that were recorded anywhere: RunMetadata files, each of which is a step, and event
-files of TensorBoard that have RunMetadata in them, of which each tag is a step.
+"""Convert traces that any TensorFlow program recorded. A RunMetadata file is one step; in an event
+file of TensorBoard, each tag with RunMetadata is one step.
 
     python -m tflab.convert run_metadata.pb --graph graph.pb --to chrome --out trace.json
 
-They may be binary or text, of a CPU or a GPU, and of any version of TensorFlow since 2016. Text,
-JSON and CSV go to standard output unless --out names a file. For --to xspace, --out is a logdir of
-TensorBoard; for --to model-explorer a folder, with the graph and what its nodes took. A Chrome
-trace opens in ui.perfetto.dev and chrome://tracing. Where the name of a file ends in .gz, it is
-compressed.
+Files may be binary or text, from a CPU or a GPU, and from any version of TensorFlow since 2016.
+Text, JSON and CSV go to standard output unless --out names a file. For --to xspace, --out is a
+logdir of TensorBoard; for --to model-explorer, a folder for the graph and the times of its nodes.
+A Chrome trace opens in ui.perfetto.dev and chrome://tracing. If the name of a file ends in .gz, it
+is compressed.
 """
 
 from __future__ import annotations

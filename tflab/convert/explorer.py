@@ -113,15 +113,16 @@ def file_names(devices: Iterable[str]) -> Iterator[str]:
 
 
 def not_drawn(work: Runs, drawn: set[str]) -> Iterator[str]:
-    """A sentence on what ran and is of no node in the graph, such as what the runtime added."""
+    """A sentence on rows that belong to no node in the graph, such as ops of the runtime."""
     missing = [run for run in work if run.name not in drawn]
     if missing:
         names = list(dict.fromkeys(run.name for run in missing))
         whole = sum(run.duration_ns for run in work)
         share = sum(run.duration_ns for run in missing) / whole if whole else 0
+        verb = "belongs" if len(names) == 1 else "belong"
         yield (
-            f"{plural(len(names), 'name')} in the traces {be(len(names))} of no node in the graph, "
-            f"such as '{names[0]}': {percent(share)} of the time of all ops is not in the picture."
+            f"{plural(len(names), 'name')} in the traces {verb} to no node in the graph, such as "
+            f"'{names[0]}': {percent(share)} of the time of all ops is not in the picture."
         )
 
 

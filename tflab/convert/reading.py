@@ -146,7 +146,7 @@ def possible_runs(path: str, runs: Runs) -> tuple[Runs, list[str]]:
     if len(kept) == len(runs):
         return kept, []
     wrong = plural(len(runs) - len(kept), "op run")
-    return kept, [f"In '{path}' {wrong} with impossible times or sizes omitted."]
+    return kept, [f"In '{path}', {wrong} omitted because of impossible times or sizes."]
 
 
 def by_device(step: int, found: protos.Trace, words: decoded.Vocabulary) -> dict[str, Runs]:

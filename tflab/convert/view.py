@@ -164,10 +164,10 @@ def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
         yield execution.NO_CHAIN
         return
     yield (
-        f"The longest chain of a step has {plural(len(critical.nodes), 'op run')} and takes "
-        f"{time(critical.ns)}: a model in which every op has its own processor. A node in a loop "
-        f"occurs in it once for each iteration. All ops together take {critical.parallelism:.2f} "
-        f"x as long. While any op ran, {critical.achieved_parallelism:.2f} ran at once on average."
+        f"The critical path of a step has {plural(len(critical.nodes), 'op run')} and takes "
+        f"{time(critical.ns)}, if every op had its own processor. A node in a loop occurs in it "
+        f"once for each iteration. All ops together take {critical.parallelism:.2f} x as long. "
+        f"While any op ran, {critical.achieved_parallelism:.2f} ran at once on average."
     )
     types = {run.name: run.op for run in conversion.recorded.runs}
     yield shortened(

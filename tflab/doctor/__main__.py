@@ -1,10 +1,10 @@
-"""Doctor: what does not work here, and what to do about it.
+"""Find out what does not work here, and what to do about it.
 
     python -m tflab.doctor
     python -m tflab.doctor --logdir runs
 
-checks versions and whether they go together, TensorFlow, the Profile plugin, data sets and folders,
-and with --logdir whether TensorBoard will find what is in it. It prints only what has a remedy.
+Checks versions and their compatibility, TensorFlow, the Profile plugin, data sets and folders;
+with --logdir also whether TensorBoard will find what is in it. Prints only what has a remedy.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def render(
     error: str | None = None,
 ) -> str:
     """A page: the machine, then a section for each stage with its blocks."""
-    parts = [f"# The life of {escape(model)}", escape(machine(environment))]
+    parts = [f"# The stages of {escape(model)}", escape(machine(environment))]
     for number, stage in enumerate(stages, 1):
         parts.append(f"## {number}. {escape(views.title(stage))}")
         parts += map(rendered, blocks(stage))

@@ -2,8 +2,8 @@
 
     python -m tflab.follow conv1/Conv2D --model lenet
 
-A node that was fused into another lives on in that one, whose device, kernel and times are shown.
-A batch size whose step fails is left out with its reason, and the exit status is then 1.
+If the node was fused into another one, that node's device, kernel and times are shown. If a step
+fails at one batch size, that size is omitted with the reason, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         try:
             with ending.released():
                 stages.extend(lifecycle.walk(args.model, options, stop="placement"))
-                # A name that does not exist is refused before steps are run.
-                node_history.of(args.node, node_history.histories(stages), whose)
+                # A name that does not exist is refused before any step runs.
+                node_history.find(args.node, node_history.histories(stages), whose)
                 placed = stages[-1]
                 assert isinstance(placed, Placement)
                 # A graph may have a batch size of its own
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
             if not stages:
                 raise
         histories = followed.histories if followed else node_history.histories(stages)
-        history = node_history.of(args.node, histories, whose)
+        history = node_history.find(args.node, histories, whose)
         show(history, args)
     if followed and followed.timed.failed:
         raise RefusedError(" ".join(view.untimed(history)))

@@ -24,17 +24,17 @@ from tflab.records import (
 from tflab.runtime import session
 from tflab.units import plural
 
-STEPS = 20  # traced steps at the largest batch size; the smaller ones work on the same rows
-MOST_ROWS = 640  # of data, so that it is over in seconds
-MOST_S = 20  # of a step that takes long, fewer rows
+STEPS = 20  # traced steps at the largest batch size; smaller ones process the same rows
+MOST_ROWS = 640  # of data, so that it takes only seconds
+MOST_S = 20  # if a step takes long, fewer rows
 
 
 @dataclass(frozen=True)
 class Timed:
-    """The step that the stages were walked with, at several batch sizes."""
+    """The step of the walk, measured at several batch sizes."""
 
     tables: batch_tables.Tables = field(default_factory=dict)  # rows by node, by batch size
-    path: CriticalPath | None = None  # at the batch size of the walk, or the nearest to it
+    path: CriticalPath | None = None  # at the batch size of the walk, or the nearest one
     untimed: Mapping[int, str] = field(default_factory=dict)  # batch size -> why it is missing
     failed: bool = False  # whether one is missing because the runtime refused it
     interrupted: bool = False
@@ -42,7 +42,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Followed:
-    """The history of every node, by its name, and what of the measurement they are told from."""
+    """The history of every node, by name, and the state of the measurement behind them."""
 
     histories: Mapping[str, NodeHistory]
     timed: Timed
@@ -51,9 +51,9 @@ class Followed:
 def follow(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options) -> Followed:
     """The history of every node, with its times at each batch size.
 
-    `stages` are the results of a walk as far as placement, or further: then whether a step waits
-    for a node is seen in the steps of the walk. A batch size that the training data do not fill, or
-    whose step fails, is left out, and the histories say why.
+    `stages` are the results of a walk up to placement or further; in the latter case, the steps of
+    the walk show the critical path. A batch size that the training data do not fill, or whose step
+    fails, is omitted, and the histories say why.
     """
     timed = measured(stages, batch_sizes, options)
     histories = node_history.histories(stages, timed.tables, timed.path)
@@ -62,10 +62,10 @@ def follow(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
 
 
 def measured(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options) -> Timed:
-    """The times of every node in the step that the stages were walked with.
+    """The times of every node in the step of the walk.
 
-    Where the walk ran steps, these are the times at its batch size: they were measured once, and
-    nothing else is called by the same name.
+    If the walk ran steps, these are the times at its batch size: one name never stands for two
+    measurements.
     """
     backward = next(stage for stage in stages if isinstance(stage, Backward))
     walked = next(stage for stage in stages if isinstance(stage, Placement))
@@ -113,8 +113,8 @@ def swept(
 ) -> tuple[Mapping[int, sweep.MeasuredBatch], dict[int, str], bool]:
     """The steps of these batch sizes, why one of them failed, and whether Ctrl-C came.
 
-    All batch sizes take turns in one session. Where one fails before it was measured at all, the
-    others begin anew without it.
+    All batch sizes take turns in one session. If one fails before it was measured at all, the
+    others start again without it.
     """
     step = session.step_of(program, walked.fetches)
     types = {node.name: node.op for node in walked.nodes}

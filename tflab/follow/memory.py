@@ -1,4 +1,5 @@
-"""Memory in a node's history: where its outputs lay, who had that memory before and who got it."""
+"""Memory in a node's history: where its outputs were, and which tensors used that memory before
+and after."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ from collections.abc import Iterator
 from tflab.records import Buffer, NodeHistory
 from tflab.units import plural, size, time
 
-MOST = 4  # buffers, of a node in a loop or with many outputs
+MOST = 4  # buffers of a node in a loop or with many outputs
 
-Sentence = tuple[str, tuple[str, ...], str]  # words, tensors or nodes, and words behind them
+Sentence = tuple[str, tuple[str, ...], str]  # text, tensors or nodes, and text after them
 
 
 def sentences(history: NodeHistory) -> Iterator[Sentence]:
@@ -20,7 +21,7 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
 
 
 def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
-    """What there is to say of a buffer that an output of the node lay in."""
+    """The sentences about a buffer that contained an output of the node."""
     place = f"{size(buffer.bytes)} at {buffer.address:#x}"
     if buffer.node == node:
         yield f"its output {buffer.tensor} was in {place}, {lived(buffer)}", (), ""
@@ -30,7 +31,8 @@ def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
         yield f"passed its input on: {place}, requested by ", (buffer.tensor,), ""
     if buffer.before:
         yield "that memory was used before by ", buffer.before, ""
-    others = dict.fromkeys(use.node for use in buffer.in_place if use.node != node)  # of a loop
+    # other runs in a loop
+    others = dict.fromkeys(use.node for use in buffer.in_place if use.node != node)
     if others:
         yield "worked in place in that memory: ", tuple(others), ""
     if buffer.last_reader:
@@ -42,7 +44,8 @@ def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
 
 
 def lived(buffer: Buffer) -> str:
-    """`from 138 us to 2.02 ms of the step`; which of several releases is its, may be inferred."""
+    """`from 138 us to 2.02 ms of the step`; which of several releases belongs to it may be
+    inferred."""
     start = time(buffer.from_ns)
     if buffer.until_ns is None:
         return f"from {start} to the end of the step"

@@ -1,9 +1,8 @@
 """Node history: one node, from the line that made it to the time that it took.
 
-Each stage knows its own graph; a history is what they all say of one name,
-and of the node that carries it on where it was fused into another. As through the stages
-themselves, the records go through five functions: from_program, with_placement, with_times,
-with_buffers, values.with_values.
+Each stage knows its own graph; a history combines what they say about one name, and about its
+carrier if the node was fused into another. The records go through five functions, in the order of
+the stages: from_program, with_placement, with_times, with_buffers, values.with_values.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from tflab.records import (
     node_of,
 )
 
-NEAREST = 5  # names that are offered in place of one that does not exist
+NEAREST = 5  # names that are suggested instead of one that does not exist
 
 Histories = dict[str, NodeHistory]
 
@@ -52,9 +51,8 @@ def histories(
     """The history of every node that any stage knows: the user's in the order in which they were
     made, then those of the runtime.
 
-    `stages` are the results of a walk, as far as it went; `tables` hold the rows by node of the
-    measured step, by batch size; `path` is the critical path of that step, where the walk did not
-    go as far as its execution.
+    `stages` are the results of a walk; `tables` hold the rows by node of the measured step, by
+    batch size; `path` is the critical path of that step, if the walk did not include its execution.
     """
     known: dict[type, Any] = {type(stage): stage for stage in stages}
     if Execution in known:
@@ -71,10 +69,10 @@ def histories(
     return values.with_values(by_name, meanings, *recorded)
 
 
-def of(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
-    """The history of one node. Raises UsageError, with the nearest names, where there is none.
+def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
+    """The history of one node. Raises UsageError, with the nearest names, if there is none.
 
-    `whose` graph it is, is said where it is known.
+    `whose` graph it is belongs into the error, if known.
     """
     if node_of(name) in among:
         return among[node_of(name)]
@@ -85,7 +83,7 @@ def of(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) ->
 
 
 def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
-    """What the program says of its nodes: lines, tensors, gradients."""
+    """What the program knows about its nodes: lines, tensors, gradients."""
     nodes = backward.nodes if backward else frontend.nodes
     forward = {node.name for node in frontend.nodes}
     updates = set(backward.update_nodes) if backward else set()
@@ -110,7 +108,8 @@ def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
 
 
 def with_placement(by_name: Histories, placement: Placement) -> Histories:
-    """What the runtime made of them: passes, fates, devices, kernels, code. It adds its own."""
+    """What the runtime did to them: passes, fates, devices, kernels, code. It adds nodes of its
+    own."""
     executed = {node.name: node for node in placement.nodes}
     defined = {node.name: node for step in placement.passes for node in step.definitions}
     runtimes = {name: node for name, node in (defined | executed).items() if name not in by_name}
@@ -160,7 +159,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
 def with_times(
     history: NodeHistory, path: CriticalPath | None, tables: Mapping[int, Sequence[OpStats]]
 ) -> NodeHistory:
-    """What its carrier took, and whether the step waited for it."""
+    """The times of its carrier, and whether the step waited for it."""
     if history.carrier is None:
         return history
     return replace(
@@ -174,7 +173,7 @@ def with_times(
 
 
 def with_buffers(by_name: Histories, buffers: Buffers | None) -> Histories:
-    """Which memory the outputs of their carriers lay in."""
+    """The memory that contained the outputs of their carriers."""
     lay_in: dict[str, list[Buffer]] = {}
     for buffer in buffers.buffers if buffers else ():
         shared = (use.node for use in (*buffer.in_place, *buffer.passed_on))
@@ -187,7 +186,8 @@ def with_buffers(by_name: Histories, buffers: Buffers | None) -> Histories:
 
 
 def buffers_of(history: NodeHistory, lay_in: Mapping[str, Sequence[Buffer]]) -> Iterator[Buffer]:
-    """The buffers of a node's carrier; or of what each of its outputs became, each once."""
+    """The buffers of a node's carrier; or those of the tensors that replaced its outputs, each
+    once."""
     tensors = dict.fromkeys(output.into for output in history.became)
     if not tensors:
         yield from lay_in.get(history.carrier or "", ())
@@ -201,7 +201,7 @@ def buffers_of(history: NodeHistory, lay_in: Mapping[str, Sequence[Buffer]]) -> 
 
 
 def blank(node: Node, kind: str) -> NodeHistory:
-    """A history of which nothing is known but the node itself."""
+    """A history with nothing but the node itself."""
     return NodeHistory(
         name=node.name,
         op=node.op,
@@ -214,7 +214,7 @@ def blank(node: Node, kind: str) -> NodeHistory:
 
 
 def consumers(nodes: Iterable[Node]) -> dict[str, dict[str, None]]:
-    """Node -> the nodes that take its outputs, each once, in their order."""
+    """Node -> the nodes that take its outputs, each once, in order."""
     takers: dict[str, dict[str, None]] = {}
     for node in nodes:
         for tensor in node.inputs:
@@ -223,14 +223,14 @@ def consumers(nodes: Iterable[Node]) -> dict[str, dict[str, None]]:
 
 
 def carrier_of(name: str, fate: Fate | None, executed: Mapping[str, Node]) -> str | None:
-    """The executed node that does a node's work: itself, or the one that took it over."""
+    """The executed node that does a node's work: itself, or the one that replaced it."""
     if name in executed:
         return name
     return fate.into if fate and fate.into in executed else None
 
 
 def carries(ledger: Iterable[Fate]) -> dict[str, list[str]]:
-    """Executed node -> the user's nodes whose work it does besides its own."""
+    """Executed node -> the user's nodes whose work it does in addition to its own."""
     carried: dict[str, list[str]] = {}
     for fate in ledger:
         if fate.into and fate.into != fate.name:

@@ -1,8 +1,8 @@
-"""Values in a node's history: what its outputs held in the recorded step, and their gradient.
+"""Values in a node's history: its outputs in the recorded step, and their gradient.
 
-Of a node of the program they are what the program defines, and it is said
-which tensor of the graph that ran held the same. A node of that graph with the name of one of the
-program's may compute something else: then both are there.
+The values of a node are those that the program defines, with the name of the tensor of the graph
+that ran that has the same value. If the node of this name in the graph that ran computes something
+else, both are shown.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tflab.records.values import FED, VARIABLE
 from tflab.units import plural
 from tflab.views import values as view
 
-CARRIED = ("fused", "compiled", "merged")  # fates of a node whose work another one does
+CARRIED = ("fused", "compiled", "merged")  # fates of a node whose work another node does
 MOST = 4  # inputs or outputs of a node whose values are shown
 
 ALONE = "in a step without graph passes (no tensor of the graph that ran has this value)"
 OTHER = "a node with this name ran, but with other inputs"
 
-Sentence = tuple[str, tuple[str, ...], str]  # words, nodes, and words behind them
+Sentence = tuple[str, tuple[str, ...], str]  # text, nodes, and text after them
 
 
 def with_values(
@@ -34,8 +34,8 @@ def with_values(
     reference: Sequence[Defined],
     nodes: Iterable[Node],
 ) -> dict[str, NodeHistory]:
-    """The same histories with what each gradient node is for, and with the values of the recorded
-    step, those of the reference step, and the nodes of the graph that ran."""
+    """The same histories with the purpose of each gradient node, and with the values of the
+    recorded step, those of the reference step, and the nodes of the graph that ran."""
     meanings = {node.name: node for node in gradient_nodes}
     ran = {node.name: node for node in nodes}
     outputs, defined = by_node(recorded), by_node(reference)
@@ -49,7 +49,7 @@ def with_values(
         own = outputs.get(name, ())
         other = any(value.agrees is False for value in own)
         values: Sequence[Value] = defined.get(name, ())
-        if not values and not other:  # of the runtime, fed, a variable
+        if not values and not other:  # a node of the runtime, a feed, or a variable
             values = own
         known[name] = replace(
             history,
@@ -70,7 +70,7 @@ AnyValue = TypeVar("AnyValue", bound=Value)
 
 
 def by_node(values: Iterable[AnyValue]) -> dict[str, list[AnyValue]]:
-    """The values of each node; what is fed is also one of the program's placeholder."""
+    """The values of each node; a feed is also a value of the program's placeholder."""
     outputs: dict[str, list[AnyValue]] = {}
     for value in values:
         outputs.setdefault(value.node, []).append(value)
@@ -80,7 +80,7 @@ def by_node(values: Iterable[AnyValue]) -> dict[str, list[AnyValue]]:
 
 
 def inputs(ran: Iterable[Node], values: Iterable[Value]) -> dict[str, tuple[Value, ...]]:
-    """What each node of the graph that ran took, as far as it was recorded."""
+    """The recorded inputs of each node of the graph that ran."""
     known = {tensor_of(value): value for value in values if value.node}
     return {
         node.name: tuple(known[tensor] for tensor in node.inputs if tensor in known) for node in ran
@@ -88,20 +88,20 @@ def inputs(ran: Iterable[Node], values: Iterable[Value]) -> dict[str, tuple[Valu
 
 
 def tensor_of(value: Value) -> str:
-    """The tensor as nodes name it that take it: what is fed and variables have names of users."""
+    """The tensor under the name that its consumers use: feeds and variables have users' names."""
     return value.node if value.kind in (FED, VARIABLE) else view.short(value.tensor)
 
 
 def carrier_of(history: NodeHistory) -> str:
-    """The other node that does the work of this one; "" where it does its own, or none does."""
+    """The other node that does the work of this one; "" if there is none."""
     fate = history.fate.fate if history.fate else ""
     other = history.carrier not in (None, history.name)
     return (history.carrier or "") if other and fate in CARRIED else ""
 
 
 def gradient(own: Sequence[Value], computed: Sequence[Sequence[Defined]]) -> Defined | None:
-    """What the last of the nodes that compute a gradient is by definition; it has as many elements
-    as what it is the gradient of."""
+    """The last of the nodes that compute a gradient, by definition; it has as many elements as
+    the forward tensor."""
     for outputs in reversed(computed):
         if len(outputs) == 1 and (not own or size(outputs[0]) == size(own[0])):
             return outputs[0]
@@ -109,7 +109,7 @@ def gradient(own: Sequence[Value], computed: Sequence[Sequence[Defined]]) -> Def
 
 
 def only_value(history: NodeHistory) -> Value | None:
-    """What a node computes that has one output."""
+    """The value of a node with one output."""
     return history.values[0] if len(history.values) == 1 else None
 
 
@@ -118,8 +118,8 @@ def size(value: Value) -> int:
 
 
 def sentences(history: NodeHistory) -> Iterator[Sentence]:
-    """What a node took, the values of its outputs, of a variable those before and after the step,
-    and the gradient of the loss by them."""
+    """The inputs of a node, the values of its outputs, those of a variable before and after the
+    step, and the gradient of the loss with respect to them."""
     for value in history.taken[:MOST]:
         name = view.short(value.tensor)
         yield "took ", (name,), f": {view.amounts_of(value, value.shape)}"
@@ -148,7 +148,7 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
 
 
 def whose(value: Value, history: NodeHistory) -> Sentence:
-    """Which numbers they are: of the step that ran, or of the reference step alone."""
+    """Where the numbers are from: the step that ran, or the reference step alone."""
     if not isinstance(value, Defined):
         return about(value), (), ""
     if value.held_by is None:
@@ -168,7 +168,7 @@ def about(value: Value) -> str:
 
 
 def missing(history: NodeHistory) -> str | None:
-    """Why a node of the user's graph has no values: what became of it."""
+    """Why a node of the user's graph has no values: its fate."""
     if history.values or not history.outputs or history.fate is None:
         return None
     if history.fate.fate == "executed":

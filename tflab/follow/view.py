@@ -1,7 +1,7 @@
-"""The history of one node in sections of lines, from the line that made it to its times.
+"""View of a node history in sections of lines, from the line that made it to its times.
 
-A part of a line is text, a link to a node, a link to a pass, or code. `blocks` joins the parts as
-text; a page can show the same parts as links.
+A part of a line is text, a link to a node, a link to a pass, or code. `blocks` joins the parts to
+text; a page can show them as links.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS = {
     "update": "made by the optimiser",
     "runtime": "made by the runtime",
 }
-READ = "read from a file"  # where the file does not say which line made the node
+READ = "read from a file"  # if the file does not say which line made the node
 PASSED_OVER = "removed: its consumers take its value from another node"
 CHANGES = {"moved": "given its device", "rewired": "its inputs changed"}
 PREPOSITIONS = {
@@ -35,12 +35,12 @@ PREPOSITIONS = {
     "removed": "for",
     "rewritten": "from",
 }
-MOST_NEIGHBOURS = 24  # that are named; the others are counted
+MOST_NEIGHBOURS = 24  # that are named; others are counted
 
 
 @dataclass(frozen=True)
 class NodeLink:
-    """A node that can be gone to, under the text that names it or one of its tensors."""
+    """A link to a node, with the text that names it or one of its tensors."""
 
     node: str
     text: str
@@ -48,7 +48,7 @@ class NodeLink:
 
 @dataclass(frozen=True)
 class PassLink:
-    """A pass that can be gone to, by its place among all of the placement, from 0."""
+    """A link to a pass, by its index among all passes of the placement."""
 
     place: int
     text: str
@@ -61,7 +61,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Aside:
-    """Words that a reader may pass over."""
+    """Text that a reader may skip."""
 
     text: str
 
@@ -72,7 +72,7 @@ Line = tuple[Part, ...]
 
 @dataclass(frozen=True)
 class Section:
-    """What one stage did with the node."""
+    """What one stage did to the node."""
 
     stage: str  # as on the command line
     title: str
@@ -90,13 +90,13 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
         )
         for section in sections(history)
     )
-    yield Strip(f"The life of {history.name} ({history.op})", tuple(frames))
+    yield Strip(f"The history of {history.name} ({history.op})", tuple(frames))
     if history.times:
         yield times(history)
 
 
 def sections(history: NodeHistory) -> tuple[Section, ...]:
-    """The stages that have something to say of the node."""
+    """The stages that know something about the node."""
     fate = fate_words(history.fate) if history.fate else ""
     fate += ", with other inputs" if history.other_inputs is not None else ""
     ran = f"as {history.ran_as}" if history.carrier == history.name and history.ran_as else ""
@@ -115,12 +115,12 @@ def joined(line: Line) -> str:
 
 
 def origin(history: NodeHistory) -> str:
-    """Who made the node."""
+    """The origin of the node."""
     return READ if history.from_file and history.source is None else KINDS[history.kind]
 
 
 def fate_words(fate: Fate) -> str:
-    """What became of the node; a removed one may still have been needed, as a value."""
+    """The fate of the node; the value of a removed node may still have been needed."""
     return PASSED_OVER if fate.fate == "removed" and fate.into else FATES[fate.fate]
 
 
@@ -149,7 +149,8 @@ def backward_lines(history: NodeHistory) -> Iterator[Line]:
 
 
 def meaning_lines(node: GradientNode) -> Iterator[Line]:
-    """What a gradient node computes and where that leads, or which bookkeeping it is and why."""
+    """The formula of a gradient node and the gradient that it leads to, or its kind of
+    bookkeeping and the reason."""
     goal = ""
     if node.towards:
         goal = f"{'is' if node.complete else 'leads to'} {node.towards}"
@@ -176,7 +177,11 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
     if history.became:
         return
     if history.carrier and history.carrier != history.name:
-        yield ("lives on in ", *links([history.carrier]), ": device and kernel are that node's")
+        yield (
+            "continues in ",
+            *links([history.carrier]),
+            ": device and kernel are those of that node",
+        )
     if history.assignment:
         yield (f"device {short_device(history.assignment.device)}: {history.assignment.reason}",)
     if history.kernel:
@@ -199,12 +204,12 @@ def code_lines(history: NodeHistory) -> Iterator[Line]:
 
 
 def became_lines(output: Became) -> Iterator[Line]:
-    """`while:1 lives on in while/exit_1: device CPU:0, kernel of Exit`."""
+    """`while:1 continues in while/exit_1: device CPU:0, kernel of Exit`."""
     about = [f"device {short_device(output.assignment.device)}"] if output.assignment else []
     about += [f"kernel of {output.kernel.op}"] if output.kernel else []
     behind = f": {', '.join(about)}" if about else ""
     yield tuple(
-        part for part in (f"{output.tensor} lives on in ", *links([output.into]), behind) if part
+        part for part in (f"{output.tensor} continues in ", *links([output.into]), behind) if part
     )
 
 
@@ -230,15 +235,12 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
     yield from value_lines(history)
     yield from ((sentence,) for sentence in untimed(history))
     if history.critical:
-        yield (
-            "on the critical path by median traced times: a model in which every op has its own "
-            "processor",
-        )
+        yield ("on the critical path by median traced times, if every op had its own processor",)
     elif history.slack_ns is not None:
         slack = time(history.slack_ns)
         yield (
-            f"not on the critical path, with a slack of {slack} by median traced times: a model "
-            "in which every op has its own processor",
+            f"not on the critical path, with a slack of {slack} by median traced times, if every "
+            "op had its own processor",
         )
     for before, tensors, after in memory.sentences(history):
         yield tuple(part for part in (before, *links(tensors), after) if part)
@@ -256,7 +258,7 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
 
 
 def done_by(history: NodeHistory) -> Line:
-    """What the carrier was to the node: of a folded or removed one it does no work."""
+    """What the carrier did for the node: for a folded or removed node it does no work."""
     fate = history.fate.fate if history.fate else ""
     if fate == "folded":
         return ("it was computed before the steps; its value is stored in ",)

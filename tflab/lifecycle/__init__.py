@@ -1,4 +1,4 @@
-"""The four stages of a graph's life: built, differentiated, placed, executed."""
+"""The four stages of a graph: built, differentiated, placed, executed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> 
     """Yield the result of each stage, up to and including `stop`.
 
     `model` is a name in `models.MODELS`, `package.module:function`, or the path of a saved graph.
-    Raises TflabError when a stage cannot be done.
+    Raises TflabError if a stage is impossible.
     """
-    # Not above: a command that leaves the work to a confined process needs none of it
+    # Not at the top: a command that leaves the work to a confined process needs none of these
     from tflab.runtime import dumps, quiet_import
     from tflab.views.stages import name
 

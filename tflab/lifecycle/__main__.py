@@ -60,7 +60,7 @@ MORE = (
     "More: --stage STAGE (one stage in full), --full (all stages), python -m tflab.follow NODE "
     "(one node), docs/glossary.md (the terms)."
 )
-TO = ("model-explorer",)  # what is written into the logdir besides
+TO = ("model-explorer",)  # what else is written into the logdir
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def add_walk(parser: argparse.ArgumentParser) -> None:
-    """How far to walk, and how many steps."""
+    """How far to walk, and how many steps to run."""
     stages = (*STAGES, "all")
     defaults = Options()
     add = parser.add_argument
@@ -110,7 +110,7 @@ def add_walk(parser: argparse.ArgumentParser) -> None:
 
 
 def add_step(parser: argparse.ArgumentParser) -> None:
-    """Where and how a step runs, and what of it."""
+    """Where and how a step runs, and which part of it."""
     add = parser.add_argument
     arguments.devices(parser)
     arguments.cluster(parser)
@@ -177,7 +177,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     from tflab.runtime import dumps, quiet_import
 
     dumps.prepare()
-    # A wrong name is an error before a folder is made, or a task started
+    # A wrong name is an error before a folder is created, or a task started
     models.find(args.model, arguments.saved_of(args))
     if not args.cluster:
         return run_on(args, stop, ())
@@ -189,7 +189,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 
 
 def is_kept(args: argparse.Namespace, stop: str) -> bool:
-    """Whether there is something for TensorBoard."""
+    """Whether there is anything for TensorBoard."""
     return bool(args.logdir or args.to) or stop == STAGES[-1]
 
 
@@ -250,8 +250,8 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:
-    """Add the stages to a list and print them: text as they come, the rest as one document, also
-    after a failure."""
+    """Add the stages to a list and print them: text as they arrive, other formats as one
+    document, also after a failure."""
     from tflab.exporters import text
     from tflab.views import name_scopes
 
@@ -281,7 +281,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
 
 
 def released(walked: Iterator[Stage]) -> Iterator[Stage]:
-    """The stages, of which each may be interrupted while it is made, and is whole afterwards."""
+    """The stages; each can be interrupted while it is computed, and is complete afterwards."""
     while True:
         with ending.released():
             stage = next(walked, None)
@@ -291,7 +291,7 @@ def released(walked: Iterator[Stage]) -> Iterator[Stage]:
 
 
 def shown(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
-    """The blocks of a stage: all of them, those of the one screen, or none but its line."""
+    """The blocks of a stage: all of them, those of the one screen, or only its summary."""
     from tflab.views import in_short
     from tflab.views import stages as views
 

@@ -1,7 +1,7 @@
-"""Advice: options with which a graph from a file runs where it failed without them.
+"""Advice: options with which a graph from a file runs, after it failed without them.
 
-Options are advised only where a step of the same graph ran with them. Each trial builds the graph
-again, as the command would; where it fails for another reason, the search goes on from there.
+Options are advised only if a step of the same graph ran with them. Each trial builds the graph
+again, as the command would; if it fails for another reason, the search continues from there.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tflab.runtime import session
 from tflab.saved_graphs import feeding, shape_search
 
 LISTED = 3  # fed tensors that a sentence names
-TRIED_S = 10  # in which each step has to end; after them no other trial begins
-TRIED = 10  # options for one failure
+TRIED_S = 10  # time limit of each step; after it no other trial starts
+TRIED = 10  # options tried for one failure
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def with_advice(error: TflabError, program: Program, options: Options) -> TflabError:
-    """The error, with what was made up for the node that failed, and the options that help."""
+    """The error, with the made-up values of the node that failed, and the options that help."""
     doubted = made_up_behind(error, program, options)
     if not (doubted or (isinstance(error, UnreadyError) and (error.shapes or error.fetches))):
         return error
@@ -62,10 +62,10 @@ def advised(names: Sequence[str], before: Options, after: Options) -> str:
 
 
 def search(error: TflabError, program: Program, options: Options) -> Options | None:
-    """Options with which a step ran; None where none did in time."""
+    """Options with which a step ran; None if none did in time."""
     model = program.name
     if not models.is_file(model) or options.saved.side_effects or options.saved.allowed:
-        return None  # a trial would repeat what the graph does besides computing
+        return None  # a trial would repeat the side effects of the graph
     seen, end = {str(error)}, time.monotonic() + TRIED_S
     here: tuple[TflabError, Program | None, Options] | None = (error, program, options)
     while here is not None:
@@ -84,7 +84,7 @@ def search(error: TflabError, program: Program, options: Options) -> Options | N
 
 
 def proposals(error: TflabError, program: Program | None, options: Options) -> Iterator[Options]:
-    """Options that might help, the likeliest first."""
+    """Options that might help, the most likely first."""
     if isinstance(error, UnreadyError):
         if error.shapes:
             yield with_shapes(options, error.shapes)
@@ -101,7 +101,7 @@ def with_shapes(options: Options, shapes: Shapes) -> Options:
 
 
 def attempt(model: str, options: Options) -> tuple[TflabError | None, Program | None]:
-    """Why a step of the graph cannot run with these options, if it cannot, and its program."""
+    """Why a step of the graph cannot run with these options (None if it can), and its program."""
     options = replace(options, cluster=())
     program = None
     try:
@@ -128,7 +128,7 @@ def attempt(model: str, options: Options) -> tuple[TflabError | None, Program | 
 
 
 def other_shapes(tensor: Any, shape: Sequence[int], message: str) -> Iterator[tuple[int, ...]]:
-    """Shapes that may fit, those first that have a number which the runtime named."""
+    """Shapes that may fit; shapes with a number that the runtime named come first."""
     if tensor.shape.rank is not None and None not in tensor.shape.as_list()[1:]:
         return
     named = dict.fromkeys(int(number) for number in shape_search.NUMBER.findall(message))
@@ -144,9 +144,9 @@ def other_shapes(tensor: Any, shape: Sequence[int], message: str) -> Iterator[tu
 def made_up_behind(
     error: TflabError, program: Program, options: Options
 ) -> list[tuple[Any, tuple[int, ...]]]:
-    """The fed tensors that lead to the node that failed and whose values are made up, the nearest
-    first, with the shapes that they were fed. Of a node within a function they lead to its call;
-    of one that is not known, they are all."""
+    """The fed tensors with made-up values that lead to the node that failed, the nearest first,
+    with the shapes that they were fed. For a node inside a function, those that lead to its
+    call; for an unknown node, all."""
     final = isinstance(error, RanDryError | LateError)
     if final or not isinstance(error, RefusedError) or not program.model.made_up:
         return []

@@ -48,20 +48,20 @@ NONE_MADE = "its gradient function adds no node"
 
 
 def differentiate(frontend: Frontend, options: Options) -> Backward:
-    """Add gradients and the optimiser's updates to the graph, and say what came from what.
+    """Add gradients and the optimiser's updates to the graph, and record what came from what.
 
-    A model without a loss or an optimiser passes unchanged. Raises TflabError when the loss
-    cannot be differentiated.
+    A model without a loss or an optimiser passes unchanged. Raises TflabError if the loss cannot be
+    differentiated.
     """
     program = frontend.live
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
         return gradients_of_files.read(frontend, options)
-    # By default TensorFlow does not; over several devices a gradient follows its forward op.
+    # TensorFlow does not do so by default; over several devices a gradient follows its forward op.
     with private.gradient_calls() as calls:
         derived = derive(program, together=options.devices > 1 or bool(options.cluster))
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
-    program.graph.finalize()  # from here on, reading it must not change it
+    program.graph.finalize()  # from here on the graph must not change
     new_nodes = with_lines(frontend.nodes, program, pairs, added)
     grown = nodes.phased((*frontend.nodes, *new_nodes), program.graph.get_operations())
     new = tuple(added_functions(frontend, grown, program.graph))
@@ -102,8 +102,8 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
 def check_gradients(
     program: Program, pairs: list, options: Options
 ) -> tuple[tuple[GradientCheck, ...], str]:
-    """The gradients against finite differences, or why there are none: a graph from a file can be
-    differentiated also where it cannot, or may not, be run."""
+    """The gradients compared with finite differences, or why they were not: a graph from a file
+    can be differentiated even if it cannot, or may not, run."""
     if program.model.unready:
         return (), f"no step can be run. {str(program.model.unready).rstrip('.')}"
     try:
@@ -123,8 +123,8 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
     try:
         with graph.as_default():
             pairs = gradient_pairs(program.model, together)
-            # A node to fetch for the gradients without an update. Bearing the name of
-            # their scope, it also makes TensorBoard draw them apart from the forward graph.
+            # A node that fetches the gradients without an update. With the name of
+            # their scope, it also makes TensorBoard draw them separately from the forward graph.
             tf.group(
                 *(gradient for gradient, _ in pairs if gradient is not None), name="gradients/"
             )
@@ -144,7 +144,8 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
 
 
 def gradient_pairs(model: Any, together: bool) -> list:
-    """(gradient, variable) pairs: by the optimiser's variables, else by the chosen parameters."""
+    """(gradient, variable) pairs: of the optimiser's variables, otherwise of the chosen
+    parameters."""
     if model.optimizer is not None:
         return model.optimizer.compute_gradients(model.loss, colocate_gradients_with_ops=together)
     parameters = list(model.parameters)
@@ -153,11 +154,11 @@ def gradient_pairs(model: Any, together: bool) -> list:
 
 
 def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
-    """Without an optimiser that takes them, the gradients are what a step is run for."""
+    """The fetches of a step that computes the gradients, if no optimiser uses them."""
     if model.optimizer is not None:
         return model
     known = (gradient for gradient, _ in pairs if gradient is not None)
-    # Of a gradient that came for some rows only, fetch those: a sum would be a node more.
+    # Of a gradient that is only some rows, fetch those rows: a sum would be another node.
     gradients = [g.values.name if isinstance(g, tf.IndexedSlices) else g.name for g in known]
     return replace(model, fetches=(model.loss.name, *gradients))
 
@@ -165,11 +166,12 @@ def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
 def with_lines(
     forward: tuple[Node, ...], program: Program, pairs: list, ops: Iterable[tf.Operation]
 ) -> Iterable[Node]:
-    """The added nodes, each with the user's line that it is there for.
+    """The added nodes, each with the user's line that it belongs to.
 
-    What derives an op, or adds up its gradients, has the line of that op; what adds up those of a
-    variable has the line of the variable. Other gradients have the line of what they are made of,
-    and the start of all gradients that of the loss. An update has the line that made the optimiser.
+    Nodes that differentiate an op, or add up its gradients, have the line of that op; nodes that
+    add up the gradients of a variable have the line of the variable. Other gradients have the line
+    of their inputs, and the first gradient that of the loss. An update has the line that made the
+    optimiser.
     """
     lines = {node.name: node.source for node in forward}
     for gradient, variable in pairs:
@@ -191,7 +193,7 @@ def with_lines(
 
 
 def with_outputs(listed: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
-    """Differentiation gives a branch or a loop more outputs: what its gradient needs of it."""
+    """Differentiation gives a branch or a loop more outputs, which its gradient needs."""
     for node in listed:
         if functions.calling(node.op):
             now = nodes.from_operation(graph.get_operation_by_name(node.name))
@@ -203,9 +205,9 @@ def added_functions(
     frontend: Frontend, listed: Iterable[Node], graph: tf.Graph
 ) -> Iterable[Function]:
     """The functions that differentiation added: gradients of branches and loops, and variants of
-    the forward ones that keep what those need.
+    forward functions that keep what those need.
 
-    A node that has no line of the user's has that of the node by which its function is called.
+    A node without a user's line has the line of the node that calls its function.
     """
     before = {function.name for function in frontend.functions}
     lines: dict[tuple[str | None, str], Source | None] = {}
@@ -230,7 +232,7 @@ def gradients_of(
 ) -> Iterable[Gradient]:
     """For each forward node: its gradient function and its gradient nodes, or why there are none.
 
-    Which node came from which is TensorFlow's own note, not a matter of names.
+    TensorFlow itself records which node came from which; names do not matter.
     """
     derived: dict[str, list[str]] = {}
     for op in gradient_ops:
@@ -261,7 +263,7 @@ def gradients_of(
 
 
 def without_nodes(calls: meaning.Calls) -> str:
-    """Why a gradient function made no nodes, by its calls."""
+    """Why a gradient function made no nodes, judged by its calls."""
     if not calls:
         return NOT_CALLED
     passed = all(
@@ -276,7 +278,7 @@ def parents(node: Node) -> list[str]:
 
 
 def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:
-    """What the loss is derived by, trainable variables or parameters, and all computed from it."""
+    """The trainable variables or parameters, and everything that is computed from them."""
     variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     variables += program.model.parameters
     return after(forward, (variable.op.name for variable in variables))

@@ -1,6 +1,6 @@
-"""Captures: traced steps for TensorBoard's graphs and profile, at the batch sizes of the lab.
+"""Captures: traced steps for TensorBoard's graphs and profile, at several batch sizes.
 
-Of a graph from a file it is the batch size that was asked for.
+For a graph from a file, only at the requested batch size.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ Traced = Sequence[tuple[StepTime, Any]]  # with their RunMetadata
 
 @dataclass(frozen=True)
 class Captures:
-    """What was captured, and why not more."""
+    """The captures, and why others are missing."""
 
     captured: tuple[Captured, ...]
-    left_out: tuple[str, ...] = ()  # a sentence for each batch size that cannot be had
+    left_out: tuple[str, ...] = ()  # a sentence for each batch size without a capture
     interrupted: bool = False
 
 
 def take(
     placement: Placement, options: Options, execution: Execution | None = None, seconds: float = 0
 ) -> Captures:
-    """Warm, traced steps of every batch size that the data and the graph allow; with an execution,
-    of those whose steps together take no more than so many seconds, judging by its steps.
+    """Warm, traced steps of every batch size that the data and the graph allow. With an execution,
+    only the batch sizes whose steps together take no more than this many seconds, judged by the
+    execution's steps.
 
-    A batch size whose step fails is left out, and the others are taken once more without it: one
-    session runs them all, so that XLA numbers its clusters for all of them alike.
+    A batch size whose step fails is omitted, and the others are captured again without it: one
+    session runs them all, so that XLA numbers its clusters equally for all of them.
     """
     sizes, left_out = sizes_of(placement)
     for size in sizes:
@@ -69,8 +70,8 @@ def take(
 
 
 def sizes_of(placement: Placement) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The batch sizes that the data have rows for, and a sentence about each of the others: those
-    of the lab for its models, of a graph from a file the one that was asked for."""
+    """The batch sizes that the data have rows for, and a sentence about each of the others. For
+    a graph from a file, only the requested batch size."""
     data = placement.program.dataset("train")
     wanted = placement.program.model.captured or (placement.batch_size,)
     sizes = tuple(size for size in wanted if size <= data.size)
@@ -84,8 +85,8 @@ def sizes_of(placement: Placement) -> tuple[tuple[int, ...], tuple[str, ...]]:
 def affordable(
     sizes: Sequence[int], execution: Execution, seconds: float
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The batch sizes whose steps take so many seconds together, the smallest first, and a sentence
-    about each of the others. That of the execution is always among them."""
+    """The batch sizes whose steps take this many seconds together, the smallest first, and a
+    sentence about each of the others. That of the execution is always included."""
     kept, left_out, spent = [], [], 0.0
     for size in sorted(sizes):
         step_ns = execution.traced_step_ns.median * max(1.0, size / execution.batch_size)
@@ -108,7 +109,7 @@ def take_sizes(
     program = placement.program
     types = {node.name: node.op for node in placement.nodes}
     folder = dumps.prepare() if options.xla else None
-    known: dict[int, set[Path]] = {}  # the HloProtos that were there before a batch size
+    known: dict[int, set[Path]] = {}  # the HloProtos that existed before a batch size
     traced: dict[int, list[tuple[StepTime, Any]]] = {size: [] for size in sizes}
 
     def rounds() -> Iterator[Iterable[measure.Turn]]:
@@ -137,7 +138,7 @@ def take_sizes(
 
 
 def turns(program: Program, size: int) -> Iterator[measure.Turn]:
-    """XLA compiles for the traced step by itself, so that is the one to warm up."""
+    """XLA compiles separately for the traced step, so that is the one to warm up."""
     batches = session.feed_batches(program, size)
     first = -plans.WARMUP_STEPS
     for number, values in enumerate(islice(batches, plans.WARMUP_STEPS + STEPS), first):
@@ -145,7 +146,7 @@ def turns(program: Program, size: int) -> Iterator[measure.Turn]:
 
 
 def capture_name(program: Program, batch_size: int) -> str:
-    """`lenet-batch-16`, and never silent about data that are not the ones asked for."""
+    """`lenet-batch-16`; the name says if the data replace the model's own."""
     dataset = program.dataset("train")
     name = f"{program.name}-batch-{batch_size}"
     return f"{name}-{dataset.name}" if dataset.stands_in_for else name
@@ -158,7 +159,7 @@ def captured_of(name: str, traced: Traced, types: Mapping[str, str]) -> Capture:
 
 
 def on_one_axis(capture: Capture, traced: Traced) -> Capture:
-    """Steps over several tasks, with what went over the wire."""
+    """Steps over several tasks, with the tensors on the wire."""
     received = (
         one for timed, metadata in traced for one in trace.received(timed.step, metadata.step_stats)
     )
@@ -168,12 +169,12 @@ def on_one_axis(capture: Capture, traced: Traced) -> Capture:
 
 
 def protos(folder: Path | None) -> set[Path]:
-    """The HloProtos that XLA has dumped: what it compiled, as it runs."""
+    """The HloProtos that XLA has dumped."""
     return set(folder.glob("*.cpu_after_optimizations.hlo.pb")) if folder else set()
 
 
 def modules_of(capture: Capture, paths: Iterable[Path]) -> dict[str, bytes]:
-    """Of these HloProtos those of the clusters that ran in the capture, by module."""
+    """The HloProtos of the clusters that ran in the capture, by module."""
     scopes = {run.name.partition("/")[0] for run in capture.runs}
     modules = {}
     for path in sorted(paths):

@@ -1,6 +1,7 @@
-"""Definitions: what the tensors of a program are, and which tensors that ran hold the same.
+"""Definitions: the tensors of a program as it defines them, and the tensors that ran with the same
+values.
 
-The recorded step and the reference step are compared here.
+Compares the recorded step with the reference step.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from tflab.runtime import debugger, session, variables
 from tflab.units import plural
 
 LISTED = 3  # names in a note
-MOST_TIMES = 3  # as many tensors as the recorded step writes the reference step, at most
+# limit for the tensors of the reference step, as a multiple of those of the recorded step
+MOST_TIMES = 3
 
 
 def reference_of(
     folder: str, placement: Placement, ran: recorded_step.Ran, options: Options
 ) -> tuple[recorded_step.Ran | None, tuple[str, ...]]:
-    """The reference step of what ran; or None and why there is none."""
+    """The reference step of the step that ran; or None and the reason."""
     graph = placement.program.graph
     drawn: dict[str, np.ndarray] = {}
     for name, tensors in reference_step.draws(graph).items():
@@ -52,16 +54,18 @@ def reference_of(
 
 @dataclass(frozen=True)
 class Both:
-    """What comes of the recorded step beside the reference step."""
+    """The recorded step combined with the reference step."""
 
     defined: tuple[Defined, ...] = ()
-    agrees: Mapping[str, bool] = field(default_factory=dict)  # tensor of a row -> whether
+    # tensor of a row -> whether both agree
+    agrees: Mapping[str, bool] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
 def compared(placement: Placement, ran: recorded_step.Ran, reference: recorded_step.Ran) -> Both:
-    """What the tensors of the program are by definition, and which tensors of the graph that ran
-    hold that. What depends on numbers that were drawn anew in the reference step is left out."""
+    """The tensors of the program by definition, and the tensors of the graph that ran with the
+    same values. Tensors that depend on random numbers drawn anew in the reference step are
+    omitted."""
     users = {node.name: node for node in placement.user_nodes}
     fates = {fate.name: fate for fate in placement.ledger}
     anew = redrawn(placement, reference)
@@ -125,7 +129,7 @@ def redrawn(placement: Placement, reference: recorded_step.Ran) -> list[str]:
 
 
 def value_of(array: np.ndarray, calls: int = 1, **known: Any) -> Value:
-    """A row of a tensor; its type is that of the array, where `known` does not say it."""
+    """A row of a tensor; its type is that of the array, unless `known` has it."""
     statistics = vars(analysis.statistics(array))
     known.setdefault("dtype", dtype(array))
     return Value(**statistics, **known, shape=array.shape, calls=calls, after=None, moved=None)
@@ -136,5 +140,5 @@ def dtype(array: np.ndarray) -> str:
 
 
 def plain_name(tensor: str) -> str:
-    """A tensor as a GraphDef writes it."""
+    """The tensor's name as in a GraphDef."""
     return tensor.removesuffix(":0")

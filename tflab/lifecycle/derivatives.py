@@ -1,8 +1,8 @@
-"""Derivatives: the formula of the loss's derivative by each variable, and what the gradient graph
-computes for it.
+"""Derivatives: the formula of the loss's derivative with respect to each variable, and its value in
+the gradient graph.
 
-The formula is read off the graph that `tf.gradients` has added, and kept where it gives what that
-graph computes. The value is that of the first batch and the first values of the variables.
+The formula is read from the graph that `tf.gradients` has added, and kept if it gives what that
+graph computes. The value is that of the first batch and the initial values of the variables.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tflab.records import Derivative, Options, Program, node_of
 from tflab.runtime import nodes, session
 
 LARGEST = 64  # elements of a variable: each costs two runs of the loss
-MOST = 256  # in all variables
+MOST = 256  # over all variables
 ROUNDING = 1e-3  # of the largest element: the gradients are computed in float32
 FLOATS = (tf.float32, tf.float64)
 
@@ -33,7 +33,8 @@ FLOATS = (tf.float32, tf.float64)
 def read(
     program: Program, pairs: Sequence[Any], options: Options, graph: GradientGraph
 ) -> tuple[Derivative, ...]:
-    """A derivative for each variable for which a formula gives it; none where one is large."""
+    """A derivative for each variable for which a formula gives it; none if a variable is too
+    large."""
     pairs = [(g, v) for g, v in pairs if g is not None]
     if not all(map(simple, pairs)) or sum(size_of(variable) for _, variable in pairs) > MOST:
         return ()
@@ -44,7 +45,8 @@ def read(
     names = set().union(*map(ex.tensors, formulas.values()))
     try:
         run = computed(program, dict(zip(ends, pairs, strict=True)), names, options)
-    except (EffectsError, RefusedError):  # a graph from a file need not run to be differentiated
+    # a graph from a file can be differentiated even if it cannot run
+    except (EffectsError, RefusedError):
         return ()
     known = (
         Derivative(
@@ -63,7 +65,7 @@ def read(
 
 
 def checked(formula: Expression, value: np.ndarray, values: Mapping[str, np.ndarray]) -> float:
-    """The largest difference between a gradient's elements and what its formula gives."""
+    """The largest difference between a gradient's elements and the values of its formula."""
     try:
         found = evaluation.fitted(evaluation.evaluated(formula, values), value.shape)
     except (evaluation.UnknownError, ValueError):
@@ -78,7 +80,7 @@ def largest(value: Any) -> float:
 
 
 def simple(pair: tuple[Any, Any]) -> bool:
-    """Whether a gradient is one tensor, of a small variable of floating-point numbers."""
+    """Whether a gradient is one tensor, of a small floating-point variable."""
     gradient, variable = pair
     floats = variable_values.dtype_of(variable) in FLOATS
     return isinstance(gradient, tf.Tensor) and floats and size_of(variable) <= LARGEST
@@ -91,20 +93,20 @@ def size_of(variable: Any) -> int:
 
 @dataclass(frozen=True)
 class Gradients:
-    """One run of the gradients; each by the variable's name."""
+    """One run of the gradients, by the names of variables."""
 
     values: dict[str, np.ndarray]
-    # None where the loss differs from run to run, is not finite, or takes too long
+    # None if the loss differs from run to run, is not finite, or takes too long
     slopes: dict[str, np.ndarray]
-    starts: dict[str, np.ndarray]  # the variables' own values
-    named: dict[str, np.ndarray]  # tensor that a formula names -> value
+    starts: dict[str, np.ndarray]  # the variables' initial values
+    named: dict[str, np.ndarray]  # tensor in a formula -> value
 
 
 def computed(
     program: Program, pairs: Mapping[str, Any], names: Iterable[str], options: Options
 ) -> Gradients:
-    """The gradients of the first batch by the graph, and by finite differences, with the variables
-    and with what the formulas name."""
+    """The gradients of the first batch by the graph, and by finite differences, with the values
+    of the variables and of the tensors in the formulas."""
     batch = next(session.feed_batches(program, options.batch_size))
     feeds = gradient_check.feeds_of(program, [g for g, _ in pairs.values()], batch)
     options = replace(options, soft_placement=True)
@@ -113,7 +115,7 @@ def computed(
     with session.opened(graph, options, session.start_of(program)) as live:
         first = dict(gradient_check.first_values(live, variables, rng, noise=0))
         tensors = {name: variable_values.within(graph, g) for name, (g, _) in pairs.items()}
-        # The output of a conditional cannot be fetched; a formula that names it is not checked.
+        # The output of a conditional cannot be fetched; a formula with it is not checked.
         fetches = {
             name: name if ":" in name else f"{name}:0"
             for name in names

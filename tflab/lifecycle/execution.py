@@ -1,8 +1,8 @@
-"""Execution: ops run in the order of their dependencies, and the runtime notes when.
+"""Execution: ops run in the order of their dependencies, and the runtime records when.
 
-Steps are warm: the first ones, which pay for kernel creation and cold caches, are thrown away.
-Then untraced and traced steps take turns, so that both see the same machine. The untraced time
-is the truth; the traced time explains it.
+Steps are warm: the first ones, which pay for kernel creation and cold caches, are discarded. Then
+untraced and traced steps take turns, so that both see the same machine. The untraced time is the
+time of a step; the traced time explains it.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from tflab.records import (
 )
 from tflab.runtime import costs, load, measure, nodes, plans, session, trace
 
-OBSERVATIONS = 10  # of a comparison, each with sessions of its own
-ROUNDS = 20  # steps of each way in an observation
-BUDGET_S = 60.0  # after which no further observation begins
+OBSERVATIONS = 10  # of a comparison, each in new sessions
+ROUNDS = 20  # steps of each variant in an observation
+BUDGET_S = 60.0  # after which no further observation starts
 
 
 @dataclass
 class Measured:
-    """Whole steps, as they come. With XLA also the graphs that ran: it numbers its clusters anew in
-    every session."""
+    """Complete steps, as they arrive. With XLA also the graphs that ran: it numbers its clusters
+    anew in every session."""
 
     types: Mapping[str, str]  # node -> op type, of the graph that runs
     untraced_ns: list[int] = field(default_factory=list)
@@ -73,8 +73,8 @@ class Measured:
         types = {node.name: node.op for graph in graphs for node in graph.node} or self.types
         runs = list(trace.op_runs(timed.step, metadata.step_stats, types))
         arrived = list(trace.received(timed.step, metadata.step_stats))
-        self.graphs = graphs  # Ctrl-C may come anywhere: the step counts when it is whole
-        # Which step has the median length is known at the end; until then each may be the one.
+        self.graphs = graphs  # Ctrl-C may come at any time: a step counts when it is complete
+        # The median step is known only at the end; until then each step may be it.
         self.traces[timed.step] = zlib.compress(recorded.serialized, level=1)
         self.runs += runs
         self.received += arrived
@@ -82,9 +82,9 @@ class Measured:
 
 
 def execute(placement: Placement, options: Options) -> Execution:
-    """Run real steps, warm, and account for their time.
+    """Run real, warm steps, and account for their time.
 
-    Raises TflabError when a step fails. On Ctrl-C the steps until then are kept.
+    Raises TflabError if a step fails. Ctrl-C keeps the steps so far.
     """
     with signals.deferred():
         execution = measure_steps(placement, options)
@@ -150,7 +150,7 @@ LEFT_OUT = (
 def networked(
     measured: Measured, placement: Placement, options: Options
 ) -> tuple[tuple[Transfer, ...], list[OpRun], Network]:
-    """What went over the wire, and all times on one axis, which those of the runs become."""
+    """The tensors on the wire; the times of the runs are also moved to the common axis."""
     shapes = {one.tensor: one.shape for one in placement.transfers}
     sent = tuple(transfers.of_graphs(measured.graphs, shapes))
     axis = wires.one_axis(measured.runs, measured.received, measured.steps, sent)
@@ -170,7 +170,7 @@ def networked(
 def buffers_of(
     measured: Measured, executed: Sequence[Node], placement: Placement
 ) -> Buffers | None:
-    """The buffers of the step of median length, whose trace alone is read for them."""
+    """The buffers of the median step; only that step's trace is read for them."""
     step = step_times.median_step(measured.steps)
     recorded = session.Unparsed(zlib.decompress(measured.traces[step.step]))
     backward = buffers.backward_nodes(
@@ -189,7 +189,7 @@ def buffers_of(
 def judged(
     execution: Execution, during: Load, fed_bytes: int, even_if_busy: bool = False
 ) -> Execution:
-    """The execution with what its times are worth: on a busy machine, the race has no winner."""
+    """The execution with its quality; on a busy machine, the race has no winner."""
     lengths = quality.Steps(
         execution.batch_size,
         execution.steps,
@@ -206,7 +206,7 @@ def judged(
 
 
 def with_experiments(execution: Execution, placement: Placement, options: Options) -> Execution:
-    """The execution with what its largest ops cost a step, each run once more."""
+    """The execution with what its largest ops cost a step, measured by running each once more."""
     made = experiments.run(placement, execution.top_ops, options)
     if made is None:
         return replace(execution, interrupted=True)
@@ -220,16 +220,16 @@ def with_experiments(execution: Execution, placement: Placement, options: Option
 
 
 def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
-    """The nodes of the graphs that ran, with the lines of those of the placement."""
+    """The nodes of the graphs that ran, with the lines of the placement's nodes."""
     makers = {node.name: node for node in placement.user_nodes}
     parts = (nodes.from_graph_def(graph, makers, {}) for graph in graphs)
     return tuple(node for part in parts for node in part)
 
 
 def race_passes(program: Program, step: session.Step, options: Options) -> Race | None:
-    """With passes switched off: what they are worth in time, against all passes on.
+    """The time of the step with passes switched off, compared with all passes on.
 
-    None where none are, or Ctrl-C came.
+    None if no passes are switched off, or after Ctrl-C.
     """
     if not options.without:
         return None

@@ -1,9 +1,9 @@
 """Experiments: what an op costs a step, measured by running it once more in place.
 
 For each of the largest ops there is a step in which that op runs twice. All of these take turns
-with the step as it is, and with that step once more under another name, the control: what it seems
-to cost is what the method cannot tell from nothing. Sessions are made anew for every observation,
-because where one lies in memory makes it faster or slower than its twin for as long as it lives.
+with the unchanged step, and with a copy of it under another name, the control: its apparent cost is
+the error of the method. Every observation has new sessions, because the place of a session in
+memory makes all of its steps faster or slower.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tflab.records import (
 from tflab.runtime import measure, plans, session
 
 LARGEST = 10  # ops that are tried
-ROUNDS = 20  # steps of each way in an observation
-LEAST = 6  # observations, whatever the budget: of fewer there is no interval
+ROUNDS = 20  # steps of each variant in an observation
+LEAST = 6  # observations, whatever the budget: fewer give no interval
 CONFIDENCE = 0.95
 
 
@@ -47,10 +47,10 @@ class Variant:
 def run(
     placement: Placement, top_ops: Sequence[OpStats], options: Options, split: str = "train"
 ) -> Experiments | None:
-    """Run each of the largest ops once more, and say what that added to an untraced step.
+    """Run each of the largest ops once more, and measure what that adds to an untraced step.
 
-    It takes about `options.experiments` seconds; `split` is of the data that are fed. None where
-    Ctrl-C came before there were LEAST observations. Raises TflabError when a step fails.
+    It takes about `options.experiments` seconds; `split` is that of the fed data. None if Ctrl-C
+    came before LEAST observations. Raises TflabError if a step fails.
     """
     variants, untried = ways(placement, top_ops, options)
     if not variants:
@@ -77,8 +77,8 @@ def run(
 def observe(
     jobs: Sequence[measure.Job], placement: Placement, options: Options, split: str
 ) -> list[list[float]]:
-    """By how many ns the step of each other job is longer than the first's: a list of medians for
-    each observation, until the time is over or Ctrl-C."""
+    """By how many ns the step of each other job exceeds that of the first job: a list of medians
+    per observation, until the time is over or Ctrl-C."""
     size = options.batch_size
     added_ns: list[list[float]] = []
     for number in plans.observations(LEAST, options.experiments):
@@ -123,15 +123,13 @@ def ways(
 def same_kernels(
     placement: Placement, names: Sequence[str], options: Options
 ) -> measure.Job | None:
-    """The step in which the copy runs with the original's kernel and all others with theirs.
-
-    It is told from the partition graphs; None where no way of copying comes to that.
-    """
+    """The step in which the copy runs with the original's kernel, and all other ops with theirs,
+    judged by the partition graphs. None if no way of copying achieves that."""
     graph_def = placement.program.graph.as_graph_def()
     types = {node.name: node.op for node in placement.nodes}
     for way in once_more.WAYS:
         free: frozenset[str] = frozenset()
-        for _ in range(2):  # where a node that uses the op changed, it does not wait
+        for _ in range(2):  # if a node that uses the op changed, it does not wait
             changed, target = once_more.copied(graph_def, names, way, free)
             job = job_of(placement, changed, target, options)
             ran = types_that_run(job, placement, options)

@@ -1,4 +1,4 @@
-"""Widened: the forward part of a graph, in which every float32 has become a float64."""
+"""Float64 copy: the forward part of a graph, with float64 instead of float32."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ WIDER = {tf.float32.as_datatype_enum: tf.float64.as_datatype_enum}
 
 
 def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.DType]]:
-    """The part of the graph that these nodes need, in float64 where its ops allow it; then as it
-    is, for what only a run shows: an op within a function that has no float64 version."""
+    """The part of the graph that these nodes need: first in float64, if its ops allow that, then
+    unchanged, for problems that only a run shows: an op inside a function without a float64
+    version."""
     graph_def = prune(graph.as_graph_def(), ends)
     try:
         wide = import_graph(widen_graph(graph_def))
@@ -30,7 +31,7 @@ def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.
 
 
 def prune(graph_def: Any, ends: Sequence[str]) -> Any:
-    """Only what these nodes depend on; the function library stays."""
+    """Only the nodes that these depend on; the function library stays."""
     inputs = {
         node.name: [node_of(tensor.removeprefix("^")) for tensor in node.input]
         for node in graph_def.node
@@ -48,7 +49,7 @@ def import_graph(graph_def: Any) -> tf.Graph:
 
 
 def widen_graph(graph_def: Any) -> Any:
-    """The same GraphDef with float64 wherever float32 stood: types, lists of types, constants.
+    """The same GraphDef with float64 instead of float32 in types, lists of types and constants.
 
     Fused batch norm, which has no such version, becomes a call of its formula.
     """
@@ -75,7 +76,8 @@ def widen_graph(graph_def: Any) -> Any:
 
 
 def widen(node: Any, formulas: dict[str, Any]) -> bool:
-    """Widen one node; whether it has become a call of a formula, which `formulas` then holds."""
+    """Widen one node; returns whether it has become a call of a formula, which is then in
+    `formulas`."""
     widen_types(node.attr.values())
     if node.op != "FusedBatchNormV3" or node.attr["data_format"].s != b"NHWC":
         return False
@@ -88,7 +90,7 @@ def widen(node: Any, formulas: dict[str, Any]) -> bool:
 
 def widen_types(attributes: Iterable[Any]) -> None:
     for attr in attributes:
-        if attr.type in WIDER:  # to write another kind of value would take what is there away
+        if attr.type in WIDER:  # writing another kind of value would remove the present one
             attr.type = WIDER[attr.type]
         for index, dtype in enumerate(attr.list.type):
             attr.list.type[index] = WIDER.get(dtype, dtype)
@@ -98,7 +100,7 @@ def widen_types(attributes: Iterable[Any]) -> None:
 
 
 def rename(function: Any, outputs: Mapping[str, str]) -> None:
-    """Within a function a tensor bears the name that its op gives the output: `norm:y:0`."""
+    """Inside a function a tensor has the name that its op gives to the output: `norm:y:0`."""
     for node in function.node_def:
         for index, tensor in enumerate(node.input):
             node.input[index] = outputs.get(tensor, tensor)
@@ -108,7 +110,7 @@ def rename(function: Any, outputs: Mapping[str, str]) -> None:
 
 @functools.cache
 def batch_norm(epsilon: float, training: bool) -> Any:
-    """Batch norm in plain float64 ops, as a FunctionDef; of its outputs only the first."""
+    """Batch norm in plain float64 ops, as a FunctionDef; only its first output."""
     images, vector = (tf.TensorSpec([None] * rank, tf.float64) for rank in (4, 1))
 
     @tf.function(input_signature=[images, vector, vector, vector, vector])

@@ -1,7 +1,7 @@
 """Frontend: Python calls become nodes. Nothing is computed yet.
 
-The model function runs once. Each TensorFlow call in it adds nodes to a graph, and the runtime
-notes the Python stack of every one; the last frame that belongs to the user is its source line.
+The model function runs once. Each TensorFlow call in it adds nodes to a graph, and TensorFlow
+records the Python stack of each one; its last frame in the user's code is the node's source line.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from tflab.records import Frontend, Model, Options, Program, Saved
 from tflab.runtime import functions, nodes, private
 from tflab.saved_graphs import formats, permissions
 
-ROWS_OF_NOTHING = 2**16  # a model that is fed nothing runs with any batch size
+ROWS_OF_NOTHING = 2**16  # a model without feeds runs with any batch size
 SEED = 1  # of the graph: the same weights in every run
 
 
 def of_model(model: str, options: Options) -> Frontend:
-    """`build` of the model that this names, with the options of a graph from a file."""
+    """`build` for the model with this name, with the options of a graph from a file."""
     of_file = replace(options.of_file, soft_placement=options.soft_placement)
     return build((model, models.find(model, of_file)), options)
 
 
 def build(program: tuple[str, Callable[[], Model]], options: Options) -> Frontend:
-    """Run a (named) model function in a graph of its own and list the nodes that it made.
+    """Run a (named) model function in a new graph and list the nodes that it made.
 
-    Raises TflabError when the function raises, or returns something else than a Model.
+    Raises TflabError if the function raises, or returns something other than a Model.
     """
     name, function = program
     graph = tf.Graph()
@@ -77,7 +77,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
 
 
 def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
-    """What the model function returns when it builds into this graph."""
+    """The result of the model function, built into this graph."""
     with graph.as_default():
         tf.compat.v1.set_random_seed(SEED)
         try:
@@ -91,11 +91,11 @@ def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
 def from_keras(
     name: str, function: Callable[[], Any], made: Any, options: Options
 ) -> tuple[Model, tf.Graph]:
-    """A Keras model called in a graph. `made` is what the function returned; if that was made in a
+    """A Keras model called in a graph. `made` is the result of the function; if that was made in a
     graph, the function is called again, eagerly.
 
-    A model that cannot be called in a graph, or of which the user says what to feed or to fetch, is
-    exported and read as a graph from a file.
+    A model that cannot be called in a graph, or whose feeds or fetches the user sets, is exported
+    and read like a graph from a file.
     """
     keras_model = made if compiled.is_eager(made) else compiled.eagerly(function)
     why = "Options such as --feed and --fetch name nodes of the exported graph."
@@ -126,7 +126,7 @@ def from_keras(
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:
-    """The model's data; what goes wrong in its own function is the model's failure."""
+    """The model's data; an error in its own function is a failure of the model."""
     if not model.feeds:
         return Dataset("none: nothing is fed", split, {"row": np.arange(ROWS_OF_NOTHING)})
     try:
@@ -144,7 +144,7 @@ def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:
 
 
 def check(name: str, model: Any, graph: tf.Graph) -> None:
-    """Refuse what cannot be walked, before anything is done with it."""
+    """Refuse a model that the stages cannot handle, before anything is done with it."""
     if not isinstance(model, Model):
         raise TflabError(
             f"The model '{name}' returned {type(model).__name__}; a model function must return a "
@@ -191,7 +191,7 @@ def failure(name: str, doing: str, error: Exception) -> TflabError:
 
 
 def where(error: Exception) -> str:
-    """` (file.py:12)`: the user's line that an exception came through."""
+    """` (file.py:12)`: the user's line in the traceback."""
     place = ""
     traceback = error.__traceback__
     while traceback is not None:

@@ -1,4 +1,4 @@
-"""Generated code: what XLA made of the graph, followed from node to machine instruction."""
+"""Generated code: XLA's code for the graph, from node to machine instruction."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def of_modules(
 
 
 def own_bytes(kernel: xla.Kernel) -> int:
-    """The bytes of a function that several kernels share are those of the first."""
+    """The bytes of a function that several kernels share, counted for the first of them."""
     return kernel.code.size_bytes if kernel.code and kernel.function == kernel.name else 0
 
 
@@ -64,5 +64,5 @@ def code_of(link: links.CodeLink) -> Machined:
 
 
 def owners(operations: Iterable[Operation]) -> tuple[str, ...]:
-    """`add of dense/BiasAdd`, each name once; XLA makes operations for itself, too."""
+    """`add of dense/BiasAdd`, each name once; XLA also makes operations of its own."""
     return tuple(dict.fromkeys(f"{op.opcode} of {op.node or 'XLA itself'}" for op in operations))

@@ -1,8 +1,8 @@
-"""Differences: gradients compared with something that knows nothing of gradients.
+"""Gradient check: gradients compared with finite differences, which use no gradient functions.
 
-The derivative of the loss by one weight is about (loss(w + h) - loss(w - h)) / 2h. In float32
-the rounding of the loss drowns that difference, so it is taken in a copy of the forward graph in
-which every float32 has become a float64. The gradients are those of the real graph.
+The derivative of the loss with respect to one weight is about (loss(w + h) - loss(w - h)) / 2h. In
+float32 the rounding of the loss is larger than that difference, so it is computed in a float64 copy
+of the forward graph. The gradients are those of the real graph.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tflab.records import GradientCheck, Options, Program, node_of
 from tflab.runtime import session
 
 ROWS = range(2, 9)  # of the batch: enough to reach every layer, few enough to be quick
-FLOATS = 2_000_000  # in all tensors of the loss: rows are left out until there are no more
-VARIABLES = 80  # at most, spread over the model: each costs a few runs of its own
+FLOATS = 2_000_000  # in all tensors of the loss: the batch gets fewer rows until there are no more
+VARIABLES = 80  # at most, spread over the model: each costs a few runs
 ELEMENTS = 80  # in all: each costs two runs of the loss
-SECONDS = 20  # for all of those runs: a model whose loss takes long has fewer elements
-MOST = 8  # of them of one variable: the largest gradients and a random choice
-NOISE = 0.01  # added to the weights: zero biases on black pixels sit exactly on the kink of ReLU
+SECONDS = 20  # for all of those runs: if the loss takes long, fewer elements are checked
+MOST = 8  # per variable: the largest gradients and a random choice
+NOISE = 0.01  # added to the weights: zero biases on black pixels are exactly at the kink of ReLU
 STEPS = {  # h in the formula above; its own error is about h^2, that of rounding epsilon / h
     tf.float64: 1e-6,
     tf.float32: 1e-2,
@@ -43,10 +43,10 @@ def check(
 ) -> tuple[tuple[GradientCheck, ...], str]:
     """Compare gradients of some elements of every variable; `pairs` are (gradient, variable).
 
-    The error of an element is |analytic - numeric| over the largest gradient looked at in its
+    The error of an element is |analytic - numeric|, divided by the largest gradient examined in its
     variable. Returns the checks, or none and the reason: a loss that differs from run to run (as
     with `tf.nn.dropout`; masks that follow from a variable stay the same) has no derivative to
-    compare with. Raises RefusedError where the loss cannot be run, EffectsError where it may not.
+    compare with. Raises RefusedError if the loss cannot run, EffectsError if it may not.
     """
     pairs = [(g, v) for g, v in pairs if g is not None and dtype_of(v) == tf.float32]
     if not pairs:
@@ -55,7 +55,7 @@ def check(
     rows = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats_of_a_row(program))))
     batch = next(session.feed_batches(program, rows))
     feeds = feeds_of(program, [gradient for gradient, _ in pairs], batch)
-    # What the devices cannot do is not the question here: that comes with placement.
+    # Ops that devices cannot run are a matter for placement.
     options = replace(options, soft_placement=True)
     graph, variables = settable(program)
     rng = np.random.default_rng(0)
@@ -68,7 +68,7 @@ def check(
         return (), reason
 
     most = affordable(ELEMENTS, seconds)
-    apart = -(-len(pairs) // most)  # where not every variable can be checked, these are spread
+    apart = -(-len(pairs) // most)  # if not every variable can be checked, these are spread
     pairs, gradients = pairs[::apart], gradients[::apart]
     count = min(MOST, max(1, most // len(pairs)))
     names = [variable.op.name for _, variable in pairs]
@@ -85,7 +85,7 @@ def check(
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss that can be computed: its graph, what is fed, and the values of variables."""
+    """A loss that can be computed: its graph, its feeds, and the values of variables."""
 
     graph: tf.Graph
     loss: str  # a tensor
@@ -96,23 +96,23 @@ class Loss:
 
 
 def losses_of(live: Any, loss: str, feeds: Mapping[str, np.ndarray]) -> tuple[list[Any], float]:
-    """A loss that was computed twice, and the seconds that the second run of it took."""
+    """A loss, computed twice, and the seconds of the second run."""
     first = live.run(loss, feeds)
     start = time.monotonic()
     return [first, live.run(loss, feeds)], time.monotonic() - start
 
 
 def affordable(elements: int, seconds: float) -> int:
-    """So many elements at most, and at least one, as can be moved within SECONDS where a run of the
-    loss takes so many: each costs two runs, in float64 about twice as long."""
+    """The number of elements, at least one, that can be changed within SECONDS if a run of the
+    loss takes this long: each costs two runs, in float64 about twice as long."""
     return max(1, min(elements, int(SECONDS / (4 * seconds)) if seconds else elements))
 
 
 def differences(
     run: Loss, elements: Mapping[str, np.ndarray]
 ) -> tuple[dict[str, np.ndarray], tf.DType]:
-    """The central differences of a loss by these elements of each variable, and the precision in
-    which they were taken: that of the widest copy of the graph that runs."""
+    """The central differences of a loss with respect to these elements of each variable, and
+    their precision: that of the widest copy of the graph that runs."""
     for copy, dtype in float64_copy.copies(run.graph, [node_of(run.loss), *run.values]):
         try:
             with session.opened(copy, run.options) as live:
@@ -132,7 +132,7 @@ def differences(
 def feeds_of(
     program: Program, gradients: Sequence[Any], batch: Sequence[np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """What a step is fed that computes the loss and these gradients."""
+    """The feeds of a step that computes the loss and these gradients."""
     parts = tf.nest.flatten(gradients, expand_composites=True)
     step = session.step_of(program, [program.loss.name, *(part.name for part in parts)])
     return dict(zip(step.feeds, batch, strict=True))
@@ -141,10 +141,10 @@ def feeds_of(
 def first_values(
     live: Any, variables: Mapping[str, Settable], rng: np.random.Generator, noise: float
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """A value for each setter of a variable: the first one, and a little noise."""
+    """A value for each setter of a variable: the initial one, and a little noise."""
     fetched = live.run([variable.value for variable in variables.values()])
     for variable, value in zip(variables.values(), fetched, strict=True):
-        if dtype_of(variable.value) == tf.float32:  # one of text comes as bytes
+        if dtype_of(variable.value) == tf.float32:  # text arrives as bytes
             value = np.asarray(value + rng.normal(0, noise, value.shape), np.float32)
         yield variable.setter, value
 
@@ -159,7 +159,7 @@ def compare(
 
 
 def unfit(losses: Sequence[Any]) -> str:
-    """Why there is no slope to take of a loss that was computed twice; "" if there is."""
+    """Why a loss that was computed twice has no slope; "" if it has one."""
     first, second = map(np.asarray, losses)
     if first.size != 1:
         return f"the loss has the shape {list(first.shape)}, so it is not a scalar"
@@ -176,7 +176,7 @@ def has(graph: tf.Graph, tensor: str) -> bool:
 
 @dataclass(frozen=True)
 class Moving:
-    """The loss, where one element of one variable, or of one fed array, is moved a little."""
+    """The loss, with one element of one variable, or of one fed array, changed a little."""
 
     live: Any
     loss: str
@@ -185,7 +185,7 @@ class Moving:
     h: float
 
     def slopes(self, name: str, variable: Settable | None, elements: np.ndarray) -> np.ndarray:
-        """The central differences of the loss by these elements, one by one."""
+        """The central differences of the loss with respect to these elements."""
         if variable is None:
             value, loss = self.feeds[f"{name}:0"], functools.partial(self.fed, f"{name}:0")
         else:
@@ -207,8 +207,8 @@ class Moving:
 def floats_of_a_row(program: Program) -> int:
     """How many numbers are computed for one row of the batch on the way to the loss.
 
-    A few in a million of them fall just on the other side of ReLU's kink in float64, and there the
-    two gradients differ: another reason to keep the batch of a large model small.
+    In float64 a few in a million of them are on the other side of ReLU's kink, and there the two
+    gradients differ: another reason to keep the batch of a large model small.
     """
     graph = program.graph
     needed = float64_copy.prune(graph.as_graph_def(), [program.loss.op.name]).node
@@ -218,7 +218,7 @@ def floats_of_a_row(program: Program) -> int:
 
 
 def slope(loss: Callable[[np.ndarray], float], value: np.ndarray, element: int, h: float) -> float:
-    """The central difference of the loss by one element of one variable."""
+    """The central difference of the loss with respect to one element of one variable."""
     losses = []
     for shift in (h, -h):
         moved = np.array(value, np.float64)
@@ -228,7 +228,8 @@ def slope(loss: Callable[[np.ndarray], float], value: np.ndarray, element: int, 
 
 
 def chosen(gradient: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Indices of the largest gradients and of random others, `count` in all if there are."""
+    """Indices of the largest gradients and of random others, `count` in total if there are so
+    many."""
     order = np.argsort(-np.abs(gradient), axis=None)
     half = (count + 1) // 2
     largest, others = order[:half], order[half:]
@@ -237,7 +238,7 @@ def chosen(gradient: np.ndarray, count: int, rng: np.random.Generator) -> np.nda
 
 
 def dense(gradient: Any) -> np.ndarray:
-    """A gradient as an array, also when only some rows of it came (tf.IndexedSlices)."""
+    """A gradient as an array, even if it is only some rows (tf.IndexedSlices)."""
     if not hasattr(gradient, "dense_shape"):
         return np.asarray(gradient)
     array = np.zeros(gradient.dense_shape, gradient.values.dtype)

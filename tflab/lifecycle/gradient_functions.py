@@ -1,4 +1,4 @@
-"""Gradient functions: what TensorFlow has registered to differentiate an op, and in which file."""
+"""Gradient functions: the functions that TensorFlow has registered for ops, and their files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tflab.runtime import private
 
 def registered(op: tf.Operation) -> tuple[str | None, bool]:
     """The registered gradient function as `_MulGrad (math_grad.py:1404)`, and whether the type
-    has an entry in the registry at all; an entry may say "not differentiable"."""
+    has an entry in the registry; an entry may say "not differentiable"."""
     try:
         function = private.gradient_function(op)
     except LookupError:

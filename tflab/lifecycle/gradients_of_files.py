@@ -1,4 +1,4 @@
-"""Gradients of files: those that a graph came with, found by its edges and its names."""
+"""Gradients of files: gradients that a graph came with, found by its edges and names."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tflab.runtime import nodes
 
 
 def read(frontend: Frontend, options: Options) -> Backward:
-    """The stage of a graph to which nothing is added, with the gradients that it holds, if any.
+    """The backward stage of a graph to which nothing is added, with the gradients that it contains.
 
-    Which nodes lead from a loss to an update is seen by the edges, which of them belong to which
-    forward op by their names.
+    Edges show which nodes lead from a loss to an update; names show which forward op they belong
+    to.
     """
     program = frontend.live
     program.graph.finalize()

@@ -1,4 +1,4 @@
-"""Instrumented step: run so that the runtime writes down how the graph became what ran."""
+"""Instrumented step: a step during which the runtime records how the graph becomes what runs."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tflab.errors import TflabError
 from tflab.records import Options, Program, Snapshot, Start
 from tflab.runtime import child, dumps, session
 
-PLACING = ("pre_placement", "placer", "post_placement")  # groups of passes that give devices
+PLACING = ("pre_placement", "placer", "post_placement")  # groups of passes that assign devices
 
 
 @dataclass(frozen=True)
 class Instrumented:
-    """What the runtime wrote down of one step."""
+    """The runtime's records of one step."""
 
     metadata: Any  # RunMetadata: the graphs that ran, one per device, and the tensors they made
-    snapshots: tuple[Snapshot, ...] = ()  # the graph on its way through the passes
+    snapshots: tuple[Snapshot, ...] = ()  # the graph between the passes
     modules: tuple[xla.Module, ...] = ()  # what XLA compiled
     notes: tuple[str, ...] = ()  # what could not be read, and why
 
 
 def run(program: Program, step: session.Step, options: Options) -> Instrumented:
-    """Run one step and keep what the runtime says of it: graphs, passes, generated code.
+    """Run one step and keep the runtime's records of it: graphs, passes, generated code.
 
-    Where TensorFlow was loaded before it could be made to dump, the step runs in a process
-    of its own, from the serialised graph.
+    If TensorFlow was loaded before it could be told to write dumps, the step runs in a separate
+    process, from the serialised graph.
     """
     values = next(session.feed_batches(program, options.batch_size))
     if dumps.prepare():
@@ -44,7 +44,7 @@ def run(program: Program, step: session.Step, options: Options) -> Instrumented:
 
 
 def run_graph_def(graph_def: bytes, *args: Any) -> Instrumented:
-    """`run_here` for a graph that comes from another process."""
+    """`run_here` for a graph from another process."""
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(tf1.GraphDef.FromString(graph_def), name="")
@@ -58,7 +58,7 @@ def run_here(
     values: Sequence[np.ndarray],
     options: Options,
 ) -> Instrumented:
-    """Run the step in this process, one that `dumps.prepare` has prepared for it."""
+    """Run the step in this process, which `dumps.prepare` has prepared."""
     metadata = tf1.RunMetadata()
     generated = dumps.prepare()
     assert generated is not None
@@ -91,8 +91,8 @@ def in_process(
     metadata: tf1.RunMetadata,
     folder: Path,
 ) -> Reader:
-    """Run the step; the result reads its dumps."""
-    # The step is the first thing that the session builds, so its whole way is dumped.
+    """Run the step and read its dumps."""
+    # The step is the first thing that the session builds, so all of its passes are dumped.
     with dumps.into(folder):
         compiled = step.callable(live, trace_level=session.FULL_TRACE, output_partition_graphs=True)
     session.begin(live, start)
@@ -108,8 +108,8 @@ def over_tasks(
     metadata: tf1.RunMetadata,
     folder: Path,
 ) -> Reader:
-    """`in_process` over the tasks of a cluster. The master, which is in this process, gives the
-    whole graph devices when it gets it, and builds a step when that is first run."""
+    """`in_process` over the tasks of a cluster. The master, which is in this process, assigns
+    devices to the whole graph when it receives it, and builds a step when that first runs."""
     first, second = folder / "placing", folder / "step"
     first.mkdir()
     second.mkdir()

@@ -1,8 +1,8 @@
-"""Memory: what a step needs at the very least, against what there is, before it runs.
+"""Least memory: the memory that a step needs at least, compared with what is free, before it runs.
 
-A step holds its constants and variables, its feeds, and once each what one node makes. What else is
-alive at the same time is not known before: more is needed than this, never less. Sizes that the
-graph leaves open count as the batch in front, and as one elsewhere.
+A step holds its constants and variables, its feeds, and at some time the outputs of each single
+node. What else is alive at the same time is unknown, so it may need more, never less. Open
+dimensions count as the batch size if first, otherwise as one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from tflab.records import Node, Tensor
 from tflab.runtime.free_memory import available
 from tflab.units import size
 
-HELD = ("Const", "VariableV2", "Variable", "Placeholder", "PlaceholderV2")  # all through the step
+# alive during the whole step
+HELD = ("Const", "VariableV2", "Variable", "Placeholder", "PlaceholderV2")
 
-# What hands its input on, or writes into it
+# Ops that pass their input on, or write into it
 FORWARDING = re.compile(
     r"ReadVariableOp|Identity(N)?|Reshape|ExpandDims|Squeeze|StopGradient|PreventGradient"
     r"|Assign.*|.*Apply.*|(Ref)?(Switch|Merge|Enter|Exit|NextIteration)"
@@ -29,13 +30,13 @@ FORWARDING = re.compile(
 
 
 def check(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> None:
-    """Raise TflabError where a step needs more than there is."""
+    """Raise TflabError if a step needs more memory than is free."""
     if sentence := refusal(nodes, fetches, batch_size):
         raise TflabError(sentence)
 
 
 def refusal(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> str | None:
-    """Why there is too little memory for a step, if there is."""
+    """Why there is too little memory for a step; None if there is enough."""
     there = available()
     needed = nodes_needed(nodes, fetches, ())
     rows = [node for node in nodes if node.name in needed]
@@ -51,13 +52,13 @@ def refusal(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> s
         parts.append(f"{size(made)} for the output of '{largest.name}'")
     return (
         f"A step with a batch of {batch_size} needs at least {size(held + made)} "
-        f"({' and '.join(parts)}), and {size(there)} of memory are free. Give a smaller "
+        f"({' and '.join(parts)}), and {size(there)} of memory is free. Give a smaller "
         "--batch-size, or --fetch something smaller."
     )
 
 
 def variable_bytes(nodes: Iterable[Node]) -> int:
-    """What resource variables hold, by the shape that they are read with: each once."""
+    """The bytes of resource variables, by the shapes with which they are read; each counts once."""
     read = {
         node.inputs[0]: tensor_bytes(node.outputs[0], 1)
         for node in nodes
@@ -67,7 +68,7 @@ def variable_bytes(nodes: Iterable[Node]) -> int:
 
 
 def node_bytes(node: Node, batch_size: int) -> int:
-    """What a node makes."""
+    """The bytes of a node's outputs."""
     if FORWARDING.fullmatch(node.op):
         return 0
     return sum(tensor_bytes(output, batch_size) for output in node.outputs)

@@ -1,4 +1,4 @@
-"""Meaning: what `tf.gradients` did, as records from which the formulas of its nodes are read."""
+"""Meaning: the calls of `tf.gradients`, as records from which formulas are derived."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tflab.lifecycle import gradient_functions, points
 from tflab.records import Backward, GradientCall, Node, Options, Source
 from tflab.runtime import functions, nodes, private
 
-SMALL = 64  # elements of a constant whose value may be part of a formula
+SMALL = 64  # elements of a constant whose value may appear in a formula
 FLAGS = ("transpose_a", "transpose_b", "adj_x", "adj_y")
 
 Calls = Sequence[tuple[Any, Sequence[Any], Sequence[Any]]]
 
 
 def graph_of(stage: Backward, calls: Calls) -> GradientGraph:
-    """A differentiated graph with TensorFlow's note of what its gradient functions did."""
+    """A differentiated graph with TensorFlow's records of its gradient functions."""
     graph = stage.program.graph
     gradients = (gradient for _, given, returned in calls for gradient in (*given, *returned))
     rows = (name_of(g) for g in gradients if isinstance(g, tf.IndexedSlices))
@@ -41,14 +41,14 @@ def call_record(op: Any, given: Iterable[Any], returned: Iterable[Any]) -> Gradi
 
 
 def name_of(gradient: Any) -> str | None:
-    """A gradient that came for some rows only is known by the values of those rows."""
+    """A gradient that is only some rows is named after the values of those rows."""
     if isinstance(gradient, tf.IndexedSlices):
         gradient = gradient.values
     return nodes.tensor_name(gradient) if isinstance(gradient, tf.Tensor) else None
 
 
 def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, Any]]:
-    """What decides a formula beside types and edges: small constants, and what is transposed."""
+    """What affects a formula besides types and edges: small constants, and transposes."""
     known = {}
     for node in listed:
         op = graph.get_operation_by_name(node.name)
@@ -67,8 +67,8 @@ def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, A
 
 
 def explained(stage: Backward, graph: GradientGraph, pairs: Sequence[Any]) -> Backward:
-    """The stage, with what each gradient node is for and the steps of the chain rule. `pairs` are
-    the gradients of the loss and the variables."""
+    """The stage, with the purpose of each gradient node and the steps of the chain rule. `pairs`
+    are the gradients of the loss and the variables."""
     ends = [name for gradient, _ in pairs if (name := name_of(gradient))]
     return replace(
         stage,
@@ -78,8 +78,8 @@ def explained(stage: Backward, graph: GradientGraph, pairs: Sequence[Any]) -> Ba
 
 
 def of_loss(graph: GradientGraph, pairs: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """(gradient, variable): of the loss, where the optimiser gets something else, such as clipped
-    gradients; None where that is not a tensor by itself."""
+    """(gradient of the loss, variable), also if the optimiser receives something else, such as
+    clipped gradients; None if that gradient is not a tensor of its own."""
     reader = Reader(graph)
     gradients = {t for call in graph.calls for t in (*call.incoming, *call.returned)}
     own = []
@@ -93,7 +93,7 @@ def of_loss(graph: GradientGraph, pairs: Sequence[Any]) -> list[tuple[Any, Any]]
 
 
 def processed(graph: GradientGraph, pairs: Sequence[Any], own: Sequence[Any]) -> Iterator[str]:
-    """The variables of which the optimiser gets other numbers than the gradient of the loss."""
+    """The variables whose optimiser receives other numbers than the gradient of the loss."""
     for (gradient, variable), (unchanged, _) in zip(pairs, own, strict=True):
         got, loss = name_of(gradient), name_of(unchanged)
         if got and loss and graph.points.differ(got, loss):
@@ -101,8 +101,7 @@ def processed(graph: GradientGraph, pairs: Sequence[Any], own: Sequence[Any]) ->
 
 
 def custom(graph: tf.Graph, known: GradientGraph) -> Iterator[str]:
-    """The forward nodes that were differentiated by a gradient function of their own, not by that
-    of their type."""
+    """The forward nodes with a gradient function of their own, instead of that of their type."""
     for name in dict.fromkeys(call.forward for call in known.calls):
         op = graph.get_operation_by_name(name)
         if "_gradient_op_type" in op.node_def.attr and not functions.calling(op.type):
@@ -114,8 +113,8 @@ def full(tensor: str) -> str:
 
 
 def inferred(stage: Backward, options: Options) -> Backward:
-    """The same of gradients that were in a file, as far as the graph itself shows it. Who made
-    their nodes is not known."""
+    """The same for gradients in a file, as far as the graph shows it. The lines of their nodes
+    are unknown."""
     known = attributes(stage.program.graph, stage.nodes)
     made = [gradient for gradient in stage.gradients if gradient.nodes]
     graph = inferred_gradients.graph_of(stage.nodes, made, stage.shared_nodes, known)
@@ -130,7 +129,7 @@ def inferred(stage: Backward, options: Options) -> Backward:
 
 def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
     """For each gradient node the line of TensorFlow that made it: in the file of the gradient
-    function, or where that was called from."""
+    function, or at the call in that file."""
     operation = stage.program.graph.get_operation_by_name
     files = {
         gradient.forward: gradient_functions.file_of(operation(gradient.forward))

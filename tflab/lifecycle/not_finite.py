@@ -23,14 +23,14 @@ from tflab.records.graph import UPDATE as UPDATING
 from tflab.records.values import COMPUTED, CONSTANT, FED, UPDATE, VARIABLE
 from tflab.runtime import debugger, functions, inlined, nodes, session
 
-# Folders of tflab that add nodes to a program: gradients, updates, what training needs
+# Packages of tflab that add nodes to a program: gradients, updates, training
 OWN = tuple(Path(__file__).parents[1] / name for name in ("lifecycle", "train"))
-FIRST = (FED, VARIABLE)  # what was there before the step is named first
+FIRST = (FED, VARIABLE)  # origins from before the step come first
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the program says of its nodes."""
+    """What the program knows about its nodes."""
 
     graph: tf.Graph
     ops: Mapping[str, str]  # node -> type
@@ -39,8 +39,8 @@ class Known:
 
 
 def known(program: Program) -> Known:
-    """What a program says. Of what gradients and updates added, a line of tflab's is none; an
-    update that tflab added has the line that made the optimiser."""
+    """The program's knowledge. For nodes of gradients and updates, lines of tflab do not count;
+    an update that tflab added has the line that made the optimiser."""
     listed = nodes.from_graph(program.graph, program.model.lines)
     every = tuple(
         replace(node, source=node.source or program.optimizer_line)
@@ -65,7 +65,7 @@ def without_own_line(node: Node) -> Node:
 
 
 def results(ran: Ran) -> tuple[str, ...]:
-    """What a step leaves behind and is not finite: fetched tensors, then variables."""
+    """The results of a step that are not finite: fetched tensors, then variables."""
     left = {**ran.fetched, **ran.after}
     return tuple(name for name, array in left.items() if analysis.bad(np.asarray(array), 0))
 
@@ -73,9 +73,9 @@ def results(ran: Ran) -> tuple[str, ...]:
 def origins(
     ran: Ran, about: Known, optimised: bool, sources: Mapping[str, Source] | None = None
 ) -> tuple[NotFinite, ...]:
-    """The origins of a recorded step in the order of execution, what was there before it first.
+    """The origins of a recorded step in the order of execution, those from before it first.
 
-    `sources` has the lines of a graph that passes have changed, `optimised`.
+    `sources` has the lines of a graph that passes have changed (`optimised`).
     """
     bads = dict(ran.bads)
     for name in (*ran.places, *ran.before):
@@ -97,7 +97,7 @@ def origins(
         return ()
     ordered = order.in_order(ran.nodes, ran.transfers, ran.us)
     found = analysis.origins(ordered, bads, ran.transfers, spoiled)
-    if not results(ran):  # a constant that is infinite did no harm
+    if not results(ran):  # an infinite constant did no harm
         found = [(node, tensor) for node, tensor in found if node.op != analysis.CONSTANT]
     names = [node.name for node, _ in found]
     places = dict(inlined.origins(names, about.nodes.values(), about.functions))
@@ -108,7 +108,7 @@ def origins(
     return tuple(
         sorted(
             (NotFinite(**fields, optimised=optimised) for fields in rows),
-            key=lambda origin: origin.kind not in FIRST,  # stable
+            key=lambda origin: origin.kind not in FIRST,  # a stable sort
         )
     )
 
@@ -116,8 +116,8 @@ def origins(
 def of_both(
     ran: Ran | None, reference: Ran | None, about: Known, sources: Mapping[str, Source]
 ) -> tuple[NotFinite, ...]:
-    """The origins by definition; and those of the graph that ran, where only that one has any, or
-    where its results are not finite and those of the reference step are."""
+    """The origins by definition; and those of the graph that ran, if only that one has any, or
+    if its results are not finite and those of the reference step are."""
     defined = origins(reference, about, False) if reference else ()
     if ran is None:
         return defined
@@ -134,8 +134,8 @@ def of_step(
     start: Arrays,
     options: Options,
 ) -> tuple[NotFinite, ...]:
-    """The origins of a step with this batch and these values of the variables: by definition, and
-    where that is finite, of the graph that runs. Raises TflabError where it cannot be recorded."""
+    """The origins of a step with this batch and these values of the variables: by definition or,
+    if that is finite, in the graph that runs. Raises TflabError if it cannot be recorded."""
     names = debugger.names_of(program.graph.as_graph_def())
     if reason := debugger.refusal(names, 0, 0, os.fspath(atomic.own())):
         raise TflabError(reason)
@@ -151,7 +151,7 @@ def of_step(
 
 
 def updates(op: str) -> bool:
-    """Whether an op changes a variable that it is given."""
+    """Whether an op changes a variable among its inputs."""
     return any(word in op for word in ("Assign", "Apply", "Scatter"))
 
 
@@ -180,7 +180,7 @@ def row(
     places: Mapping[str, Node],
     sources: Mapping[str, Source] | None,
 ) -> dict[str, Any]:
-    """The fields of an origin, with what is known of its line and its inputs."""
+    """The fields of an origin, with its line and its inputs, as far as known."""
     variable = tensor.partition(":")[2]
     is_update = variable in ran.after
     if name in ran.places:
@@ -229,7 +229,8 @@ def row(
 
 
 def caller(name: str, graph: Mapping[str, Node]) -> str | None:
-    """The node of the graph that calls the function which a node comes from; None for its own."""
+    """The node of the graph that calls the function which contains a node; None if there is
+    none."""
     if name in graph:
         return None
     return next((scope for scope in inlined.scopes(name) if scope in graph), None)
@@ -238,7 +239,7 @@ def caller(name: str, graph: Mapping[str, Node]) -> str | None:
 def entered(
     op: str, out: np.ndarray, inputs: Sequence[str], first: Bad, ran: Ran
 ) -> Iterator[Entered]:
-    """What a node took when it first made what is not finite."""
+    """The inputs of a node when it first made a non-finite value."""
     sent = {transfer.recv: transfer.tensor for transfer in ran.transfers}
     arrays: list[tuple[str, np.ndarray | None]] = []
     for taken in dict.fromkeys(inputs):

@@ -1,11 +1,11 @@
-"""Once more: the same graph in which one op runs twice, to measure what it costs a step.
+"""Once more: the same graph with one op running twice, to measure what it costs a step.
 
-The op is copied in place: the copy waits for the original, and everything that takes the
-original's output waits for the copy. So the step does the op's work once more, at the moment at
-which it did it before. What waits and is waited for is a node on the way and never the op itself,
-because the runtime fuses no op with such edges; and before the copy it is a PlaceholderWithDefault,
-which no pass takes away, because ops that share an input may be fused too. Of an op that several
-nodes of the program were fused into, all are copied.
+The op is copied in place: the copy waits for the original, and everything that takes the original's
+output waits for the copy. So the step does the op's work once more, at the same point. The waiting
+is done by separate nodes and never by the op itself, because the runtime does not fuse ops with
+control edges; the one before the copy is a PlaceholderWithDefault, which no pass removes, because
+ops that share an input may also be merged. If several nodes of the program were fused into the op,
+all are copied.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ SUFFIX = "once_more"
 
 
 def parts(carrier: str, ledger: Iterable[Fate]) -> tuple[str, ...]:
-    """The nodes of the program whose work an executed node does, itself among them."""
+    """The nodes of the program whose work an executed node does, including itself."""
     fused = (fate.name for fate in ledger if fate.fate == "fused" and fate.into == carrier)
     return (*fused, carrier)
 
 
 def refusal(names: Sequence[str], placement: Placement) -> str | None:
-    """Why an op cannot be run once more, or None where it can."""
+    """Why an op cannot be run once more; None if it can."""
     by_name = {node.name: node for node in placement.user_nodes}
     for name in names:
         node = by_name.get(name)
@@ -53,8 +53,8 @@ def copied(
     """The graph with the work of these nodes done once more, and the node to run for it.
 
     The last of the names is the op that the others were fused into. `way` is one of WAYS: some
-    kernels are chosen only where an input comes straight from its maker. The nodes in `free` take
-    the original's output without waiting, for the same reason.
+    kernels are chosen only if an input comes directly from its maker. For the same reason, the
+    nodes in `free` take the original's output without waiting.
     """
     carrier, inside = names[-1], set(names)
     changed = tf1.GraphDef()
@@ -96,14 +96,14 @@ def copied(
 
 
 def redirect(node: tf1.NodeDef, inside: Set[str]) -> None:
-    """Let a node take the outputs of the copied ones from behind their gates."""
+    """Let a node take the outputs of the copied nodes only after the copy ran."""
     for index, tensor in enumerate(node.input):
         if node_of(tensor) in inside and not tensor.startswith("^"):
             node.input[index] = gate_of(tensor)
 
 
 def outputs(graph: tf1.GraphDef, names: Set[str]) -> dict[str, tf.Tensor]:
-    """Every output of these nodes that some node takes, and the first of each."""
+    """Every output of these nodes that some node takes, and the first output of each."""
     with tf.Graph().as_default() as built:
         tf.import_graph_def(graph, name="")
     taken = {t for node in graph.node for t in node.input if node_of(t) in names and t[0] != "^"}

@@ -1,4 +1,4 @@
-"""Output: what a walk leaves in its logdir, for TensorBoard, Perfetto and Model Explorer."""
+"""Output: the files of a walk in its logdir, for TensorBoard, Perfetto and Model Explorer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ CHART = "trace.json"
 
 
 def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: float) -> Captures:
-    """Write what TensorBoard shows, for which steps of its own are run, in about so many seconds,
-    and generated code."""
+    """Write what TensorBoard shows, from further steps that take about this many seconds, and
+    generated code."""
     from tflab.exporters import tensorboard
     from tflab.lifecycle import captures
 
@@ -39,8 +39,8 @@ def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: floa
 
 
 def write_steps(folder: Path, stage: Execution, placement: Placement, profile: bool) -> None:
-    """The traced steps themselves: those of several tasks on one time axis, for Perfetto; with
-    `profile` those of a walk that ended early, for which no others were captured."""
+    """Write the traced steps themselves: those of several tasks on one time axis, for Perfetto;
+    with `profile` those of a walk that ended early, for which no others were captured."""
     from tflab.exporters import chrome_trace, xspace
 
     runs = (*stage.runs, *stage.wires)
@@ -66,6 +66,6 @@ def explorer_line(folder: Path) -> str:
 
 
 def whole_walk(stages: Sequence[Stage]) -> bool:
-    """Whether the last stage was reached, and measured to its end."""
+    """Whether the last stage was reached, and measured completely."""
     last = stages[-1]
     return isinstance(last, Execution) and not (last.interrupted or last.failure)

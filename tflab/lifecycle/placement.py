@@ -1,6 +1,6 @@
 """Placement: the graph is pruned, rewritten, given devices and cut into one part per device.
 
-What runs is not the graph that was built. The runtime hands out what is left after all of its
+The graph that runs is not the graph that was built. The runtime returns the result of all of its
 passes, the partition graphs, and this stage reads them.
 """
 
@@ -33,10 +33,10 @@ SMALL = 100  # nodes of a graph whose code is shown without --xla
 
 
 def place(backward: Backward, options: Options) -> Placement:
-    """Run one step and read what the runtime made of the graph for it.
+    """Run one step and read the graphs that the runtime made for it.
 
-    With graph passes switched off it is done twice, to see what that changed. Raises UsageError
-    for a fetch that is not in the graph, TflabError when the step cannot run.
+    With graph passes switched off this is done twice, to see the difference. Raises UsageError for
+    a fetch that is not in the graph, TflabError if the step cannot run.
     """
     if options.cluster:
         split.ask(backward.program.graph, backward.program.places)
@@ -96,7 +96,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
 
 
 def recognised(backward: Backward) -> tuple[str, ...]:
-    """The gradients and updates of a graph that came with them."""
+    """The gradients and updates that a graph came with."""
     owned = (name for gradient in backward.gradients for name in gradient.nodes)
     return (*owned, *backward.shared_nodes, *backward.update_nodes)
 
@@ -107,9 +107,9 @@ def generated_code(
     observed: instrumented_step.Instrumented,
     options: Options,
 ) -> tuple[tuple[Generated, ...], tuple[str, ...]]:
-    """What XLA generated for the step, with --xla; of a small graph, for the output alone.
+    """XLA's code for the step, with --xla; for a small graph, the code for the output alone.
 
-    Code that cannot be had does not take the rest of the stage with it: that is a note.
+    If the code is not available, the stage only has a note about it.
     """
     if options.xla:
         return tuple(code.of_modules(observed.modules, fetches, options.batch_size)), ()
@@ -124,7 +124,7 @@ def generated_code(
 def with_ledger(
     placement: Placement, snapshots: Sequence[Snapshot], feeds: Sequence[str]
 ) -> Placement:
-    """The placement with its passes, and with the account of every node closed."""
+    """The placement with its passes, and with the fate of every node."""
     user_nodes, executed = placement.user_nodes, placement.nodes
     steps = passes.compare(user_nodes, snapshots, executed)
     fates = ledger.fates(user_nodes, steps, executed, placement.fetches, feeds)
@@ -136,14 +136,14 @@ def with_ledger(
 
 
 def default_fetches(program: Program) -> tuple[str, ...]:
-    """A training step where there is one: the loss and the train op; else the output."""
+    """The loss and the train op, if there are any; otherwise the output."""
     if program.train_op:
         return (program.loss.name, program.train_op)
     return program.model.fetches or (program.model.output.name,)
 
 
 def resolve(program: Program, names: Sequence[str]) -> tuple[str, ...]:
-    """The user's `--fetch` names as tensors (`add:0`), or as nodes where nothing comes out."""
+    """The names in `--fetch` as tensors (`add:0`), or as nodes if these have no outputs."""
     return tuple(resolve_one(program.graph, name) for name in names)
 
 
@@ -168,7 +168,7 @@ def resolve_one(graph: tf.Graph, name: str) -> str:
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The name most like this one, which may also be the last part, or parts, of a name."""
+    """The most similar name; also compared with the last parts of names."""
     inside = next((known for known in names if known.endswith(f"/{name}")), None)
     last_parts = {known.rpartition("/")[2]: known for known in reversed(names)}
     alike = difflib.get_close_matches(name, names, n=1)

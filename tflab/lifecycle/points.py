@@ -1,9 +1,9 @@
-"""Points: the values by which formulas are checked, computed by the graph as it is written.
+"""Points: the values against which formulas are checked, computed by the graph as written.
 
-The first point is a batch of the data with the first values of the variables. At the others the
-batch has another size, and variables and fed floating-point numbers are moved away from those
-values at random: a formula that agrees by accident (with a variable of zeros, say) agrees there no
-more. Grappler is off, and where the graph has a float64 version, that one runs.
+The first point is a batch of the data with the initial values of the variables. At the others the
+batch has another size, and variables and fed floating-point numbers are changed at random, so a
+formula that agrees by accident (with a variable of zeros, say) no longer agrees. Grappler is off;
+if the graph has a float64 version, that one runs.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from tflab.lifecycle import float64_copy, gradient_check, variable_values
 from tflab.records import Node, Options, Program, Start, node_of
 from tflab.runtime import session
 
-ROWS = (16, 8, 3)  # of a batch: few where the graph is large, and more than one
-NODES = 8_000  # of a larger graph no formula is checked, and none is printed
-BYTES = 16_000_000  # of all values of a point; the largest tensors are left out
-SECONDS = 20  # for all points: what is moved may make a loop endless
+ROWS = (16, 8, 3)  # of a batch: few if the graph is large, and more than one
+NODES = 8_000  # formulas of a larger graph are neither checked nor printed
+BYTES = 16_000_000  # of all values of a point; the largest tensors are omitted
+SECONDS = 20  # for all points: a changed value may make a loop endless
 TOO_SLOW = f"Computing the values that check the formulas takes more than {SECONDS} s."
 ROUNDING = {tf.float64: 1e-6, tf.float32: 1e-4}
-MOVES = (  # how far values are moved: in parts of themselves, and at all
+MOVES = (  # how far values are changed: relative to their size, and at least
     (0.1, 0.05),
     (0.5, 0.7),
 )
-REAL = ("float", "int", "uint", "bool")  # types, by the beginnings of their names
+REAL = ("float", "int", "uint", "bool")  # prefixes of types
 
 
 def computed(program: Program, graph: GradientGraph, options: Options) -> Points:
-    """The values of all that formulas of a graph may name; none where the graph cannot be run."""
+    """The values of all tensors that formulas of a graph may contain; none if the graph cannot
+    run."""
     ends = {*graph.owners(), *(call.forward for call in graph.calls)}
     nodes = {node.name: node for node in graph.nodes}
     needed = leading_to(nodes, ends)
@@ -82,7 +83,7 @@ def feeds_of(program: Program) -> list[str]:
 
 
 def fed(program: Program, nodes: Sequence[Node], options: Options) -> Iterator[list[np.ndarray]]:
-    """A batch for each point, of another size where the graph takes any."""
+    """A batch for each point, of another size if the graph accepts any."""
     columns = program.dataset("train").columns
     of_rows = [
         tensor.shape
@@ -98,7 +99,7 @@ def fed(program: Program, nodes: Sequence[Node], options: Options) -> Iterator[l
 
 
 def fetchable(nodes: Sequence[Node], rows: int) -> list[str]:
-    """The tensors of real numbers whose values one run can hand over, the smallest first."""
+    """The tensors of real numbers that one run can fetch within the limit, the smallest first."""
     known = sizes(nodes, rows)
     order = sorted(known, key=lambda tensor: known[tensor])
     totals = accumulate(known[tensor] for tensor in order)
@@ -106,7 +107,7 @@ def fetchable(nodes: Sequence[Node], rows: int) -> list[str]:
 
 
 def sizes(nodes: Sequence[Node], rows: int) -> dict[str, int]:
-    """The bytes of each tensor of real numbers, with so many rows wherever the graph is open."""
+    """The bytes of each tensor of real numbers, with this many rows for open dimensions."""
     hidden = within_frames(nodes)
     return {
         f"{node.name}:{number}" if number else node.name: (
@@ -120,7 +121,7 @@ def sizes(nodes: Sequence[Node], rows: int) -> dict[str, int]:
 
 
 def within_frames(nodes: Iterable[Node]) -> set[str]:
-    """The nodes whose values cannot be fetched: within loops, or in a branch that is not taken."""
+    """The nodes whose values cannot be fetched: inside loops, or in branches that are not taken."""
     framed: set[str] = set()
     dead: set[str] = set()
     for node in nodes:
@@ -139,8 +140,8 @@ def at_points(
     batches: Sequence[Mapping[str, np.ndarray]],
     options: Options,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """The values of tensors for each batch; not where the graph refuses what was moved. Raises
-    TflabError where the time is over."""
+    """The values of tensors for each batch; a point that the graph refuses is omitted. Raises
+    TflabError if the time is over."""
     start = time.monotonic()
     config = session.config_of(options)
     config.operation_timeout_in_ms = 1000 * SECONDS

@@ -20,30 +20,30 @@ from tflab.records import Node, Options, PathPoint, Placement, Program, Transfer
 from tflab.runtime import debugger, nodes, session, variables
 
 WHICH = "the first step after initialisation, on the first batch"
-PATH_STEPS = 10  # that are followed where it is known where the variables should get to
+PATH_STEPS = 10  # further steps, if the goal of the variables is known
 
 Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What one recorded step left behind."""
+    """The records of one step."""
 
     nodes: tuple[Node, ...]  # of the graph that ran, without those of the debugger
     transfers: tuple[Transfer, ...]  # between its devices
-    fed: Arrays  # tensor -> what was fed
-    places: Mapping[str, str]  # node -> the tensor that is fed there
+    fed: Arrays  # tensor -> its feed
+    places: Mapping[str, str]  # node -> the tensor that is fed in its place
     fetched: Arrays
-    before: Arrays  # variable -> its value
+    before: Arrays  # variable -> its value before the step
     after: Arrays
     files: Mapping[str, Sequence[Path]]  # tensor -> its files, one for each time it was computed
     us: Mapping[str, int]  # node -> when its first tensor was written
-    bads: Mapping[str, Bad]  # tensor -> when it was not finite for the first time
+    bads: Mapping[str, Bad]  # tensor -> its first non-finite value
     path: tuple[PathPoint, ...] = ()
-    hidden: Arrays = field(default_factory=dict)  # tensors that were fetched for their values alone
+    hidden: Arrays = field(default_factory=dict)  # tensors that were fetched only for their values
 
     def array(self, tensor: str, call: int = -1) -> np.ndarray | None:
-        """A tensor as it was computed in this call, from 0, or the last time before it."""
+        """The value of a tensor in this call (from 0), or the last one before it."""
         paths = self.files.get(tensor, ())
         if not paths:
             return None
@@ -72,7 +72,7 @@ def once(
     readers: Mapping[str, str],
     folder: str,
 ) -> Ran:
-    """One step of a session that has begun, under the debugger."""
+    """One step of an initialised session, under the debugger."""
     metadata = tf1.RunMetadata()
     recorded = step.callable(
         live, output_partition_graphs=True, debug_options=debugger.options(live.graph, folder)
@@ -118,7 +118,7 @@ def once(
 
 
 def tensor_name(node: str, output: int) -> str:
-    """As a GraphDef writes it."""
+    """The tensor's name as in a GraphDef."""
     return f"{node}:{output}" if output else node
 
 
@@ -129,7 +129,7 @@ def follow(
     batches: Iterator[Sequence[np.ndarray]],
     ran: Ran,
 ) -> Iterator[PathPoint]:
-    """Where the variables get to in the next steps, which are not recorded, after the first."""
+    """The values of the variables in the next steps, which are not recorded."""
     readers = variables.readers(program.graph, program.model.answer)
     losses = [number for number, name in enumerate(step.fetches) if name == program.loss.name]
     run_next = step.callable(live)

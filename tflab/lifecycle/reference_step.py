@@ -1,9 +1,9 @@
-"""Reference step: the recorded step once more, in which every node computes what the program says.
+"""Reference step: the recorded step once more, with every node computing what the program says.
 
-Graph passes fold, fuse, rename and rewire nodes, so that in the graph that runs a node may bear a
-name of the program and compute something else. Here all passes are off that a process can switch
-off, functions, branches and loops are laid open, and the step starts from the same values and takes
-the same data. What nodes drew at random in the recorded step is fed.
+Graph passes fold, fuse, rename and rewire nodes, so a node of the graph that runs may have the name
+of a node in the program and compute something else. Here all passes are off that can be switched
+off, functions, branches and loops are inlined, and the step starts from the same values and takes
+the same data. Random numbers of the recorded step are fed.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from tflab.records.graph import reach, turned_around
 from tflab.runtime import nodes, session, variables
 from tflab.saved_graphs.starting import ASSIGNMENTS
 
-# Nodes that run functions: in the graph that runs, no node bears their names
+# Nodes that run functions: the graph that runs has no nodes of these names
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 CHOICES = ("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile")
-# Types that the runtime of oneDNN merges with those that follow, if nothing else takes them
+# Types that oneDNN merges with following nodes if no other node takes their output
 MERGED = ("Conv2D", "Conv2DBackpropFilter", "Pad", "PadV2")
-FRAMES = ("Enter", "RefEnter", "Switch", "RefSwitch")  # behind these, a tensor may not be there
+FRAMES = ("Enter", "RefEnter", "Switch", "RefSwitch")  # after these, a tensor may be missing
 NO_NUMBERS = (tf.resource, tf.variant)
 
 
 def config_of(options: Options) -> tf1.ConfigProto:
-    """A session's configuration without graph passes, but for the rewriting of types by oneDNN,
-    which only a variable of the environment switches off."""
+    """A session's configuration without graph passes, except oneDNN's rewriting of types, which
+    only an environment variable switches off."""
     config = session.config_of(replace(options, xla=False, without=()))
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     optimizer = config.graph_options.optimizer_options
     optimizer.opt_level = tf1.OptimizerOptions.L0
-    optimizer.do_function_inlining = True  # so that the debugger sees what is inside
+    optimizer.do_function_inlining = True  # so that the debugger sees the inside
     return config
 
 
@@ -56,8 +56,9 @@ def run(
 ) -> Ran:
     """The step from these values of the variables, recorded into a folder.
 
-    `drawn` are tensors to feed beside the batch. With `passes` the graph is rewritten as usual.
-    Raises TflabError where a variable starts with other values in each session and cannot be set.
+    `drawn` are tensors to feed in addition to the batch. With `passes` the graph is rewritten as
+    usual. Raises TflabError if a variable starts with other values in each session and cannot be
+    set.
     """
     fed = {**dict(zip(step.feeds, batch, strict=True)), **drawn}
     feeds = tuple(sorted(fed))
@@ -77,8 +78,8 @@ def run(
 
 
 def hidden(graph: tf.Graph, step: session.Step, feeds: Collection[str]) -> Iterator[str]:
-    """Tensors whose node will not be in the graph that runs, though the step needs it: they are
-    fetched, where they are there in every step."""
+    """Tensors whose node the step needs but the graph that runs will not have: they are fetched
+    if they exist in every step."""
     parents = nodes.from_graph(graph)
     needed = ledger.nodes_needed(parents, (*step.fetches, *step.targets), feeds)
     behind = after(parents, (node.name for node in parents if node.op in FRAMES))
@@ -90,14 +91,14 @@ def hidden(graph: tf.Graph, step: session.Step, feeds: Collection[str]) -> Itera
 
 
 def after(graph: Iterable[Node], starts: Iterable[str]) -> set[str]:
-    """These nodes, and all that depend on one of them."""
+    """These nodes, and all that depend on any of them."""
     before = {node.name: [*map(node_of, node.inputs), *node.control_inputs] for node in graph}
     return reach(starts, turned_around(before))
 
 
 def draws(graph: tf.Graph) -> dict[str, tuple[str, ...]]:
-    """The nodes of a graph whose outputs are others in each run though nothing that they take is,
-    with their outputs: random numbers, and data that are read."""
+    """The nodes whose outputs differ from run to run although their inputs do not, with these
+    outputs: random numbers, and data that are read."""
     found = {}
     for op in graph.get_operations():
         keeps = [tensor for tensor in (*op.inputs, *op.outputs) if is_state(tensor)]
@@ -114,7 +115,7 @@ def is_state(tensor: tf.Tensor) -> bool:
 
 
 def draws_inside(graph: tf.Graph) -> bool:
-    """Whether a function of the graph draws random numbers by a generator of its own."""
+    """Whether a function of the graph draws random numbers from a generator of its own."""
     return any(
         node.op.startswith(("Random", "TruncatedNormal", "Multinomial", "Parameterized"))
         for function in graph.as_graph_def().library.function
@@ -143,7 +144,7 @@ def set_to(live: tf1.Session, program: Program, readers: Mapping[str, str], star
 
 
 def setter(variable: tf.Operation) -> tf.Operation | None:
-    """A node that assigns its second input to a variable and waits for no other."""
+    """A node that assigns its second input to a variable and waits for no other node."""
     takers = variable.outputs[0].consumers()
     fitting = (op for op in takers if op.type in ASSIGNMENTS and not op.control_inputs)
     return next(fitting, None)
@@ -154,7 +155,7 @@ def same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def value(tensor: str, program: Mapping[str, Node], ran: Ran) -> np.ndarray | None:
-    """One tensor. An Identity that is not in the graph that ran is what it takes."""
+    """One tensor. An Identity that is not in the graph that ran has the value of its input."""
     while True:
         node, _, number = tensor.partition(":")
         full = f"{node}:{number or 0}"

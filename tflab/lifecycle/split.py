@@ -1,7 +1,7 @@
 """Split: which part of a model goes to which device, or to which task of a cluster.
 
-The layers of a model, in the order in which they were built, are cut into consecutive parts of
-about as many nodes each.
+The layers of a model, in the order in which they were built, are cut into consecutive parts with
+about equal numbers of nodes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from tflab.runtime import cluster, private
 
 
 def over_devices(graph: tf.Graph, devices: int) -> None:
-    """Ask for CPU:0, CPU:1, ... for consecutive layers.
+    """Request CPU:0, CPU:1, ... for consecutive layers.
 
-    Nodes for which the model itself asked for a device keep it. What has to be where another
-    node is follows that one.
+    Nodes for which the model itself requests a device keep it. Nodes that must be colocated with
+    another one follow it.
     """
     by_name = {op.name: op for op in graph.get_operations()}
     free = [op for op in by_name.values() if not op.device]
@@ -34,7 +34,7 @@ def over_devices(graph: tf.Graph, devices: int) -> None:
 def over_tasks(graph: tf.Graph, tasks: int) -> dict[str, str]:
     """The task of each node, for consecutive layers; fed data come from this process.
 
-    Nothing is asked for yet: until placement, the graph also runs in this process alone.
+    No devices are requested yet: until placement, the graph also runs in this process alone.
     """
     return {
         op.name: cluster.client_device() if op.type == "Placeholder" else cluster.device_of(part)
@@ -53,11 +53,11 @@ def in_parts(graph: tf.Graph, parts: int) -> Iterator[tuple[tf.Operation, int]]:
 
 
 def ask(graph: tf.Graph, places: Mapping[str, str]) -> None:
-    """Ask for these places. What has to be where something else is follows by itself: a gradient
-    its forward op, a read and an update their variable. All others go where their data come from,
-    and without any to task 0."""
+    """Request these places. Nodes that must be colocated follow others: a gradient its forward
+    op, a read and an update their variable. All others follow their data, or go to task 0 if
+    they have none."""
     known: dict[str, str] = {}
-    for op in graph.get_operations():  # an op comes after what it takes
+    for op in graph.get_operations():  # an op comes after its inputs
         leaders = [*mates(op), *(t.op.name for t in op.inputs if t.dtype.base_dtype == tf.resource)]
         before = [*(t.op.name for t in op.inputs), *(control.name for control in op.control_inputs)]
         place = next((known[name] for name in leaders if name in known), "")
@@ -70,21 +70,21 @@ def ask(graph: tf.Graph, places: Mapping[str, str]) -> None:
 
 
 def mates(op: tf.Operation) -> list[str]:
-    """The other ops that an op has to be with."""
+    """The other ops with which an op must be colocated."""
     groups = (group.decode().removeprefix("loc:@") for group in op.colocation_groups())
     return [group for group in groups if group != op.name]
 
 
 def layers(graph: tf.Graph) -> list[list[tf.Operation]]:
-    """The ops of a graph by top-level name scope, in order of their first node.
+    """The ops of a graph by top-level name scope, in the order of their first node.
 
-    A scope that takes nothing from another, a variable or a placeholder of its own, belongs to
-    the layer that uses it first.
+    A scope without inputs from others, such as a variable or a placeholder, belongs to the layer
+    that uses it first.
     """
     scopes: dict[str, list[tf.Operation]] = {}
     for op in graph.get_operations():
         scopes.setdefault(op.name.partition("/")[0], []).append(op)
-    users: dict[str, str] = {}  # a scope -> the first other scope that takes from it
+    users: dict[str, str] = {}  # a scope -> the first other scope that uses it
     takers = set()
     for scope, ops in scopes.items():
         for tensor in (tensor for op in ops for tensor in op.inputs):

@@ -1,4 +1,4 @@
-"""Stages: a graph goes from one to the next. Each takes the result of the one before.
+"""Stages: a graph goes from one to the next. Each takes the result of the previous one.
 
 built -> derived -> placed -> executed
 """
@@ -21,10 +21,10 @@ for record in views.STAGES:
 
 
 def through(model: str, options: Options, runs: bool = True) -> Iterator[Stage]:
-    """The result of each stage, in their order. Raises TflabError when a stage cannot be done.
+    """The result of each stage, in order. Raises TflabError if a stage is impossible.
 
-    Where a step will run, its data are looked at before the first stage is handed out. A graph that
-    cannot be run is shown all the same, and refused by the first stage that has to run it.
+    If a step will run, its data are checked before the first stage is returned. A graph that cannot
+    run is shown nevertheless, and the first stage that has to run it refuses it.
     """
     with progress.phase("frontend"):
         built = frontend.of_model(model, options)

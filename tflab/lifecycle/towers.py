@@ -1,9 +1,9 @@
 """Towers: a model once for each task, each with its part of the batch.
 
-Synchronous data parallelism in one graph. What was written is tower 0; the others are copies of it
-that read the same variables, which task 0 keeps. The loss is the mean over the rows of all towers,
-so its gradient is the mean of theirs, and the step computes what it does on one machine. A loss
-that is no mean over rows, and what depends on the whole batch (the statistics of a batch norm, a
+Synchronous data parallelism in one graph. The original is tower 0; the others are copies of it that
+read the same variables, which task 0 keeps. The loss is the mean over the rows of all towers, so
+its gradient is the mean of theirs, and the step computes the same as on one machine. A loss that is
+not a mean over rows, and values that depend on the whole batch (the statistics of a batch norm, a
 mask that is drawn for its shape), differ.
 """
 
@@ -20,17 +20,17 @@ from tflab.errors import UsageError
 from tflab.records import Model, Options
 from tflab.runtime import cluster, nodes, private
 
-SCOPE = "towers"  # of what cuts the batch and puts the results together
+SCOPE = "towers"  # of the nodes that cut the batch and combine the results
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 
 
-Heads = Sequence[tf.Tensor]  # of a tower: loss, output, and the test loss where there is one
+Heads = Sequence[tf.Tensor]  # of a tower: loss, output, and the test loss if there is one
 
 
 def built(name: str, model: Model, graph: tf.Graph, options: Options) -> tuple[Model, dict]:
     """The model over all towers, and the task of each node.
 
-    Raises UsageError where the model or the batch cannot be cut.
+    Raises UsageError if the model or the batch cannot be cut.
     """
     tasks = len(options.cluster)
     check(name, model, options)
@@ -63,7 +63,7 @@ def built(name: str, model: Model, graph: tf.Graph, options: Options) -> tuple[M
 
 
 def check(name: str, model: Model, options: Options) -> None:
-    """Refuse what cannot be cut."""
+    """Refuse a model or a batch that cannot be cut."""
     tasks = len(options.cluster)
     if not model.feeds or model.loss is None:
         raise UsageError(
@@ -87,7 +87,7 @@ def tower(task: int) -> str:
 
 
 def here(ops: Iterable[tf.Operation]) -> dict[str, str]:
-    """These ops belong to this process, which has the data."""
+    """Place these ops in this process, which has the data."""
     return dict.fromkeys((op.name for op in ops), cluster.client_device())
 
 
@@ -107,7 +107,7 @@ def has_rows(tensor: tf.Tensor) -> bool:
 
 
 def cut_feeds(model: Model, tasks: int) -> tuple[list[dict[str, tf.Tensor]], list[tf.Tensor]]:
-    """What each tower takes in place of what is fed, and its share of the batch."""
+    """The inputs of each tower that replace the feeds, and its share of the batch."""
     with tf1.name_scope(SCOPE):
         cuts = {
             tensor.name: cut(tensor, tasks) if has_rows(tensor) else [tensor] * tasks
@@ -118,7 +118,7 @@ def cut_feeds(model: Model, tasks: int) -> tuple[list[dict[str, tf.Tensor]], lis
 
 
 def cut(tensor: tf.Tensor, tasks: int) -> list[tf.Tensor]:
-    """The rows of each tower; their numbers differ by one at most."""
+    """The rows of each tower; their numbers differ by at most one."""
     edges = bounds(tensor, tasks)
     return [tensor[edges[i] : edges[i + 1]] for i in range(tasks)]
 
@@ -135,7 +135,7 @@ def bounds(tensor: tf.Tensor, tasks: int) -> list[tf.Tensor]:
 
 
 def averaged(losses: Heads, share: Iterable[tf.Tensor], name: str) -> tf.Tensor:
-    """The mean over all rows. A tower without rows has no loss: its mean is of nothing."""
+    """The mean over all rows. A tower without rows has no loss, because its mean is undefined."""
     weighted = [
         tf.math.multiply_no_nan(loss, tf.cast(part, loss.dtype))
         for loss, part in zip(losses, share, strict=True)
@@ -144,7 +144,7 @@ def averaged(losses: Heads, share: Iterable[tf.Tensor], name: str) -> tf.Tensor:
 
 
 def needed(results: Iterable[tf.Tensor], feeds: Sequence[tf.Tensor]) -> set[str]:
-    """The nodes that compute the results from what is fed and from variables, without these."""
+    """The nodes that compute the results from feeds and variables, without these."""
     fed = {tensor.op.name for tensor in feeds}
     waiting = [tensor.op for tensor in results]
     names: set[str] = set()
@@ -161,7 +161,7 @@ def needed(results: Iterable[tf.Tensor], feeds: Sequence[tf.Tensor]) -> set[str]
 def copies(
     graph: tf.Graph, names: set[str], parts: Iterable[dict[str, tf.Tensor]], heads: Heads
 ) -> list[Heads]:
-    """A copy of these nodes for each part of the batch; it reads the variables that are there."""
+    """A copy of these nodes for each part of the batch; it reads the existing variables."""
     whole = graph.as_graph_def()
     part = tf1.GraphDef(versions=whole.versions, library=whole.library)
     for node in whole.node:
@@ -180,14 +180,14 @@ def copies(
 
 
 def append(graph_def: Any, node: Any) -> None:
-    """The node in another graph, where its mates are not."""
+    """Append the node to another graph, without colocation with nodes that are not there."""
     added = graph_def.node.add()
     added.CopyFrom(node)
     added.attr.pop("_class", None)
 
 
 def feed_part(written: Iterable[tf.Operation], parts: dict[str, tf.Tensor]) -> None:
-    """Let what was written take the rows of tower 0 instead of all that are fed."""
+    """Let the original take the rows of tower 0 instead of all fed rows."""
     for op in written:
         for index, tensor in enumerate(op.inputs):
             if tensor.name in parts and parts[tensor.name] is not tensor:

@@ -1,4 +1,4 @@
-"""Transfers: what leaves one device for another, by the graphs that run."""
+"""Transfers: tensors that are sent from one device to another, in the graphs that run."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import tensorflow as tf
 from tflab.records import Shape, Tensor, Transfer
 from tflab.runtime import costs
 
-SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")  # from memory of the host, the latter
+SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")  # the second ones: from host memory
 
 
 def of_graphs(
     graphs: Iterable[Any], shapes: Mapping[str, Shape], received: Mapping[str, int] | None = None
 ) -> Iterator[Transfer]:
-    """One Transfer for each `_Send`; the `_Recv` of the same rendezvous name is its other end.
+    """One Transfer for each `_Send`; the `_Recv` with the same rendezvous name is its other end.
 
     `received` are the bytes that tasks recorded, by edge, for tensors whose size does not follow
-    from a shape: where that is not known, and of text.
+    from a shape: of unknown shape, or of text.
     """
     node_defs = [node_def for graph in graphs for node_def in graph.node]
     receivers = {
@@ -27,7 +27,7 @@ def of_graphs(
     }
     for node_def in node_defs:
         if node_def.op not in SENDS or node_def.attr["client_terminated"].b:
-            continue  # or what is fetched, from a cluster
+            continue  # or a fetch from a cluster
         dtype = tf.dtypes.as_dtype(node_def.attr["T"].type)
         shape = shapes.get(node_def.input[0])
         edge = node_def.attr["tensor_name"].s.decode()

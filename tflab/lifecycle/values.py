@@ -1,6 +1,7 @@
-"""Values: what flowed through one more step, which is not among those that are timed.
+"""Values: the values of one further step, which is not timed.
 
-Each tensor has one row, under one name. What cannot be recorded is a note; no stage fails for it.
+Each tensor has one row, under one name. What cannot be recorded becomes a note; the stage does not
+fail.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ from tflab.runtime import debugger, variables
 from tflab.units import plural
 
 LISTED = 3  # names in a note
-# Nodes that run others, which the debugger does not see
+# Nodes that run other nodes, which the debugger does not see
 OPAQUE = {*reference_step.CALLS, *reference_step.CHOICES, "_XlaRun", "XlaLaunch"}
 STANDS_IN = re.compile(r"ArithmeticOptimizer/[A-Za-z0-9]+_")  # ReplaceMulWithSquare_
 CLUSTER = re.compile(r"cluster_\d+_\d+")  # XLA numbers them anew in every session
 
 
 def record(execution: Execution, placement: Placement, options: Options) -> Execution:
-    """The execution with the values of one step; with a note where it could not be recorded."""
+    """The execution with the values of one step; with a note if it could not be recorded."""
     try:
         return recorded(execution, placement, options)
     except KeyboardInterrupt:
         return replace(execution, interrupted=True)
     except (TflabError, OSError) as error:
-        if ending.came():  # and the step was cancelled
+        if ending.came():  # which cancelled the step
             return replace(execution, interrupted=True)
         note = f"The values of a step were not recorded. {error}"
         about = RecordedStep(recorded_step.WHICH, None, (note,), (), {})
@@ -58,8 +59,8 @@ def record(execution: Execution, placement: Placement, options: Options) -> Exec
 
 
 def recorded(execution: Execution, placement: Placement, options: Options) -> Execution:
-    """Run the step with the debugger, which writes into a temporary folder, and read that; then
-    the reference step."""
+    """Run the step with the debugger, which writes into a temporary folder, and read the files;
+    then the same for the reference step."""
     start = time.perf_counter_ns()
     needed = room(execution, placement)
     if reason := debugger.refusal(names_of(placement), *needed, os.fspath(atomic.own())):
@@ -106,7 +107,7 @@ def maps_of(
     ran: recorded_step.Ran,
     reference: recorded_step.Ran,
 ) -> Maps | None:
-    """The feature maps, of what the program's tensors are by definition."""
+    """The feature maps, from the program's tensors by definition."""
     users = {node.name: node for node in placement.user_nodes}
     rows, whole = plan.rows(), plan.whole()
     arrays, shapes = {}, {}
@@ -124,7 +125,8 @@ def names_of(placement: Placement) -> Iterator[str]:
 
 
 def room(execution: Execution, placement: Placement) -> tuple[int, int]:
-    """Bytes and files that the debugger will write, by the shapes and the runs of the graph."""
+    """The number of bytes and files that the debugger will write, by the shapes and runs of the
+    graph."""
     runs = Counter(run.name for run in execution.runs)
     bytes_ = files = 0
     for node in placement.nodes:
@@ -140,7 +142,7 @@ Seen = Mapping[str, Value]  # by tensor as a GraphDef writes it
 
 
 def read(ran: recorded_step.Ran) -> Seen:
-    """All that the debugger saw, what was fed and what variables held: each under one name."""
+    """Everything that the debugger recorded, with feeds and variables: each under one name."""
     seen: dict[str, Value] = {}
     ops = {node.name: node.op for node in ran.nodes}
     for tensor, paths in ran.files.items():
@@ -165,7 +167,7 @@ def read(ran: recorded_step.Ran) -> Seen:
 
 
 def rows_of(ordered: Iterable[Node], ran: recorded_step.Ran, seen: Seen) -> Iterator[Value]:
-    """What was fed and nothing took, then every tensor in the order of execution."""
+    """Feeds that no node took, then every tensor in the order of execution."""
     taken = set(ran.places.values())
     yield from (fed(ran, tensor, "") for tensor in ran.fed if tensor not in taken)
     by_node: dict[str, list[Value]] = {}
@@ -176,7 +178,7 @@ def rows_of(ordered: Iterable[Node], ran: recorded_step.Ran, seen: Seen) -> Iter
 
 
 def fed(ran: recorded_step.Ran, tensor: str, node: str) -> Value:
-    """What was fed; where nothing takes it, it has no node in the graph that ran."""
+    """A feed; if no node takes it, it has no node in the graph that ran."""
     array = np.asarray(ran.fed[tensor])
     op = "_Arg" if node else ""
     return definitions.value_of(array, tensor=tensor, node=node, op=op, kind=FED)
@@ -193,7 +195,7 @@ def variable(ran: recorded_step.Ran, name: str, op: str) -> Value:
 
 
 def sources(placement: Placement) -> dict[str, Source]:
-    """The lines of executed nodes; one that took over another's work has the line of that one.
+    """The lines of executed nodes; a node that replaced another has the line of that one.
 
     The arithmetic optimiser names a node after the one that it replaces.
     """
@@ -209,7 +211,7 @@ def sources(placement: Placement) -> dict[str, Source]:
 
 
 def notes_of(ran: recorded_step.Ran, measured: Iterable[Node], options: Options) -> Iterator[str]:
-    """What of the step was not seen, and whether another graph ran than the one measured."""
+    """What of the step was not recorded, and whether the graph differed from the measured one."""
     opaque = [
         node.name
         for node in ran.nodes
@@ -236,7 +238,7 @@ def notes_of(ran: recorded_step.Ran, measured: Iterable[Node], options: Options)
 
 
 def differences(recorded: Iterable[Node], measured: Iterable[Node]) -> int:
-    """How many nodes of one graph the other lacks, by name and type."""
+    """The number of nodes of one graph that the other lacks, by name and type."""
     ones, others = (
         Counter((CLUSTER.sub("cluster", node.name), node.op) for node in graph)
         for graph in (recorded, measured)

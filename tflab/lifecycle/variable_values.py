@@ -1,4 +1,4 @@
-"""Variable values: a graph in which each variable can be read and set by itself."""
+"""Variable values: a graph in which each variable can be read and set separately."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Settable:
 
 
 def settable(program: Program, names: Sequence[str] = ()) -> tuple[tf.Graph, dict[str, Settable]]:
-    """A graph in which the variables, by their names, can be set one by one.
+    """A graph in which the variables, by name, can be set one by one.
 
-    The variables of a model have initialisers for that. Of a graph from a file only nodes are
-    there; it is copied, and each variable of the copy, of these names or a parameter, gets a node
-    that sets it.
+    The variables of a model have initialisers for that. A graph from a file has only nodes; it is
+    copied, and each variable of the copy, among these names or a parameter, gets a node that sets
+    it.
     """
     if program.model.optimizer is not None:
         variables = program.graph.get_collection("variables")
@@ -57,14 +57,14 @@ def settable(program: Program, names: Sequence[str] = ()) -> tuple[tf.Graph, dic
 
 
 def dtype_of(variable: Any) -> tf.DType:
-    """That of the values: of a graph from a file, a variable is the tensor of its handle."""
+    """The dtype of the values: in a graph from a file, a variable is the tensor of its handle."""
     if variable.dtype == tf.resource:
         return tf.dtypes.as_dtype(variable.op.get_attr("dtype"))
     return variable.dtype.base_dtype
 
 
 def within(graph: tf.Graph, gradient: Any) -> Any:
-    """The same gradient in another graph, of which this one's is a copy."""
+    """The corresponding gradient in a copy of its graph."""
     if isinstance(gradient, tf.IndexedSlices):
         parts = (gradient.values, gradient.indices, gradient.dense_shape)
         return tf.IndexedSlices(*(graph.get_tensor_by_name(part.name) for part in parts))
@@ -72,7 +72,7 @@ def within(graph: tf.Graph, gradient: Any) -> Any:
 
 
 def assign(live: Any, values: Mapping[str, np.ndarray]) -> None:
-    """Set variables, by the names of their initializers, by feeding their initial values: that
-    takes no new node in the graph."""
+    """Set variables, by the names of their initialisers, by feeding their initial values: that
+    needs no new node in the graph."""
     feeds = {live.graph.get_operation_by_name(name).inputs[1]: v for name, v in values.items()}
     live.run(list(values), feeds)

@@ -138,5 +138,5 @@ def text(value: Any, path: str) -> str:
     if len(value) > LONGEST:
         raise WrongError(path, f"is a text of {len(value):,} characters")
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise WrongError(path, "holds half a character")
+        raise WrongError(path, "contains an unpaired surrogate")
     return value

@@ -65,7 +65,7 @@ def read(path: str) -> Measurement:
         raise UsageError(f"'{path}' is not a measurement; {GIVE}.")
     version = content.get("format")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise damaged(path, "the version of its format is not a number from 1 on")
+        raise damaged(path, "the version of its format is not a positive number")
     if version > FORMAT:
         by = content.get("tflab")
         named = f" {by}" if isinstance(by, str) and len(by) < 20 else ""
@@ -157,7 +157,7 @@ def check(measurement: Measurement) -> None:
 def of_comparison(comparison: Comparison) -> Iterator[str]:
     sizes = comparison.batch_sizes
     if not sizes or min(sizes) < 1 or list(sizes) != sorted(set(sizes)):
-        yield "has batch sizes that are not ascending from 1 on"
+        yield "has batch sizes that are not positive and ascending"
     if {*comparison.steps} != {*sizes} or {*comparison.tables} != {*sizes}:
         yield "has steps or tables of other batch sizes"
     if comparison.by not in KEYS:

@@ -111,11 +111,11 @@ def basis(contrast: Contrast) -> str:
     """What the verdicts were told from."""
     return (
         "Each ratio compares two independent samples in which each process is one observation. "
-        "Its interval contains the true ratio in 99 of 100 comparisons, as far as processes "
-        "differ; it does not cover changes of the machine between the measurements. Therefore "
-        "only a proven difference of more than "
-        f"{percent(DRIFT - 1)} is called slower or faster. Alike: within that. Cannot tell: too "
-        f"few processes, or the machine is too noisy. With more comparisons each test is "
-        f"stricter, so an interval that barely excludes 1 may still be `cannot tell`. Where no "
-        f"ratio is shown, the percentage is the row's share of the time of all rows."
+        "Its interval contains the true ratio in 99 of 100 comparisons. It covers differences "
+        "between processes, but not changes of the machine between the measurements. Therefore "
+        f"only a proven difference of more than {percent(DRIFT - 1)} is called slower or faster. "
+        "Alike: within that. Cannot tell: too few processes, or the machine is too noisy. With "
+        "more comparisons each test is stricter, so an interval that barely excludes 1 may still "
+        "be `cannot tell`. Where no ratio is shown, the percentage is the row's share of the time "
+        "of all rows."
     )

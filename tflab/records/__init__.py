@@ -1,11 +1,11 @@
-"""Records: what travels between the stages, the tables and the exporters.
+"""Records: the data that stages, tables and exporters pass to one another.
 
-One word, one meaning: `name` is a node, `op` its type, `run` one execution of it, `step` one
-`session.run`. Units stand in the names. A tensor is written as in a GraphDef: `split:1` is the
+Each word has one meaning: `name` is a node, `op` its type, `run` one execution of it, `step` one
+`session.run`. Field names carry units. A tensor is written as in a GraphDef: `split:1` is the
 second output of `split`, plain `mul` the first of `mul`.
 
-Here stand the results of the four stages; what they consist of has a file for each subject. What is
-left out of JSON, or has another key there, says so in the metadata of its field.
+This file has the results of the four stages; their parts have a file for each subject. The metadata
+of a field says if JSON omits it or gives it another key.
 """
 
 from __future__ import annotations
@@ -104,15 +104,16 @@ from tflab.records.verdicts import Experiment, Experiments, Untried, Verdict
 class Frontend(Shown):
     program: Program | None = field(
         repr=False, metadata={"json": None}
-    )  # none where the graph is blocked
+    )  # None if the graph is blocked
     nodes: tuple[Node, ...]
-    notes: tuple[str, ...] = ()  # of a graph from a file: what was chosen or made up for it
+    notes: tuple[str, ...] = ()  # of a graph from a file: what tflab chose or made up for it
     blocked: str | None = None  # why no other stage can follow: TensorFlow refuses the graph
-    functions: tuple[Function, ...] = ()  # that nodes call: branches, loop bodies, tf.functions
+    # functions that nodes call: branches, loop bodies, tf.functions
+    functions: tuple[Function, ...] = ()
 
     @property
     def live(self) -> Program:
-        """The program, for what comes next. Raises TflabError where the graph is blocked."""
+        """The program, for the next stage. Raises TflabError if the graph is blocked."""
         if self.program is None:
             raise TflabError(self.blocked or "There is no live graph to continue with.")
         return self.program
@@ -131,13 +132,15 @@ class Gradient:
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """The gradient of the loss by one variable, compared with central finite differences."""
+    """The gradient of the loss with respect to one variable, compared with central finite
+    differences."""
 
     tensor: str
-    max_relative_error: float  # largest |analytic - numeric|, over the largest gradient looked at
-    elements: int  # how many elements were looked at
-    size: int  # how many the variable has
-    precision: str  # dtype in which the differences were taken
+    # largest |analytic - numeric|, divided by the largest examined gradient
+    max_relative_error: float
+    elements: int  # number of elements that were examined
+    size: int  # number of elements of the variable
+    precision: str  # dtype in which the differences were computed
 
 
 @dataclass(frozen=True)
@@ -147,26 +150,29 @@ class Backward(Shown):
     added_nodes: tuple[str, ...] = ()
     gradients: tuple[Gradient, ...] = ()
     gradient_checks: tuple[GradientCheck, ...] = ()
-    data: str = ""  # the name of the data set that was used, as in Execution
-    variable_count: int = 0  # trainable; of very many only some are checked
-    # Those of `added_nodes` that the optimiser made; of a file those that take its gradients
+    data: str = ""  # name of the data set, as in Execution
+    variable_count: int = 0  # trainable variables; if there are very many, only some are checked
+    # The nodes of `added_nodes` that the optimiser made; of a file, those that take its gradients
     update_nodes: tuple[str, ...] = ()
-    shared_nodes: tuple[str, ...] = ()  # those that start or add up gradients, of no one forward op
+    # nodes that start or add up gradients of several forward ops
+    shared_nodes: tuple[str, ...] = ()
     unchecked: str = ""  # why there are no gradient checks
-    inferred: bool = False  # `gradients` were in the file: found by its edges and its names
-    losses: tuple[str, ...] = ()  # where those start, as far as they lead to updates
+    # whether `gradients` were in the file, and were found by its edges and names
+    inferred: bool = False
+    losses: tuple[str, ...] = ()  # the losses at which those start, if they lead to updates
     functions: tuple[Function, ...] = ()
-    added_functions: tuple[str, ...] = ()  # those of `functions` that gradients added
-    gradient_nodes: tuple[GradientNode, ...] = ()  # what each node of the gradients is for
-    chain_rule: tuple[Link, ...] = ()  # its steps, from the loss to the variables
-    derivatives: tuple[Derivative, ...] = ()  # by each variable for which a formula gives it
-    # By variables of which a formula gives only the first steps: gradients stand in it by name
+    added_functions: tuple[str, ...] = ()  # the names in `functions` that gradients added
+    gradient_nodes: tuple[GradientNode, ...] = ()  # the purpose of each gradient node
+    chain_rule: tuple[Link, ...] = ()  # the steps of the chain rule, from the loss to the variables
+    # with respect to each variable for which a formula gives it
+    derivatives: tuple[Derivative, ...] = ()
+    # For variables of which a formula gives only the first steps: it contains names of gradients
     partial_derivatives: tuple[Derivative, ...] = ()
-    # Variables of which the optimiser gets another gradient than the loss's
+    # Variables whose optimiser receives something other than the gradient of the loss
     processed: tuple[str, ...] = ()
-    # `StopGradient` nodes that lead to variables, at which a gradient ends that is not 0
+    # `StopGradient` nodes on the way to variables that end a gradient other than 0
     stopped: tuple[str, ...] = ()
-    # Forward nodes between the loss and variables that have a gradient function of their own, not
+    # Forward nodes between the loss and variables with a gradient function of their own instead of
     # that of their type (`tf.custom_gradient`)
     custom_gradients: tuple[str, ...] = ()
 
@@ -174,14 +180,14 @@ class Backward(Shown):
 @dataclass(frozen=True)
 class Placement(Shown):
     program: Program = field(repr=False, metadata={"json": None})
-    nodes: tuple[Node, ...]  # the graph that runs, all devices together
-    # The graph of the stage before
+    nodes: tuple[Node, ...]  # the graph that runs, with all devices
+    # The graph of the previous stage
     user_nodes: tuple[Node, ...] = field(default=(), repr=False, metadata={"json": None})
-    # Those of them that are of the backward pass: gradients and updates
+    # Its nodes that belong to the backward pass: gradients and updates
     backward_nodes: tuple[str, ...] = field(default=(), repr=False, metadata={"json": None})
-    # Those of them that are a gradient: node -> `dL/d(conv1/Relu)`
+    # Its nodes that are a gradient: node -> `dL/d(conv1/Relu)`
     gradients: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"json": None})
-    # Those of the loss by its variables, for which a formula gives them
+    # The derivatives of the loss that a formula gives, by variable
     derivatives: tuple[Derivative, ...] = field(default=(), repr=False, metadata={"json": None})
     fetches: tuple[str, ...] = ()
     batch_size: int = 0
@@ -194,14 +200,14 @@ class Placement(Shown):
     assignments: tuple[Assignment, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     generated: tuple[Generated, ...] = ()
-    # Tensors that a step made more than once, with different shapes: that of each time
+    # Tensors that a step made several times, with different shapes: the shape of each time
     varying: Mapping[str, tuple[Shape, ...]] = field(
         default_factory=dict, repr=False, metadata={"json": None}
     )
-    # GraphDefs, for TensorBoard and for counting FLOPs
+    # GraphDefs, for TensorBoard and for FLOPs
     partition_graphs: tuple[Any, ...] = field(default=(), repr=False, metadata={"json": None})
     toggle: Toggle | None = None
-    notes: tuple[str, ...] = ()  # what could not be done, and why
+    notes: tuple[str, ...] = ()  # what was not possible, and why
 
 
 @dataclass(frozen=True)
@@ -209,7 +215,7 @@ class Execution(Shown):
     program: Program = field(repr=False, metadata={"json": None})
     nodes: tuple[Node, ...]
     batch_size: int
-    data: str  # the name of the data set, which says so if it stands in for another
+    data: str  # name of the data set; it says so if the data replace another set
     warmup_steps: int
     steps: int
     untraced_step_ns: Spread
@@ -223,25 +229,27 @@ class Execution(Shown):
     critical_path: CriticalPath
     memory: Memory
     race: Race | None = None  # when passes were switched off
-    experiments: tuple[Experiment, ...] = ()  # where they were asked for
+    experiments: tuple[Experiment, ...] = ()  # if they were requested
     control: Experiment | None = None  # of the experiments
-    untried: tuple[Untried, ...] = ()  # ops that no experiment was made with
-    one_by_one: Experiment | None = None  # what it adds to run a step's ops one by one
-    interrupted: bool = False  # these are the steps until Ctrl-C
+    untried: tuple[Untried, ...] = ()  # ops without an experiment, and why
+    one_by_one: Experiment | None = None  # what running the ops of a step one by one adds
+    interrupted: bool = False  # whether these are only the steps until Ctrl-C
     quality: Quality | None = None  # of the measurement; None if it was not judged
-    # Of the step whose wall time is the median; None where the runtime gave no addresses
+    # Of the step with the median wall time; None if the runtime gave no addresses
     buffers: Buffers | None = None
-    values: tuple[Value, ...] = field(default=(), repr=False)  # of one step, in order of execution
-    # What the program's tensors are by definition, in that step
+    # of one step, in the order of execution
+    values: tuple[Value, ...] = field(default=(), repr=False)
+    # The tensors of that step as the program defines them
     defined: tuple[Defined, ...] = field(default=(), repr=False, metadata={"json": None})
-    not_finite: tuple[NotFinite, ...] = ()  # where NaN and Inf of that step came from
+    not_finite: tuple[NotFinite, ...] = ()  # the origins of NaN and Inf in that step
     derivatives: tuple[FlowedDerivative, ...] = ()  # compared with those values
-    recorded_step: RecordedStep | None = None  # that they are of; None where none was asked for
-    # What of that step can be drawn; None where no image was fed
+    # the step of those values; None if it was not requested
+    recorded_step: RecordedStep | None = None
+    # The feature maps of that step; None if no image was fed
     maps: Maps | None = field(default=None, repr=False, metadata={"json": None})
     network: Network | None = None  # of a graph that ran on several tasks
     wires: tuple[OpRun, ...] = field(default=(), repr=False)  # tensors on the wire, as `runs`
-    failure: str | None = None  # of a step: these are the measurements until then
+    failure: str | None = None  # of a step: these are the measurements before it
 
 
 Stage = Frontend | Backward | Placement | Execution

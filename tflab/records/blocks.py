@@ -1,7 +1,7 @@
-"""Blocks: sentences, tables and strips, before anybody thinks of spaces.
+"""Blocks: sentences, tables and strips, independent of their layout.
 
-A column is a header, a function of a record and an alignment (the idea is dm-haiku's
-`summarise.py`). Exporters decide how it looks.
+A column is a header, a function of a record and an alignment (after dm-haiku's `summarise.py`).
+Exporters decide how it looks.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Any
 
 from tflab.escaping import visible
 
-HTML: dict[type, Callable[[Any], str]] = {}  # filled by the commands, which know record and view
+# filled by the commands, which know the record and its view
+HTML: dict[type, Callable[[Any], str]] = {}
 
 
 class Shown:
-    """A result that a notebook shows as sentences and tables, once a command has said how."""
+    """A result that a notebook shows as sentences and tables, if a command has registered how."""
 
     def _repr_html_(self) -> str | None:
         html = HTML.get(type(self))
@@ -27,12 +28,12 @@ class Shown:
 class Column:
     header: str
     cell: Callable[[Any], str]
-    right: bool = False  # numbers stand on the right
-    elastic: bool = False  # the first to be cut where the line gets too long
-    name: bool = False  # its end says most, and no two rows are to be cut alike
-    least: int = 16  # characters of an elastic column, before the others are cut too
-    wanted: int = 0  # characters of an elastic column for which spare ones are left out
-    spare: int = 0  # left out where the line is short, the highest first; 0: never
+    right: bool = False  # align right, as for numbers
+    elastic: bool = False  # shortened first if the line gets too long
+    name: bool = False  # its end matters most, and no two rows may be shortened to the same text
+    least: int = 16  # characters of an elastic column that are kept while others can be shortened
+    wanted: int = 0  # characters of an elastic column for which spare columns are omitted
+    spare: int = 0  # omitted if the line is too short, the highest first; 0: never
 
 
 @dataclass(frozen=True)
@@ -40,21 +41,21 @@ class Table(Shown):
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Any, ...]
-    drawing: bool = False  # rows hang together: keep them in a fixed-width face, without rules
-    more: int = 0  # rows that were left out
-    option: str = ""  # of the command, that chooses how many are shown
+    drawing: bool = False  # rows belong together: use a fixed-width font, without rules
+    more: int = 0  # number of rows that were omitted
+    option: str = ""  # option of the command that sets the number of rows
     dimmed: Callable[[Any], bool] = lambda row: False  # rows that matter less than the others
 
     def cells(self) -> Iterable[tuple[str, ...]]:
         return (tuple(column.cell(row) for column in self.columns) for row in self.rows)
 
     def dicts(self) -> list[dict[str, str]]:
-        """A dict of header and text for each row, as a DataFrame takes them."""
+        """A dict from header to text for each row, as for a DataFrame."""
         headers = [column.header for column in self.columns]
         return [dict(zip(headers, cells, strict=True)) for cells in self.cells()]
 
     def rest(self) -> str:
-        """`... and 37 more (--top shows more)`; nothing where all rows are there."""
+        """`... and 37 more (--top shows more)`; empty if all rows are shown."""
         if not self.more:
             return ""
         return f"... and {self.more:,} more{f' ({self.option} shows more)' if self.option else ''}"
@@ -62,7 +63,7 @@ class Table(Shown):
 
 @dataclass(frozen=True)
 class Frame:
-    """One part of a strip: a heading, what it is about, and what happened."""
+    """One part of a strip: a heading, its subject, and lines."""
 
     heading: str
     about: str
@@ -71,7 +72,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Strip(Shown):
-    """Frames to be read from top to bottom."""
+    """Frames that are read from top to bottom."""
 
     title: str
     frames: tuple[Frame, ...]
@@ -81,12 +82,12 @@ Block = str | Table | Strip
 
 
 def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: int) -> Table:
-    """A table of the first rows, which remembers how many there were."""
+    """A table of the first rows, with the number of the others."""
     return Table(title, tuple(columns), tuple(rows[:most]), more=max(0, len(rows) - most))
 
 
 def readable(block: Block) -> Block:
-    """The block with every text in it visible: exporters take all blocks through this."""
+    """The block with all of its text made visible: exporters pass all blocks through this."""
     if isinstance(block, str):
         return visible(block)
     if isinstance(block, Strip):

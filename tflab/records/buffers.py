@@ -1,4 +1,5 @@
-"""Buffers: where the tensors of one step lived, and who had the same memory before and after."""
+"""Buffers: where the tensors of one step were in memory, and which tensors used that memory
+before and after."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from tflab.records.graph import node_of
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output of an op run, and the memory that the runtime says it lies in."""
+    """An output of an op run, and the memory in which the runtime says it is."""
 
     slot: int
     bytes: int  # of the tensor
-    address: int  # where its memory begins; 0 where the runtime does not say, as of what is fed
-    allocated_bytes: int  # 0 of memory that no op asked for: of variables and constants
-    allocation: int  # which of the allocations of the op that asked for it, from 1
+    address: int  # start of its memory; 0 if the runtime does not say, as for feeds
+    allocated_bytes: int  # 0 for memory that no op requested: of variables and constants
+    allocation: int  # index, from 1, among the allocations of the op that requested it
     allocator: str
 
 
@@ -24,40 +25,40 @@ FORWARD, BACKWARD = "forward", "backward"  # phases
 
 @dataclass(frozen=True)
 class Use:
-    """A node that gave out the memory of an input as its own output."""
+    """A node that returned the memory of an input as its own output."""
 
     node: str
-    ns: int  # its start, since the step's
-    phase: str  # forward or backward: gradients and updates
+    ns: int  # its start, since the start of the step
+    phase: str  # forward, or backward (gradients and updates)
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """Memory that an op asked for to put an output in, until that memory was released."""
+    """Memory that an op requested for an output, until that memory was released."""
 
-    tensor: str  # the output that it was asked for
+    tensor: str  # the output that it was requested for
     op: str  # the type that ran
-    phase: str  # forward or backward, of the op
+    phase: str  # phase of the op: forward or backward
     device: str
     allocator: str
     address: int
     bytes: int
-    from_ns: int  # since the step's start, as are all of these times
-    until_ns: int | None  # None: not released before the trace ended, as of what is fetched
-    # How the end is known: "record" of the allocator; "order" of several records of one op that
-    # have the same size, inferred from their last readers; or "kept"
+    from_ns: int  # since the start of the step, like all of these times
+    until_ns: int | None  # None: not released before the trace ended, as for fetches
+    # How the end is known: "record" of the allocator; "order" of several records of one op with
+    # equal sizes, inferred from their last readers; or "kept"
     freed_by: str
-    in_place: tuple[Use, ...]  # written over, as far as their types say
-    passed_on: tuple[Use, ...]  # unchanged, by their types
+    in_place: tuple[Use, ...]  # overwrote it, by their types
+    passed_on: tuple[Use, ...]  # passed it on unchanged, by their types
     readers: tuple[str, ...]  # nodes, in the order of their starts
-    last_reader: str | None  # the one that ended last
-    backward_ns: int | None  # from when only the backward pass needed it; None where it did not
-    before: tuple[str, ...]  # tensors that had some of its addresses last
-    after: tuple[str, ...]  # tensors that got some of its addresses next
+    last_reader: str | None  # the reader that ended last
+    backward_ns: int | None  # when only the backward pass began to need it; None if it never did
+    before: tuple[str, ...]  # tensors that last had some of its addresses
+    after: tuple[str, ...]  # tensors that next got some of its addresses
 
     @property
     def node(self) -> str:
-        """Who asked for it, and wrote it first."""
+        """The node that requested it and wrote it first."""
         return node_of(self.tensor)
 
 
@@ -69,9 +70,9 @@ class Amount:
 
 @dataclass(frozen=True)
 class AtPeak:
-    """What was alive when most was, by the allocators' records and by the buffers."""
+    """What was alive at the peak, by the allocators' records and by the buffers."""
 
-    ns: int  # since the step's start
+    ns: int  # since the start of the step
     recorded_bytes: int  # by the allocators' records alone, as in `memory`
     buffer_bytes: int
     working_bytes: int
@@ -86,21 +87,21 @@ class AtPeak:
 class Buffers:
     """The memory of one step by address: all buffers, and what sharing them saved.
 
-    made - passed_on - in_place = what the tensors of the buffers take; with the allocators'
-    rounding that is requested, and requested - reused = distinct.
+    made - passed_on - in_place = the bytes of the tensors in the buffers; with the allocators'
+    rounding that is `requested`, and requested - reused = distinct.
     """
 
     step: int
     wall_ns: int
-    buffers: tuple[Buffer, ...]  # in the order in which they were asked for
+    buffers: tuple[Buffer, ...]  # in the order in which they were requested
     made: Amount  # tensors that ops produced during the step
-    passed_on: Amount  # of them in the memory of an input, unchanged
-    in_place: Amount  # of them in the memory of an input, written over
+    passed_on: Amount  # of these, in the memory of an input, unchanged
+    in_place: Amount  # of these, in the memory of an input, overwritten
     requested: Amount = field(metadata={"json": "asked_for"})  # buffers
-    reused: Amount  # of them with addresses that an earlier buffer of the step had
+    reused: Amount  # of these, at addresses of an earlier buffer of the step
     distinct: Amount  # buffers at new addresses, and the bytes of all addresses
-    working: Amount  # memory that ops asked for and released while they ran: without an address
-    other: Amount  # asked for and held longer, and no output's: without an address
+    working: Amount  # memory that ops requested and released while they ran, without an address
+    other: Amount  # memory that was held longer but contains no output, without an address
     for_backward: Amount  # buffers of forward ops whose last reader is a node of the backward pass
     at_peak: AtPeak
     unexpected: tuple[str, ...]  # buffers that were released before or after their last reader ran

@@ -1,4 +1,5 @@
-"""Gradients: what the nodes that differentiation added mean, and the derivatives they compute."""
+"""Gradients: the meaning of the nodes that differentiation added, and the derivatives that they
+compute."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from tflab.records.graph import Source
 
 @dataclass(frozen=True)
 class GradientCall:
-    """One call of a gradient function: the gradients by its op's outputs that it was given, and
-    those by the op's inputs that it returned, as tensors; None where there was none."""
+    """One call of a gradient function: the gradients with respect to the op's outputs that it
+    received, and those with respect to the op's inputs that it returned, as tensors; None if
+    there was none."""
 
     forward: str
     incoming: tuple[str | None, ...]
@@ -20,60 +22,64 @@ class GradientCall:
 
 @dataclass(frozen=True)
 class GradientNode:
-    """What one of the nodes is for that start, compute or add up gradients."""
+    """The purpose of a node that starts, computes or adds up gradients."""
 
     name: str
-    # Over forward nodes and the gradients that come in: `x * dL/d(mul)`; "" where no formula was
-    # found that gives the node's value
+    # In terms of forward nodes and incoming gradients: `x * dL/d(mul)`; "" if no formula gives the
+    # node's value
     formula: str
     towards: str | None  # `dL/dy`: the gradient that it leads to
-    complete: bool  # whether it is that gradient, and not only on the way
+    complete: bool  # whether it is that gradient, and not only a step towards it
     used: bool  # whether the gradient of a variable needs it
-    bookkeeping: str | None  # the kind, where it computes nothing of the formula
-    line: Source | None  # of the framework, that made it
+    bookkeeping: str | None  # the kind of bookkeeping, if it adds nothing to the formula
+    line: Source | None  # the line of the framework that made it
 
 
 @dataclass(frozen=True)
 class Link:
-    """One step of the chain rule: from the gradient by an op's output to that by an input."""
+    """One step of the chain rule: from the gradient with respect to an op's output to that with
+    respect to an input."""
 
     forward: str  # `error`
-    computes: str  # `(add - targets)**2`; "" where no formula gives its value
+    computes: str  # `(add - targets)**2`; "" if no formula gives its value
     by: str  # the input: `add`
-    source: str  # the node from which the input comes
+    source: str  # the node that the input comes from
     gradient: str  # `dL/d(add)`
-    formula: str  # `2 * dL/d(error) * (add - targets)`; "" where none gives that gradient
-    factor: str | None  # what the incoming gradient is multiplied by; None: no simple product
-    added_up: bool  # whether the product is added up, because the op had used the input repeatedly
-    alone: bool  # whether one gradient came in, and nothing else adds to the one that goes out
+    formula: str  # `2 * dL/d(error) * (add - targets)`; "" if no formula gives that gradient
+    # the factor of the incoming gradient; None if the formula is not a simple product
+    factor: str | None
+    added_up: bool  # whether the product is summed, because the op used the input repeatedly
+    # whether one gradient came in, and nothing else contributes to the one that goes out
+    alone: bool
 
 
 @dataclass(frozen=True)
 class Derivative:
-    """The derivative of the loss by a variable, where a formula gives its value."""
+    """The derivative of the loss with respect to a variable, if a formula gives its value."""
 
     variable: str
-    # Read off the gradient graph, from the variable towards the loss as far as it gives the value
+    # From the gradient graph, from the variable as far towards the loss as it gives the value
     formula: str
-    value: Any  # computed by that graph for the first batch: a number, or a list as the variable
-    difference: float | None  # largest |value - finite difference|; None where there is none
+    # computed by that graph for the first batch: a number, or a list of the variable's shape
+    value: Any
+    difference: float | None  # largest |value - finite difference|; None if there is none
     checked: float  # largest |value - the formula, evaluated on the same batch and variables|
-    # The gradients in the formula that stand there by name (`dL/d(MatMul)`): how those are computed
+    # The names of gradients in the formula (`dL/d(MatMul)`) that have no formula themselves
     # is not written as a formula
     unwritten: tuple[str, ...] = field(metadata={"json": None})
-    # Of the graph as it was written, that is this derivative
+    # The tensor of the graph as written that is this derivative
     tensor: str = field(metadata={"json": None})
-    # The variable's own value in that run; None where it could not be read
+    # The variable's own value in that run; None if it could not be read
     start: Any = field(metadata={"json": None})
 
 
 @dataclass(frozen=True)
 class FlowedDerivative:
-    """A derivative, and the numbers that the recorded step had in its place."""
+    """A derivative, and its numbers in the recorded step."""
 
     variable: str
     formula: str
-    value: Any  # as in Derivative, whose run was another than the recorded step
-    tensor: str | None  # of the graph that ran, that held it; None where none did by itself
-    flowed: Any  # what that tensor held, as the value
-    difference: float | None  # largest |value - flowed|; None where they cannot be compared
+    value: Any  # as in Derivative, from another run than the recorded step
+    tensor: str | None  # the tensor of the graph that ran with this value; None if there is none
+    flowed: Any  # the value of that tensor, in the form of `value`
+    difference: float | None  # largest |value - flowed|; None if they cannot be compared

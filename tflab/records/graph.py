@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 Shape = tuple[int | None, ...] | None  # None: not even the rank is known
 
-# The phases of a training step. Gradients are backward; what is made of gradients is update
-# (clipping, the optimiser's own ops); forward is everything else.
+# The phases of a training step. Gradients are backward; nodes that use gradients are update
+# (clipping, the optimiser's own ops); everything else is forward.
 FORWARD, BACKWARD, UPDATE = PHASES = ("forward", "backward", "update")
 
 
@@ -22,7 +22,7 @@ class Source:
     code: str
 
 
-# The lines of nodes, by the function in whose body they stand (None: the graph itself) and name.
+# The lines of nodes, by name and by the function that contains them (None: the graph itself)
 Lines = Mapping[tuple[str | None, str], Source]
 
 
@@ -43,7 +43,7 @@ class Node:
     device: str = ""  # "" until one is requested or the placer assigns one
     outputs: tuple[Tensor, ...] = ()
     source: Source | None = None
-    phase: str = FORWARD  # what it is there for: one of PHASES
+    phase: str = FORWARD  # one of PHASES
 
 
 @dataclass(frozen=True)
@@ -51,17 +51,18 @@ class Call:
     """A node that names a function: `then_branch` of `cond`."""
 
     node: str
-    attribute: str  # "" where the function is the node's very type
-    function: str | None = None  # in whose body the node stands; None: in the graph itself
+    attribute: str  # "" if the function is the node's type
+    function: str | None = None  # the function that contains the node; None: the graph itself
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function in the library of a graph. Its body is a graph of its own."""
+    """A function in the library of a graph. Its body is a separate graph."""
 
     name: str
     called_by: tuple[Call, ...] = ()
-    nodes: tuple[Node, ...] = ()  # its arguments first; none where the library does not have it
+    # its arguments first; empty if the library does not have the function
+    nodes: tuple[Node, ...] = ()
     returns: tuple[str, ...] = ()  # tensors
 
 
@@ -71,17 +72,18 @@ def node_of(tensor: str) -> str:
 
 
 def edge_count(nodes: tuple[Node, ...]) -> int:
-    """Edges of a graph: every input and every control input of every node."""
+    """Edges of a graph: all inputs and control inputs of all nodes."""
     return sum(len(node.inputs) + len(node.control_inputs) for node in nodes)
 
 
 def makers(nodes: Iterable[Node]) -> dict[str, list[str]]:
-    """Each node with the nodes that make the tensors it takes."""
+    """For each node, the nodes that make its inputs."""
     return {node.name: [node_of(tensor) for tensor in node.inputs] for node in nodes}
 
 
 def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """The edges in the other direction: of `makers`, each node with those that take from it."""
+    """The edges in the other direction: for those of `makers`, the nodes that take from each
+    node."""
     turned: dict[str, list[str]] = {}
     for name, ends in edges.items():
         for end in dict.fromkeys(ends):
@@ -92,7 +94,7 @@ def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 def reach(
     starts: Iterable[str], edges: Mapping[str, Iterable[str]], stop: Collection[str] = ()
 ) -> set[str]:
-    """All that can be reached from the starts, themselves included, without what stops it."""
+    """All that can be reached from the starts, including them, without passing `stop`."""
     reached = set(starts)
     waiting = list(reached)
     while waiting:
@@ -104,5 +106,5 @@ def reach(
 
 
 def after(nodes: Iterable[Node], starts: Iterable[str]) -> set[str]:
-    """The starts and all nodes that take something from them, by data."""
+    """The starts, and all nodes that depend on them by data."""
     return reach(starts, turned_around(makers(nodes)))

@@ -1,4 +1,4 @@
-"""What many steps were folded into, and the tables made of it."""
+"""Measured: statistics of many steps, and the tables made from them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tflab.records.verdicts import Experiments, Verdict
 
 @dataclass(frozen=True)
 class NodeStats:
-    """All runs of one node as one type: what a table of `OpStats` is made of.
+    """All runs of one node as one type: the input for a table of `OpStats`.
 
-    An accumulator gives one for each node, whatever the table is to be; the table puts those of a
-    type, layer or line together, and adds shares and work. Times in nanoseconds.
+    An accumulator returns one for each node, whatever the table; the table combines those of a
+    type, layer or line, and adds shares and work. Times in nanoseconds.
     """
 
     name: str
@@ -30,48 +30,48 @@ class NodeStats:
     median_ns: float  # within 1 %
     p95_ns: float  # within 1 %
     start_ns: float  # mean time from the start of the step: the order of execution
-    requested_bytes: int  # that a call asked its allocators for, mean over the steps looked at
+    requested_bytes: int  # that a call requested from its allocators, mean over the steps
     std_ns: float  # standard deviation of the calls
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What one call of a node does, from its definition and shapes; not measured."""
+    """The work of one call of a node, from its definition and shapes; not measured."""
 
     name: str
-    # The mean over the runs of a step; None where a formula or a shape is missing for any part
+    # The mean over the runs of a step; None if a formula or a shape is missing for any part
     flops: float | None
-    bytes: int | None  # of all inputs and outputs; None where a shape is not known
+    bytes: int | None  # of all inputs and outputs; None if a shape is unknown
 
 
 @dataclass(frozen=True)
 class Level:
-    """How fast bytes come where all that is worked on has this size: from a cache, or memory."""
+    """The bandwidth for a working set of this size: that of a cache, or of memory."""
 
     working_set_bytes: int
     one_thread_gb_s: float
-    all_threads_gb_s: float  # each works on its part
+    all_threads_gb_s: float  # each thread works on its part
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """What this machine can do at most, measured by a short benchmark."""
+    """The highest rates that a short benchmark reached on this machine."""
 
     gflops: float  # float32 multiply-adds, all cores, counted as two operations each
     gigabytes_per_s: float  # from memory
     levels: tuple[Level, ...] = ()  # the smallest working set first
-    busy: bool = False  # whether other programs ran meanwhile, so that it may be able to do more
+    busy: bool = False  # whether other programs ran meanwhile, so the machine may be faster
 
 
 @dataclass(frozen=True)
 class OpStats:
     """One row of a table of op statistics: a node, a type, a layer or a source line, over many
-    runs. Every table of ops is made of these, and None means that a value is unknown."""
+    runs. Every table of ops consists of these; None means that a value is unknown."""
 
-    key: str  # what the row is called
+    key: str  # label of the row
     ops: tuple[str, ...]  # the types that ran
     nodes: tuple[str, ...]
-    fused_from: tuple[str, ...]  # the user's nodes whose work they do
+    fused_from: tuple[str, ...]  # the user's nodes that were fused into them
     calls: int
     total_ns: int
     self_ns: int
@@ -80,17 +80,17 @@ class OpStats:
     p95_ns: float
     share: float  # of the self time of all rows
     cumulative_share: float
-    requested_bytes: int  # a step
-    flops: int | None  # a step; None where those of any of its nodes are not known
-    gflops: float | None  # 10^9 FLOPs a second of self time
-    intensity: float | None  # FLOPs a byte of inputs and outputs
-    roof_share: float | None  # of what the machine could do at that intensity
-    std_ns: float  # of all calls around their mean; large where the nodes differ
-    step_ns: float  # that a step spends here, mean over the steps
-    step_std_ns: float | None  # of that over the steps
-    step_median_ns: float | None  # likewise; of many steps, of one in so many
-    peak_bytes: int | None  # the most its nodes had alive at once in a step
-    image_ns: float | None  # self time an image
+    requested_bytes: int  # per step
+    flops: int | None  # per step; None if those of any of its nodes are unknown
+    gflops: float | None  # 10^9 FLOPs per second of self time
+    intensity: float | None  # FLOPs per byte of inputs and outputs
+    roof_share: float | None  # of the rate that the machine can reach at that intensity
+    std_ns: float  # of all calls around their mean; large if the nodes differ
+    step_ns: float  # mean time per step
+    step_std_ns: float | None  # deviation of that time over the steps
+    step_median_ns: float | None  # median of that time; of very many steps, of a sample
+    peak_bytes: int | None  # the most that its nodes had alive at once in a step
+    image_ns: float | None  # self time per image
     # Self time by the phase of its nodes (`graph.PHASES`); the three add up to `self_ns`
     forward_ns: int
     backward_ns: int
@@ -99,29 +99,29 @@ class OpStats:
 
     @property
     def op(self) -> str:
-        """The types that ran, as one text."""
+        """The types that ran, as text."""
         return ", ".join(self.ops)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Time of a call as fixed cost + cost per image, by least squares; of a row whose ops are of
-    many kinds (a layer, a line) the time that a step spends there."""
+    """The time of a call as fixed cost + cost per image, by least squares; for a row with ops of
+    many kinds (a layer, a line), the time per step."""
 
     fixed_ns: float
     per_image_ns: float
-    error: float  # the largest relative one of a point
+    error: float  # the largest relative error of a point
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One row of a comparison: a type, node, layer or line at every batch size."""
+    """One row of a comparison: a type, node, layer or line at each batch size."""
 
     key: str
     ops: tuple[str, ...]
     fused_from: tuple[str, ...]
-    cells: Mapping[int, OpStats]  # by batch size; only where it ran
-    fit: Fit | None  # None for fewer than three batch sizes, and where time does not grow
+    cells: Mapping[int, OpStats]  # by batch size, if it ran
+    fit: Fit | None  # None for fewer than three batch sizes, and if time does not grow
 
 
 @dataclass(frozen=True)
@@ -129,16 +129,17 @@ class StepTimes:
     """The steps of one batch size."""
 
     steps: int  # traced
-    images: int  # that they worked on
+    images: int  # processed by the traced steps
     untraced_ns: Spread
     traced_ns: Spread
-    # All rows over the time of all untraced steps, slow ones among them
+    # All rows divided by the time of all untraced steps, including slow ones
     mean_images_per_second: float = field(metadata={"json": "images_per_second"})
     ops_ns: float  # self time of all ops in a step, mean
     untraced_steps: int = 0
-    peak_bytes: int = 0  # the most alive at once in a step, of what the step itself asked for
-    curve: LiveBytes | None = None  # of the median one of the steps that were kept whole
-    # Images a second of each whole round, in which all batch sizes take turns
+    # the most alive at once in a step, of the memory that the step itself requested
+    peak_bytes: int = 0
+    curve: LiveBytes | None = None  # of the median step among those that were kept whole
+    # Images per second of each complete round, in which all batch sizes take turns
     round_rates: tuple[float, ...] = field(default=(), repr=False, metadata={"json": None})
 
 
@@ -149,8 +150,8 @@ class ConfigTimes:
     config: str
     batch_size: int
     untraced_ns: Spread
-    median_images_per_second: float  # the batch size over the median step
-    verdict: Verdict | None  # against `default`; None for that one itself
+    median_images_per_second: float  # the batch size divided by the median step
+    verdict: Verdict | None  # compared with `default`; None for `default` itself
     # Of each process, in the order of its steps
     processes_ns: tuple[tuple[int, ...], ...] = field(
         default=(), repr=False, metadata={"json": None}
@@ -169,46 +170,46 @@ class Comparison(Shown):
     steps: Mapping[int, StepTimes]
     configs: tuple[ConfigTimes, ...]
     findings: tuple[str, ...]
-    cold: tuple[OpStats, ...]  # ops of the very first step that took longest
+    cold: tuple[OpStats, ...]  # the slowest ops of the first step
     cold_step_ns: int
-    uncovered: Mapping[str, int]  # types whose FLOPs are not known, and of how many nodes
+    uncovered: Mapping[str, int]  # types with unknown FLOPs -> their number of nodes
     interrupted: bool = False
-    failure: str | None = None  # of a step: these are the measurements until then
-    # By batch size: all that is known of each row
+    failure: str | None = None  # of a step: these are the measurements before it
+    # By batch size: all columns of each row
     tables: Mapping[int, tuple[OpStats, ...]] = field(default_factory=dict)
-    images: int = 0  # that were asked for, at each batch size
-    trace_every: int = 1  # one step in so many was traced
+    images: int = 0  # number requested, at each batch size
+    trace_every: int = 1  # one step in this many was traced
     without: tuple[str, ...] = ()  # graph passes that were switched off
     warm_ns: Mapping[str, float] = field(default_factory=dict)  # mean call of the `cold` nodes
-    # By batch size, where they were asked for
+    # By batch size, if they were requested
     experiments: Mapping[int, Experiments] = field(default_factory=dict)
-    peaks: Peaks | None = None  # of the machine: what `roof_share` is a share of
+    peaks: Peaks | None = None  # of the machine, for `roof_share`
     quality: Quality | None = None  # of the measurement; None if it was not judged
-    diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, what costs most first
-    unit: str = "image"  # what a row of its data is: "image" or "row"
-    # Of several processes, where the measurement is to be kept
+    diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, the largest cost first
+    unit: str = "image"  # of a row of its data: "image" or "row"
+    # From several processes, if the measurement is to be saved
     observed: Observed | None = field(default=None, repr=False, metadata={"json": None})
 
 
-Turns = tuple[tuple[int, ...], ...]  # ns of the steps of each turn or round, in their order
+Turns = tuple[tuple[int, ...], ...]  # ns of the steps of each turn or round
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What tells one model and its data from another, without the names of files."""
+    """The identity of a model and its data, without names of files."""
 
-    graph: str  # digest of the nodes that the step needs: types, edges, attributes that matter
+    graph: str  # digest of the nodes that the step needs: types, edges, relevant attributes
     nodes: int
     edges: int
     ops: Mapping[str, int]  # type -> number of nodes
     feeds: tuple[str, ...]  # `images:0 float32 [?, 32, 32, 1]`
-    data: str  # digest of what is fed: size, and first rows of the split
-    weights: str | None  # digest of constants and given values; None where a run draws them anew
+    data: str  # digest of the feeds: their size, and the first rows of the split
+    weights: str | None  # digest of constants and given values; None if each run draws them anew
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process of its own: all of its steps together are one observation. By batch size."""
+    """A separate process, whose steps together are one observation. By batch size."""
 
     untraced_ns: Mapping[int, Turns]
     traced_ns: Mapping[int, Turns]
@@ -218,7 +219,7 @@ class Process:
 @dataclass(frozen=True)
 class Observed:
     fingerprint: Fingerprint
-    # By batch size, the steps that the tables are of, which all ran in one process
+    # By batch size, the steps that the tables cover, which all ran in one process
     untraced_ns: Mapping[int, Turns]
     traced_ns: Mapping[int, Turns]
     processes: tuple[Process, ...]

@@ -1,4 +1,4 @@
-"""Measurements that are kept in files, and what comes of holding them against one another."""
+"""Measurements that are saved in files, and the results of comparing them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tflab.records.verdicts import Verdict
 
 @dataclass(frozen=True)
 class Measurement:
-    """A comparison of batch sizes with all that it takes to compare it elsewhere."""
+    """A comparison of batch sizes with everything that is needed to compare it elsewhere."""
 
     tflab: str  # version
     when: str  # in UTC, as 2026-03-01T12:00:00Z
@@ -24,10 +24,10 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not the same for all measurements."""
+    """Something that differs between measurements."""
 
     what: str
-    values: tuple[str, ...]  # of each measurement
+    values: tuple[str, ...]  # one for each measurement
 
 
 @dataclass(frozen=True)
@@ -37,25 +37,25 @@ class RowTimes:
     key: str
     batch_size: int
     measurement: str
-    step_ns: float | None  # that a traced step spends here; None where it did not run
+    step_ns: float | None  # time per traced step; None if it did not run
     share: float | None  # of the time of all rows
-    verdict: Verdict | None  # against the first measurement; None for that one itself
+    verdict: Verdict | None  # compared with the first measurement; None for the first one
 
 
 @dataclass(frozen=True)
 class Gate:
-    """Whether a slowdown of at least so many percent is proven."""
+    """Whether a slowdown of at least this percentage is proven."""
 
     percent: float
-    slower: tuple[str, ...]  # what is, in words
-    undecided: tuple[str, ...]  # what cannot be told
+    slower: tuple[str, ...]  # what is proven slower, in words
+    undecided: tuple[str, ...]  # what is undecided, in words
 
 
 @dataclass(frozen=True)
 class Contrast(Shown):
     """Several measurements of one step, each compared with the first."""
 
-    measurements: tuple[str, ...]  # what each is called
+    measurements: tuple[str, ...]  # the name of each
     when: tuple[str, ...]
     processes: tuple[int, ...]
     model: str
@@ -70,29 +70,29 @@ class Contrast(Shown):
 
 @dataclass(frozen=True)
 class Point:
-    """What a step took in one measurement, or spent in a row."""
+    """The time of a step, or of a row in it, in one measurement."""
 
     ns: float  # geometric mean of the processes
-    low_ns: float  # of the interval that holds the true one in 99 of 100 measurements
+    low_ns: float  # lower end of the 99 % interval
     high_ns: float
     processes: int
 
 
 @dataclass(frozen=True)
 class Line:
-    """The same thing at one batch size over time."""
+    """The same quantity at one batch size over time."""
 
-    name: str  # of a row; of the untraced step, STEP
+    name: str  # of a row; STEP for the untraced step
     batch_size: int
-    points: tuple[Point | None, ...]  # of each measurement; None where it did not run
-    verdict: Verdict | None  # the latest against the first that was given; None where they are one
+    points: tuple[Point | None, ...]  # one for each measurement; None if it did not run
+    verdict: Verdict | None  # the latest compared with the first file; None if they are the same
 
 
 @dataclass(frozen=True)
 class OverTime:
-    """Measurements of one step in the order in which they were made."""
+    """Measurements of one step, sorted by time."""
 
-    contrast: Contrast  # of the same measurements, in the order in which they were given
+    contrast: Contrast  # of the same measurements, sorted by time
     measurements: tuple[str, ...]
     when: tuple[str, ...]
     lines: tuple[Line, ...]

@@ -1,4 +1,4 @@
-"""The history of one node: everything that the stages know of it, under one name."""
+"""Node history: everything that the stages know about one node."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Touch:
     by: str  # the pass
     place: int  # of the pass among all of the placement, from 0
     what: str  # added, removed, folded, merged, fused, compiled, rewritten, rewired or moved
-    about: str  # the new type, the node that took it over, or nothing
+    about: str  # the new type, the node that replaced it, or ""
 
 
 @dataclass(frozen=True)
 class Became:
-    """What an output of a node became that is not in the graph that ran, as a loop is not."""
+    """The tensor that replaced an output of a node with several outputs, such as a loop."""
 
     tensor: str
     into: str  # the tensor that ran
@@ -36,48 +36,50 @@ class Became:
 
 @dataclass(frozen=True)
 class NodeHistory(Shown):
-    """A node from the line that made it to the time that it took.
+    """A node, from the line that made it to the time that it took.
 
-    A node that was fused or merged into another lives on in that one, its `carrier`: device,
-    kernel, code and times are the carrier's, and the carrier says whose work it does.
+    A node that was fused or merged continues in another node, its `carrier`: device, kernel, code
+    and times are the carrier's, and the carrier's own history lists the node.
     """
 
     name: str
-    op: str  # the type as written; of a node that the runtime made, the type that ran
+    op: str  # the type as written; for a node that the runtime made, the type that ran
     kind: str  # forward, gradient, update or runtime
-    source: Source | None  # the user's line; none where only the runtime knows the node
+    source: Source | None  # the user's line; None if only the runtime knows the node
     inputs: tuple[str, ...]  # tensors
     control_inputs: tuple[str, ...]
-    outputs: tuple[Tensor, ...]  # as written; of a node that the runtime made, as it ran
+    outputs: tuple[Tensor, ...]  # as written; for a node that the runtime made, as it ran
     from_file: bool = False  # whether the program was read from a file
     consumers: tuple[str, ...] = ()  # nodes that take its outputs
     gradient_function: str | None = None  # as "_MulGrad (math_grad.py:1404)"
-    gradient_nodes: tuple[str, ...] = ()  # that it made
+    gradient_nodes: tuple[str, ...] = ()  # made by that function
     no_gradient: str | None = None  # why there are none
-    derived_from: str | None = None  # of a gradient node, the forward node
-    fate: Fate | None = None  # of a node of the user's graph
-    origin: Origin | None = None  # of a node that the runtime made
+    derived_from: str | None = None  # for a gradient node, the forward node
+    fate: Fate | None = None  # for a node of the user's graph
+    origin: Origin | None = None  # for a node that the runtime made
     touches: tuple[Touch, ...] = ()
-    carrier: str | None = None  # the executed node that does its work; none where nothing does
-    carries: tuple[str, ...] = ()  # the user's nodes whose work it does besides its own
+    carrier: str | None = None  # the executed node that does its work; None if there is none
+    carries: tuple[str, ...] = ()  # the user's nodes whose work it does in addition to its own
     ran_as: str | None = None  # the type of the carrier
     ran_outputs: tuple[Tensor, ...] = ()  # of the carrier, with the batch in their shapes
     assignment: Assignment | None = None
     kernel: Kernel | None = None
-    became: tuple[Became, ...] = ()  # its outputs, where it is gone and had several
+    became: tuple[Became, ...] = ()  # its outputs, if it is gone and had several
     code: tuple[Machined, ...] = ()
     times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size
-    untimed: Mapping[int, str] = field(default_factory=dict)  # batch size -> why it has no times
-    slack_ns: float | None = None  # how much longer it could take without lengthening the step
+    # batch size -> the reason for missing times
+    untimed: Mapping[int, str] = field(default_factory=dict)
+    # how much longer it could take without delaying the end of the step
+    slack_ns: float | None = None
     critical: bool = False
-    # That the outputs of the carrier lay in, in the step of median length
+    # Of the outputs of the carrier, in the step of median length
     buffers: tuple[Buffer, ...] = ()
-    meaning: GradientNode | None = None  # of a gradient node, what it is for
-    # Its outputs in the recorded step: those of the program as it defines them, others as they ran
+    meaning: GradientNode | None = None  # for a gradient node, its purpose
+    # Its outputs in the recorded step: as the program defines them, or for other nodes as they ran
     values: tuple[Value, ...] = ()
-    # The executed node of this name computes something else than the program's: from these tensors
+    # The inputs of the executed node of this name, if it computes something else than the program's
     other_inputs: tuple[str, ...] | None = None
-    own_values: tuple[Value, ...] = ()  # what that computed
-    taken: tuple[Value, ...] = ()  # what its carrier took in that step
-    carrier_values: tuple[Value, ...] = ()  # of the carrier's outputs, where that is another node
-    gradient: Defined | None = None  # of the loss by its first output, in that step
+    own_values: tuple[Value, ...] = ()  # what that node computed
+    taken: tuple[Value, ...] = ()  # the inputs of its carrier in that step
+    carrier_values: tuple[Value, ...] = ()  # the outputs of the carrier, if that is another node
+    gradient: Defined | None = None  # of the loss with respect to its first output, in that step

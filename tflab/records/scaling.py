@@ -7,27 +7,28 @@ from dataclasses import dataclass
 from tflab.records.quality import Quality
 from tflab.records.timed import Spread
 
-Tasks = int | tuple[str, ...]  # so many new ones, or those at these addresses
+Tasks = int | tuple[str, ...]  # number of new tasks, or the addresses of existing ones
 
 
 def as_given(tasks: Tasks) -> str:
-    """As --cluster takes them."""
+    """The tasks in the form that --cluster takes."""
     return str(tasks) if isinstance(tasks, int) else ",".join(tasks)
 
 
 @dataclass(frozen=True)
 class ScalingRow:
-    """The same step on so many tasks; 0 are none, which is this process alone."""
+    """The same step on a number of tasks; 0 is this process alone."""
 
     tasks: int
     steps: int  # untraced
     step_ns: Spread  # untraced
     images_per_second: float
-    speed_up: float  # against this process alone
-    efficiency: float | None  # speed-up for each task; None without any
-    communication: float | None  # share of the traced step with no op running, a tensor on the wire
-    messages: int  # over the wire, a step
-    bytes: int  # over the wire, a step
+    speed_up: float  # compared with this process alone
+    efficiency: float | None  # speed-up per task; None without tasks
+    # share of the traced step with no op running and a tensor on the wire
+    communication: float | None
+    messages: int  # over the wire, per step
+    bytes: int  # over the wire, per step
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class Scaling:
     split: str
     data: str
     rows: tuple[ScalingRow, ...]
-    quality: Quality | None  # of the first measurement that was disturbed, else of the last
+    quality: Quality | None  # of the first measurement on a busy machine, otherwise of the last
     cores: int
-    local: bool  # all tasks were on this machine
-    failure: str | None = None  # of a step, or a task: these are the measurements until then
-    interrupted: bool = False  # by Ctrl-C: so are these
+    local: bool  # whether all tasks were on this machine
+    failure: str | None = None  # of a step, or a task: these are the measurements before it
+    interrupted: bool = False  # whether Ctrl-C ended it: these are the measurements before it

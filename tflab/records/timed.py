@@ -1,4 +1,4 @@
-"""What was measured: op runs, steps, and what they add up to."""
+"""Timed: op runs, steps, and their totals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tflab.records.verdicts import Verdict
 
-# (time in us, bytes and negative when freed, the allocator asked)
+# (time in us, bytes (negative if released), allocator)
 Allocation = tuple[int, int, str]
 
 
@@ -20,17 +20,17 @@ class OpRun:
     device: str
     start_ns: int
     duration_ns: int
-    requested_bytes: int = 0  # all that the op asked its allocators for
+    requested_bytes: int = 0  # all that the op requested from its allocators
     allocations: tuple[Allocation, ...] = ()
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How much of a step a device worked."""
+    """How much of a step a device was busy."""
 
     device: str
-    busy_ns: int  # with at least one of its ops running
-    idle_share: float  # of the step's wall time, with none of its ops running
+    busy_ns: int  # at least one of its ops running
+    idle_share: float  # of the step's wall time, none of its ops running
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class StepShape:
     """How many ops of a step ran at once."""
 
     most_at_once: int
-    mean_at_once: float  # over the step's wall time, so that idle time counts as 0
-    lanes: int  # that hold its runs, where runs may nest but never partly overlap
+    mean_at_once: float  # over the step's wall time; idle time counts as 0
+    lanes: int  # that hold its runs, if runs may nest but not partly overlap
     devices: tuple[Occupancy, ...]
 
 
@@ -50,14 +50,14 @@ class StepTime:
     step: int
     start_ns: int
     wall_ns: int
-    shape: StepShape | None = None  # once its op runs have been looked at
+    shape: StepShape | None = None  # set when its op runs have been analysed
 
 
 @dataclass(frozen=True)
 class Capture:
-    """Traced steps that belong together: of one batch size, or recorded somewhere else."""
+    """Traced steps that belong together: of one batch size, or from another program."""
 
-    name: str  # of the profile that is made of it: `lenet-batch-64`
+    name: str  # of the profile made from it: `lenet-batch-64`
     steps: tuple[StepTime, ...]
     runs: tuple[OpRun, ...]
 
@@ -73,17 +73,17 @@ class Spread:
 
 @dataclass(frozen=True)
 class Race:
-    """The untraced step with all graph passes and without some, measured in turn."""
+    """The untraced step with all graph passes, and without some; measured in turn."""
 
     steps: int  # of each way
     usual_step_ns: Spread
     without_step_ns: Spread
-    verdict: Verdict  # without, against usual
+    verdict: Verdict  # without the passes, compared with all passes
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A part of the wall time and what it belongs to."""
+    """A part of the wall time, and the owner that it is attributed to."""
 
     owner: str
     ns: int
@@ -91,10 +91,11 @@ class Owner:
 
 @dataclass(frozen=True)
 class CriticalPath:
-    nodes: tuple[str, ...]  # one in a loop once for each iteration; none where it did not check
+    # a node in a loop occurs once for each iteration; empty if the check failed
+    nodes: tuple[str, ...]
     ns: float
-    parallelism: float  # possible: work of all ops over the length of the path
-    achieved_parallelism: float = 0  # work of all ops over the time with at least one running
+    parallelism: float  # possible parallelism: total work divided by the length of the path
+    achieved_parallelism: float = 0  # total work divided by the time with at least one op running
     slack: tuple[tuple[str, float], ...] = ()  # (node, ns), in the order of their first runs
     durations_ns: tuple[int, ...] = ()  # of `nodes`
 
@@ -107,12 +108,13 @@ class OpMemory:
 
 @dataclass(frozen=True)
 class Holder:
-    """An op and the bytes it had allocated that were alive, whoever used them by then."""
+    """An op, and the bytes that it had allocated and that were alive, whichever op used them by
+    then."""
 
     name: str
     op: str  # the type that ran
     bytes: int
-    running: bool  # still at work: some of it may be working memory, not an output
+    running: bool  # still running: some of it may be working memory, not an output
 
 
 @dataclass(frozen=True)
@@ -120,14 +122,16 @@ class LiveBytes:
     """One step's memory as a curve."""
 
     step: int
-    points: tuple[tuple[int, int], ...]  # (ns since the step's start, bytes alive from then on)
+    # (ns since the start of the step, bytes alive from then on)
+    points: tuple[tuple[int, int], ...]
     peak_bytes: int
-    peak_ns: int  # since the step's start
+    peak_ns: int  # since the start of the step
     holders: tuple[Holder, ...]  # at the peak, the largest first; their bytes add up to it
 
 
 @dataclass(frozen=True)
 class Memory:
     per_op: tuple[OpMemory, ...]
-    peak_bytes: int  # the most alive at once in any step, of what the step itself asked for
-    curve: LiveBytes | None = None  # of the step whose wall time is the median
+    # the most alive at once in any step, of the memory that the step itself requested
+    peak_bytes: int
+    curve: LiveBytes | None = None  # of the step with the median wall time

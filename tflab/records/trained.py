@@ -1,4 +1,4 @@
-"""What a training wrote down: the curves that are drawn from it."""
+"""Trained: the log of a training, from which its curves are drawn."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ class TrainingStep:
     loss: float  # mean over the batch
     accuracy: float  # share of the batch
     rate: float  # learning rate
-    # Histories of before this was recorded have no such field.
+    # Older histories do not have this field.
     traced: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """One pass over the training images, and the test that followed it. All are true means."""
+    """One pass over the training images, and the test after it. All numbers are true means."""
 
     epoch: int  # from 1
     step: int  # after this many steps
-    train_loss: float  # mean over the images of the epoch, as they came
+    train_loss: float  # mean over the images of the epoch, each before the update of its batch
     train_accuracy: float
     test_loss: float  # mean over the test images, with the weights at the end of the epoch
     test_accuracy: float
     seconds: float  # of the training alone, without the test
-    images_per_second: float  # in the steps that were not traced, if there are any
+    images_per_second: float  # in the untraced steps, if there are any
 
 
 @dataclass(frozen=True)
 class History:
     model: str
-    data: str  # the name of the data set, which says so if it stands in for another
+    data: str  # name of the data set; it says so if the data replace another set
     batch_size: int
     seed: int
     steps: tuple[TrainingStep, ...]

@@ -1,4 +1,4 @@
-"""What a comparison of step times allows to say."""
+"""Verdicts: what a comparison of step times proves."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Verdict:
-    """How many times as long one way to run a step takes as another, and what that is worth."""
+    """How many times as long one way to run a step takes as another, and how certain that is."""
 
     ratio: float  # geometric mean of the observed ratios
-    low: float  # of the interval that holds the true ratio in 99 of 100 comparisons
+    low: float  # lower end of the 99 % interval
     high: float
-    p_value: float  # of the ratios, if both ways took the same time
-    observations: int  # independent of one another
-    word: str  # slower, faster, alike, cannot tell, or withheld where the machine was busy
+    p_value: float  # of the ratios, if there were no difference
+    observations: int  # independent ones
+    word: str  # slower, faster, alike, cannot tell, or withheld (the machine was busy)
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What running an op once more, in place, added to an untraced step."""
+    """The time that running an op once more, in place, added to an untraced step."""
 
     name: str
     op: str  # the type that ran
     once_more_ns: float  # median of the observations
-    low_ns: float  # of the interval that holds the true median in 95 of 100 experiments
+    low_ns: float  # lower end of the 95 % interval of the median
     high_ns: float
-    observations: int  # each with sessions of its own
+    observations: int  # each in new sessions
     predicted_ns: float | None = None  # always None; programs that read the JSON expect the key
 
 
@@ -41,9 +41,9 @@ class Untried:
 
 @dataclass(frozen=True)
 class Experiments:
-    """The largest ops of a step, each run once more, measured in turn with the unchanged step."""
+    """The largest ops of a step, each run once more, in turn with the unchanged step."""
 
     ops: tuple[Experiment, ...]
-    control: Experiment | None  # the unchanged step against itself; None where nothing was tried
+    control: Experiment | None  # the unchanged step compared with itself; None if nothing was tried
     untried: tuple[Untried, ...]
-    one_by_one: Experiment | None = None  # the unchanged step, where a single thread starts ops
+    one_by_one: Experiment | None = None  # the unchanged step, with a single thread that starts ops

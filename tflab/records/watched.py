@@ -1,4 +1,4 @@
-"""What was seen of a program that was watched."""
+"""Watched: the results of watching a program."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from tflab.records.timed import Owner
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of a session that did the same."""
+    """Runs of a session with the same graph, fetches and fed shapes."""
 
     graph: str
     fetches: tuple[str, ...]  # tensors, and nodes that only had to run
-    feeds: Mapping[str, str]  # tensor -> the shape that was fed
+    feeds: Mapping[str, str]  # tensor -> fed shape
     calls: int
-    median_ns: float | None  # of a random sample of the untraced runs but the first; None: of none
+    # of a random sample of the untraced runs except the first; None if there are none
+    median_ns: float | None
     cold_ns: int  # the first run
     total_ns: int  # all runs but the first
     traced: int
@@ -24,10 +25,10 @@ class Group:
 
 @dataclass(frozen=True)
 class WatchedLine:
-    """A line of the program: the time of the nodes that it made, and that of its own Python.
+    """A line of the program: the time of the nodes that it made, and its own Python time.
 
-    Times of nodes are those of the traced runs, times runs over traced runs: they are those of all
-    runs as far as the traced ones are like the others. Python's time is sampled.
+    The times of nodes are those of the traced runs, scaled to all runs; this assumes that traced
+    runs are like the others. Python's time is sampled.
     """
 
     file: str
@@ -43,7 +44,7 @@ class WatchedLine:
 @dataclass(frozen=True)
 class Process:
     wall_ns: int
-    owners: tuple[Owner, ...]  # of all of it
+    owners: tuple[Owner, ...]  # add up to it
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ class Watched:
     program: tuple[str, ...]  # as it was given
     groups: tuple[Group, ...]
     process: Process
-    lines: tuple[WatchedLine, ...]  # the costliest first
-    stood_in: tuple[str, ...]  # what tflab put in the place of something that TensorFlow had
+    lines: tuple[WatchedLine, ...]  # the most expensive first
+    stood_in: tuple[str, ...]  # what tflab put in place of parts of TensorFlow
     exit_status: int  # negative: the signal that ended it
     fates: Mapping[str, int]  # nodes of the graph of the largest group, by fate
-    costliest: tuple[str, int] | None  # where most time outside of runs was spent: place, ns
+    costliest: tuple[str, int] | None  # the place with most time outside of runs, and its ns
     stopped: bool  # by --steps
     notes: tuple[str, ...]  # what was not watched, and why

@@ -1,10 +1,10 @@
-"""The whole lab as one page: report.html, which needs nothing but itself, and report.md.
+"""The whole lab as one page: report.html, a self-contained file, and report.md.
 
     python -m tflab.report --model lenet
 
-Walks x*y + z and the model through all stages, trains the model briefly, measures it at batch
-sizes 1, 16 and 64 and under other configurations, and writes it all down, with how each number was
-obtained. With --chapters it measures only what those need.
+Follows x*y + z and the model through all stages, trains the model briefly, and measures it at
+batch sizes 1, 16 and 64 and under other configurations. The report says how each number was
+obtained. With --chapters, only what those chapters need is measured.
 """
 
 from __future__ import annotations

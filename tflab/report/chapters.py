@@ -43,7 +43,7 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
     if lab.soft_placement:
         chapters = tuple(map(contents.with_soft_placement, chapters))
     return Report(
-        title=f"The life of {SMALL if lab.model == TOY else lab.model}",
+        title=f"The stages of {SMALL if lab.model == TOY else lab.model}",
         about=about(lab.model, names) + (partial(left_out) if lab.interrupted else ""),
         command=command,
         questions=questions.questions(lab),
@@ -100,7 +100,7 @@ def surroundings(lab: Lab) -> Iterator[Chapter]:
 
 def small_graph(lab: Lab) -> Iterator[Chapter]:
     if lab.toy:
-        yield Chapter(f"The life of {SMALL}", tuple(graph_chapter.parts(lab.toy, SMALL)))
+        yield Chapter(f"The stages of {SMALL}", tuple(graph_chapter.parts(lab.toy, SMALL)))
 
 
 def two_devices(lab: Lab) -> Iterator[Chapter]:
@@ -112,7 +112,9 @@ def two_devices(lab: Lab) -> Iterator[Chapter]:
 def graph(lab: Lab) -> Iterator[Chapter]:
     """Where the model is x*y + z itself, its graph is there once."""
     if lab.walked and lab.model != TOY:
-        yield Chapter(f"The life of {lab.model}", tuple(graph_chapter.parts(lab.walked, lab.model)))
+        yield Chapter(
+            f"The stages of {lab.model}", tuple(graph_chapter.parts(lab.walked, lab.model))
+        )
 
 
 def network(lab: Lab) -> Iterator[Chapter]:

@@ -143,13 +143,13 @@ def walks(
 ) -> Iterator[Measured]:
     """The walks through the stages: of the model, and of the toy."""
     if "walk" in needs or (model == TOY and "toy" in needs):
-        announce(f"the life of {model}")
+        announce(f"the stages of {model}")
         seconds = EXPERIMENTS_S if "experiments" in needs else 0
         walking = replace(options, experiments=seconds)
         for walked, names in walk(model, walking, "histories" in needs):
             yield names | ({"toy"} if model == TOY else set()), "walked", walked
     if "toy" in needs and model != TOY:
-        announce("the life of x*y + z")
+        announce("the stages of x*y + z")
         for toy, names in walk(TOY, options, "histories" in needs):
             yield (names - {"walk"}) | {"toy"}, "toy", toy
     if "two devices" in needs:

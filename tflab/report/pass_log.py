@@ -101,11 +101,11 @@ def touched(step: Pass) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*step.added, *rewritten, *heirs)))
 
 
-def longest_chain(stage: Execution) -> Iterator[str]:
+def critical_path(stage: Execution) -> Iterator[str]:
     path = stage.critical_path
     if path.nodes:
         runs = plural(len(path.nodes), "op run")
-        yield f"longest chain of dependent ops: {runs}, {time(path.ns)}"
+        yield f"critical path: {runs}, {time(path.ns)}"
 
 
 def as_run(before: Placement, stage: Execution) -> State:
@@ -115,7 +115,7 @@ def as_run(before: Placement, stage: Execution) -> State:
     lines = (
         f"{plural(len(stage.nodes), 'node')} on {plural(len(before.partitions), 'device')}, "
         f"{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size} (median)",
-        *longest_chain(stage),
+        *critical_path(stage),
         f"largest owner of the wall time of traced steps: {largest}, {percent(owned[largest])}",
     )
     return State(

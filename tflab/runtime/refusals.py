@@ -44,7 +44,7 @@ def refused(error: tf.errors.OpError, options: Options, graph: tf.Graph) -> Refu
     if isinstance(error, tf.errors.DeadlineExceededError):
         return LateError(
             f"A step did not end within {TIME_LIMIT_S} s and was stopped: something in the graph "
-            "waits for ever, such as a queue that is never filled."
+            "waits forever, such as a queue that is never filled."
         )
     message = sentence(error.message)
     if options.of_file.side_effects and not is_harmless(message, graph):

@@ -41,8 +41,9 @@ def check(path: Path) -> None:
     if there is not None and wanted > there:
         largest = max(claimed, key=lambda name: claimed[name])
         raise UsageError(
-            f"'{path}' declares {size(wanted)} of weights ('{largest}' has {size(claimed[largest])}"
-            f"), but {size(there)} of memory are free. Load it on a machine with more memory."
+            f"'{path}' declares {size(wanted)} of weights ('{largest}' has "
+            f"{size(claimed[largest])}), but {size(there)} of memory is free. Load it on a "
+            "machine with more memory."
         )
 
 

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from tflab.cli import confinement
 from tflab.errors import EffectsError
+from tflab.records.options import CONNECTS, READS, WRITES
 from tflab.runtime import private
 from tflab.saved_graphs import reach
 from tflab.saved_graphs.effects import STRING, Effect, effects_text, of_node, of_type
@@ -134,9 +135,9 @@ def shut(graph_def: Any) -> Any:
 
 
 OPTIONS = {  # effect -> the option that allows it
-    "reads files": "--allow-read FOLDER",
-    "writes files": "--allow-write FOLDER",
-    "connects to other machines": "--allow-network",
+    READS: "--allow-read FOLDER",
+    WRITES: "--allow-write FOLDER",
+    CONNECTS: "--allow-network",
 }
 EVERYTHING = "--allow-side-effects"
 

@@ -6,20 +6,22 @@ nowhere is judged by its definition alone (`effects.py`).
 
 from __future__ import annotations
 
-# An effect -> the types that have it, as a pattern. What matches never runs without leave.
+from tflab.records.options import CONNECTS, READS, WRITES
+
+# An effect -> a pattern of the op types that have it. They run only with permission.
 GATED = {
-    "reads files": r"ReadFile|.*MatchingFiles(Dataset)?|Restore(V2|Slice)?|DTensorRestoreV2"
+    READS: r"ReadFile|.*MatchingFiles(Dataset)?|Restore(V2|Slice)?|DTensorRestoreV2"
     r"|.*Reader(V2)?|Reader(Read|Reset|Num|Restore|Serialize)\w*|RecordInput|ImmutableConst"
     r"|TextLineDataset|TFRecordDataset(V2)?|FixedLengthRecordDataset(V2)?|LoadDataset|ImportEvent"
     r"|.*(CSV|LMDB|Sql)Dataset(V2)?|InitializeTableFromTextFile(V2)?|GenerateVocabRemapping"
     r"|LoadAndRemapMatrix|Skipgram|FixedUnigramCandidateSampler|SnapshotChunkDataset"
     r"|ListSnapshotChunksDataset|(De|En)codeProto(V2)?|Unicode(Decode\w*|Transcode)",
-    "writes files": r"WriteFile|Save(V2|Slices)?|MergeV2Checkpoints|SaveDataset(V2)?"
+    WRITES: r"WriteFile|Save(V2|Slices)?|MergeV2Checkpoints|SaveDataset(V2)?"
     r"|DistributedSave|.*DatasetToTFRecord|\w*Summary(File|Db)?Writer|Write\w*Summary|CacheDataset(V2)?"
     r"|Snapshot(Nested)?Dataset(V2|Reader)?|Debug(Identity(V\d)?|NanCount|NumericSummary)"
     r"|Copy(Host)?|DumpTensor|CalibrationStatisticsSaver|PrintV2",
     "calls Python": r"(Eager)?PyFunc(Stateless)?",
-    "connects to other machines": r"_?(Host)?(Send|Recv)|DataService\w+|RegisterDataset(V2)?"
+    CONNECTS: r"_?(Host)?(Send|Recv)|DataService\w+|RegisterDataset(V2)?"
     r"|_?Collective\w+|_?Nccl\w+|AllToAll|CrossReplicaSum|_?Xla(Send|Recv)\w*|Rpc\w+|RemoteCall"
     r"|DeleteRpcFutureResource|FileSystemSetConfiguration|CopyToMesh(Grad)?|Relayout(Like)?"
     r"|DTensor(All|Reduce|Set)\w+|SyncDevice",

@@ -40,7 +40,7 @@ def refuse(graph: tf.Graph, needed: Collection[str], fed: Collection[str]) -> No
         waits = (
             "fail: no op in the step initialises"
             if first.fails
-            else ("wait for ever: no op in the step fills")
+            else ("wait forever: no op in the step fills")
         )
         raise UnreadyError(
             f"'{first.node}' would {waits} '{first.store}'{others}.", tuple(shapes.items())

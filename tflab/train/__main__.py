@@ -1,9 +1,9 @@
-"""Train a model: epoch by epoch, with curves for TensorBoard and checkpoints to go on from.
+"""Train a model, with curves for TensorBoard and checkpoints.
 
     python -m tflab.train --model lenet
 
-Options that you omit take the model's defaults. Ctrl-C saves and stops; --resume goes on from
-the last checkpoint, and says what that does not restore.
+Options that you omit take the model's defaults. Ctrl-C saves and stops; --resume continues from
+the last checkpoint, and says what it does not restore.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Views: a record in, blocks out. One file a subject; nothing here draws."""
+"""Views: each turns a record into blocks. One file per subject; views never draw."""

@@ -1,4 +1,4 @@
-"""Abreast: what was measured in several ways, side by side, as many columns at a time as fit."""
+"""Abreast: several ways to run a step, side by side, in as many tables as needed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from tflab.records import ConfigTimes, Verdict
 from tflab.records.blocks import Column, Table
 from tflab.units import time
 
-BESIDE = 2  # ways that fit beside the usual one
+BESIDE = 2  # other ways that fit next to the default
 
 Item = TypeVar("Item")
 
 
 def steps_abreast(title: str, rows: Sequence[ConfigTimes]) -> Iterator[Table]:
-    """The untraced step at each batch size: as usual, and beside it otherwise, a few at a time."""
+    """The untraced step at each batch size: the default, and next to it a few other ways per
+    table."""
     measured = {(row.batch_size, row.config): row for row in rows}
     usual, *others = dict.fromkeys(row.config for row in rows) or [""]
 
@@ -37,7 +38,7 @@ def steps_abreast(title: str, rows: Sequence[ConfigTimes]) -> Iterator[Table]:
 
 
 def against(verdict: Verdict) -> str:
-    """`1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval that says so."""
+    """`1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval."""
     if verdict.word in ("slower", "faster"):
         return f"{verdict.ratio:.2f} x [{verdict.low:.2f}, {verdict.high:.2f}]"
     if verdict.word != "withheld" and isfinite(verdict.low) and isfinite(verdict.high):

@@ -20,7 +20,7 @@ def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
     """Producers before consumers, what leads to `ends` first, and short rails."""
     by_name = {node.name: node for node in nodes}
     done: dict[str, None] = {}  # a set that keeps its order
-    begun: set[str] = set()  # what waits for its parents, or is done
+    begun: set[str] = set()  # nodes that wait for their parents, or are done
     starts = [*(name for name in ends if name in by_name), *by_name]
     stack = [(name, False) for name in reversed(starts)]
     while stack:
@@ -38,11 +38,11 @@ def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
 
 
 def draw(nodes: Sequence[Node]) -> list[str]:
-    """The rails of nodes that stand in an order from `ordered`: one string a node, equally long."""
+    """The rails of nodes in the order of `ordered`: one string per node, all of the same length."""
     takes = drawn_parents(nodes)
     uses = Counter(parent for taken in takes.values() for parent in taken)
-    rails: list[str | None] = []  # what each rail carries at the moment
-    resting = None  # the rail of a value that nobody uses: the next node would seem to use it
+    rails: list[str | None] = []  # what each rail carries now
+    resting = None  # the rail of a value that nobody uses, which the next node must not seem to use
     rows = []
     for node in nodes:
         taken = [rails.index(parent) for parent in takes[node.name]]
@@ -62,7 +62,7 @@ def draw(nodes: Sequence[Node]) -> list[str]:
 
 
 def drawn_parents(nodes: Sequence[Node]) -> dict[str, list[str]]:
-    """What each node takes from above it; the way back of a loop is not drawn."""
+    """What each node takes from above it; the back edge of a loop is not drawn."""
     takes: dict[str, list[str]] = {}
     for node in nodes:
         takes[node.name] = [parent for parent in parents(node) if parent in takes]
@@ -70,7 +70,7 @@ def drawn_parents(nodes: Sequence[Node]) -> dict[str, list[str]]:
 
 
 def parents(node: Node) -> list[str]:
-    """The nodes that it takes from, each once."""
+    """The nodes that it takes inputs from, each once."""
     return list(dict.fromkeys([*map(node_of, node.inputs), *node.control_inputs]))
 
 
@@ -92,7 +92,7 @@ def row(rails: Sequence[str | None], own: int, taken: Sequence[int], ending: Seq
 
 
 def joint(rail: int, left: int, right: int, ends: bool) -> str:
-    """Where a rail meets the line to the node: it ends there, or runs on."""
+    """The joint of a rail and the line to the node: the rail ends there, or continues."""
     if rail == left:
         return "╰" if ends else "├"
     if rail == right:

@@ -1,4 +1,5 @@
-"""The view of backward: what each forward op's gradient function made, and whether it is right."""
+"""View of backward: the nodes that each gradient function made, and whether the gradients are
+right."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def blocks(stage: Backward) -> Iterable[Block]:
 
 
 def found_in_file(stage: Backward) -> Iterable[Block]:
-    """Gradients that a graph came with, and how they are known."""
+    """Gradients that came with a graph, and how they were found."""
     named = sum(len(gradient.nodes) for gradient in stage.gradients)
     losses = " and ".join(f"'{name}'" for name in stage.losses)
     ends = f"that lead from {losses} to " if losses else "and "
@@ -68,8 +69,7 @@ def derived(stage: Backward) -> Table:
     types = {node.name: node.op for node in stage.nodes}
     with_gradient = [g for g in stage.gradients if g.nodes]
     return shortened(
-        "Forward ops in the order of differentiation (last first), and the nodes that each gave "
-        "rise to",
+        "Forward ops in the order of differentiation (last first), and their gradient nodes",
         (
             Column("forward node", lambda g: g.forward),
             Column("type", lambda g: g.op),

@@ -1,4 +1,5 @@
-"""View of the buffers of a step: what sharing memory saved, the largest, and whether it adds up."""
+"""View of the buffers of a step: what sharing memory saved, the largest buffers, and whether it
+adds up."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tflab.records.buffers import Amount
 from tflab.units import plural, size, time
 
 TOP = 10
-NAMED = 3  # of what was released when nobody expected it
+NAMED = 3  # unexpected releases that are named
 
 
 def blocks(buffers: Buffers | None) -> Iterable[Block]:
@@ -24,7 +25,7 @@ def blocks(buffers: Buffers | None) -> Iterable[Block]:
 
 
 def sharing(buffers: Buffers) -> Table:
-    """From the tensors to the addresses that they lie at."""
+    """From the tensors to the addresses that they occupy."""
     return Table(
         "Memory of the tensors in the median step",
         (
@@ -37,7 +38,7 @@ def sharing(buffers: Buffers) -> Table:
 
 
 def amounts(buffers: Buffers) -> Iterable[tuple[str, int, int]]:
-    """A row for each amount; what is saved has a minus."""
+    """A row for each amount; saved memory has a minus."""
 
     def row(words: str, amount: Amount, sign: int = 1) -> tuple[str, int, int]:
         return words, amount.count, sign * amount.bytes
@@ -69,7 +70,7 @@ def columns() -> tuple[Column, ...]:
         Column("alive", alive, right=True),
         Column("backward", for_backward, right=True, spare=1),
         Column("in place", in_place, elastic=True, name=True, spare=2),
-        Column("got it next", lambda item: first(item.after), elastic=True, name=True, spare=3),
+        Column("reused by", lambda item: first(item.after), elastic=True, name=True, spare=3),
     )
 
 
@@ -109,7 +110,7 @@ def kept_for_backward(buffers: Buffers) -> str:
 
 
 def peak(buffers: Buffers) -> str:
-    """Whether the buffers add up to what the allocators recorded, and what is missing."""
+    """Whether buffers add up to the allocators' records, and what is missing."""
     at = buffers.at_peak
     parts = [f"{size(at.buffer_bytes)} in these buffers"]
     if at.working_bytes:
@@ -123,22 +124,22 @@ def peak(buffers: Buffers) -> str:
         else "nothing is missing"
     )
     return (
-        f"Check: after {time(at.ns)} most was alive, {size(at.recorded_bytes)} by the allocators' "
+        f"Check: memory peaked after {time(at.ns)} at {size(at.recorded_bytes)} by the allocators' "
         f"records: {', '.join(parts)}; {remainder}."
     )
 
 
 def releases(buffers: Buffers) -> Iterable[str]:
-    """Whether buffers were released when the graph implies it, and for which this is unknown."""
+    """Whether buffers were released when the graph implies, and for which this is unknown."""
     freed = [item for item in buffers.buffers if item.until_ns is not None]
     late = buffers.unexpected
     if late:
-        tensors = tuple(dict.fromkeys(late))  # of a loop one has many buffers
+        tensors = tuple(dict.fromkeys(late))  # a tensor in a loop has many buffers
         named = ", ".join(tensors[:NAMED])
         more = f" and {len(tensors) - NAMED:,} more" if len(tensors) > NAMED else ""
         yield (
-            f"Of {plural(len(freed), 'release')} {len(late):,} came at another time than while "
-            f"the last reader ran: {named}{more}. The trace does not say what kept them."
+            f"Of {plural(len(freed), 'release')} {len(late):,} did not come while the last reader "
+            f"ran: {named}{more}. The trace does not say what kept them."
         )
     else:
         yield f"{plural(len(freed), 'release')}, each while the last reader of the buffer ran."

@@ -1,5 +1,5 @@
-"""The view of the chain rule: its sentence for this graph, its steps, what each gradient node
-computes, and which are bookkeeping."""
+"""View of the chain rule: its equation for this graph, its steps, the formula of each gradient
+node, and the bookkeeping."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from tflab.units import plural
 from tflab.views.gradient_drawing import drawing, meaning, unused
 from tflab.views.words import LONGEST, counted, place
 
-DRAWN_WHOLE = 64  # gradient nodes; of more only the table of steps is shown, and what computes
-SPELLED_OUT = 6  # steps from the loss to a variable that are named op by op
+# gradient nodes; a larger graph has only the table of steps, and the nodes that compute
+DRAWN_WHOLE = 64
+SPELLED_OUT = 6  # steps from the loss to a variable that are written out
 NAMED = 5  # nodes in a sentence
-FACTORS = 5  # of a product that is written down; of more the first and the last
+FACTORS = 5  # of a product that is written out; of a longer one the first and the last
 
 
 def opening(stage: Backward) -> Iterator[Block]:
-    """The sentence of the chain rule for this very graph, and its steps."""
-    from tflab.analysis import chain_rule  # NumPy is not needed for `--help`
+    """The equation of the chain rule for this graph, and its steps."""
+    from tflab.analysis import chain_rule  # `--help` does not need NumPy
 
     if not stage.chain_rule:
         return
@@ -49,7 +50,7 @@ def opening(stage: Backward) -> Iterator[Block]:
 
 
 def unwritten(partial: Sequence[Derivative], written: int) -> Iterator[str]:
-    """In which of so many derivatives gradients stand by name."""
+    """The derivatives whose formula contains names of gradients."""
     if partial:
         each = f"In {len(partial):,} of these" if written > 1 else "In this derivative"
         yield (
@@ -59,7 +60,7 @@ def unwritten(partial: Sequence[Derivative], written: int) -> Iterator[str]:
 
 
 def exceptions(stage: Backward) -> Iterator[str]:
-    """Where the program itself decides what the gradient is."""
+    """Where the program itself sets the gradient."""
     if stage.stopped:
         through = "it" if len(stage.stopped) == 1 else "them"
         yield (
@@ -79,8 +80,9 @@ def some(names: Sequence[str]) -> str:
 
 
 def equation(stage: Backward) -> str:
-    """`dL/dy = dL/d(mul) * d(mul)/dy`: the chain rule along the longest way; "" without one."""
-    from tflab.analysis import chain_rule  # NumPy is not needed for `--help`
+    """`dL/dy = dL/d(mul) * d(mul)/dy`: the chain rule along the longest path; "" if there is
+    none."""
+    from tflab.analysis import chain_rule  # `--help` does not need NumPy
 
     if not stage.chain_rule:
         return ""
@@ -88,13 +90,13 @@ def equation(stage: Backward) -> str:
 
 
 def equation_of(way: Sequence[Link]) -> str:
-    """Where gradients come back on other ways, too, that is only one of the terms."""
+    """The equation; if gradients also come back on other paths, only one of its terms."""
     others = "" if all(link.alone for link in way) else " + ..."
     return f"{total(way[-1].by)} = {chain(names_on(way))}{others}"
 
 
 def names_on(way: Sequence[Link]) -> list[str]:
-    """What a way goes through: its ops where they are few, else its layers."""
+    """The stations of a path: its ops if they are few, otherwise its layers."""
     return [link.by for link in way] if len(way) <= SPELLED_OUT else layers(way)
 
 
@@ -115,7 +117,7 @@ def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
 
 
 def product(way: Sequence[Link], derivatives: Mapping[str, str]) -> str:
-    """What each op on the way multiplies by, and the formula of all of it."""
+    """The factor of each op on the path, and the whole formula."""
     factors = ", ".join(f"{link.forward} by {link.factor}" for link in way)
     variable = way[-1].by
     whole = (
@@ -132,7 +134,7 @@ def total(name: str) -> str:
 
 
 def differential(name: str) -> str:
-    """`dy`, and `d(mul)` for what would be hard to read otherwise."""
+    """`dy`; `d(mul)` if the name needs brackets to be readable."""
     return f"d{name}" if name.isalpha() and len(name) == 1 else f"d({name})"
 
 
@@ -149,15 +151,15 @@ def chain(names: Sequence[str]) -> str:
 
 
 def layers(way: Sequence[Link]) -> list[str]:
-    """The name scopes along a way, each once, and the variable in the end."""
+    """The name scopes along a path, each once, and the variable at the end."""
     scopes = (link.forward.rpartition("/")[0] or link.forward for link in way)
     names = [name for name, _ in groupby(scopes)]
     return [*names[1:], way[-1].by]
 
 
 def steps(links: Sequence[Link]) -> Iterator[Block]:
-    """A row for each gradient that a variable needs and that has a formula; an op that hands back
-    several stands once."""
+    """A row for each gradient that a variable needs and that has a formula; an op that returns
+    several is named once."""
     written = [link for link in links if link.formula]
     first = {id(next(group)) for _, group in groupby(written, lambda link: link.forward)}
 
@@ -217,7 +219,8 @@ def difference(row: Derivative) -> str:
 
 
 def nodes(stage: Backward) -> Iterator[Block]:
-    """What each gradient node computes, drawn where there are few, and which compute nothing."""
+    """The formula of each gradient node, drawn if there are few, and the nodes that add nothing
+    to it."""
     if not stage.gradient_nodes:
         return
     if len(stage.gradient_nodes) <= DRAWN_WHOLE:
@@ -227,7 +230,7 @@ def nodes(stage: Backward) -> Iterator[Block]:
 
 
 def computing(stage: Backward) -> Iterator[Block]:
-    """Of each node that computes, the line of TensorFlow that made it, and its formula."""
+    """For each node that computes, the line of TensorFlow that made it, and its formula."""
     some = [node for node in stage.gradient_nodes if not node.bookkeeping]
     written = [node for node in some if node.formula]
     frames = tuple(
@@ -253,8 +256,8 @@ def line(node: GradientNode) -> str:
 
 
 def bookkeeping(stage: Backward) -> Strip:
-    """The kinds of bookkeeping, how many nodes of which types there are, and why."""
-    from tflab.analysis.gradient_nodes import WHY  # likewise
+    """The kinds of bookkeeping, with their reasons and their number of nodes by type."""
+    from tflab.analysis.gradient_nodes import WHY  # the same
 
     types = {node.name: node.op for node in stage.nodes}
     kinds = Counter(node.bookkeeping for node in stage.gradient_nodes if node.bookkeeping)

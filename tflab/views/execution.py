@@ -1,4 +1,4 @@
-"""View of the execution: how long a step took, where it went, which ops cost most."""
+"""View of execution: how long a step took, where the time went, which ops took most."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tflab.units import percent, plural, short_device, size, time
 from tflab.views import buffers, experiments, flowed, network, op_table, values
 
 TOP = 10
-HOLDERS = 3  # of memory at its peak; the rest is in the JSON
+HOLDERS = 3  # largest holders of memory at the peak that are named; JSON has the rest
 
 
 def blocks(stage: Execution) -> Iterable[Block]:
@@ -44,7 +44,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
 
 
 def busy(judgement: Quality | None) -> Iterable[Block]:
-    """What stands above all numbers of a machine that was busy."""
+    """The sentence above all numbers from a busy machine."""
     if judgement and not judgement.quiet:
         yield quality.sentence(judgement)
 
@@ -63,7 +63,7 @@ def lengths(stage: Execution) -> Table:
 
 
 def owners(stage: Execution) -> Table:
-    """Every nanosecond of the traced steps, and what it belongs to."""
+    """The owners of every nanosecond of the traced steps."""
     return Table(
         "Where the wall time of the traced steps went",
         (
@@ -76,24 +76,24 @@ def owners(stage: Execution) -> Table:
 
 
 def costs(stage: Execution) -> Iterable[Block]:
-    """What the largest ops cost a step, by running each of them once more."""
+    """What the largest ops cost a step, measured by running each of them once more."""
     made = Experiments(stage.experiments, stage.control, stage.untried, stage.one_by_one)
     self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
     return experiments.blocks(made, self_ns, judgement=stage.quality)
 
 
 NO_CHAIN = (
-    "No longest chain is shown: in this trace an op began before an op that it depends on had "
+    "No critical path is shown: in this trace an op began before an op that it depends on had "
     "ended."
 )
 
 
 def parallel(stage: Execution) -> Iterable[Block]:
-    """How much ran at once, and the longest chain."""
+    """How much ran at once, and the critical path."""
     path = stage.critical_path
     chain = (
-        f"The longest chain of dependent ops has {plural(len(path.nodes), 'op run')} and takes "
-        f"{time(path.ns)} in a traced step; with one processor per op a step could not be faster."
+        f"The critical path of a traced step has {plural(len(path.nodes), 'op run')} and takes "
+        f"{time(path.ns)}. With one processor per op, a step could not be faster."
     )
     if not path.nodes:
         chain = NO_CHAIN
@@ -106,13 +106,13 @@ def parallel(stage: Execution) -> Iterable[Block]:
         yield chain
         return
     yield (
-        f"{chain} All ops together are {path.parallelism:.2f} x as much work. While any of them "
-        f"ran, {path.achieved_parallelism:.2f} ran at once on average."
+        f"{chain} All ops together take {path.parallelism:.2f} x as long. While any of them ran, "
+        f"{path.achieved_parallelism:.2f} ran at once on average."
     )
 
 
 def shaped(step: StepTime) -> Iterable[Block]:
-    """How many ops ran at once, and how long none of a device's did."""
+    """How many ops ran at once, and how long no op of a device ran."""
     if step.shape and step.shape.devices:
         none = (
             f"{percent(device.idle_share)} of it on {short_device(device.device)}"
@@ -127,7 +127,7 @@ def shaped(step: StepTime) -> Iterable[Block]:
 
 
 def remembered(memory: Memory) -> Iterable[Block]:
-    """How much was alive at most, and who had allocated it."""
+    """How much memory was alive at most, and which ops had allocated it."""
     if not memory.peak_bytes:
         return
     most, curve = memory.per_op[0], memory.curve
@@ -141,7 +141,7 @@ def remembered(memory: Memory) -> Iterable[Block]:
             for holder in curve.holders[:HOLDERS]
         )
         text += (
-            f" The step of median length had most alive after {time(curve.peak_ns)}: "
+            f" The step of median length peaked after {time(curve.peak_ns)}: "
             f"{size(curve.peak_bytes)}, allocated by {plural(len(curve.holders), 'op')}, "
             f"{'all of it' if len(curve.holders) == 1 else 'the largest parts'} by "
             f"{', '.join(held)}."
@@ -150,7 +150,7 @@ def remembered(memory: Memory) -> Iterable[Block]:
 
 
 def raced(race: Race, judgement: Quality | None = None) -> str:
-    """What the switched-off passes are worth, or that nothing can be told."""
+    """The effect of the switched-off passes, or that it is unknown."""
     usual, without = race.usual_step_ns, race.without_step_ns
     verdict = race.verdict
     measured = (
@@ -162,19 +162,18 @@ def raced(race: Race, judgement: Quality | None = None) -> str:
         return f"{measured} Which of them is faster is withheld because the machine was busy."
     return (
         f"{measured} Without them a step takes {verdict.ratio:.2f} x as long "
-        f"[{verdict.low:.2f}, {verdict.high:.2f}]{quality.mark(judgement)}, by "
-        f"{plural(verdict.observations, 'observation')} with sessions of their own: "
-        f"{verdict.word}."
+        f"[{verdict.low:.2f}, {verdict.high:.2f}]{quality.mark(judgement)}, in "
+        f"{plural(verdict.observations, 'observation')} from separate sessions: {verdict.word}."
     )
 
 
 def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) -> Table:
-    """The first rows by node or by type; a type is its own name, and stands there once."""
+    """The first rows by node or by type; a row of a type has no separate name."""
     if by == "node":
         columns = (op_table.key(by), *op_table.columns(op_table.NODES_MOST_EXPENSIVE))
     else:
         kind, *rest = op_table.columns(op_table.MOST_EXPENSIVE)
-        columns = (replace(kind, spare=0), *rest)  # a type stays: it says whose row it is
+        columns = (replace(kind, spare=0), *rest)  # the type is never omitted: it names the row
     return shortened(
         f"{heading} (self time, {plural(stage.steps, 'traced step')})",
         columns,

@@ -18,9 +18,8 @@ def blocks(
     at: str = "",
     judgement: Quality | None = None,
 ) -> Iterable[Block]:
-    """The experiments and what could not be tried; nothing of a machine that was busy. `self_ns` is
-    of a step, by node, where it is known; `at` says at which batch size, where there are several.
-    """
+    """The experiments, and the ops without one; nothing from a busy machine. `self_ns` has the
+    self time per step of nodes, if known; `at` is the batch size, if there are several."""
     if experiments.control and quality.disturbed(judgement):
         yield WITHHELD
         return

@@ -1,4 +1,5 @@
-"""The view of flowed derivatives: what each was before, and what flowed in the recorded step."""
+"""View of flowed derivatives: the derivatives of the backward stage, and their values in the
+recorded step."""
 
 from __future__ import annotations
 
@@ -10,19 +11,19 @@ from tflab.views.chain_rule import first, total
 from tflab.views.words import LONGEST
 
 AT_RANDOM = (
-    "The variables start at random, otherwise in each session: what flowed here cannot be "
-    "compared with what the backward stage computed."
+    "The variables start at random values that differ between sessions, so these derivatives "
+    "cannot be compared with those of the backward stage."
 )
 
 
 def blocks(known: Sequence[FlowedDerivative]) -> Iterable[Block]:
-    """The derivatives side by side with what flowed, and whether the two are the same."""
+    """The two values of each derivative side by side, and whether they agree."""
     if not known:
         return
-    from tflab.analysis.flowed import agrees  # with NumPy, which `--help` does without
+    from tflab.analysis.flowed import agrees  # NumPy, which `--help` does not need
 
     yield shortened(
-        "The derivatives: as the backward stage computed them, and as they flowed in one step",
+        "The derivatives: as the backward stage computed them, and in one recorded step",
         (
             Column("variable", lambda row: row.variable, name=True),
             Column("derivative", lambda row: row.formula, elastic=True, least=26, spare=2),
@@ -53,7 +54,7 @@ def holder(row: FlowedDerivative) -> str:
 
 
 def otherwise(row: FlowedDerivative) -> str:
-    """A derivative that flowed as another number than it should."""
+    """A derivative with another value in the recorded step."""
     return (
         f"These are not the same: {total(row.variable)} was computed as {first(row.value)}, and "
         f"{first(row.flowed)} flowed in {holder(row)}. Rounding does not explain it."

@@ -1,5 +1,5 @@
-"""The view of the frontend: the graph drawn whole, or the tree of its scopes, with source lines;
-then the functions that its nodes call, and those bodies that are to be expanded."""
+"""View of the frontend: the whole graph, or the tree of its scopes, with source lines; then the
+functions that its nodes call, with the bodies that --expand names."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def scope_table(title: str, nodes: Sequence[Node], opened: Sequence[str]) -> Tab
 
 
 def drawing(title: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
-    """A whole graph, a node a line, data flowing down the rails."""
+    """A whole graph, one node per line, with data flowing down the rails."""
     order = ascii_graph.ordered(nodes, ends)
     drawn = zip(ascii_graph.draw(order), order, strict=True)
 
@@ -89,7 +89,7 @@ def functions(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
 
 
 def function_table(title: str, functions: Sequence[Function]) -> Table:
-    known = any(map(first_line, functions))  # those of files have no lines
+    known = any(map(first_line, functions))  # functions in files have no lines
     return shortened(
         title,
         (
@@ -105,7 +105,7 @@ def function_table(title: str, functions: Sequence[Function]) -> Table:
 
 
 def callers(function: Function) -> str:
-    """`then_branch of cond`; of many callers the first and the number of the others."""
+    """`then_branch of cond`; of many callers the first, and the number of the others."""
     if not function.called_by:
         return "nobody"
     first, *others = map(caller, function.called_by)
@@ -122,13 +122,13 @@ def types(function: Function) -> str:
 
 
 def first_line(function: Function) -> str:
-    """That of its body: an argument has the line from which the function was traced."""
+    """The first line of its body: an argument has the line from which the function was traced."""
     lines = [place(node.source) for node in function.nodes if node.source and node.op != "_Arg"]
     return lines[0] if lines else ""
 
 
 def body(function: Function, opened: Sequence[str]) -> Iterable[Block]:
-    """What is in one function, drawn as a graph is."""
+    """The body of one function, drawn like a graph."""
     results = f"returns {', '.join(function.returns)}" if function.returns else "returns nothing"
     yield f"'{function.name}' {results}; its arguments are nodes of the type _Arg."
     if len(function.nodes) <= DRAWN_WHOLE and not opened:

@@ -1,4 +1,4 @@
-"""The view of generated code: one operation's way from its line to the vector instruction."""
+"""View of generated code: one operation, from its line to the vector instruction."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tflab.records.blocks import Block, Column, Frame, Strip, shortened
 from tflab.units import plural
 from tflab.views.words import counted, place
 
-FOLLOWED = 4  # operations; the rest stands in the listings
+FOLLOWED = 4  # operations; the listings have the rest
 LARGEST = 12  # kernels
-SHOWN = 2  # instructions of one operation that was unrolled
-OWNERS = 6  # operations that may have made them
+SHOWN = 2  # instructions of one unrolled operation
+OWNERS = 6  # operations that an instruction may belong to
 
 
 def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
@@ -72,14 +72,15 @@ def lies_in(code: Generated) -> str:
 
 
 def ran(stage: Placement) -> bool:
-    """Whether clusters of XLA were part of the graph that runs, or were compiled to be shown."""
+    """Whether XLA's clusters were part of the graph that ran, or were compiled only for display."""
     return any(fate.fate == "compiled" for fate in stage.ledger)
 
 
 def steps(operation: Machined) -> Iterable[str]:
-    """One operation as HLO, as LLVM, as instructions, and how many elements these take at once.
+    """One operation as HLO, LLVM and instructions, with the number of elements that these process
+    at once.
 
-    What was inferred is marked below the lines that it is about.
+    Inferred steps are marked below their lines.
     """
     of_llvm, of_machine = several(operation.llvm_owners), several(operation.machine_owners)
     yield f"HLO      {operation.hlo}"
@@ -94,7 +95,7 @@ def steps(operation: Machined) -> Iterable[str]:
 
 
 def width(operation: Machined) -> str:
-    """How many elements an instruction works on; of unrolled loops the rest works on fewer."""
+    """How many elements an instruction processes; the remainder of an unrolled loop has fewer."""
     lanes = operation.lanes
     words = f"up to {lanes} elements at once" if lanes > 1 else "one element at a time"
     if not operation.fused:
@@ -104,7 +105,7 @@ def width(operation: Machined) -> str:
 
 
 def several(owners: Sequence[str]) -> str:
-    """The operations that instructions may be of, where there is more than one."""
+    """The operations that instructions may belong to, if there are several."""
     if len(owners) < 2:
         return ""
     more = f" and {len(owners) - OWNERS} more" if len(owners) > OWNERS else ""
@@ -112,7 +113,8 @@ def several(owners: Sequence[str]) -> str:
 
 
 def marks(operation: Machined, arrow: str, owners: str = "") -> Iterable[str]:
-    """`inferred: LLVM -> machine by kind`, and whose the instructions may be."""
+    """`inferred: LLVM -> machine by kind`, and the operations that the instructions may belong
+    to."""
     for why in operation.inferred:
         how = why.partition(":")[0]
         if arrow in how:

@@ -1,4 +1,4 @@
-"""The drawing of a gradient graph, and how it says what a node computes."""
+"""The drawing of a gradient graph, and the text for what a node computes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tflab.records import Backward, GradientNode, Node, node_of
 from tflab.records.blocks import Column, Table
 from tflab.views import ascii_graph
 
-SCOPE = "gradients/"  # in which tf.gradients puts all that it adds
+SCOPE = "gradients/"  # the scope of all nodes that tf.gradients adds
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Drawn:
 
 
 def drawing(stage: Backward) -> Table:
-    """The gradient graph, a node a line, from the loss to the updates; bookkeeping is dim.
+    """The gradient graph, one node per line, from the loss to the updates; bookkeeping is dim.
 
-    What only waits for other nodes has no values and is not drawn.
+    Nodes that only wait for others have no values and are not drawn.
     """
     known = {node.name: node for node in stage.gradient_nodes}
     computes = {link.forward: link.computes for link in stage.chain_rule}
@@ -51,8 +51,8 @@ def drawing(stage: Backward) -> Table:
 
 
 def flowing(nodes: Sequence[Node], known: Mapping[str, GradientNode]) -> Iterator[Node]:
-    """The gradient nodes that have values, the forward nodes that they take from, and what takes
-    from them, which are updates. Of the latter two only these edges are of interest."""
+    """The gradient nodes that have values, the forward nodes that they take inputs from, and the
+    updates that use them; of the latter two only these edges."""
     taken = {node_of(t) for node in nodes if node.name in known for t in node.inputs}
     for node in nodes:
         gradients = tuple(t for t in node.inputs if node_of(t) in known)
@@ -63,8 +63,8 @@ def flowing(nodes: Sequence[Node], known: Mapping[str, GradientNode]) -> Iterato
 
 
 def leaves_last(drawn: Sequence[Node]) -> list[Node]:
-    """A node's inputs in the order in which they are drawn: what needs nothing itself comes right
-    before it, which keeps rails short."""
+    """A node's inputs in the order of the drawing: an input without inputs of its own comes
+    right before the node, which keeps rails short."""
     leaves = {node.name for node in drawn if not node.inputs}
     return [
         replace(node, inputs=tuple(sorted(node.inputs, key=lambda t: node_of(t) in leaves)))
@@ -86,7 +86,7 @@ def drawn_row(
 
 
 def meaning(node: GradientNode) -> str:
-    """`x * dL/d(mul) -> dL/dy`; of bookkeeping its kind."""
+    """`x * dL/d(mul) -> dL/dy`; for bookkeeping its kind."""
     content = f"[{node.bookkeeping}]" if node.bookkeeping else node.formula or "no formula"
     if not node.towards:
         return content

@@ -1,4 +1,4 @@
-"""In short: each stage in a few facts and a table, so that a whole walk fits on one screen."""
+"""In short: each stage as a few facts and a table, so that all stages fit on one screen."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tflab.views.chain_rule import total
 from tflab.views.values import number
 from tflab.views.words import counted, place
 
-DEVICES = 3  # that are named
-DERIVATIVES = 2  # that are written down
-LINES = 7  # of the program, where these are all of them
-ROWS = 5  # of a longer table
-Fact = tuple[str, str]  # what it is about, and what there is to say
+DEVICES = 3  # devices that are named
+DERIVATIVES = 2  # derivatives that are printed
+LINES = 7  # lines of the program, if these are all of them
+ROWS = 5  # rows of a longer table
+Fact = tuple[str, str]  # a label, and its text
 
 
 def blocks(stage: Stage) -> list[Block]:
-    """A stage for the one screen."""
+    """The blocks of a stage on the one screen."""
     return list(VIEWS[type(stage)](stage))
 
 
 def facts(rows: Iterable[Fact]) -> Table:
-    """One fact a line, without a title or headers."""
+    """One fact per line, without a title or headers."""
     columns = Column("", lambda row: row[0]), Column("", lambda row: row[1])
     return Table("", columns, tuple(rows))
 
@@ -75,10 +75,10 @@ def lines_of(stage: Frontend) -> Table:
 
 
 def types_of(stage: Frontend) -> Table:
-    """The most frequent types, of a graph that has no source lines."""
+    """The most frequent types of a graph without source lines."""
     types = Counter(node.op for node in stage.nodes).most_common(ROWS)
     return Table(
-        f"The file holds {counts(stage)}; the most frequent ops",
+        f"The file contains {counts(stage)}; the most frequent ops",
         (
             Column("op", lambda row: row[0]),
             Column("nodes", lambda row: f"{row[1]:,}", right=True),
@@ -199,7 +199,7 @@ def step_facts(stage: Execution) -> Iterator[Fact]:
         yield "time", ", ".join(owners)
     if stage.critical_path.nodes:
         chain = plural(len(stage.critical_path.nodes), "op run")
-        yield "order", f"longest chain of dependent ops: {chain}, {time(stage.critical_path.ns)}"
+        yield "order", f"critical path: {chain}, {time(stage.critical_path.ns)}"
     if stage.memory.peak_bytes:
         yield "memory", f"at most {size(stage.memory.peak_bytes)} alive at once"
     recorded = stage.recorded_step

@@ -1,4 +1,4 @@
-"""Scopes: node names as a tree of name scopes, for graphs too large to draw whole."""
+"""Name scopes: node names as a tree, for graphs that are too large to draw."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from tflab.errors import UsageError
 from tflab.records import Function, Node
 
-LISTED = 10  # functions that an error names
+LISTED = 10  # functions that an error lists
 
 
 @dataclass
 class Scope:
-    """A part of the name tree. `y` is a scope and a node at once where there is a `y/Assign`."""
+    """A part of the name tree. `y` is both a scope and a node if there is a `y/Assign`."""
 
     name: str
     node: Node | None = None
@@ -32,15 +32,15 @@ class Scope:
 class Line:
     """A line of the drawn tree: a scope with its count, or a node."""
 
-    branches: str  # what is drawn before the label
+    branches: str  # drawn before the label
     label: str
     count: int
     what: str  # its op types
-    node: Node  # itself, or the first in the scope
+    node: Node  # the node itself, or the first one in the scope
 
 
 def tree(nodes: Sequence[Node]) -> Scope:
-    """The scopes of these nodes, children in the order in which their first node was made."""
+    """The scopes of these nodes; children are in the order in which their first node was made."""
     root = Scope("")
     for node in nodes:
         scope = root
@@ -52,7 +52,7 @@ def tree(nodes: Sequence[Node]) -> Scope:
 
 
 def known(nodes: Iterable[Node]) -> dict[str, None]:
-    """The names of all nodes, and of the scopes that they are in."""
+    """The names of all nodes, and of the scopes that contain them."""
     names: dict[str, None] = {}
     for node in nodes:
         parts = node.name.split("/")
@@ -61,7 +61,7 @@ def known(nodes: Iterable[Node]) -> dict[str, None]:
 
 
 def inside(function: str, names: Iterable[str]) -> list[str]:
-    """The names that lie within a function, without its own: `add` for `f/add` in `f`."""
+    """The names inside a function, without its own name: `add` for `f/add` in `f`."""
     return [name.removeprefix(f"{function}/") for name in names if name.startswith(f"{function}/")]
 
 
@@ -87,7 +87,8 @@ def check(nodes: Sequence[Node], names: Iterable[str], functions: Sequence[Funct
 
 
 def lines(scope: Scope, expanded: Sequence[str] = (), branches: str = "") -> Iterable[Line]:
-    """The children of a scope, a line each; those in `expanded`, and above them, are opened."""
+    """The children of a scope, one per line; those in `expanded`, and the scopes that contain
+    them, are opened."""
     children = list(scope.children.items())
     for label, child in children:
         last = child is children[-1][1]

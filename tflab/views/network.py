@@ -1,4 +1,4 @@
-"""View of the network: what several tasks add to an execution."""
+"""View of the network: the additional results of an execution on several tasks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from tflab.records.cluster import Offset, TaskTime, WireTensor
 from tflab.units import percent, plural, short_task, size, time
 
 TOP = 12
-CLEARLY = 2  # times as long as for any other, and half of all time: a task is waited for
+# times as long as for any other task; at half of all time or more, the steps waited for it
+CLEARLY = 2
 
 
 def blocks(stage: Execution) -> Iterable[Block]:
-    """Nothing of what ran in one process."""
+    """Nothing for a graph that ran in one process."""
     if stage.network is None:
         return
     yield tasks(stage, stage.network)
@@ -32,7 +33,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
 
 
 def tasks(stage: Execution, network: Network) -> Table:
-    """Compute against communication, a row for each task."""
+    """Computation and communication, one row per task."""
 
     def share(ns: int) -> str:
         return percent(ns / stage.wall_ns) if stage.wall_ns else "0 %"
@@ -59,7 +60,7 @@ def tasks(stage: Execution, network: Network) -> Table:
 
 
 def slow(stage: Execution, network: Network) -> Iterable[str]:
-    """The task that the others wait for, where that is clear."""
+    """The task that the others waited for, if there clearly is one."""
 
     def waited(row: TaskTime) -> int:
         return row.alone_ns + row.awaited_ns
@@ -72,8 +73,8 @@ def slow(stage: Execution, network: Network) -> Iterable[str]:
     yield (
         f"The steps waited for {most.task} most: for {percent(most.alone_ns / stage.wall_ns)} of "
         f"their time only its ops ran, for {percent(most.awaited_ns / stage.wall_ns)} none ran "
-        f"anywhere until its next one began. The longest step took {time(lengths[-1])}, the middle "
-        f"one {time(lengths[len(lengths) // 2])}."
+        f"anywhere until its next one began. The longest step took {time(lengths[-1])}, the "
+        f"median one {time(lengths[len(lengths) // 2])}."
     )
 
 
@@ -95,7 +96,7 @@ def tensors(stage: Execution, network: Network) -> Table:
 
 
 def rate(row: WireTensor) -> str:
-    """As networks are rated, in bits; what only carries the order has none."""
+    """In bits per second; a tensor without bytes has no rate."""
     if not row.bytes:
         return ""
     unit, factor = ("Gbit/s", 1e9) if row.bits_per_s >= 1e9 else ("Mbit/s", 1e6)
@@ -103,12 +104,14 @@ def rate(row: WireTensor) -> str:
 
 
 def clocks(network: Network) -> str:
-    """How far the tasks' clocks are from this process's, and what was done about it."""
+    """How far the tasks' clocks are from this process's, and whether times were shifted."""
     clauses = ", ".join(map(clock, network.offsets))
-    done = "All may be right, so no time was moved."
+    done = "All may be correct, so no time was shifted."
     if any(offset.applied_ns for offset in network.offsets):
-        done = "The times of each task were moved by its offset."
-    return f"Clocks, by the messages of the steps against the client's: {clauses}. {done}"
+        done = "The times of each task were shifted by its offset."
+    return (
+        f"Clocks, compared with the client's through the messages of the steps: {clauses}. {done}"
+    )
 
 
 def clock(offset: Offset) -> str:
@@ -117,7 +120,7 @@ def clock(offset: Offset) -> str:
         return f"{name} unknown"
     ahead = f"{name} {time(abs(offset.ahead_ns))} {side(offset)}"
     if not offset.consistent:
-        return f"{ahead} or so, for it was set or did not keep pace meanwhile"
+        return f"{ahead}, approximately, because it was set or drifted meanwhile"
     return f"{ahead} (+/- {time(offset.uncertainty_ns)})"
 
 

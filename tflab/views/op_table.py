@@ -1,6 +1,6 @@
-"""Op table: every column that op statistics can be shown in, and the tables of one batch size.
+"""Op table: all columns for op statistics, and the tables of one batch size.
 
-A new column is an entry of COLUMNS, and its name in the tables that are to have it.
+A new column is an entry of COLUMNS, and its name in the tables that show it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tflab.records.blocks import Column, Table, shortened
 from tflab.units import ROUNDS_UP, percent, plural, size, three_digits, time
 from tflab.views.words import of_roof, roof
 
-CODE = 32  # characters of a line's code for which columns are left out
+CODE = 32  # characters of a line's code for which columns are omitted
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
 
 def known(value: float | None, write: Callable[[float], str]) -> str:
-    """Nothing if the value is unknown."""
+    """The text of a value, empty if it is unknown."""
     return "" if value is None else write(value)
 
 
@@ -35,7 +35,7 @@ def amount(flops: float) -> str:
 
 
 def last_parts(row: OpStats) -> str:
-    """The last parts of the names: the whole ones do not fit, and begin like the row's."""
+    """The last parts of the names: the whole names do not fit, and begin like the row's."""
     return ", ".join(dict.fromkeys(name.rpartition("/")[2] for name in row.fused_from))
 
 
@@ -84,7 +84,7 @@ TIME_OF_LINES = (
     *("calls", "step", "step median", "share", "cumulative"),
 )
 WORK = ("requested", "peak", "flops", "gflops", "intensity", "roof", "fused from")
-# In a table of lines these are left out before the code of a line is cut, the highest number first
+# A table of lines omits these columns before it shortens the code, the highest number first
 SPARE_OF_LINES = {"cumulative": 4, "calls": 3, "step median": 2, "step": 1}
 ONE_NODE = (
     *("calls", "mean", "median", "p95", "share"),
@@ -97,7 +97,7 @@ def columns(
     headers: Mapping[str, str] | None = None,
     spare: Mapping[str, int] | None = None,
 ) -> Iterator[Column]:
-    """The columns of these names, some of them under other headers or sooner left out."""
+    """The columns of these names, some with other headers or another priority."""
     for name in names:
         column = COLUMNS[name]
         yield replace(
@@ -108,19 +108,20 @@ def columns(
 
 
 def key(by: str, least: int = 16) -> Column:
-    """What the rows are called."""
+    """The column with the label of a row."""
     return Column(NAMES[by], lambda row: row.key, elastic=True, least=least, name=True)
 
 
 def keys(by: str, least: int, code: Callable[[Any], str | None]) -> tuple[Column, ...]:
-    """What the rows are called; a source line with its code, which `code` takes from a row."""
+    """The columns with the label of a row; for a source line also its code, which `code` takes
+    from the row."""
     if by != "line":
         return (key(by, least),)
     return key(by, least), Column("code", lambda row: code(row) or "", elastic=True, wanted=CODE)
 
 
 def within(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> Iterator[Column]:
-    """The same columns for a table whose rows hold op statistics among other things."""
+    """The same columns for rows that contain op statistics among other things."""
     for column in chosen:
         yield replace(column, cell=partial(cell_within, column, row_of))
 
@@ -138,8 +139,7 @@ def text(name: str, row: OpStats) -> str:
 
 
 def costs(comparison: Comparison, batch: int, top: int) -> Table:
-    """The time that the rows took, and of it that of a call; where ops are of many kinds, of a
-    step."""
+    """The times of the rows: per call, or per step for rows with ops of many kinds."""
     by, rows = comparison.by, comparison.tables.get(batch, ())
     order = "the most expensive first"
     names: Sequence[str] = TIME_OF_STEPS if batch_fit.unit(by) == "step" else TIME_OF_CALLS
@@ -150,7 +150,7 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
         names = TIME_OF_LINES
     spare = SPARE_OF_LINES if by == "line" else {}
     return shortened(
-        f"Batch {batch}: the time it took, {order}",
+        f"Batch {batch}: times, {order}",
         (*keys(by, 18, lambda row: row.code), *columns(names, spare=spare)),
         ranked(by, rows, top, lambda row: row.self_ns),
         top,
@@ -158,7 +158,7 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
 
 
 def by_phase(comparison: Comparison) -> bool:
-    """Whether the rows are lines of a step that has more than a forward phase."""
+    """Whether the rows are lines of a step with more than a forward phase."""
     rows = (row for table in comparison.tables.values() for row in table)
     return comparison.by == "line" and any(row.backward_ns or row.update_ns for row in rows)
 
@@ -166,9 +166,8 @@ def by_phase(comparison: Comparison) -> bool:
 def ranked(
     by: str, rows: Sequence[Any], top: int, time_of: Callable[[Any], float]
 ) -> Sequence[Any]:
-    """The rows with the `top` most expensive ones before the others. Layers are in the order of
-    execution, and stay in it among the first and among the others; rows by any other key have that
-    order already."""
+    """The rows with the `top` most expensive ones before the others. Layers stay in the order of
+    execution, among the first and among the others; other rows are already sorted by time."""
     if by != "layer" or len(rows) <= top:
         return rows
     times = sorted(map(time_of, rows), reverse=True)
@@ -176,9 +175,9 @@ def ranked(
 
 
 def work(comparison: Comparison, batch: int, top: int) -> Table:
-    """What the same rows did in that time."""
+    """The work of the same rows in that time."""
     return shortened(
-        f"Batch {batch}: the work it did in a step, in the same order",
+        f"Batch {batch}: work per step, in the same order",
         (*keys(comparison.by, 18, lambda row: row.code), *columns(WORK)),
         ranked(comparison.by, comparison.tables.get(batch, ()), top, lambda row: row.self_ns),
         top,
@@ -186,7 +185,7 @@ def work(comparison: Comparison, batch: int, top: int) -> Table:
 
 
 def from_caches(peaks: Peaks) -> str:
-    """The most that a cache delivers, where that was measured."""
+    """The highest bandwidth of a cache, if it was measured."""
     if not peaks.levels:
         return ""
     smallest = peaks.levels[0].working_set_bytes
@@ -197,9 +196,9 @@ def from_caches(peaks: Peaks) -> str:
 
 
 def legend(comparison: Comparison) -> str:
-    """What the columns of the work are, where their names are too short for it."""
+    """The meaning of the columns of the work whose names are too short to say it."""
     sentences = (
-        "Asked for: bytes that the ops of a row requested from their allocators; peak: the most "
+        "Requested: bytes that the ops of a row requested from their allocators; peak: the most "
         "of these in use at once. FLOPs are counted from op type and shapes; a multiply-add "
         "counts as two"
     )
@@ -230,7 +229,7 @@ def legend(comparison: Comparison) -> str:
 
 
 def faster_than_roof(comparison: Comparison) -> str:
-    """The row that is farthest above the roof, where one is."""
+    """The row that is farthest above the roof, if there is one."""
     rows = [row for table in comparison.tables.values() for row in table if row.roof_share]
     most = max(rows, key=lambda row: row.roof_share or 0, default=None)
     if most is None or (most.roof_share or 0) <= 1:

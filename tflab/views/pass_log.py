@@ -1,4 +1,4 @@
-"""The view of the pass log: what each pass of the runtime did to the graph."""
+"""View of the pass log: what each pass of the runtime did to the graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tflab.views.words import counted
 
 
 def pass_log(stage: Placement) -> Strip:
-    """The passes that changed the graph, a frame each; the others in one."""
+    """The passes that changed the graph, one frame each; the others in one frame."""
     frames = []
     idle: list[str] = []
     busy: set[str] = set()
@@ -42,7 +42,7 @@ def others(idle: Sequence[str]) -> str:
 
 
 def idle_names(idle: Sequence[str], busy: Collection[str]) -> Iterable[str]:
-    """The passes that never changed anything, apart from those of which another run did."""
+    """The passes that never changed anything, and the passes of which another run did."""
     names = dict.fromkeys(idle)
     never = [name for name in names if name not in busy]
     if never:
@@ -53,7 +53,7 @@ def idle_names(idle: Sequence[str], busy: Collection[str]) -> Iterable[str]:
 
 
 def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]:
-    """What a pass did here, a line for each kind of change."""
+    """What a pass did, one line for each kind of change."""
     pruned = [taken for taken in step.taken if taken.name in lost]
     if pruned:
         yield f"{len(pruned):,} not needed by the fetches: {kinds(pruned, types)}"
@@ -96,8 +96,8 @@ def kinds(taken: Sequence[Taken], types: dict[str, str]) -> str:
 
 
 def fusions(step: Pass, lost: Collection[str]) -> Iterable[str]:
-    """`conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`; a node that the pass
-    added was none of the parts."""
+    """`conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`; a node that the
+    pass added is not one of the parts."""
     added = {node.name: node.op for node in step.definitions if node.name in step.added}
     rewritten = {change.name: change.new for change in step.rewritten}
     taken = [one for one in step.taken if one.fate == "fused" and one.name not in lost]

@@ -1,5 +1,5 @@
-"""The view of the placement: the ledger, devices, transfers, kernels; the log of the passes is a
-view of its own."""
+"""View of placement: the ledger, devices, transfers, kernels. The log of the passes is a
+separate view."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tflab.units import CLUSTER_JOBS, plural, short_device, size, task_of
 from tflab.views import generated_code, pass_log
 from tflab.views.words import FATES, LONGEST, counted, tensor
 
-NAMED = 100  # nodes of a graph that are named one by one
-MOST_KERNELS = 10  # rows; the JSON has every node
-ORIGINS = {  # one and several nodes that the runtime made
+NAMED = 100  # nodes of a graph that are listed by name
+MOST_KERNELS = 10  # rows; JSON has every node
+ORIGINS = {  # singular and plural of nodes that the runtime made
     "constant_folding": ("folded constant", "folded constants"),
     "feed": ("feed", "feeds"),
     "fetch": ("fetch", "fetches"),
     "transfer": ("end of a transfer", "ends of transfers"),
 }
-RUNTIMES = "(the runtime's)"  # where no node of that name was written
+RUNTIMES = "(the runtime's)"  # if no node of that name was written
 
 
 def blocks(stage: Placement) -> Iterable[Block]:
@@ -46,7 +46,7 @@ def blocks(stage: Placement) -> Iterable[Block]:
 
 
 def fate_counts(stage: Placement) -> Table:
-    """The ledger in numbers: each fate, and which passes dealt it out."""
+    """The ledger in numbers: each fate, and the passes responsible."""
     rows = []
     for fate, count in Counter(row.fate for row in stage.ledger).most_common():
         passes = Counter(row.by for row in stage.ledger if row.fate == fate and row.by)
@@ -65,7 +65,7 @@ def fate_counts(stage: Placement) -> Table:
 
 
 def gone(stage: Placement) -> Iterable[Table]:
-    """By name, where the graph is small: the nodes that did not run, and what took each."""
+    """For a small graph: the nodes that did not run, by name, and the node that replaced each."""
     groups: dict[tuple[str, str], list[str]] = {}
     for row in stage.ledger:
         if row.fate != "executed":
@@ -83,7 +83,7 @@ def gone(stage: Placement) -> Iterable[Table]:
 
 
 def balance(stage: Placement) -> str:
-    """The sum that the nodes that run have to give."""
+    """The nodes that run, as a sum of executed and made nodes."""
     executed = sum(fate.fate == "executed" for fate in stage.ledger)
     made = ", ".join(created(stage))
     return (
@@ -108,7 +108,7 @@ def created(stage: Placement) -> Iterator[str]:
 
 
 def reasons(stage: Placement) -> Table:
-    """Why nodes are where they are; colocations and resources are one row each."""
+    """Why nodes are on their devices; colocations and resources are one row each."""
     counts = Counter((short_device(row.device), general(row.reason)) for row in stage.assignments)
     return shortened(
         "Why each node is on its device, by the placer's rules",
@@ -197,7 +197,7 @@ def cuts(stage: Placement) -> str:
 
 
 def between_tasks(stage: Placement) -> str:
-    """Over a cluster: what of it leaves a process, and what stays in one."""
+    """For a cluster: how much of it is sent between processes, and how much stays inside one."""
     if not any(part.device.startswith(CLUSTER_JOBS) for part in stage.partitions):
         return ""
     wire = within = 0
@@ -210,8 +210,8 @@ def between_tasks(stage: Placement) -> str:
 
 
 def kernels(stage: Placement) -> Table:
-    """Operators with the implementation of their device, a row a kind, changed types first, those
-    that the runtime added last."""
+    """Ops with their kernels, one row per kind: changed types first, those that the runtime
+    added last."""
     types = {node.name: node.op for node in stage.user_nodes}
     counts: Counter[tuple[str, str, str]] = Counter()
     on_gpu: dict[tuple[str, str, str], dict[str, None]] = {}

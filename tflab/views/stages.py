@@ -1,6 +1,6 @@
-"""Stages: the name of each stage, its title, its line and its blocks.
+"""Stages: the name of each stage, its title, its summary and its blocks.
 
-A stage's result goes in, a list of blocks comes out; all exporters show the same blocks.
+All exporters show the same blocks.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ class StageView:
 
     name: str  # on the command line and in JSON
     title: str
-    blocks: Callable[..., Iterable[Block]]  # of the record; the frontend's also of opened scopes
-    more: Callable[[Any], str] = lambda stage: ""  # what its line says beside nodes and edges
+    # from the record; those of the frontend also from opened scopes
+    blocks: Callable[..., Iterable[Block]]
+    more: Callable[[Any], str] = lambda stage: ""  # what its summary says besides nodes and edges
     scopes: bool = False  # whether name scopes of its graph can be opened
 
 
@@ -61,17 +62,17 @@ def title(stage: Stage) -> str:
 
 
 def summary(stage: Stage) -> str:
-    """One line: what this stage left behind."""
+    """The result of a stage in one line."""
     counts = f"{plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}"
     return counts + STAGES[type(stage)].more(stage)
 
 
 def blocks(stage: Stage, opened: Sequence[str] = ()) -> list[Block]:
-    """The blocks of one stage. `opened` names the scopes that are laid open, where it has any."""
+    """The blocks of one stage. `opened` are the names of opened scopes, if it has any."""
     view = STAGES[type(stage)]
     return list(view.blocks(stage, opened) if view.scopes else view.blocks(stage))
 
 
 def page(stage: Stage) -> list[Block]:
-    """The title and the line of a stage, then its blocks."""
+    """The title and the summary of a stage, then its blocks."""
     return [f"{title(stage)}: {summary(stage)}.", *blocks(stage)]

@@ -1,4 +1,4 @@
-"""View of values: the numbers that flowed through one step, and where the first NaN came from."""
+"""View of values: the numbers of one recorded step, and the origins of NaN and Inf."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ FEW = 16  # elements of each tensor of a step whose numbers are all shown
 SHORT = 64  # tensors of such a step
 NUMBERS = 4  # in a line
 BRIEF = 2  # in a box of a drawing
-WIDTH = 9  # of each of them
-ROWS = 12  # of a table of statistics; the rest is in the JSON
+WIDTH = 9  # characters of each of them
+ROWS = 12  # of a table of statistics; JSON has the rest
 CODE = 72  # characters of a line of code in a sentence
 IN_JSON = "--format json"
-OTHER = " *"  # behind the type of a node that does not compute what the program says
+OTHER = " *"  # after the type of a node that does not compute what the program says
 ABOUT_OTHER = (
-    "* Passes gave this node other inputs: it does not compute what the program's node of its name "
-    "does."
+    "* Passes gave this node other inputs: it does not compute what the node of this name in the "
+    "program computes."
 )
-MOST_ORIGINS = 8  # of NaN and Inf, that have a sentence
+MOST_ORIGINS = 8  # origins of NaN and Inf that have a sentence
 ABOUT = {
     FED: "{what} was fed: {it}",
     VARIABLE: "{what} was in a variable before the step: {it}",
@@ -44,7 +44,7 @@ ABOUT = {
 
 
 def not_finite(stage: Execution) -> Iterable[Block]:
-    """What stands above everything: where the NaN and Inf of the recorded step came from."""
+    """The first sentences of the stage: the origins of NaN and Inf in the recorded step."""
     step, origins = stage.recorded_step, stage.not_finite
     if step is None or not origins:
         return
@@ -74,9 +74,11 @@ def origin(record: NotFinite) -> str:
         code = record.source.code
         about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
     it = f"{name} ({', '.join(about)})" if about else name
-    # An origin takes what is finite, or what a constant of the program made infinite.
+    # The inputs of an origin are finite, or an infinite constant of the program.
     infinite = any(math.isinf(one.min) or math.isinf(one.max) for one in record.entered)
-    inputs = "which took Inf of a constant" if infinite else "whose inputs were all finite"
+    inputs = (
+        "which had an infinite constant as input" if infinite else "whose inputs were all finite"
+    )
     sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor, inputs=inputs)
     if record.call > 1:
         sentence += f", in its run number {record.call:,} of the step"
@@ -115,16 +117,16 @@ def entered(record: Entered) -> str:
 
 
 def consequence(results: Sequence[str]) -> str:
-    """What of the step's results is not finite."""
+    """Which results of the step are not finite."""
     if not results:
-        return "Nothing of it got into what was fetched or into a variable."
+        return "It reached no fetched tensor and no variable."
     names = ", ".join(map(short, results[:MOST_ORIGINS]))
     more = len(results) - MOST_ORIGINS
     return f"Not finite after the step: {names}{f' and {more:,} more' if more > 0 else ''}."
 
 
 def difference(ran: set[str], defined: set[str], origins: Sequence[NotFinite]) -> Iterator[str]:
-    """Where passes made something finite, or not."""
+    """Results that passes made finite, or not finite."""
     if only := sorted(map(short, ran - defined)):
         yield f"Without graph passes, {', '.join(only)} would be finite."
     if only := sorted(map(short, defined - ran)):
@@ -134,14 +136,14 @@ def difference(ran: set[str], defined: set[str], origins: Sequence[NotFinite]) -
 
 
 def blocks(stage: Execution) -> Iterable[Block]:
-    """The values of the recorded step: all numbers where they are few, else statistics."""
+    """The values of the recorded step: all numbers if they are few, otherwise statistics."""
     step = stage.recorded_step
     if step is None:
         return
     if step.ns is not None:
         yield (
-            f"What flowed, read from one step that was recorded: {step.which}. It is not among "
-            f"the timed ones; with a session of its own it took {time(step.ns)}."
+            f"Values of one recorded step: {step.which}. It is not among the timed steps; in its "
+            f"own session it took {time(step.ns)}."
         )
         if step.path:
             yield path(step)
@@ -161,11 +163,11 @@ def is_small(value: Value) -> bool:
 
 
 def path(step: RecordedStep) -> Table:
-    """Where the variables get to, step by step, and where they should."""
+    """The values of the variables step by step, and their goal."""
     names = list(step.path[0].variables)
     answer = ", ".join(f"{name} = {number(value)}" for name, value in step.answer.items())
     return Table(
-        f"Training moves the variables towards those that the data were made with: {answer}",
+        f"Training moves the variables towards those that the data were generated with: {answer}",
         (
             Column("after step", lambda point: str(point.step), right=True),
             *(variable_column(name) for name in names),
@@ -180,7 +182,7 @@ def variable_column(name: str) -> Column:
 
 
 def numbers(values: Sequence[Value]) -> Table:
-    """Every number of a small step, in the order of execution; a variable before and after it."""
+    """Every number of a small step, in the order of execution; variables before and after it."""
     return Table(
         "What every node computed, in the order of execution",
         (
@@ -194,7 +196,7 @@ def numbers(values: Sequence[Value]) -> Table:
 
 
 def lines_of(value: Value) -> Iterator[tuple[str, str, str, str]]:
-    """The rows of one tensor: its numbers, as many as stand in a line."""
+    """The rows of one tensor: its numbers, as many as fit on a line."""
     name, op, shape = short(value.tensor), type_of(value), dims(value)
     for line in lines(value.values or ()):
         yield name, op, shape, line
@@ -207,12 +209,12 @@ def lines_of(value: Value) -> Iterator[tuple[str, str, str, str]]:
 
 
 def type_of(value: Value) -> str:
-    """The type that ran, marked where the program's node of this name computes something else."""
+    """The type that ran, marked if the program's node of this name computes something else."""
     return f"{value.op or 'not needed'}{OTHER if value.agrees is False else ''}"
 
 
 def lines(values: Sequence[Any]) -> Iterator[str]:
-    """Numbers in columns; what is the same everywhere once."""
+    """Numbers in columns; a number that is the same everywhere is written once."""
     texts = list(map(number, values))
     if len(texts) > 1 and are_equal(values):
         yield f"all {texts[0]}"
@@ -224,7 +226,7 @@ def lines(values: Sequence[Any]) -> Iterator[str]:
 
 
 def statistics(values: Sequence[Value]) -> Iterable[Block]:
-    """The variables that moved most, and of the tensors that were computed the largest."""
+    """The variables that changed most, and the largest computed tensors."""
     variables = [value for value in values if value.kind == VARIABLE]
     if any(value.moved for value in variables):
         most = sorted(variables, key=lambda value: -(value.moved or 0))[:ROWS]
@@ -259,8 +261,8 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
         option=IN_JSON,
     )
     yield (
-        "Mean, standard deviation, least and most are those of the finite elements; zeros are the "
-        "elements that are 0."
+        "Mean, standard deviation, minimum and maximum are those of the finite elements; zeros "
+        "are the elements that are 0."
     )
 
 
@@ -272,8 +274,8 @@ COLUMNS = (
     Column("shape", lambda value: dims(value), spare=1),
     Column("mean", lambda value: number(value.mean), right=True),
     Column("std", lambda value: number(value.std), right=True, spare=2),
-    Column("least", lambda value: number(value.min), right=True),
-    Column("most", lambda value: number(value.max), right=True),
+    Column("min", lambda value: number(value.min), right=True),
+    Column("max", lambda value: number(value.max), right=True),
     Column(
         "zeros",
         lambda value: "" if value.zeros is None else percent(value.zeros),
@@ -302,14 +304,14 @@ def brief(value: Statistics, shape: Shape) -> str:
 
 
 def amounts_of(value: Statistics, shape: Shape) -> str:
-    """A tensor in a line: its numbers where they are few, else what they come to."""
+    """A tensor in one line: its numbers if they are few, otherwise statistics."""
     texts = list(map(number, value.values or ()))
     size = math.prod(dim or 0 for dim in shape or ())
     if len(texts) > 1 and are_equal(value.values or ()):
         return f"all {texts[0]} ({size:,})"
     if value.values is not None and size <= FEW:
         return ", ".join(texts) or "no elements"
-    known = (("mean", value.mean), ("std", value.std), ("least", value.min), ("most", value.max))
+    known = (("mean", value.mean), ("std", value.std), ("min", value.min), ("max", value.max))
     parts = [f"{name} {number(amount)}" for name, amount in known if amount is not None]
     if value.not_finite:
         parts.append(f"not finite {value.not_finite:,}")
@@ -317,12 +319,12 @@ def amounts_of(value: Statistics, shape: Shape) -> str:
 
 
 def are_equal(values: Sequence[Any]) -> bool:
-    """Whether all elements are the same to the last bit, and not only in the digits shown."""
+    """Whether all elements are equal to the last bit, and not only in the digits shown."""
     return len(set(map(repr, values))) == 1
 
 
 def dims(value: Value) -> str:
-    """`16 x 28 x 28 x 6`; of one number nothing."""
+    """`16 x 28 x 28 x 6`; "" for one number."""
     return " x ".join(map(str, value.shape or ()))
 
 
@@ -332,7 +334,7 @@ def short(tensor: str) -> str:
 
 
 def number(value: Any) -> str:
-    """Three digits of a number, as short as they are; a text as it is."""
+    """A number with up to three digits; text unchanged."""
     if value is None:
         return ""
     if not isinstance(value, float):

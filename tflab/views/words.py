@@ -1,4 +1,4 @@
-"""Words: how sources, tensors and counts are written wherever a view names them."""
+"""Words: the text for sources, tensors and counts in all views."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from tflab.records import Peaks, Source, Tensor
 from tflab.units import percent
 
-LONGEST = 40  # rows of a table; the rest is in the JSON
+LONGEST = 40  # rows of a table; JSON has the rest
 
-FATES = {  # what each means; `analysis.ledger` decides them
+FATES = {  # the meaning of each; `analysis.ledger` decides them
     "executed": "runs under its own name",
     "unreached": "not needed by the fetches",
     "folded": "computed in advance, now a constant",
@@ -27,7 +27,7 @@ def place(source: Source | None) -> str:
 
 
 def tensor(output: Tensor) -> str:
-    """`float32 [?, 10]`: an unknown dimension is a question mark."""
+    """`float32 [?, 10]`: `?` is an unknown dimension."""
     if output.shape is None:
         return f"{output.dtype} [...]"
     dims = ", ".join("?" if dim is None else str(dim) for dim in output.shape)
@@ -35,7 +35,7 @@ def tensor(output: Tensor) -> str:
 
 
 def roof(peaks: Peaks) -> str:
-    """What a short benchmark reached; where the machine was busy, that it may do more."""
+    """What a short benchmark reached; on a busy machine, that the machine may do more."""
     busy = " (measured while the machine was busy, so it may reach more)" if peaks.busy else ""
     return f"{peaks.gflops:,.0f} GFLOP/s, with {peaks.gigabytes_per_s:,.1f} GB/s from memory{busy}"
 

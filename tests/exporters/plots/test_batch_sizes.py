@@ -109,12 +109,12 @@ def test_the_lower_panel_shows_the_same_for_an_image(figure):
         [(4, 25_000), (16, 10_000)],
         [(4, 6_250), (16, 3_750)],
     ]
-    assert (below.get_ylabel(), below.get_xlabel()) == ("time an image", "batch size")
+    assert (below.get_ylabel(), below.get_xlabel()) == ("time per image", "batch size")
 
 
 def test_of_data_that_are_no_images_the_lower_panel_is_of_a_row():
     drawn = batch_sizes.draw(replace(COMPARISON, unit="row"))
-    assert [axes.get_ylabel() for axes in drawn.axes] == ["time a step", "time a row"]
+    assert [axes.get_ylabel() for axes in drawn.axes] == ["time a step", "time per row"]
     assert points(drawn.axes[1].lines[0]) == [(4, 150_000), (16, 100_000)]
     assert title(drawn) == "From batch 4 to 16, a step takes 2.7 x as long, a row 0.67 x"
 
@@ -156,7 +156,7 @@ def test_each_line_ends_in_its_name_and_its_marker(figure):
 
 
 def test_the_title_compares_the_untraced_steps(figure):
-    assert title(figure) == "From batch 4 to 16, a step takes 2.7 x as long, an image 0.67 x"
+    assert title(figure) == "From batch 4 to 16, a step takes 2.7 x as long, one image 0.67 x"
 
 
 def test_the_caption_says_what_was_measured_and_how_many_rows_are_left_out(figure):

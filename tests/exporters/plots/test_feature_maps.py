@@ -19,7 +19,7 @@ def figure():
 def test_rows_stand_in_the_order_of_the_network_each_with_its_scale(figure):
     (axes,) = figure.axes
     assert list(map(plain, words(axes))) == [
-        *("What flowed", "Gradient of the loss"),
+        *("Value", "Gradient of the loss"),
         *("images", "2 x 3, fed", "0", "1"),
         "not computed: no variable's gradient needs it",
         *("conv/kernel", "1 x 2, 1 in (down), 2 out (across)", "-2", "+2", "-1", "+1"),

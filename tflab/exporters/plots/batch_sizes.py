@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 from tflab.exporters import fitting
 from tflab.exporters.plots import lettering, line_labels, style
 from tflab.records import Compared, Comparison
-from tflab.units import each, plural
+from tflab.units import plural
 
 # Colour, marker, the marker as a letter, and dashes of each row that has a line
 LOOKS = (
@@ -42,7 +42,7 @@ def draw(comparison: Comparison) -> Figure:
     labels = []
     for axes, unit in zip(panels, ("step", comparison.unit), strict=True):
         labels.append([curve(axes, *line) for line in lines(comparison, unit)])
-        axes.set_ylabel(f"time {each(unit)}")
+        axes.set_ylabel(f"time per {unit}")
         axes.set_xscale("log")
         axes.set_yscale("log")
         low, high = axes.get_ylim()
@@ -111,7 +111,7 @@ def headline(comparison: Comparison) -> str:
         return f"{name} at batch {sizes[0]:,}, the only one measured"
     return (
         f"From batch {sizes[0]:,} to {sizes[-1]:,}, a step takes {last / first:.2g} x as long, "
-        f"{each(comparison.unit)} {last / sizes[-1] / (first / sizes[0]):.2g} x"
+        f"one {comparison.unit} {last / sizes[-1] / (first / sizes[0]):.2g} x"
     )
 
 

@@ -21,7 +21,7 @@ AIR = 11  # points below a row
 STRIP = (34, 6)  # points, the scale
 ACROSS = 8  # tiles beside one another
 NARROW = 16  # and those of a kernel with several rows
-COLUMN_HEADS = ("What flowed", "Gradient of the loss")
+COLUMN_HEADS = ("Value", "Gradient of the loss")
 
 
 @style.applied()
@@ -49,7 +49,7 @@ def draw(maps: Maps) -> Figure:
 
 
 def mosaics(item: FeatureMap) -> tuple[Mosaic, Mosaic | None]:
-    """What flowed, and its gradient."""
+    """A value, and its gradient."""
     if item.kind == KERNEL:
         whole = mosaic.of_kernel(item.array)
         return whole, None if item.gradient is None else mosaic.of_kernel(item.gradient)

@@ -106,6 +106,6 @@ def caption(found: OverTime) -> str:
     return (
         f"{lettering.short(held.model)}, {held.phase}. Step: untraced. Others: the time that a "
         f"traced step spends in each {held.by}, for the {len(LOOKS)} largest at most. Each point "
-        "is the mean of several processes. Its bar contains the true mean in 99 of 100 "
-        "measurements, as far as processes differ. Times in UTC."
+        "is the mean of several processes. Its bar is the 99 % interval of the mean over "
+        "processes. Times in UTC."
     )
