@@ -11,8 +11,7 @@ import warnings
 
 # What Python 2 wrote, and the same or something as long that Python 3 can read
 TRANSLATIONS = (
-    (re.compile(r"\b(print|exec)\b(?!\s*[(=.])"), r"_="),
-    (re.compile(r"\bprint(?=\s*\()"), r"_="),  # print ("a %s") % "b", "c"
+    (re.compile(r"\b(print|exec)\b(?=[ \t]*[\"'`]|[ \t]+[^\s=(.,)\]}:#>])"), "_="),
     (re.compile(r"\bexcept\s+([^:#]+?)\s*,\s*(\w+)\s*:"), r"except (\1, \2):"),
     (re.compile(r"\braise\s+([\w.]+)\s*,"), r"_= \1,"),
     (re.compile(r"`([^`\n]*)`"), r"(\1)"),
