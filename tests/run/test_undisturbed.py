@@ -162,7 +162,7 @@ def test_the_ledger_of_a_program_without_tensorflow_adds_up(tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["nosuch.py"], "There is no script 'nosuch.py'."),
+        (["nosuch.py"], "There is no script 'nosuch.py'; give the name of a Python file"),
         (["folder"], "'folder' is a folder without a __main__.py; give a Python file."),
         ([], "There is no program to run; give the name of a Python file."),
         (["-m"], "There is no program to run; give the name of a Python file."),

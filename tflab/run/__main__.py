@@ -11,17 +11,17 @@ the process went, which runs of graphs it saw, and what became of the nodes of t
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import atomic
 from tflab.cli import command, folding
 from tflab.errors import UsageError
-from tflab.run import launch
+from tflab.run import launch, programs
 
 if TYPE_CHECKING:
     from tflab.records.watched import Watched
@@ -57,6 +57,11 @@ def parser() -> argparse.ArgumentParser:
         type=percent,
         metavar="PERCENT",
         help="of the program's time that watching may take (default: %(default)g)",
+    )
+    add(
+        "--v1",
+        action=argparse.BooleanOptionalAction,
+        help="run it with TensorFlow 1 (default: where it uses names that only TensorFlow 1 has)",
     )
     add("--lines", action="store_true", help="show the 15 costliest lines of the program")
     add(
@@ -95,9 +100,15 @@ def arguments(
     args.program = ["-m", *args.module] if args.module is not None else args.script
     if args.program in ([], ["-m"]):
         raise UsageError("There is no program to run; give the name of a Python file.")
-    if args.module is None:
-        check_script(args.script[0])
+    script = programs.found(*args.program[:2])
     launch.check()
+    args.because = None
+    if script:
+        programs.check_python(script)
+        args.because = programs.version_1(script) if args.v1 is None else None
+        args.v1 = bool(args.v1 or args.because)
+        if args.v1:
+            programs.check_gone(script)
     if args.save:
         from tflab.cli import new_files
 
@@ -112,19 +123,10 @@ def arguments(
     return 0
 
 
-def check_script(name: str) -> None:
-    """Raise UsageError where there is nothing that Python could run."""
-    if name == "-":
-        return
-    if not os.path.lexists(name):
-        raise UsageError(f"There is no script '{name}'.")
-    if os.path.isdir(name) and not os.path.exists(os.path.join(name, "__main__.py")):
-        raise UsageError(f"'{name}' is a folder without a __main__.py; give a Python file.")
-
-
 def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     """Run the program and show what was seen. The exit status is the program's."""
     settings = {"OVERHEAD": str(args.overhead), "STEPS": str(args.steps)}
+    settings |= {"V1": "1"} if args.v1 else {}
     if args.place:
         settings["LOGDIR"] = str(args.place.work.absolute())
     with atomic.temporary("run") as folder:
@@ -134,6 +136,9 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
         segment = summary.read(Path(folder))
     status = 0 if segment.get("stopped") else ended.status
     seen = summary.watched(args.program, segment, ended.wall_ns, status)
+    if args.because:
+        note = f"It ran with TensorFlow 1 (--v1), because only that has {args.because}."
+        seen = replace(seen, notes=(note, *seen.notes))
     shown = command.run(lambda: show(args, seen, outputs))
     return status or shown
 

@@ -8,11 +8,13 @@ number of runs.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from _thread import allocate_lock, get_ident, interrupt_main
 from collections import deque
 from collections.abc import Callable
 from glob import glob
+from signal import SIG_DFL, SIG_IGN, SIGINT, getsignal
 from time import perf_counter_ns
 from typing import Any
 
@@ -106,7 +108,11 @@ class Recorder:
         if not self.stopped_by_steps:
             self.stopped_by_steps = True
             sys.excepthook = quiet
-        interrupt_main()
+        if getsignal(SIGINT) in (SIG_IGN, SIG_DFL):  # as in the background of a shell script
+            main = ctypes.c_ulong(self.main)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(main, ctypes.py_object(KeyboardInterrupt))
+        else:
+            interrupt_main()
 
     def begin(
         self, session: Any, options: Any, feeds: Any, fetches: Any, targets: Any, metadata: Any
@@ -267,6 +273,9 @@ class Recorder:
         count = len(graph.get_operations())
         if count == len(known) or (most is not None and count > most):
             return known
+        if not self.watcher.keeps_code():
+            self.note("The program executes so many pieces of code that no lines are known.")
+            return known
         try:
             self.nodes[id(graph)] = nodes.from_graph(graph)
         except Exception:
@@ -274,6 +283,10 @@ class Recorder:
                 raise
             return known
         return self.nodes[id(graph)]
+
+    def note(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
 
     def fates(self) -> dict[str, Any]:
         """What became of the nodes of the graph at the first run of the largest group, whose

@@ -38,7 +38,7 @@ AFTER = "Python after the last step"
 
 PROGRAM, LIBRARY, IMPORTLIB, TENSORFLOW = range(4)  # kinds of files
 PACKAGES = ("site-packages", "dist-packages")
-OF_TENSORFLOW = ("tensorflow", "keras", "tf_keras")
+OF_TENSORFLOW = ("tensorflow", "keras", "tf_keras", "tf_slim")
 # Within TensorFlow, by the end of the file of the innermost frame; all else builds graphs
 OWNERS = (
     ("eager/execute.py", EAGER),

@@ -61,7 +61,7 @@ def watched(
         groups=tuple(map(group_of, groups)),
         process=Process(wall_ns, owners),
         lines=lines_of(groups, segment.get("graphs", ()), python),
-        stood_in=(),
+        stood_in=tuple(segment.get("stood_in", ())),
         exit_status=status,
         fates=segment.get("fates", {}).get("counts", {}),
         costliest=(place(*costliest[0]), costliest[1]) if costliest else None,

@@ -42,6 +42,8 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
     table = table_of_lines(seen)
     if lines and table.rows:
         yield table
+    if seen.stood_in:
+        yield f"Stood in: {', '.join(seen.stood_in)}."
     yield from seen.notes
 
 

@@ -13,7 +13,7 @@ import os
 import sys
 from time import perf_counter_ns
 
-from tflab.run import sampler, segments
+from tflab.run import sampler, segments, v1
 
 TYPE_CHECKING = False  # that of `typing`, which is not imported
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SESSION = "tensorflow.python.client.session"
 FLUSH_S = 3.0
+MOST_CODES = 10_000  # pieces of code that are kept: modules, and what `exec` gets
 FLUSH_SHARE = 100  # writing takes at most one part in so many of the time
 
 
@@ -35,6 +36,7 @@ class Watcher:
         self.process = os.getpid()
         self.sampler = sampler.Sampler(int(given["START"]))
         self.recorder: Any = None  # once TensorFlow is there; a Recorder
+        self.codes: list[object] = []
         self.faults: list[str] = []
         self.finder = Finder(self)
         self.running = self.stopping = self.forked = False
@@ -49,9 +51,27 @@ class Watcher:
             os.register_at_fork(
                 before=self.pause, after_in_parent=self.resume, after_in_child=self.leave_alone
             )
+        sys.addaudithook(self.keep_code)
         sys.meta_path.insert(0, self.finder)
         sys.setswitchinterval(sampler.TURN_S)
         self.resume()
+
+    def keep_code(self, event: str, args: tuple[Any, ...]) -> None:
+        """Keep the code of the program's files, and what they execute: TensorFlow notes of each op
+        which code made it, but lets Python free that code, and the op's line is read later."""
+        if event != "exec" or not self.keeps_code():
+            return
+        try:
+            code, caller = args[0], sys._getframe().f_back
+            frames = (code, caller.f_code) if caller else (code,)
+            if any(self.sampler.kind_of(at.co_filename) == sampler.PROGRAM for at in frames):
+                self.codes.append(code)
+        except Exception as error:  # which would keep the program from executing it
+            self.broke(error)
+
+    def keeps_code(self) -> bool:
+        """Whether all code was kept so far; a program may execute any number of pieces."""
+        return len(self.codes) < MOST_CODES
 
     def resume(self) -> None:
         """Start the thread. It is none of the module `threading`, which does not list it."""
@@ -139,6 +159,8 @@ class Watcher:
             "forked": self.forked,
             **self.sampler.segment(),
             **recorded,
+            "stood_in": [*v1.stood_in],
+            "notes": [*recorded.get("notes", ()), *v1.notes],
             "own_ns": perf_counter_ns() - self.finish_ns if final else 0,
         }
 
@@ -188,3 +210,7 @@ class Finder:
 def begin(given: dict[str, str]) -> None:
     """Watch this process from now on, as `tflab.run.launch` was told."""
     Watcher(given).begin()
+    if given.get("V1"):
+        from tflab.run.v1 import imports
+
+        imports.begin()

@@ -20,11 +20,13 @@ from tflab.runtime import private
 # Frames below these folders are library code; the user's line is the last one outside.
 LIBRARIES = tuple(
     os.path.dirname(spec.origin) + os.sep
-    for spec in map(importlib.util.find_spec, ("tensorflow", "keras", "tf_keras"))
+    for spec in map(importlib.util.find_spec, ("tensorflow", "keras", "tf_keras", "tf_slim"))
     if spec and spec.origin
 )
-# So is what tflab makes of a Keras model.
-LIBRARIES += (str(Path(__file__).parents[1] / "models" / "compiled.py"),)
+# So is what tflab makes of a Keras model, and what it puts in the place of TensorFlow 1's own.
+LIBRARIES += tuple(
+    str(Path(__file__).parents[1] / part) for part in ("models/compiled.py", f"run/v1{os.sep}")
+)
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
 MOST_ELEMENTS = 2**20  # of a constant that is looked into: a file may claim any number
 NONE: Mapping[Any, Any] = MappingProxyType({})

@@ -1,0 +1,221 @@
+"""Programs: what a script needs, told by its code, which is read and not run.
+
+A name counts as that of TensorFlow where the script has it from `import tensorflow`, under whatever
+name, or from `from tensorflow import ...`.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import os
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tflab.errors import UsageError
+from tflab.run import python2
+from tflab.run.v1 import gone
+
+PACKAGE = "tensorflow"
+MOST_FILES = 50  # of the program's own that are read
+ONLY_V1 = frozenset(  # paths in `tensorflow` that version 2 does not have, and what is in them
+    (
+        *("placeholder", "Session", "InteractiveSession", "app", "flags", "contrib"),
+        *("examples", "layers", "models", "get_variable", "variable_scope"),
+        *("global_variables_initializer", "initialize_all_variables", "initialize_variables"),
+        *("local_variables_initializer", "tables_initializer", "reset_default_graph"),
+        *("get_default_graph", "get_collection", "add_to_collection", "GraphKeys"),
+        *("ConfigProto", "GPUOptions", "RunOptions", "placeholder_with_default"),
+        *("trainable_variables", "global_variables", "all_variables", "set_random_seed"),
+        *("random_normal", "random_uniform", "truncated_normal", "random_normal_initializer"),
+        *("to_float", "to_int32", "to_int64", "assign", "assign_add", "assign_sub", "py_func"),
+        *("python_io", "gfile", "logging", "estimator", "mul", "sub", "neg", "pack", "unpack"),
+        *("select", "scalar_summary", "histogram_summary", "image_summary", "merge_summary"),
+        *("merge_all_summaries", "op_scope", "variable_op_scope", "nn.rnn_cell"),
+        *("nn.dynamic_rnn", "nn.bidirectional_dynamic_rnn", "nn.static_rnn", "nn.rnn"),
+        *("nn.seq2seq", "nn.softmax_cross_entropy_with_logits_v2", "nn.xw_plus_b"),
+        *("summary.FileWriter", "summary.merge_all", "summary.merge"),
+        *("train.AdadeltaOptimizer", "train.AdagradOptimizer", "train.AdamOptimizer"),
+        *("train.FtrlOptimizer", "train.GradientDescentOptimizer", "train.MomentumOptimizer"),
+        *("train.RMSPropOptimizer", "train.Saver", "train.SummaryWriter", "train.Supervisor"),
+        *("train.MonitoredSession", "train.MonitoredTrainingSession"),
+        *("train.exponential_decay", "train.get_or_create_global_step"),
+        *("train.import_meta_graph", "train.start_queue_runners"),
+        *("train.string_input_producer", "train.write_graph", "losses.add_loss"),
+        *("losses.get_total_loss", "losses.softmax_cross_entropy", "losses.mean_squared_error"),
+        *("losses.sparse_softmax_cross_entropy", "metrics.accuracy"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Use:
+    """A name of TensorFlow, and where the program uses it."""
+
+    path: str  # "nn.rnn_cell.GRUCell"
+    file: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"tf.{self.path} ({self.file.name}:{self.line})"
+
+
+def found(*program: str) -> Path | None:
+    """The file that Python would run: that of `SCRIPT`, or of `-m`, `MODULE` where it is in this
+    folder. Raises UsageError where there is nothing that Python could run."""
+    if program[0] == "-":
+        return None
+    if program[0] == "-m":
+        path = program[1].replace(".", "/")
+        modules = (Path(f"{path}.py"), Path(path, "__main__.py"))
+        return next((module for module in modules if module.is_file()), None)
+    script = Path(program[0])
+    if not os.path.lexists(script):
+        raise UsageError(f"There is no script '{script}'; {nearest(script)}")
+    if script.is_dir():
+        if not (script / "__main__.py").exists():
+            raise UsageError(f"'{script}' is a folder without a __main__.py; give a Python file.")
+        return script / "__main__.py"
+    if script.suffix == ".ipynb":
+        raise UsageError(
+            f"'{script}' is a notebook; make a Python file of it: jupyter nbconvert --to script."
+        )
+    return script
+
+
+def nearest(script: Path) -> str:
+    """What would be right instead of a script that is not there."""
+    if script.parent.is_dir():
+        names = sorted(file.name for file in script.parent.glob("*.py"))
+        for name in difflib.get_close_matches(script.name, names, n=1):
+            return f"did you mean '{script.parent / name}'?"
+    return f"give the name of a Python file, as seen from {Path.cwd()}."
+
+
+def check_python(script: Path) -> None:
+    """Raise UsageError where Python 3 cannot read a script because it is one of Python 2."""
+    try:
+        with tokenize.open(script) as file:
+            source = file.read()
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return  # Python says it better
+    if line := python2.line_of(source):
+        code = source.splitlines()[line - 1].strip()
+        raise UsageError(
+            f"{script} is written in Python 2 (line {line}: {code}), and this is Python 3; "
+            f"translate it first, for example with 2to3 or futurize."
+        )
+
+
+def version_1(script: Path) -> Use | None:
+    """The first name that only TensorFlow 1 has, in a script or in what it imports of its own.
+
+    Of a file that also has `tensorflow.compat.v1` only folders count that no version has any more:
+    it knows which version it runs on.
+    """
+    return next((use for use in uses(script) if is_version_1(use.path)), None)
+
+
+def check_gone(script: Path) -> None:
+    """Raise UsageError where a script of TensorFlow 1 uses what nothing can stand in for."""
+    for use in uses(script):
+        if use.file == script and (why := gone.reason(use.path)):
+            raise UsageError(f"{script}, line {use.line}: {why}")
+
+
+def is_version_1(path: str) -> bool:
+    words = path.split(".")
+    return any(".".join(words[:number]) in ONLY_V1 for number in range(1, len(words) + 1))
+
+
+def uses(script: Path) -> Iterator[Use]:
+    """The names of TensorFlow in a script and in the files of its folder that it imports."""
+    waiting, seen = [script], {script}
+    while waiting:
+        file = waiting.pop(0)
+        try:
+            tree = ast.parse(file.read_bytes())
+        except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        names = Names(tree)
+        yield from (Use(path, file, line) for path, line in names.used())
+        for module in names.modules:
+            found = [
+                near
+                for near in (script.parent, file.parent)
+                for near in (near / f"{module}.py", near / module / "__init__.py")
+                if near not in seen and near.is_file()
+            ]
+            if found and len(seen) < MOST_FILES:
+                waiting.append(found[0])
+                seen.add(found[0])
+
+
+class Names:
+    """What a file imports, and the names by which it uses TensorFlow."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.tree = tree
+        self.paths: dict[str, str] = {}  # a name in the file -> its path within tensorflow
+        self.imported: list[tuple[str, int]] = []  # paths within tensorflow, and their lines
+        self.modules: list[str] = []  # of its own, perhaps, as a path of files
+        self.knows_versions = False
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for name in node.names:
+                    self.take(name.name, name.asname, node.lineno)
+            elif isinstance(node, ast.ImportFrom):
+                for name in node.names:
+                    self.take_from(node, name)
+            elif isinstance(node, ast.Assign) and chain(node.value).endswith("compat.v1"):
+                self.knows_versions = True  # tf = tf.compat.v1
+
+    def take(self, module: str, name: str | None, line: int) -> None:
+        package, _, path = module.partition(".")
+        if package != PACKAGE:
+            self.modules.append(module.replace(".", "/"))
+            return
+        self.note(path, line)
+        if name:
+            self.paths[name] = path
+        else:
+            self.paths[PACKAGE] = ""
+
+    def take_from(self, node: ast.ImportFrom, name: ast.alias) -> None:
+        module = node.module or ""
+        package, _, path = module.partition(".")
+        if package != PACKAGE or node.level:
+            own = module.replace(".", "/")
+            self.modules += [own, f"{own}/{name.name}".lstrip("/")]
+            return
+        whole = ".".join(filter(None, (path, name.name)))
+        self.note(whole, node.lineno)
+        self.paths[name.asname or name.name] = whole
+
+    def note(self, path: str, line: int) -> None:
+        if path.startswith("compat."):
+            self.knows_versions = True
+        elif path:
+            self.imported.append((path, line))
+
+    def used(self) -> Iterator[tuple[str, int]]:
+        """Paths within `tensorflow`, and their lines, in their order."""
+        found = list(self.imported)
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Attribute) and not self.knows_versions:
+                first, _, rest = chain(node).partition(".")
+                if first in self.paths and rest:
+                    path = ".".join(filter(None, (self.paths[first], rest)))
+                    found.append((path, node.lineno))
+        yield from sorted(found, key=lambda use: (use[1], -len(use[0])))
+
+
+def chain(node: ast.AST) -> str:
+    """`tf.nn.relu` of such an expression; empty where it is something else."""
+    words: list[str] = []
+    while isinstance(node, ast.Attribute):
+        words.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(words)]) if isinstance(node, ast.Name) else ""

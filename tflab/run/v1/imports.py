@@ -1,0 +1,95 @@
+"""Imports: `import tensorflow` gives TensorFlow 1, in the program and in all that it imports.
+
+TensorFlow itself is imported as always. Only then its place in `sys.modules` is taken, so that its
+own modules find each other as they are used to. This imports only built-in modules.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from tflab.run.v1 import notes
+
+TYPE_CHECKING = False  # that of `typing`, which is not imported
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+TENSORFLOW, PYPLOT, KERAS = "tensorflow", "matplotlib.pyplot", "tf_keras"
+
+
+def begin() -> None:
+    """Let this process import TensorFlow 1 from now on."""
+    finder = Finder()
+    sys.meta_path.insert(0, finder)
+    if finder.of_others(KERAS):
+        os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
+    if sys.platform == "linux" and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
+        os.environ.setdefault("MPLBACKEND", "Agg")
+        finder.changed[PYPLOT] = pass_over_show
+
+
+class Finder:
+    """Finds modules as Python does, but changes some of them once they are imported."""
+
+    def __init__(self) -> None:
+        self.changed: dict[str, Callable[[ModuleType], None]] = {TENSORFLOW: be_version_1}
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name in self.changed:
+            spec = self.of_others(name, path, target)
+            if spec and spec.loader:
+                changed: Any = Changed(spec.loader, self.changed.pop(name))
+                spec.loader = changed
+            return spec
+        package, _, rest = name.partition(".")
+        if package == TENSORFLOW and rest:
+            from tflab.run.v1 import tree
+
+            return tree.spec(name, rest)
+        return None
+
+    def of_others(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find and finder is not self else None
+            if spec:
+                return spec
+        return None
+
+
+class Changed:
+    """A loader after which something is done with the module."""
+
+    def __init__(self, loader: Any, change: Callable[[ModuleType], None]) -> None:
+        self._loader, self._change = loader, change
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._change(module)
+
+
+def be_version_1(tensorflow: ModuleType) -> None:
+    from tflab.run.v1 import tree
+
+    sys.modules[TENSORFLOW] = tree.version_1(tensorflow)
+
+
+def pass_over_show(pyplot: Any) -> None:
+    """There is no display: `show` draws nothing, and would say so each time."""
+
+    def show(*args: Any, **options: Any) -> None:
+        notes["There is no display: plt.show() was passed over."] = None
+
+    pyplot.show = show
