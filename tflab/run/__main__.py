@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tflab.records.watched import Watched
 
 FORMATS = ("text", "json")
-WHAT = "measurement"
+WHAT, PAGE, STACKS = "measurement", "page", "file of stacks"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,6 +64,18 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="write the largest group's graph, and some of its steps, for TensorBoard",
     )
+    add(
+        "--html",
+        type=command.file("name of the page"),
+        metavar="FILE",
+        help="write a page: the program line by line beside the drawing of its graph",
+    )
+    add(
+        "--stacks",
+        type=command.file("name of the file"),
+        metavar="FILE",
+        help="write where the time went as collapsed stacks, for speedscope and flame graphs",
+    )
     add("--save", type=command.file("name of the file"), metavar="FILE", help="keep it as JSON")
     add(
         "--format",
@@ -97,10 +109,11 @@ def arguments(
     if args.module is None:
         check_script(args.script[0])
     launch.check()
-    if args.save:
-        from tflab.cli import new_files
+    for name, what in ((args.save, WHAT), (args.html, PAGE), (args.stacks, STACKS)):
+        if name:
+            from tflab.cli import new_files
 
-        new_files.check(Path(args.save), WHAT)
+            new_files.check(Path(name), what)
     args.place = None
     if args.logdir:
         from tflab.cli import logdirs
@@ -126,13 +139,17 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     settings = {"OVERHEAD": str(args.overhead), "STEPS": str(args.steps)}
     if args.place:
         settings["LOGDIR"] = str(args.place.work.absolute())
+    if args.html or args.save:
+        settings["KEEP"] = "1"
     with atomic.temporary("run") as folder:
         ended = launch.run(args.program, Path(folder), settings)
+        from tflab.run import graph as graphs
         from tflab.run import summary
 
-        segment = summary.read(Path(folder))
+        segment, graph = summary.read(Path(folder)), graphs.read(Path(folder))
+    os.umask(0o077)  # lines and values of a program are private
     status = 0 if segment.get("stopped") else ended.status
-    seen = summary.watched(args.program, segment, ended.wall_ns, status)
+    seen = summary.watched(args.program, segment, ended.wall_ns, status, graph)
     shown = command.run(lambda: show(args, seen, outputs))
     return status or shown
 
@@ -148,16 +165,33 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         out = text.console(sys.stderr)
         for block in view.blocks(seen, args.lines):
             text.show_block(out, block)
-    if args.save:
+    for name, what, content in files(args, seen):
         from tflab.cli import new_files
 
-        new_files.write(Path(args.save), json.watched(seen).encode(), WHAT)
+        new_files.write(Path(name), content.encode(), what)
     outputs.close()  # the logdir gets its name
     if args.place:
         from tflab.cli import logdirs
 
         print(f"Open it in TensorBoard: {logdirs.opening_line(args.place.final)}", file=sys.stderr)
     return 0
+
+
+def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:
+    """Name, kind and content of each file that is asked for."""
+    if args.save:
+        from tflab.measurements import runs
+
+        yield args.save, WHAT, runs.text(seen)
+    if args.html:
+        from tflab.report import html
+        from tflab.run import page
+
+        yield args.html, PAGE, html.page(page.report(seen))
+    if args.stacks:
+        from tflab.run import stacks
+
+        yield args.stacks, STACKS, stacks.collapsed(seen)
 
 
 if __name__ == "__main__":
