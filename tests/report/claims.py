@@ -91,7 +91,7 @@ SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
         ("{measured}{0}", STEP, "p90"),
         ("{measured}{0}", STEP, "p10"),
     ),
-    rf"at batch (\d+) the untraced step took {NUMBER} x as long as the traced one "
+    rf"at batch (\d+) the untraced step took {NUMBER} x as long as the traced step "
     rf"\(({TIME}) and ({TIME})\)": (
         None,
         ("{measured}{0}", STEP, "median"),

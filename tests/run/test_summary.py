@@ -40,7 +40,13 @@ SEGMENT = {
             "main_ns": (900, 3_000),
             "traced": 2,
             "times": [700, 1_000, 900],
-            "ops": {"y": 100, "y_grad": 300, "w/update": 50, "_SOURCE": 7, "loss": 20},
+            "ops": {
+                "y": (2, 100),
+                "y_grad": (4, 300),
+                "w/update": (2, 50),
+                "_SOURCE": (2, 7),
+                "loss": (2, 20),
+            },
         },
     ],
     "graphs": [
@@ -75,9 +81,9 @@ WATCHED = Watched(
     ),
     lines=(
         # 4 runs but the first, of which 2 were traced
-        WatchedLine("/code/train.py", 3, MATMUL[2], ("y", "y_grad"), 200, 600, 0, 0),
-        WatchedLine("/code/train.py", 9, "", (), 0, 0, 0, 200),
-        WatchedLine("/code/train.py", 5, MINIMIZE[2], ("w/update",), 0, 0, 100, 70),
+        WatchedLine("/code/train.py", 3, MATMUL[2], ("y", "y_grad"), 200, 600, 0, 0, 12),
+        WatchedLine("/code/train.py", 9, "", (), 0, 0, 0, 200, 0),
+        WatchedLine("/code/train.py", 5, MINIMIZE[2], ("w/update",), 0, 0, 100, 70, 4),
     ),
     stood_in=(),
     exit_status=0,
@@ -183,7 +189,7 @@ def test_a_line_of_little_time_is_not_named():
 
 
 def test_lines_without_time_make_no_table():
-    lines = tuple(WatchedLine("a.py", 1, "x", ("x",), 0, 0, 0, 0) for _ in range(2))
+    lines = tuple(WatchedLine("a.py", 1, "x", ("x",), 0, 0, 0, 0, 0) for _ in range(2))
     blocks = view.blocks(Watched(**{**vars(WATCHED), "lines": lines, "fates": {}}), lines=True)
     assert len([*blocks]) == 2
 

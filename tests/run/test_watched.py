@@ -182,6 +182,7 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
     script = tmp_path / "endless.py"
     script.write_text(ENDLESS)
     options = ("--save", str(tmp_path / "kept.json"), "--logdir", str(tmp_path / "logs"))
+    options += ("--html", str(tmp_path / "page.html"))
     _, err, status = run(script, "--steps", "500", "--lines", *options, log="2")
     assert status == 0
     assert "KeyboardInterrupt" not in err
@@ -191,6 +192,17 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
     assert len(err[err.index("\ntflab: ") :].partition("\nThe costliest")[0].splitlines()) <= 17
     kept = json.loads((tmp_path / "kept.json").read_text())
     assert (kept["stopped"], kept["exit_status"], kept["groups"][0]["calls"]) == (True, 0, 500)
+    graph = kept["graph"]
+    assert "mul" in {node["name"] for node in graph["nodes"]}
+    assert graph["ops"]["mul"]["runs"] == graph["traced"] == kept["groups"][0]["traced"] > 0
+    # Also those that are not Grappler's: the runtime has read what to dump before the first step
+    assert "feeds_and_fetches" in {step["name"] for step in graph["passes"]}
+    (line,) = [line for line in kept["lines"] if "mul" in line["nodes"]]
+    assert (line["line"], line["code"]) == (6, ENDLESS.splitlines()[5])
+    page = (tmp_path / "page.html").read_text()
+    assert '<tr data-line="5" class="made"><th scope="row" class="heat-' in page
+    for file in ("kept.json", "page.html"):  # what it shows of a program is private
+        assert (tmp_path / file).stat().st_mode & 0o077 == 0
     assert err.endswith(f"tensorboard --logdir {tmp_path / 'logs'}\n")
     assert {file.name for file in (tmp_path / "logs").iterdir()} == {
         *("executed", "plugins", "written"),

@@ -45,9 +45,9 @@ def test_a_local_server_takes_connections_from_this_machine_only():
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="/proc is not there")
 def test_looking_for_its_sockets_leaves_no_file_open():
     port = int(server.own("127.0.0.1").rpartition(":")[2])
-    before = os.listdir("/proc/self/fd")
-    assert server.is_kept_local(port)
-    assert os.listdir("/proc/self/fd") == before
+    before = len(os.listdir("/proc/self/fd"))
+    assert all(server.is_kept_local(port) for _ in range(20))
+    assert len(os.listdir("/proc/self/fd")) < before + 20  # other threads open some, too
 
 
 @pytest.mark.parametrize(

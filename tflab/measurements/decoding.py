@@ -16,8 +16,16 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 MOST = 2**53  # above which JSON's numbers are no longer exact everywhere
 LONGEST = 10_000  # characters of a text
-# Times that may be below zero: those that differences and lines come to
-BELOW_ZERO = ("fixed_ns", "per_image_ns", "once_more_ns", "low_ns", "high_ns", "predicted_ns")
+# What may be below zero: differences of times, and an exit status that stands for a signal
+BELOW_ZERO = (
+    "fixed_ns",
+    "per_image_ns",
+    "once_more_ns",
+    "low_ns",
+    "high_ns",
+    "predicted_ns",
+    "exit_status",
+)
 # What has no end in an interval of too few observations, which is null in a file
 ENDLESS = {"low": 0.0, "low_ns": -math.inf, "high": math.inf, "high_ns": math.inf}
 

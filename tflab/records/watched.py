@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tflab.records.graph import Node
+from tflab.records.placed import Assignment, Fate, Kernel, Origin, Pass
 from tflab.records.timed import Owner
 
 
@@ -27,8 +29,8 @@ class Group:
 class WatchedLine:
     """A line of the program: the time of the nodes that it made, and its own Python time.
 
-    The times of nodes are those of the traced runs, scaled to all runs; this assumes that traced
-    runs are like the others. Python's time is sampled.
+    The times of nodes are those of the traced runs, scaled to all runs but the first; this assumes
+    that traced runs are like the others. Python's time is sampled.
     """
 
     file: str
@@ -39,6 +41,34 @@ class WatchedLine:
     backward_ns: int
     update_ns: int
     python_ns: int
+    runs: int  # of the ops of these nodes, told from the traced runs like their times
+
+
+@dataclass(frozen=True)
+class OpTimes:
+    """All runs of one op in the traced steps of a group."""
+
+    runs: int
+    ns: int
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The graph of the largest group, from the nodes of the program to the graph that ran."""
+
+    group: int  # its place among the groups, from 1
+    nodes: tuple[Node, ...]  # of the program
+    derived: Mapping[str, str]  # node of a gradient -> the node that it is derived from
+    variables: int  # that are trained
+    fetches: tuple[str, ...]
+    executed: tuple[Node, ...]
+    passes: tuple[Pass, ...]
+    ledger: tuple[Fate, ...]
+    origins: tuple[Origin, ...]
+    assignments: tuple[Assignment, ...]
+    kernels: tuple[Kernel, ...]
+    traced: int  # runs of the group
+    ops: Mapping[str, OpTimes]  # by node of the graph that ran
 
 
 @dataclass(frozen=True)
@@ -61,3 +91,5 @@ class Watched:
     costliest: tuple[str, int] | None  # the place with most time outside of runs, and its ns
     stopped: bool  # by --steps
     notes: tuple[str, ...]  # what was not watched, and why
+    # The graph of the largest group; None where it was not kept
+    graph: Recorded | None = field(default=None, repr=False, metadata={"json": None})

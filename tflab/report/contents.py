@@ -117,6 +117,8 @@ class DrawnGraph:
     ns: Mapping[str, float] = field(repr=False)  # node -> median time in a step, of what ran
     batch_size: int
     chain_rule: str = ""  # of this graph, as `dL/dy = dL/d(mul) * d(mul)/dy`
+    statistic: str = "median"  # of the times in `ns`
+    start: int = 0  # the state that is shown first
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,37 @@ class Beside:
     colour: str  # what the colours say
 
 
-Part = Block | Picture | Recipe | DrawnGraph | Beside
+@dataclass(frozen=True)
+class ScriptLine:
+    """A line of a program, with what it cost."""
+
+    number: int
+    code: str
+    cells: tuple[str, ...]
+    share: float | None  # of the time of the costliest line; None where it took none
+    note: str  # what became of its nodes
+    nodes: tuple[str, ...]  # that it made, in the graph beside it
+
+
+@dataclass(frozen=True)
+class Script:
+    """A file of a program."""
+
+    name: str
+    about: str
+    lines: tuple[ScriptLine, ...]
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """A program line by line beside the graph that it made."""
+
+    scripts: tuple[Script, ...]
+    headers: tuple[str, ...]  # of the cells of a line
+    graph: DrawnGraph | None
+
+
+Part = Block | Picture | Recipe | DrawnGraph | Beside | Annotated
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,10 @@ SHORT, LONG = 90, 160
 
 
 def sentences(
-    states: Sequence[State], ns: Mapping[str, float], chain_rule: str = ""
+    states: Sequence[State],
+    ns: Mapping[str, float],
+    chain_rule: str = "",
+    statistic: str = "median",
 ) -> Iterator[str]:
     """One for each state; `ns` has the time of each node that ran, and `chain_rule` is that of
     this graph, where it is known."""
@@ -32,7 +35,7 @@ def sentences(
         elif state.stage == "placement":
             yield rewritten(state)
         else:
-            yield ran(ns)
+            yield ran(ns, statistic)
 
 
 def written(state: State) -> str:
@@ -89,12 +92,12 @@ def rewritten(state: State) -> str:
     return f"Look for {' and '.join(changes)}: {does}."
 
 
-def ran(ns: Mapping[str, float]) -> str:
+def ran(ns: Mapping[str, float], statistic: str = "median") -> str:
     spent = {name: amount for name, amount in ns.items() if amount}
     if not spent:
         return "These nodes ran."
     most = max(spent, key=spent.__getitem__)
     return (
         f"Stronger colours mean longer times. {most} took longest: "
-        f"{time(spent[most])} in a traced step (median)."
+        f"{time(spent[most])} in a traced step ({statistic})."
     )

@@ -9,7 +9,7 @@ from tflab.escaping import visible
 from tflab.exporters.markdown import escape, fenced, paragraph, rendered
 from tflab.exporters.plots import files
 from tflab.report import graph_picture
-from tflab.report.contents import Beside, DrawnGraph, Part, Picture, Recipe, Report
+from tflab.report.contents import Annotated, Beside, DrawnGraph, Part, Picture, Recipe, Report
 from tflab.report.pass_log import changes
 
 FOLDER = "report_files"
@@ -52,6 +52,8 @@ def markdown(part: Part, names: Mapping[int, str]) -> str:
     if isinstance(part, Beside):
         graphs = "; ".join(graph.name for graph in part.graphs)
         return f"[report.html](report.html) has the drawings of: {escape(graphs)}."
+    if isinstance(part, Annotated):
+        return "[report.html](report.html) has the program line by line."
     return rendered(part)
 
 

@@ -24,11 +24,11 @@ from tflab.escaping import visible
 from tflab.exporters.json import plain
 from tflab.records.blocks import Strip, Table
 from tflab.report import stops, viewer_data
-from tflab.report.contents import Beside, DrawnGraph, Picture, Recipe, Report
+from tflab.report.contents import Annotated, Beside, DrawnGraph, Picture, Recipe, Report
 from tflab.views import glossary
 
 # The last one changes what the others say, for narrow windows and for paper.
-STYLES = ("page.css", "viewer.css", "drawing.css", "present.css", "media.css")
+STYLES = ("page.css", "viewer.css", "drawing.css", "script.css", "present.css", "media.css")
 SCRIPTS = (  # modules, each behind those that it imports
     "elements.js",
     "graph.js",
@@ -41,6 +41,7 @@ SCRIPTS = (  # modules, each behind those that it imports
     "history.js",
     "frame.js",
     "viewer.js",
+    "script.js",
     "prints.js",
     "present.js",
     "still.js",
@@ -85,6 +86,8 @@ def page(report: Report) -> str:
         policy=policy(style, script),
         data=lambda graph: embedded(viewer_data.graph_data(graph)),
         stops=lambda graph: stops.stops(graph.drawing.states),
+        nodes_of_lines=lambda part: embedded(viewer_data.nodes_of_lines(part)),
+        heat=lambda share: None if share is None else viewer_data.heat(share, 1),
         ticks=lambda graph, stop: stops.ticks(graph.drawing.states, stop),
         answers=embedded([asdict(question) for question in report.questions]),
         counter=partial(next, count(1)),
@@ -99,6 +102,7 @@ PARTS: dict[str, type] = {
     "recipe": Recipe,
     "graph": DrawnGraph,
     "beside": Beside,
+    "annotated": Annotated,
 }
 
 

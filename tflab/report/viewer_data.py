@@ -18,7 +18,7 @@ from tflab.follow.view import Aside, Code, NodeLink, Part, PassLink
 from tflab.records import NodeHistory, Transfer, node_of
 from tflab.records.values import VARIABLE
 from tflab.report import guide, pass_log
-from tflab.report.contents import DrawnGraph
+from tflab.report.contents import Annotated, DrawnGraph
 from tflab.report.drawn import DIRECTIONS, Box, Lane, StandIn, State
 from tflab.report.stops import last_made, stops
 from tflab.units import short_device, size, time
@@ -33,7 +33,6 @@ KINDS = {  # what the legend says of each; a scope has the first kind that is in
     RUNTIME: "made by the runtime",
 }
 FATES = (*words.FATES, RUNTIME)
-TIMED = "median"
 HEATS = 7  # steps of the scale of times, each with a colour in drawing.css
 ARROWS = {"down": " ↓", "up": " ↑"}
 LARGE = 100  # nodes of a drawing that opens on its first layer, to have something to see; in a
@@ -45,7 +44,7 @@ OUTPUTS = 2  # of a node that fit into its box
 def graph_data(graph: DrawnGraph) -> dict[str, Any]:
     """What the script draws: boxes, states and nodes by number, the nodes with their versions."""
     drawing, histories = graph.drawing, graph.histories
-    sentences = guide.sentences(drawing.states, graph.ns, graph.chain_rule)
+    sentences = guide.sentences(drawing.states, graph.ns, graph.chain_rule, graph.statistic)
     versions = pass_log.versions(drawing.states)
     counts = pass_log.node_counts(drawing.states, versions)
     index = {name: number for number, name in enumerate(histories)}
@@ -74,7 +73,7 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
             state_data(state, count, sentence, index)
             for state, count, sentence in zip(drawing.states, counts, sentences, strict=True)
         ],
-        "start": 0,
+        "start": graph.start,
         "made": last_made(drawing.states),
         "stops": [asdict(stop) for stop in stops(drawing.states)],
         "standIns": [stand_in_data(row, index) for row in drawing.stand_ins],
@@ -85,9 +84,20 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
                 (fate, fate) for fate in FATES if fate in set(map(fate_of, histories.values()))
             ],
             "device": list(devices),
-            "time": heat_words(graph.ns),
+            "time": heat_words(graph.ns, graph.statistic),
         },
     }
+
+
+def nodes_of_lines(part: Annotated) -> list[list[int]]:
+    """The nodes of the graph, by number, that each line made, over all scripts."""
+    histories = part.graph.histories if part.graph else {}
+    index = {name: number for number, name in enumerate(histories)}
+    return [
+        [index[name] for name in line.nodes if name in index]
+        for script in part.scripts
+        for line in script.lines
+    ]
 
 
 def summarize(
@@ -120,11 +130,11 @@ def heat(ns: float, longest: float) -> int:
     return min(HEATS - 1, int(sqrt(ns / longest) * HEATS))
 
 
-def heat_words(ns: Mapping[str, float]) -> list[str]:
+def heat_words(ns: Mapping[str, float], statistic: str) -> list[str]:
     """What the legend says of each step of the scale: the time at which it begins."""
     longest = max(ns.values(), default=0)
     return [
-        f"less ({TIMED})",
+        f"less ({statistic})",
         *(f"from {time((step / HEATS) ** 2 * longest)}" for step in range(1, HEATS)),
     ]
 

@@ -11,8 +11,9 @@ the process went, which runs of graphs it saw, and what became of the nodes of t
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from tflab.records.watched import Watched
 
 FORMATS = ("text", "json")
-WHAT = "measurement"
+WHAT, PAGE, STACKS = "measurement", "page", "file of stacks"
 NOTHING = "There is nothing for TensorBoard: no session ran, or the program was ended by a signal."
 
 
@@ -70,6 +71,18 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="write the largest group's graph, and some of its steps, for TensorBoard",
     )
+    add(
+        "--html",
+        type=command.file("name of the page"),
+        metavar="FILE",
+        help="write a page: the program line by line beside the drawing of its graph",
+    )
+    add(
+        "--stacks",
+        type=command.file("name of the file"),
+        metavar="FILE",
+        help="write where the time went as collapsed stacks, for speedscope and flame graphs",
+    )
     add("--save", type=command.file("name of the file"), metavar="FILE", help="keep it as JSON")
     add(
         "--format",
@@ -109,10 +122,11 @@ def arguments(
         args.v1 = bool(args.v1 or args.because)
         if args.v1:
             programs.check_gone(script)
-    if args.save:
-        from tflab.cli import new_files
+    for name, what in ((args.save, WHAT), (args.html, PAGE), (args.stacks, STACKS)):
+        if name:
+            from tflab.cli import new_files
 
-        new_files.check(Path(args.save), WHAT)
+            new_files.check(Path(name), what)
     args.place = None
     if args.logdir:
         from tflab.cli import logdirs
@@ -129,13 +143,17 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     settings |= {"V1": "1"} if args.v1 else {}
     if args.place:
         settings["LOGDIR"] = str(args.place.work.absolute())
+    if args.html or args.save:
+        settings["KEEP"] = "1"
     with atomic.temporary("run") as folder:
         ended = launch.run(args.program, Path(folder), settings)
+        from tflab.run import graph as graphs
         from tflab.run import summary
 
-        segment = summary.read(Path(folder))
+        segment, graph = summary.read(Path(folder)), graphs.read(Path(folder))
+    os.umask(0o077)  # lines and values of a program are private
     status = 0 if segment.get("stopped") else ended.status
-    seen = summary.watched(args.program, segment, ended.wall_ns, status)
+    seen = summary.watched(args.program, segment, ended.wall_ns, status, graph)
     if args.because:
         note = f"It ran with TensorFlow 1 (--v1), because only that has {args.because}."
         seen = replace(seen, notes=(note, *seen.notes))
@@ -154,10 +172,10 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         out = text.console(sys.stderr)
         for block in view.blocks(seen, args.lines):
             text.show_block(out, block)
-    if args.save:
+    for name, what, content in files(args, seen):
         from tflab.cli import new_files
 
-        new_files.write(Path(args.save), json.watched(seen).encode(), WHAT)
+        new_files.write(Path(name), content.encode(), what)
     written = args.place and any(args.place.work.iterdir())
     outputs.close()  # the logdir gets its name
     if written:
@@ -167,6 +185,23 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
     elif args.place:
         folding.say(NOTHING, sys.stderr)
     return 0
+
+
+def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:
+    """Name, kind and content of each file that is asked for."""
+    if args.save:
+        from tflab.measurements import runs
+
+        yield args.save, WHAT, runs.text(seen)
+    if args.html:
+        from tflab.report import html
+        from tflab.run import page
+
+        yield args.html, PAGE, html.page(page.report(seen))
+    if args.stacks:
+        from tflab.run import stacks
+
+        yield args.stacks, STACKS, stacks.collapsed(seen)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ class Group:
             "main_ns": tuple(self.main_ns),
             "traced": self.traced,
             "times": list(self.times),
-            "ops": {name: ns for name, (_, ns) in list(self.ops.items())},
+            "ops": {name: tuple(times) for name, times in list(self.ops.items())},
         }
 
     def affords(self, share: float) -> bool:

@@ -7,19 +7,28 @@ without. It is asked for it during the first runs alone.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tflab.analysis import ledger, passes
 from tflab.errors import TflabError
-from tflab.records import Node
+from tflab.records import Fate, Node, Origin, Pass
 from tflab.runtime import dumps, private
 
 GRAPPLER = ("meta_optimizer", 4)  # the file, and the detail of its log from which on it dumps
 NAMES = ("TF_DUMP_GRAPH_NAME_FILTER", "TF_DUMP_GRAPH_GROUPS", "TF_DUMP_GRAPH_FMT")
 OF_USERS = (dumps.DUMP_FOLDER, *NAMES, "TF_CPP_VMODULE")
 MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of each node of a graph, pass by pass."""
+
+    passes: tuple[Pass, ...]
+    ledger: tuple[Fate, ...]
+    origins: tuple[Origin, ...]
 
 
 class Dumps:
@@ -42,6 +51,7 @@ class Dumps:
         os.putenv(dumps.DUMP_FOLDER, str(self.fresh))
         for name in NAMES:
             os.putenv(name, dumps.DUMP_ENVIRONMENT[name])
+        self.log.read_variables()
         self.log.detail(*GRAPPLER)
 
     def end(self, group: int, keep: bool) -> None:
@@ -51,6 +61,7 @@ class Dumps:
         self.log.detail(GRAPPLER[0], 0)
         for name in NAMES:  # children of the program are not to write anything
             os.unsetenv(name)
+        self.log.read_variables()
         files = self.files()
         size = sum(file.stat().st_size for file in files)
         if files and keep and self.kept_bytes + size <= MOST_BYTES:
@@ -66,26 +77,26 @@ class Dumps:
     def of(self, group: int) -> Path:
         return self.fresh.with_name(f"dumps-{group}")
 
-    def fates(
+    def account(
         self,
         group: int,
         nodes: tuple[Node, ...],
         executed: tuple[Node, ...],
         fetches: Iterable[str],
         feeds: Iterable[str],
-    ) -> dict[str, int]:
-        """How many nodes of the program's graph met which fate at the first run of a group; none
-        where nothing was written. Raises TflabError where the account does not close."""
+    ) -> Account | None:
+        """What became of the nodes of the program's graph at the first run of a group; None where
+        nothing was written. Raises TflabError where the account does not close."""
         folder = self.of(group)
         if not folder.is_dir() or not executed:
-            return {}
+            return None
         steps = passes.compare(nodes, dumps.read(folder), executed)
         fates = ledger.fates(nodes, steps, executed, fetches, feeds)
-        origins = ledger.origins(fates, steps, executed)
+        origins = tuple(ledger.origins(fates, steps, executed))
         unknown = [origin.name for origin in origins if origin.origin == "unknown"]
         if unknown:
             raise TflabError(
                 f"What became of the nodes is not shown: it is not known where {len(unknown)} of "
                 f"those that ran come from, {unknown[0]} among them."
             )
-        return dict(Counter(fate.fate for fate in fates))
+        return Account(steps, fates, origins)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from _thread import allocate_lock, get_ident, interrupt_main
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from glob import glob
 from signal import SIG_DFL, SIG_IGN, SIGINT, getsignal
@@ -290,7 +290,7 @@ class Recorder:
 
     def fates(self) -> dict[str, Any]:
         """What became of the nodes of the graph at the first run of the largest group, whose
-        profile is written where it is asked for."""
+        profile and graph are written where they are asked for."""
         from tflab.runtime import nodes
 
         groups = [group for group in self.groups.values() if group.executed]
@@ -306,13 +306,19 @@ class Recorder:
         executed = tuple(node for part in parts for node in nodes.from_graph_def(part, {}, {}))
         user_nodes = self.nodes_of(group.graph, None)
         try:
-            counts = self.dumps.fates(
+            account = self.dumps.account(
                 group.number, user_nodes, executed, group.fetches, group.feeds
             )
+            if account and self.watcher.keeps:
+                from tflab.run import graph
+
+                folder = self.watcher.folder
+                graph.write(folder, group, user_nodes, executed, account, parts)
         except TflabError as error:
             self.notes.append(str(error))
             return {}
-        return {"group": group.number, "counts": counts}
+        fates = account.ledger if account else ()
+        return {"group": group.number, "counts": dict(Counter(fate.fate for fate in fates))}
 
 
 def line_of(node: Node) -> tuple[str, str, tuple[str, int, str] | None]:

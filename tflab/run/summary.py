@@ -12,7 +12,7 @@ from typing import Any
 
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.records.timed import Owner
-from tflab.records.watched import Group, Process, Watched, WatchedLine
+from tflab.records.watched import Group, Process, Recorded, Watched, WatchedLine
 from tflab.run import sampler, segments
 
 FIRST_RUNS = "first runs"
@@ -48,7 +48,11 @@ def read(folder: Path) -> Mapping[str, Any]:
 
 
 def watched(
-    program: Sequence[str], segment: Mapping[str, Any], wall_ns: int, status: int
+    program: Sequence[str],
+    segment: Mapping[str, Any],
+    wall_ns: int,
+    status: int,
+    graph: Recorded | None = None,
 ) -> Watched:
     """The record of a process that took so long and ended with this status."""
     groups = segment.get("groups", ())
@@ -67,6 +71,7 @@ def watched(
         costliest=(place(*costliest[0]), costliest[1]) if costliest else None,
         stopped=stopped,
         notes=tuple(notes_of(segment)),
+        graph=graph,
     )
 
 
@@ -110,6 +115,7 @@ def lines_of(
 ) -> tuple[WatchedLine, ...]:
     """The lines that made nodes of graphs that ran, or that took time of their own."""
     spent: dict[tuple[str, int], dict[str, int]] = {}
+    runs: dict[tuple[str, int], int] = {}
     names: dict[tuple[str, int], dict[str, None]] = {}
     code: dict[tuple[str, int], str] = {}
     for graph in graphs:
@@ -120,12 +126,13 @@ def lines_of(
     for group in groups:
         graph = graphs[group["graph"] - 1] if group["graph"] else ()
         of_node = {name: (phase, line[:2]) for name, phase, line in graph if line}
-        for name, traced_ns in group["ops"].items():
+        for name, (traced_runs, traced_ns) in group["ops"].items():
             if name in of_node:
                 phase, line = of_node[name]
-                all_ns = round(traced_ns * (group["calls"] - 1) / group["traced"])
+                times = (group["calls"] - 1) / group["traced"]
                 by_phase = spent.setdefault(line, dict.fromkeys((FORWARD, BACKWARD, UPDATE), 0))
-                by_phase[phase] += all_ns
+                by_phase[phase] += round(traced_ns * times)
+                runs[line] = runs.get(line, 0) + round(traced_runs * times)
     own: dict[tuple[str, int], int] = {}
     for file, number, _ in python:
         key = (file, number)
@@ -141,6 +148,7 @@ def lines_of(
             backward_ns=spent.get(key, {}).get(BACKWARD, 0),
             update_ns=spent.get(key, {}).get(UPDATE, 0),
             python_ns=own.get(key, 0),
+            runs=runs.get(key, 0),
         )
         for key in keys
     ]

@@ -49,13 +49,17 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
 
 def ending(seen: Watched) -> str:
     """`train.py took 12.3 s and ended with exit status 0.`"""
-    name = os.path.basename(seen.program[1 if seen.program[0] == "-m" else 0])
-    took = f"{name} took {units.time(seen.process.wall_ns)}"
+    took = f"{name_of(seen)} took {units.time(seen.process.wall_ns)}"
     if seen.stopped:
         return f"{took}; --steps interrupted it."
     if seen.exit_status < 0:
         return f"{took} and was ended by signal {-seen.exit_status}."
     return f"{took} and ended with exit status {seen.exit_status}."
+
+
+def name_of(seen: Watched) -> str:
+    """`train.py`, or the name of a module."""
+    return os.path.basename(seen.program[1 if seen.program[0] == "-m" else 0])
 
 
 def outside(seen: Watched) -> Iterator[str]:

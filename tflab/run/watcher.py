@@ -31,6 +31,7 @@ class Watcher:
     def __init__(self, given: dict[str, str]) -> None:
         self.folder = given["FOLDER"]
         self.logdir = given.get("LOGDIR")
+        self.keeps = "KEEP" in given  # the graph of the largest group
         self.overhead = float(given["OVERHEAD"])
         self.steps = int(given["STEPS"])
         self.process = os.getpid()

@@ -5,6 +5,7 @@ import { printable } from "./prints.js";
 import { Presenter } from "./present.js";
 import { still } from "./still.js";
 import { scroller } from "./scroller.js";
+import { script } from "./script.js";
 import { predict } from "./predict.js";
 import { folded } from "./folded.js";
 
@@ -12,6 +13,8 @@ const viewers = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelect
   const viewer = new Viewer(root, JSON.parse(document.getElementById(root.dataset.source).textContent));
   new Presenter(viewer);
   window.addEventListener("beforeprint", () => printable(viewer));
+  const beside = /** @type {HTMLElement | null} */ (root.closest(".annotated"));
+  if (beside) script(beside, JSON.parse(document.getElementById(beside.dataset.source).textContent), viewer);
   return viewer;
 });
 for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".predict"))) predict(root, viewers);

@@ -28,6 +28,7 @@ export class Viewer {
     this.last = data.states.length - 1; // that can be shown
     this.asking = false; // whether the page asks what the reader expects
     this.selected = null;
+    this.lit = new Set(); // nodes that something beside the drawing is about
     this.chosen = "stage"; // what the reader has the colours say
     this.zoom = 1;
     this.timeline = new Timeline(this);
@@ -142,6 +143,22 @@ export class Viewer {
     this.focus(id);
   }
 
+  /* Let these nodes stand out, and the closed scopes around them. */
+  light(nodes) {
+    if (!nodes.length && !this.lit.size) return;
+    this.lit = new Set(nodes);
+    this.relight();
+  }
+
+  relight() {
+    for (const box of this.part("paper").querySelectorAll("[data-box]")) {
+      const id = Number(box.dataset.box);
+      const closed = !this.data.boxes[id].rows.length || !this.open.has(id);
+      box.classList.toggle("lit", closed && this.graph.inside[id].some((node) => this.lit.has(node)));
+    }
+    this.part("paper").classList.toggle("lighting", this.lit.size > 0);
+  }
+
   /* Show the history of a node beside the drawing; `reveal` opens what it is in and goes to it. */
   select(node, reveal) {
     const id = this.graph.boxOf.get(node);
@@ -158,6 +175,7 @@ export class Viewer {
     if (reveal && this.zoom < LEAST) this.frame.fit();
     else this.frame.refit();
     if (reveal) this.frame.centre(id);
+    this.root.dispatchEvent(new Event("selected"));
     this.focus(id);
     const seen = reveal || !window.matchMedia(NARROW).matches ? this.box(id) : this.part("panel").querySelector("h4");
     if (seen) seen.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -169,6 +187,7 @@ export class Viewer {
     this.root.classList.remove("reading");
     this.draw();
     this.frame.refit();
+    this.root.dispatchEvent(new Event("selected"));
   }
 
   leave() {
@@ -239,6 +258,7 @@ export class Viewer {
     const picture = drawPicture(this);
     paper.replaceChildren(picture);
     [paper.scrollLeft, paper.scrollTop] = scroll;
+    if (this.lit.size) this.relight();
     this.timeline.show();
     this.part("legend").replaceChildren(...legend(this.graph, this.colour, picture));
     const notes = standInNotes(this.graph, this.drawn);

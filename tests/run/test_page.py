@@ -1,0 +1,192 @@
+"""A watched program as a page, as stacks and as a file: all rows worked out by hand."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.run.test_summary import WATCHED
+from tflab.errors import UsageError
+from tflab.follow import node_history, recorded
+from tflab.measurements import runs
+from tflab.records import Fate, Node, Pass, Source, Taken
+from tflab.records.watched import OpTimes, Recorded, WatchedLine
+from tflab.report import html
+from tflab.report.contents import Annotated, ScriptLine
+from tflab.run import page, stacks
+
+CODE = """import tensorflow as tf
+x = tf.placeholder(tf.float32)
+m = tf.matmul(x, w)
+y = tf.nn.relu(m + 2 * 3)
+init = tf.zeros([])
+loss = y </script>
+"""
+
+
+def graph_of(file):
+    """`m` is fused into `y`, `six` is folded, `init` is not needed, `g` is the gradient of `y`."""
+    lines = dict(enumerate(CODE.splitlines(), 1))
+
+    def made(number):
+        return Source(file, number, "<module>", lines[number])
+
+    def node(name, line, *inputs, phase="forward"):
+        return Node(name, "Op", inputs, source=made(line), phase=phase)
+
+    nodes = (
+        node("x", 2),
+        node("m", 3, "x"),
+        node("six", 4),
+        node("y", 4, "m", "six"),
+        node("init", 5),
+        node("g", 4, "y", phase="backward"),
+    )
+    gone = (Taken("m", "fused", "y"), Taken("init", "removed", None))
+    step = Pass("remapper", 0, 6, 4, removed=("m", "init"), taken=gone)
+    fates = ("executed", "fused", "folded", "executed", "unreached", "executed")
+    into = {"m": "y"}
+    ledger = tuple(
+        Fate(node.name, fate, None, into.get(node.name))
+        for node, fate in zip(nodes, fates, strict=True)
+    )
+    return Recorded(
+        group=2,
+        nodes=nodes,
+        derived={"g": "y"},
+        variables=1,
+        fetches=("g:0",),
+        executed=(Node("x", "Op"), Node("six", "Const"), Node("y", "_Fused", ("x", "six"))),
+        passes=(step,),
+        ledger=ledger,
+        origins=(),
+        assignments=(),
+        kernels=(),
+        traced=2,
+        ops={"y": OpTimes(2, 1_000), "x": OpTimes(2, 30)},
+    )
+
+
+@pytest.fixture
+def seen(tmp_path):
+    file = str(tmp_path / "train.py")
+    (tmp_path / "train.py").write_text(CODE)
+    lines = (
+        WatchedLine(file, 4, "y = tf.nn.relu(m + 2 * 3)", ("y", "six", "g"), 500, 250, 0, 0, 8),
+        WatchedLine(file, 1, "import tensorflow as tf", (), 0, 0, 0, 150, 0),
+        WatchedLine(file, 3, "m = tf.matmul(x, w)", ("m",), 0, 0, 0, 0, 0),
+    )
+    return replace(WATCHED, program=(file,), lines=lines, graph=graph_of(file))
+
+
+def annotated(seen):
+    (part,) = [part for part in page.report(seen).chapters[1].parts if isinstance(part, Annotated)]
+    return part
+
+
+def test_each_line_has_its_times_its_nodes_and_what_became_of_them(seen):
+    (script,) = annotated(seen).scripts
+    nothing = ("",) * 5
+    assert script.lines == (
+        ScriptLine(1, "import tensorflow as tf", ("", "", "", "150 ns", ""), 150 / 750, "", ()),
+        ScriptLine(2, "x = tf.placeholder(tf.float32)", nothing, None, "", ("x",)),
+        ScriptLine(3, "m = tf.matmul(x, w)", nothing, None, "fused into line 4", ("m",)),
+        ScriptLine(
+            4,
+            "y = tf.nn.relu(m + 2 * 3)",
+            ("500 ns", "250 ns", "", "", "8"),
+            1.0,
+            "1 of 3 nodes folded",
+            ("six", "y", "g"),
+        ),
+        ScriptLine(5, "init = tf.zeros([])", nothing, None, "not needed by this group", ("init",)),
+        ScriptLine(6, "loss = y </script>", nothing, None, "", ()),
+    )
+
+
+def test_a_line_is_free_only_where_no_time_was_measured():
+    six = Fate("six", "folded", None, None)
+    assert [*page.notes(("a.py", 1), [six], {}, 0)] == ["folded: free"]
+    assert [*page.notes(("a.py", 1), [six], {}, 7)] == ["folded"]
+
+
+def test_a_file_that_is_no_longer_what_ran_shows_only_what_was_seen(seen, tmp_path):
+    (tmp_path / "train.py").write_text(f"\n{CODE}")
+    (script,) = annotated(seen).scripts
+    assert script.about == "the file is not as it was; only lines that were seen are shown"
+    assert [line.number for line in script.lines] == [1, 3, 4]
+    assert script.lines[1].code == "m = tf.matmul(x, w)"
+
+
+def test_the_drawing_ends_with_what_ran_and_has_no_node_that_is_not_needed(seen):
+    graph = page.drawn(seen.graph)
+    titles = [state.title for state in graph.drawing.states]
+    assert titles == ["Written", "With gradients", "remapper", "Ran"]
+    assert graph.start == 3
+    assert graph.ns == {"y": 500, "x": 15}
+    assert "init" not in graph.histories
+    assert graph.histories["m"].carrier == "y"
+    assert graph.histories["g"].derived_from == "y"
+
+
+def test_the_page_numbers_the_nodes_of_each_line(seen):
+    text = html.page(page.report(seen))
+    data = json.loads(re.search(r'id="annotated-\d+-data">(.*?)</script>', text)[1])
+    names = list(page.drawn(seen.graph).histories)
+    assert [[names[node] for node in line] for line in data] == [
+        *([], ["x"], ["m"], ["six", "y", "g"], [], []),
+    ]
+    assert "<code>loss = y &lt;/script&gt;</code>" in text
+    assert '<tr data-line="3" class="made"><th scope="row" class="heat-6">4</th>' in text
+
+
+def test_a_program_without_a_graph_has_its_lines_alone(seen):
+    alone = replace(seen, graph=None)
+    assert annotated(alone).graph is None
+    assert 'class="annotated alone"' in html.page(page.report(alone))
+
+
+def test_a_node_of_a_recorded_graph_has_its_times(seen):
+    histories = node_history.histories(recorded.stages(seen.graph))
+    assert [*recorded.times(seen.graph, histories["m"])] == [
+        "In 2 traced runs of the program, y ran 2 times and took 500 ns a run (mean)."
+    ]
+    assert [*recorded.times(seen.graph, histories["init"])] == []
+
+
+def test_stacks_add_up_to_the_process():
+    rows = [line.rsplit(" ", 1) for line in stacks.collapsed(WATCHED).splitlines()]
+    assert rows == [
+        ["train.py;start of Python", "100"],
+        ["train.py;import of TensorFlow", "2000"],
+        ["train.py;first runs", "1400"],
+        ["train.py;steps of group 2", "3000"],
+        ["train.py;tflab", "150"],
+        ["train.py;end of Python", "3050"],
+        ["train.py;Python;train.py:9 ", "200"],
+        ["train.py;Python;train.py:5 train = optimizer.minimize(loss)", "70"],
+        ["train.py;Python", "30"],
+    ]
+    assert sum(int(ns) for _, ns in rows) == WATCHED.process.wall_ns
+
+
+def test_a_run_that_was_kept_is_read_as_it_was(seen, tmp_path):
+    ended = replace(seen, exit_status=-9)
+    (tmp_path / "kept.json").write_text(runs.text(ended))
+    assert runs.read(str(tmp_path / "kept.json")) == ended
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"kind": "other"}, "is not a watched run; give a file that"),
+        ({"format": 99}, "is of format 99; this tflab reads format 1."),
+        ({"groups": 3}, "is not in the format that tflab writes: groups is not a list."),
+    ],
+)
+def test_another_file_is_refused(seen, tmp_path, change, sentence):
+    file = tmp_path / "kept.json"
+    file.write_text(json.dumps(json.loads(runs.text(seen)) | change))
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        runs.read(str(file))

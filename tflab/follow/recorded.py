@@ -1,0 +1,125 @@
+"""Recorded: the graph of a watched program as stages, as if it had been walked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+
+from tflab import units
+from tflab.records import (
+    Backward,
+    Frontend,
+    Gradient,
+    Node,
+    NodeHistory,
+    Partition,
+    Placement,
+    Stage,
+    node_of,
+)
+from tflab.records.graph import FORWARD, UPDATE
+from tflab.records.watched import Recorded
+
+
+def stages(graph: Recorded) -> tuple[Stage, ...]:
+    """The graph as it was written, with its gradients where it has any, and as it was placed."""
+    forward = tuple(node for node in graph.nodes if node.phase == FORWARD)
+    added = tuple(node.name for node in graph.nodes if node.phase != FORWARD)
+    devices: dict[str, list[str]] = {}
+    for node in graph.executed:
+        devices.setdefault(node.device, []).append(node.name)
+    placement = Placement(
+        program=None,  # type: ignore[arg-type]  # it ended
+        nodes=graph.executed,
+        user_nodes=graph.nodes,
+        backward_nodes=added,
+        fetches=graph.fetches,
+        passes=graph.passes,
+        ledger=graph.ledger,
+        origins=graph.origins,
+        partitions=tuple(Partition(device, tuple(names)) for device, names in devices.items()),
+        assignments=graph.assignments,
+        kernels=graph.kernels,
+    )
+    if not added:
+        return Frontend(None, forward), placement
+    backward = Backward(
+        program=None,  # type: ignore[arg-type]
+        nodes=graph.nodes,
+        added_nodes=added,
+        gradients=tuple(gradients(graph)),
+        variable_count=graph.variables,
+        update_nodes=tuple(node.name for node in graph.nodes if node.phase == UPDATE),
+    )
+    return Frontend(None, forward), backward, placement
+
+
+def needed(graph: Recorded) -> Recorded:
+    """The same without the nodes that the group does not need, such as initialisers."""
+    lost = {fate.name for fate in graph.ledger if fate.fate == "unreached"}
+
+    def left(names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(name for name in names if name not in lost)
+
+    return replace(
+        graph,
+        nodes=tuple(without(node, lost) for node in graph.nodes if node.name not in lost),
+        derived={name: of for name, of in graph.derived.items() if not {name, of} & lost},
+        ledger=tuple(fate for fate in graph.ledger if fate.name not in lost),
+        passes=tuple(
+            replace(
+                step,
+                added=left(step.added),
+                removed=left(step.removed),
+                rewired=left(step.rewired),
+                moved=left(step.moved),
+                rewritten=tuple(row for row in step.rewritten if row.name not in lost),
+                taken=tuple(row for row in step.taken if row.name not in lost),
+                definitions=tuple(
+                    without(node, lost) for node in step.definitions if node.name not in lost
+                ),
+            )
+            for step in graph.passes
+        ),
+    )
+
+
+def without(node: Node, lost: Collection[str]) -> Node:
+    """The node without what it takes from nodes that are not there."""
+    return replace(
+        node,
+        inputs=tuple(name for name in node.inputs if node_of(name) not in lost),
+        control_inputs=tuple(name for name in node.control_inputs if name not in lost),
+    )
+
+
+def gradients(graph: Recorded) -> Iterator[Gradient]:
+    """The nodes that each forward node's gradient function made."""
+    made: dict[str, list[str]] = {}
+    for name, forward in graph.derived.items():
+        made.setdefault(forward, []).append(name)
+    for node in graph.nodes:
+        if node.name in made:
+            function = f"the gradient function of {node.op}"
+            yield Gradient(node.name, node.op, function, tuple(made[node.name]))
+
+
+def mean_ns(graph: Recorded) -> dict[str, float]:
+    """What each node of the graph that ran took in a traced run."""
+    return {name: op.ns / graph.traced for name, op in graph.ops.items()} if graph.traced else {}
+
+
+def times(graph: Recorded, history: NodeHistory) -> Iterator[str]:
+    """What the node took in the program's own runs, or the node that does its work."""
+    name = history.carrier
+    if name is None:
+        return
+    op = graph.ops.get(name)
+    whose = "" if name == history.name else f" {name}"
+    if op is None or not graph.traced:
+        yield "No traced run of the program has times of it."
+        return
+    yield (
+        f"In {units.plural(graph.traced, 'traced run')} of the program{whose and f', {name}'} ran "
+        f"{units.plural(op.runs, 'time')} and took {units.time(op.ns / graph.traced)} a run (mean)."
+    )

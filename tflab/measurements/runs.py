@@ -1,0 +1,48 @@
+"""Runs: what was seen of a watched program, as a file that other commands read again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tflab.errors import UsageError
+from tflab.measurements.decoding import WrongError, decoded, encoded
+from tflab.measurements.files import json_of
+from tflab.records.watched import Watched
+
+KIND = "tflab run"
+FORMAT = 1  # a file that older versions would misread gets the next number
+GIVE = "give a file that `python -m tflab.run --save FILE` wrote"
+
+
+def text(seen: Watched) -> str:
+    content = {"kind": KIND, "format": FORMAT, **encoded(seen)}
+    return json.dumps(content, indent=1, allow_nan=False)
+
+
+def read(path: str) -> Watched:
+    """Raises UsageError for a file of something else, of a newer version, or one that was changed
+    so that it is no longer what it was."""
+    content = of(path)
+    if content is None:
+        raise UsageError(f"'{path}' is not a watched run; {GIVE}.")
+    if content.get("format") != FORMAT:
+        raise UsageError(
+            f"'{path}' is of format {str(content.get('format'))[:20]}; this tflab reads format "
+            f"{FORMAT}. Use the version that wrote it."
+        )
+    try:
+        seen: Watched = decoded(Watched, content)
+    except WrongError as error:
+        raise UsageError(f"'{path}' is not in the format that tflab writes: {error}.") from error
+    return seen
+
+
+def of(path: str) -> dict[str, Any] | None:
+    """The content of a file, where it says that it is a watched run. Raises UsageError where it
+    cannot be read."""
+    try:
+        content = json.loads(json_of(path))
+    except (ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) and content.get("kind") == KIND else None

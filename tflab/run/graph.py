@@ -1,0 +1,72 @@
+"""Graph: that of the largest group is kept whole, with what the runtime made of it, where it is
+asked for. The program's process writes it at its end; the command reads it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tflab.errors import TflabError
+from tflab.measurements.decoding import WrongError, decoded, encoded
+from tflab.records import Node
+from tflab.records.watched import OpTimes, Recorded
+from tflab.run.groups import Group
+from tflab.run.passes import Account
+
+NAME = "graph"
+MOST_NODES = 10_000  # of a graph that can be kept
+
+
+def write(
+    folder: str,
+    group: Group,
+    nodes: tuple[Node, ...],
+    executed: tuple[Node, ...],
+    account: Account,
+    parts: Any,
+) -> None:
+    """Keep the graph of a group. `parts` are the GraphDefs that ran. Raises TflabError for a graph
+    that is too large."""
+    from tflab.runtime import devices, kernels
+
+    if len(nodes) > MOST_NODES:
+        raise TflabError(f"The graph has {len(nodes):,} nodes; at most {MOST_NODES:,} are kept.")
+    origins, ledger = account.origins, account.ledger
+    graph = Recorded(
+        group=group.number,
+        nodes=nodes,
+        derived=derived(group.graph),
+        variables=len(group.graph.get_collection("trainable_variables")),
+        fetches=group.fetches,
+        executed=executed,
+        passes=account.passes,
+        ledger=ledger,
+        origins=origins,
+        assignments=tuple(devices.assignments(group.graph, executed, origins, ledger)),
+        kernels=tuple(kernels.chosen(parts, group.graph)),
+        traced=group.traced,
+        ops={name: OpTimes(runs, ns) for name, (runs, ns) in group.ops.items()},
+    )
+    Path(folder, NAME).write_text(json.dumps(encoded(graph)), encoding="utf-8")
+
+
+def derived(graph: Any) -> dict[str, str]:
+    """Each node of a gradient, with the node of the program that it is derived from."""
+    from tflab.runtime import nodes
+
+    names = (op.name for op in graph.get_operations())
+    forward = ((name, nodes.forward_of(graph, name)) for name in names)
+    return {name: origin for name, origin in forward if origin}
+
+
+def read(folder: Path) -> Recorded | None:
+    """What was kept; None where nothing was. Raises TflabError for what is not a graph."""
+    file = folder / NAME
+    if not file.exists():
+        return None
+    try:
+        graph: Recorded = decoded(Recorded, json.loads(file.read_text(encoding="utf-8")))
+    except (WrongError, ValueError, RecursionError) as error:
+        raise TflabError(f"The graph that was kept cannot be read: {error}.") from error
+    return graph

@@ -1,0 +1,230 @@
+"""Page: a watched program as a page, its lines beside the drawing of its graph."""
+
+from __future__ import annotations
+
+import os
+import tokenize
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from tflab import units
+from tflab.follow import node_history, recorded
+from tflab.records.blocks import Column, Table
+from tflab.records.graph import Node, Source
+from tflab.records.placed import Fate
+from tflab.records.watched import Group, Recorded, Watched, WatchedLine
+from tflab.report import drawing
+from tflab.report.contents import Annotated, Chapter, DrawnGraph, Part, Report, Script, ScriptLine
+from tflab.report.drawn import State
+from tflab.run import summary, view
+
+MOST_FILES = 10
+MOST_LINES = 5_000  # of a file that is shown whole
+HEADERS = ("forward", "backward", "updates", "Python", "op runs")
+CARRIED = {"fused": "into", "merged": "with"}  # fates of a node whose work another one does
+
+Line = tuple[str, int]
+
+
+def report(seen: Watched) -> Report:
+    """The page of a program that was watched."""
+    first, *rest = view.blocks(seen, lines=False)
+    about = str(first).removeprefix("tflab: ")
+    command = " ".join(("python -m tflab.run", *seen.program))
+    where: list[Part] = [*rest, *groups(seen)]
+    chapters = [Chapter("The whole process", tuple(where))]
+    annotated = Annotated(tuple(scripts(seen)), HEADERS, drawn(seen.graph) if seen.graph else None)
+    if annotated.scripts:
+        chapters.append(Chapter("The program, line by line", (explained(seen), annotated)))
+    return Report(view.name_of(seen), about, command, tuple(chapters))
+
+
+def groups(seen: Watched) -> Iterator[Table]:
+    """The runs that were seen, by what they do."""
+    if seen.groups:
+        yield Table(
+            "Runs of the same graph, fetches and fed shapes",
+            (
+                Column("group", lambda row: str(row[0]), right=True),
+                Column("runs", lambda row: f"{row[1].calls:,}", right=True),
+                Column("first", lambda row: units.time(row[1].cold_ns), right=True),
+                Column("median", lambda row: median(row[1]), right=True),
+                Column("all others", lambda row: view.time(row[1].total_ns), right=True),
+                Column("traced", lambda row: f"{row[1].traced:,}", right=True),
+                Column("fetches", lambda row: ", ".join(row[1].fetches), elastic=True),
+                Column("fed", lambda row: fed(row[1]), elastic=True),
+            ),
+            tuple(enumerate(seen.groups, 1)),
+        )
+
+
+def median(group: Group) -> str:
+    return "" if group.median_ns is None else units.time(group.median_ns)
+
+
+def fed(group: Group) -> str:
+    return ", ".join(f"{tensor} {shape}" for tensor, shape in group.feeds.items())
+
+
+def explained(seen: Watched) -> str:
+    """What the columns are, and of which runs."""
+    words = (
+        "Forward, backward and updates are the time of the nodes that a line made, in all runs but "
+        "the first ones, told from those that were traced. Python is the time of the line itself, "
+        "sampled outside of runs."
+    )
+    if seen.graph is None:
+        return words
+    return (
+        f"{words} The drawing and the notes behind the lines are of group {seen.graph.group}, the "
+        "largest, and without the nodes that it does not need. Point at a line to see its "
+        "nodes; click a node to see its line."
+    )
+
+
+# The lines of the program
+
+
+def scripts(seen: Watched) -> Iterator[Script]:
+    """The program's files: first the script, then those with most time."""
+    by_file: dict[str, dict[int, WatchedLine]] = {}
+    for line in seen.lines:
+        by_file.setdefault(line.file, {})[line.line] = line
+    spent = {file: sum(map(summary.total_ns, lines.values())) for file, lines in by_file.items()}
+    own = seen.program[0]
+    files = sorted(by_file, key=lambda file: (file != own, -spent[file], file))
+    most = max(map(summary.total_ns, seen.lines), default=0)
+    nodes = nodes_by_line(seen.graph)
+    told = notes_by_line(seen.graph, seen.lines)
+    for file in files[:MOST_FILES]:
+        texts = lines_of_file(file, by_file[file])
+        about = "" if texts else "the file is not as it was; only lines that were seen are shown"
+        texts = texts or {number: line.code for number, line in sorted(by_file[file].items())}
+        rows = partial(row, by_file[file], most)
+        yield Script(
+            os.path.relpath(file) if os.path.isabs(file) else file,
+            about,
+            tuple(
+                rows(number, text, nodes.get((file, number), ()), told.get((file, number), ""))
+                for number, text in texts.items()
+            ),
+        )
+
+
+def row(
+    known: Mapping[int, WatchedLine],
+    most: int,
+    number: int,
+    code: str,
+    nodes: Sequence[str],
+    note: str,
+) -> ScriptLine:
+    line = known.get(number)
+    if line is None:
+        return ScriptLine(
+            number, code.expandtabs(4), ("",) * len(HEADERS), None, note, tuple(nodes)
+        )
+    spent = (line.forward_ns, line.backward_ns, line.update_ns, line.python_ns)
+    cells = (*map(view.time, spent), f"{line.runs:,}" if line.runs else "")
+    share = sum(spent) / most if most and sum(spent) else None
+    return ScriptLine(number, code.expandtabs(4), cells, share, note, tuple(nodes))
+
+
+def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]:
+    """The text of each line of a file; none where it is not what ran, or too long."""
+    try:
+        with tokenize.open(file) as content:
+            texts = dict(enumerate(content.read().splitlines(), 1))
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return {}
+    same = all(
+        texts.get(number, "").strip()[: summary.MOST_CODE] == line.code
+        for number, line in known.items()
+    )
+    return texts if same and len(texts) <= MOST_LINES else {}
+
+
+def nodes_by_line(graph: Recorded | None) -> dict[Line, list[str]]:
+    made: dict[Line, list[str]] = {}
+    for node in graph.nodes if graph else ():
+        if node.source:
+            made.setdefault(place(node.source), []).append(node.name)
+    return made
+
+
+def notes_by_line(graph: Recorded | None, lines: Sequence[WatchedLine]) -> dict[Line, str]:
+    """What became of the nodes of each line, where it is more than that they ran."""
+    if graph is None:
+        return {}
+    by_name = {node.name: node for node in graph.nodes}
+    fates = {fate.name: fate for fate in graph.ledger}
+    spent = {
+        (line.file, line.line): line.forward_ns + line.backward_ns + line.update_ns
+        for line in lines
+    }
+    return {
+        line: "; ".join(notes(line, [fates[name] for name in names], by_name, spent.get(line, 0)))
+        for line, names in nodes_by_line(graph).items()
+    }
+
+
+def notes(line: Line, fates: Sequence[Fate], by_name: Mapping[str, Node], ns: int) -> Iterator[str]:
+    """`fused into line 41`, `folded: free`."""
+    reached = [fate for fate in fates if fate.fate != "unreached"]
+    if not reached:
+        yield "not needed by this group"
+        return
+    for how, word in CARRIED.items():
+        into = [by_name.get(fate.into or "") for fate in reached if fate.fate == how]
+        places = Counter(place(node.source) for node in into if node and node.source)
+        for (file, number), count in places.items():
+            if (file, number) != line:
+                other = "" if file == line[0] else f"{os.path.basename(file)} "
+                some = some_of(count, len(reached)) if how == "merged" else ""
+                yield f"{some}{how} {word} {other}line {number}"
+    folded = Counter(fate.fate for fate in reached)["folded"]
+    if folded:
+        free = ": free" if folded == len(reached) and not ns else ""
+        yield f"{some_of(folded, len(reached))}folded{free}"
+
+
+def place(source: Source) -> Line:
+    return source.file, source.line
+
+
+def some_of(count: int, total: int) -> str:
+    return "" if count == total else f"{count} of {total} nodes "
+
+
+# The drawing of the graph
+
+
+def drawn(graph: Recorded) -> DrawnGraph:
+    """The graph of the largest group through its states, as the report draws it."""
+    stages = recorded.stages(recorded.needed(graph))
+    histories = node_history.histories(stages)
+    ns = recorded.mean_ns(graph)
+    plain = drawing.draw(stages, histories)
+    ran = State(
+        stage="execution",
+        title="Ran",
+        about="The ops ran in the order of their dependencies.",
+        lines=(
+            f"{units.plural(len(graph.executed), 'node')}; times are means of "
+            f"{units.plural(graph.traced, 'traced run')} of the program",
+        ),
+        gone=(),
+        defined=(),
+    )
+    states = (*plain.states, ran)
+    return DrawnGraph(
+        name=f"the graph of group {graph.group}",
+        drawing=replace(plain, states=states),
+        histories=histories,
+        ns=ns,
+        batch_size=0,
+        statistic="mean",
+        start=len(states) - 1,
+    )
