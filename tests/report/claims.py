@@ -102,7 +102,7 @@ SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
 EVENTS = (
     rf"from {TIME} (?:to {TIME} )?(?:\(inferred\) )?of the step",
     rf"from {TIME} to the end of the step",
-    rf"(?:most )?(?:had most )?alive after {TIME}|[Cc]heck: after {TIME}",
+    rf"peaked after {TIME}",
     rf"not on the critical path, with a slack of {TIME} by median",
     rf"^A step of {TIME}: \d+ ops? of \d+ .* Step \d+\.",
     rf"\({TIME} before the first op, {TIME} between ops, {TIME} after the last\)",

@@ -27,7 +27,9 @@ if sys.argv[1] == "confined":
 import tensorflow as tf
 from tflab import lifecycle
 from tflab.errors import TflabError
+from tflab.lifecycle import placement
 from tflab.records import Options, Saved
+placement.SMALL = 0  # the code of small graphs, which XLA makes in another process, is not wanted
 options = Options(steps=2, saved=Saved(side_effects=True))
 for path in sys.argv[2:]:
     ended = "ran"
@@ -115,7 +117,9 @@ def test_no_attack_reaches_anything_outside(place, attempts):
 
 
 def test_without_the_kernel_the_same_attacks_succeed(place, attempts):
-    ended, _ = ends(place, attempts, "free")
+    names = ("behind_an_initialiser", "behind_a_main_op", "in_functions", "text.pb", "dataset.pb")
+    chosen = [path for path in attempts if any(f"/{name}" in path for name in names)]
+    ended, _ = ends(place, chosen, "free")
     written = {path.name for path in (place / "outside").iterdir()} - {"secret"}
     assert {"by_behind_an_initialiser", "by_behind_a_main_op", "by_in_functions"} <= written
-    assert sum(SECRET in end for end in ended.values()) >= 2
+    assert sum(SECRET in end for end in ended.values()) == 2
