@@ -1,8 +1,5 @@
 """What strangers' graphs are fed and what is run of them: found out, named, or told what to do."""
 
-import os
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -11,8 +8,10 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import graphs, strangers
+from tests.commands import run_here
 from tflab import lifecycle
 from tflab.errors import RefusedError, TflabError, UsageError
+from tflab.lifecycle import __main__ as lifecycle_command
 from tflab.lifecycle import advice
 from tflab.records import Options, Saved
 from tflab.runtime import session
@@ -426,10 +425,7 @@ def test_the_command_proposes_what_then_works(tmp_path):
     path = written(tmp_path, strangers.queued)
 
     def lifecycle_of(*arguments):
-        command = [sys.executable, "-m", "tflab.lifecycle", "--model", path, *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, check=False, env=os.environ, timeout=300
-        )
+        return run_here(lifecycle_command.main, "--model", path, *arguments)
 
     assert lifecycle_of("--stage", "frontend").returncode == 0
     refused = lifecycle_of("--stage", "placement")

@@ -18,7 +18,7 @@ NEEDED = pytest.mark.skipif(not confinement.is_available(), reason="This kernel 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow, NEEDED]
 
 MOST_BYTES = 2 * 2**30  # of the largest process; TensorFlow itself takes 0.6 GB
-IMPORT_S = 10  # on a busy machine what is allowed may take seconds
+IMPORT_S = {True: 60, False: 4}  # whether the import ends; on a busy machine it takes seconds
 
 
 def node(name, op, *inputs, **attributes):
@@ -91,11 +91,11 @@ sys.exit(status)
 """
 
 
-def shown(folder, name):
+def shown(folder, name, ends=True):
     """(exit status, standard output, standard error, bytes of the largest process) of the frontend
     of a file."""
     command = [sys.executable, "-m", "tflab", "lifecycle", "--model", name, "--stage", "frontend"]
-    command += ["--format", "json", "--import-seconds", str(IMPORT_S)]
+    command += ["--format", "json", "--import-seconds", str(IMPORT_S[ends])]
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, *command],
         cwd=folder,
@@ -112,7 +112,7 @@ def test_a_graph_that_asks_for_a_lot_is_shown_in_little_memory(what, tmp_path):
     if isinstance(graph, list):
         graph = text_format.Parse(" ".join(graph), GraphDef())
     (tmp_path / "g.pb").write_bytes(graph.SerializeToString())
-    status, out, err, used = shown(tmp_path, "g.pb")
+    status, out, err, used = shown(tmp_path, "g.pb", not said)
     assert (status, used < MOST_BYTES) == (0, True), (err, used)
     (stage,) = json.loads(out)["stages"]
     assert last in {node["name"] for node in stage["nodes"]}
