@@ -120,6 +120,8 @@ def tried(seed: int, graphs: int, seconds: float, way: Sequence[str] = ()) -> It
     while first < graphs if graphs else time.monotonic() < end:
         last = min(first + CHUNK, graphs) if graphs else first + CHUNK
         chunk = process(seed, first, last, way, None if graphs else end)
+        if not chunk and not graphs and time.monotonic() > end:
+            return
         if not chunk:
             raise RuntimeError(f"the process that tries graphs from {first} on said nothing")
         yield from chunk
