@@ -25,6 +25,7 @@ class RefusedError(TflabError):
     """TensorFlow itself would not do it; what it said meanwhile may tell more."""
 
     nodes: tuple[str, ...] = ()  # that it named, the one that failed first
+    of_device = False  # whether it is a device that cannot do it, and another might
     batch_size: int | None = None  # of the step that failed, where several were measured
 
 

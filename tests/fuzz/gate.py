@@ -39,6 +39,7 @@ LOOKED_UP = (*PYTHON, "/usr", "/lib", "/etc/ld.so", "/proc", "/sys", "/dev")
 THREAD = re.compile(r"/proc/self/task/\d+/comm")  # the name of a thread
 CHUNK = 400  # graphs of one process
 STUCK_S = 60  # without a word
+START_S = 600  # until the first one, on a busy machine and under strace
 CALL = re.compile(r"^(\d+)\s+(\w+)\((.*)$")
 UNFINISHED = "<unfinished ...>"
 RESUMED = re.compile(r"^\d+\s+<\.\.\. \w+ resumed>(.*)$")
@@ -119,8 +120,10 @@ def tried(seed: int, graphs: int, seconds: float, way: Sequence[str] = ()) -> It
     while first < graphs if graphs else time.monotonic() < end:
         last = min(first + CHUNK, graphs) if graphs else first + CHUNK
         chunk = process(seed, first, last, way, None if graphs else end)
-        if not chunk:
+        if not chunk and not graphs and time.monotonic() > end:
             return
+        if not chunk:
+            raise RuntimeError(f"the process that tries graphs from {first} on said nothing")
         yield from chunk
         first = chunk[-1].number + 1
 
@@ -164,7 +167,7 @@ def wait(child: subprocess.Popen[bytes], out: Path, end: float | None) -> None:
         now = time.monotonic()
         if out.stat().st_size != said:
             said, since = out.stat().st_size, now
-        if now - since > STUCK_S or (end and now > end):
+        if now - since > (STUCK_S if said else START_S) or (end and now > end):
             os.killpg(child.pid, 9)
             child.wait()
 

@@ -42,7 +42,7 @@ def test_the_sentence_says_what_is_needed_and_what_there_is(monkeypatch):
     assert str(error.value) == (
         "A step with a batch of 16 needs at least 54.0 MiB (22.0 MiB for its constants, variables "
         "and feeds and 32.0 MiB for the output of 'y'), and 53.0 MiB of memory is free. Give a "
-        "smaller --batch-size, or --fetch something smaller."
+        "--batch-size of at most 8."
     )
     least_memory.check(GRAPH, ["z:0"], 15)
 

@@ -1,5 +1,6 @@
 """The recorder: runs by group, traces within a budget, and nothing that grows with the steps."""
 
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -73,6 +74,14 @@ def lab(monkeypatch):
         return step
 
     return SimpleNamespace(seen=seen, run=run, faults=faults, clock=clock, session=session)
+
+
+def test_without_runs_the_end_imports_nothing(lab, monkeypatch):
+    """The program may have been interrupted within its import of TensorFlow."""
+    monkeypatch.setitem(sys.modules, "tflab.runtime.nodes", None)
+    monkeypatch.delattr("tflab.runtime.nodes", raising=False)
+    segment = lab.seen.segment(final=True)
+    assert (segment["groups"], segment["graphs"], segment["fates"]) == ([], [], {})
 
 
 def test_a_group_is_what_is_fetched_and_the_shapes_that_are_fed(lab):

@@ -212,6 +212,14 @@ def test_of_what_keras_says_the_cause_is_kept():
         formats.told_by_keras(error) == "OOM when allocating tensor with shape[4,9] and type float."
     )
     assert formats.told_by_keras(ValueError()) == "ValueError."
+    error = ValueError(
+        "A total of 2 objects could not be loaded. Example error message for object <Dense>:\n\n"
+        "The shapes must match. Target variable: <Variable shape=(4, 41), value=[[1.\n 2.]]>\n"
+    )
+    assert formats.told_by_keras(error) == (
+        "A total of 2 objects could not be loaded. Example error message for object <Dense>: The "
+        "shapes must match."
+    )
 
 
 def test_a_message_is_not_cut_within_a_bracket():

@@ -1,5 +1,7 @@
 """Graphs that were made for other machines, or for one batch size, run on this one."""
 
+from dataclasses import replace
+
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
@@ -9,8 +11,8 @@ from tests.saved_graphs.test_build import walk
 from tflab.compare.comparison import SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError
 from tflab.lifecycle import captures
+from tflab.models import toy
 from tflab.records import Options
-from tflab.runtime import refusals
 from tflab.saved_graphs import remote_devices
 
 pytestmark = pytest.mark.tensorflow
@@ -58,15 +60,17 @@ def test_only_the_machine_is_taken_out_of_the_name_of_a_device():
     assert remote_devices.local("/job:ps/task:1") == remote_devices.local("nonsense:") == ""
 
 
-def test_advice_that_was_followed_is_not_given_again():
-    message = "Cannot assign a device for operation x: it was explicitly assigned to /device:NPU:0"
-    error = tf.errors.InvalidArgumentError(None, None, message)
-    assert str(refusals.refused(error, Options(), tf.Graph())).endswith(
-        " Give --soft-placement to run it on another device."
-    )
-    assert str(refusals.refused(error, Options(soft_placement=True), tf.Graph())).endswith(
-        "/device:NPU:0."
-    )
+def elsewhere():
+    """A model of a program, of which tflab changes no device."""
+    model = toy.build()
+    with tf1.device("/job:ps/task:1"):
+        return replace(model, output=tf.identity(model.output), loss=tf.identity(model.loss))
+
+
+def test_soft_placement_is_not_advised_where_it_is_not_enough():
+    with pytest.raises(RefusedError, match="explicitly assigned to /job:ps/task:1") as refused:
+        walk("tests.saved_graphs.test_machines:elsewhere")
+    assert "--soft-placement" not in str(refused.value)
 
 
 # Batch sizes

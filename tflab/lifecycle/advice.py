@@ -24,12 +24,15 @@ from tflab.saved_graphs import feeding, shape_search
 LISTED = 3  # fed tensors that a sentence names
 TRIED_S = 10  # time limit of each step; after it no other trial starts
 TRIED = 10  # options tried for one failure
+ON_ANOTHER = "Give --soft-placement to run it on another device."
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def with_advice(error: TflabError, program: Program, options: Options) -> TflabError:
     """The error, with the made-up values of the node that failed, and the options that help."""
+    if isinstance(error, RefusedError) and error.of_device:
+        return with_soft_placement(error, program.name, options)
     doubted = made_up_behind(error, program, options)
     if not (doubted or (isinstance(error, UnreadyError) and (error.shapes or error.fetches))):
         return error
@@ -45,9 +48,27 @@ def with_advice(error: TflabError, program: Program, options: Options) -> TflabE
         names = [feeding.label(doubted[0][0])]
     if helpful:
         text += f" {advised(names, options, helpful)}"
-    told = copy.copy(error)
-    told.args = (text,)
-    return told
+    return told(error, text)
+
+
+def told(error: TflabError, text: str) -> TflabError:
+    """The same error in other words."""
+    copied = copy.copy(error)
+    copied.args = (text,)
+    return copied
+
+
+def with_soft_placement(error: TflabError, model: str, options: Options) -> TflabError:
+    """The error of a device that cannot do its part of a step, and that another does it, if so."""
+    if options.soft_placement or options.cluster or not is_harmless(options):
+        return error
+    failure, _ = attempt(model, replace(options, soft_placement=True))
+    return error if failure else told(error, f"{ended(str(error))} {ON_ANOTHER}")
+
+
+def is_harmless(options: Options) -> bool:
+    """Whether a step may be tried: a graph that may do more than compute would do that again."""
+    return not (options.saved.side_effects or options.saved.allowed)
 
 
 def advised(names: Sequence[str], before: Options, after: Options) -> str:
@@ -64,8 +85,8 @@ def advised(names: Sequence[str], before: Options, after: Options) -> str:
 def search(error: TflabError, program: Program, options: Options) -> Options | None:
     """Options with which a step ran; None if none did in time."""
     model = program.name
-    if not models.is_file(model) or options.saved.side_effects or options.saved.allowed:
-        return None  # a trial would repeat the side effects of the graph
+    if not models.is_file(model) or not is_harmless(options):
+        return None
     seen, end = {str(error)}, time.monotonic() + TRIED_S
     here: tuple[TflabError, Program | None, Options] | None = (error, program, options)
     while here is not None:

@@ -30,9 +30,13 @@ FORWARDING = re.compile(
 
 
 def check(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> None:
-    """Raise TflabError if a step needs more memory than is free."""
+    """Raise TflabError where a step needs more than there is, with the size of a batch that does
+    not, if there is one."""
     if sentence := refusal(nodes, fetches, batch_size):
-        raise TflabError(sentence)
+        halves = (batch_size >> by for by in range(1, batch_size.bit_length()))
+        smaller = next((n for n in halves if not refusal(nodes, fetches, n)), None)
+        hint = f" Give a --batch-size of at most {smaller}." if smaller else ""
+        raise TflabError(f"{sentence}{hint}")
 
 
 def refusal(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> str | None:
@@ -52,8 +56,7 @@ def refusal(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> s
         parts.append(f"{size(made)} for the output of '{largest.name}'")
     return (
         f"A step with a batch of {batch_size} needs at least {size(held + made)} "
-        f"({' and '.join(parts)}), and {size(there)} of memory is free. Give a smaller "
-        "--batch-size, or --fetch something smaller."
+        f"({' and '.join(parts)}), and {size(there)} of memory is free."
     )
 
 

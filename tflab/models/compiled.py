@@ -20,7 +20,7 @@ import tensorflow.compat.v1 as tf1
 from tflab.errors import TflabError
 from tflab.records import Model
 from tflab.runtime import private
-from tflab.saved_graphs import fed_shapes, feeding, keras_archives
+from tflab.saved_graphs import feeding, keras_archives
 
 MOST_BYTES = 2**30  # of variables: their values stand in the graph, which has 2 GB at most
 # Options of Keras's optimisers that change the formula
@@ -113,7 +113,7 @@ def build(model: Any, name: str) -> Model:
         }
     needed = {op.name for op in graph.get_operations()}
     every = [*inputs, *labels]
-    columns, phrases = feeding.columns_of(graph, every, needed, fed_shapes.Asked({}, {}))
+    columns, phrases = feeding.columns_of(graph, every, needed, feeding.Asked({}, {}))
     notes.append(f"Made up from dtype and shape, with a seed: {'; '.join(phrases)}.")
     return Model(
         output=heads[0],

@@ -291,11 +291,11 @@ class Recorder:
     def fates(self) -> dict[str, Any]:
         """What became of the nodes of the graph at the first run of the largest group, whose
         profile and graph are written where they are asked for."""
-        from tflab.runtime import nodes
-
         groups = [group for group in self.groups.values() if group.executed]
         if not groups:
             return {}
+        from tflab.runtime import nodes  # not before: it goes on with an import that was cut short
+
         group = max(groups, key=lambda group: (group.total_ns, group.cold_ns))
         ran = self.tracer.parsed(group.executed or b"")
         if self.watcher.logdir:

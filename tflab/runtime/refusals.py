@@ -54,14 +54,13 @@ def refused(error: tf.errors.OpError, options: Options, graph: tf.Graph) -> Refu
             f"The input data of the graph ended: {message}. There are more steps than batches. "
             "Repeat the data with tf.data's `repeat()`, or run fewer steps."
         )
-    if any(words in message for words in OF_DEVICES) and not options.soft_placement:
-        message = f"{ended(message)} Give --soft-placement to run it on another device."
+    of_device = any(words in message for words in OF_DEVICES)
     if message.startswith("Multiple CPU devices"):
-        message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
+        message += ": XLA put nodes of several devices into one cluster"
     nodes = tuple(NAMED.findall(error.message))
     message = ended(message) + beyond_confinement(message, nodes, graph)
     refusal = RefusedError(f"The runtime refused the step: {message}")
-    refusal.nodes = nodes
+    refusal.nodes, refusal.of_device = nodes, of_device
     return refusal
 
 

@@ -7,6 +7,7 @@ or text; a Keras model is a zip archive. Nothing in here runs the graph.
 from __future__ import annotations
 
 import glob
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -105,7 +106,10 @@ def told_by_keras(error: Exception) -> str:
     """What Keras said first, and the cause that it names further down, as sentences."""
     lines = [line.strip() for line in reason(error).splitlines() if line.strip()]
     causes = [line.partition(CAUSE)[2].strip() for line in lines if line.startswith(CAUSE)]
-    told = dict.fromkeys([*lines[:1], *causes[-1:]]) or [type(error).__name__]
+    first = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
+    sentences = re.split(r"(?<=\.) ", first)
+    whole = " ".join(text for text in sentences if text.count("<") == text.count(">"))
+    told = dict.fromkeys(filter(None, [whole, *causes[-1:]])) or [type(error).__name__]
     return " ".join(ended(refusals.sentence(text)) for text in told if text)
 
 

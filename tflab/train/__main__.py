@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from tflab import models
 from tflab.cli import arguments, command, ending, folding, logdirs, progress
-from tflab.errors import LostTaskError
+from tflab.errors import LostTaskError, RefusedError
 from tflab.escaping import visible
-from tflab.records.options import SPLITS
+from tflab.records.options import SPLITS, Options
 from tflab.runtime import quiet_import
 
 if TYPE_CHECKING:
@@ -127,6 +127,13 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
     except LostTaskError as error:
         again = resuming(settings, folder, args.soft_placement)
         raise LostTaskError(f"{error} To continue from the last checkpoint:  {again}") from error
+    except RefusedError as error:
+        if error.of_device and not args.cluster:
+            from tflab.lifecycle import advice
+
+            asked = Options(soft_placement=args.soft_placement, data_dir=args.data_dir)
+            raise advice.with_soft_placement(error, settings.model, asked) from error
+        raise
     finally:
         with ending.deferred():
             show(folder)
