@@ -10,7 +10,7 @@ from tflab.errors import UsageError
 from tflab.measurements import contrast, files, view
 from tflab.report import __main__ as report
 from tflab.report import chapters, comparison_chapters, inputs, selection
-from tflab.report.contents import Recipe
+from tflab.report.contents import Method
 
 THERE = measurement(factor=0.5, environment={**HERE, "GPUs": "1 x Some GPU"})
 
@@ -26,7 +26,7 @@ def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhe
         ("GPUs", "none", "1 x Some GPU"),
         0,
     ] in parts
-    assert last == Recipe(
+    assert last == Method(
         "5 processes one after the other; each process is one observation. The command saves "
         "such a measurement on another machine.",
         "python -m tflab.compare --model lenet --batch-sizes 4 16 --save there.json.gz",

@@ -102,7 +102,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
 
 
 def maps_of(
-    plan: feature_maps.Plan,
+    plan: feature_maps.MapPlan,
     placement: Placement,
     ran: recorded_step.Ran,
     reference: recorded_step.Ran,
