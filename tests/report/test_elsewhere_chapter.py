@@ -16,7 +16,9 @@ THERE = measurement(factor=0.5, environment={**HERE, "GPUs": "1 x Some GPU"})
 
 
 def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhere():
-    first, *parts, last = shown(comparison_chapters.elsewhere(measurement(), {"gpu": THERE}))
+    first, *parts, last = shown(
+        comparison_chapters.other_measurements(measurement(), {"gpu": THERE})
+    )
     assert first.startswith("The same step, measured elsewhere or at another time")
     held = contrast.contrast({"this report": measurement(), "gpu": THERE})
     assert parts == shown(view.parts(held, 10))
@@ -35,7 +37,7 @@ def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhe
 
 def test_what_cannot_be_compared_is_said_and_the_report_goes_on():
     other = of_graph(measurement(), graph="2")
-    (sentence,) = comparison_chapters.elsewhere(measurement(), {"there": other})
+    (sentence,) = comparison_chapters.other_measurements(measurement(), {"there": other})
     assert sentence.startswith(
         "These measurements cannot be compared. 'this report' and 'there' are of different models"
     )

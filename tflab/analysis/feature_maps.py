@@ -109,7 +109,7 @@ def kernels_of(nodes: Iterable[Node], known: Mapping[str, Node]) -> Iterable[str
                 yield kernel.name
 
 
-def kept(array: np.ndarray, whole: bool) -> np.ndarray:
+def cut(array: np.ndarray, whole: bool) -> np.ndarray:
     """A copy of the part of an array that is drawn: its first row, or the first channels of a
     kernel."""
     part = array if whole else array[0]
@@ -136,7 +136,7 @@ def maps(
         return None
     batch = len(next(iter(images.values())))
     given = [
-        FeatureMap(name, IMAGE, array.shape[1:], kept(array, False), None)
+        FeatureMap(name, IMAGE, array.shape[1:], cut(array, False), None)
         for name, array in images.items()
         if len(array) and max(array.shape[1:3]) <= SIDE
     ]
@@ -156,7 +156,7 @@ def maps(
             name,
             KERNEL,
             before[name].shape,
-            kept(before[name], True),
+            cut(before[name], True),
             gradient(plan, arrays, {**shapes, name: before[name].shape}, name),
         )
         for name in shown

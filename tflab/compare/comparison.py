@@ -220,7 +220,7 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         cold=prepared.cold,
         cold_step_ns=prepared.cold_step_ns,
         uncovered=costs.uncovered(prepared.first),
-        interrupted=ending.interrupted or signals.taken(),
+        interrupted=ending.interrupted or signals.take_pending(),
         failure=" ".join(failures) or None,
         images=prepared.images,
         trace_every=chosen.trace_every,

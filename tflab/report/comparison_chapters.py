@@ -118,7 +118,7 @@ def finding_at(comparison: Comparison, size: int) -> str:
 HERE = "this report"  # what its own measurement is called
 
 
-def elsewhere(here: Measurement, others: Mapping[str, Measurement]) -> Iterator[Part]:
+def other_measurements(here: Measurement, others: Mapping[str, Measurement]) -> Iterator[Part]:
     try:
         held = contrast.contrast({HERE: here, **others})
     except UsageError as error:

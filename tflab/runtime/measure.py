@@ -69,7 +69,7 @@ class Outcome:
     def check(self, kept: bool) -> None:
         """Pass on what ended it where nothing was kept."""
         if self.interrupted and not kept:
-            ending.taken()
+            ending.take_pending()
             raise KeyboardInterrupt
         if self.failure and not kept:
             raise self.failure
@@ -127,7 +127,7 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
         except KeyboardInterrupt:
             return Outcome(interrupted=True)
         except tf.errors.OpError as error:
-            if ending.came():  # and the step was cancelled
+            if ending.is_pending():  # and the step was cancelled
                 return Outcome(interrupted=True)
             job = jobs[turn.job]
             failure = refusals.refused(error, job.options, job.graph)
