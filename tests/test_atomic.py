@@ -15,7 +15,7 @@ HELD = """
 import sys
 from pathlib import Path
 from tflab import atomic
-print(atomic.own(), flush=True)
+print(atomic.process_folder(), flush=True)
 with atomic.claimed(Path(sys.argv[1])) as work:
     print(work, flush=True)
     sys.stdin.read()

@@ -66,12 +66,12 @@ def unfinished(final: Path) -> Path:
 @contextmanager
 def temporary(purpose: str) -> Iterator[Path]:
     """A new folder among the temporary ones of this process, which is gone at the end."""
-    with tempfile.TemporaryDirectory(prefix=f"{purpose}-", dir=own()) as folder:
+    with tempfile.TemporaryDirectory(prefix=f"{purpose}-", dir=process_folder()) as folder:
         yield Path(folder)
 
 
 @functools.cache
-def own() -> Path:
+def process_folder() -> Path:
     """The temporary folder of this process, for itself and its children, which goes with it."""
     place = Path(tempfile.gettempdir())
     remove_dead(temporary_in(place))

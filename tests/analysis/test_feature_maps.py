@@ -68,11 +68,11 @@ def test_gradients_are_known_by_what_they_are_the_gradient_of():
 
 def test_of_an_array_the_first_row_and_the_first_channels_are_kept():
     batch = np.arange(2 * 3 * 3 * 20).reshape(2, 3, 3, 20)
-    assert feature_maps.kept(batch, False).tolist() == batch[0, :, :, :16].tolist()
+    assert feature_maps.cut(batch, False).tolist() == batch[0, :, :, :16].tolist()
     kernel = np.arange(3 * 3 * 10 * 20).reshape(3, 3, 10, 20)
-    assert feature_maps.kept(kernel, True).tolist() == kernel[:, :, :8, :16].tolist()
+    assert feature_maps.cut(kernel, True).tolist() == kernel[:, :, :8, :16].tolist()
     scores = np.arange(2 * 20.0).reshape(2, 20)
-    assert feature_maps.kept(scores, False).tolist() == [*range(20)]
+    assert feature_maps.cut(scores, False).tolist() == [*range(20)]
 
 
 ROW = np.arange(50.0, dtype=np.float32).reshape(5, 5, 2)

@@ -59,7 +59,7 @@ def counted(graph_defs):
         protos.message("GraphDef").FromString(graph_def.SerializeToString())
         for graph_def in graph_defs
     ]
-    names = decoded.Names()
+    names = decoded.NameTexts()
     return parameters.count(
         decoded.nodes(messages, names).values(),
         decoded.variables(messages, names).values(),

@@ -14,11 +14,11 @@ def graph(text: str):
 
 
 def test_a_name_is_its_text():
-    assert decoded.Names()["größe".encode()] == "größe"
+    assert decoded.NameTexts()["größe".encode()] == "größe"
 
 
 def test_names_that_are_not_utf8_are_shown_and_kept_distinct():
-    names = decoded.Names()
+    names = decoded.NameTexts()
     raw = [b"a\xff", b"a\xfe", "a\ufffd".encode(), b"a\xff"]
     assert [names[one] for one in raw] == [
         "a\ufffd",
@@ -47,7 +47,7 @@ def test_names_that_are_not_utf8_are_shown_and_kept_distinct():
 def test_the_label_knows_the_type_that_ran_and_the_graph_where_it_does_not(
     kind, name, label, expected
 ):
-    labels = decoded.Labels(kind, decoded.Names(), {"relu": "Relu"})
+    labels = decoded.RowTypes(kind, decoded.NameTexts(), {"relu": "Relu"})
     assert labels[name.encode(), label.encode()] == expected
 
 
@@ -59,7 +59,7 @@ def test_nodes_have_their_inputs_apart_from_their_control_inputs():
             ),
             graph('node { name: "a" op: "Add" } node { name: "b\\377" op: "Neg" input: "b\\377" }'),
         ],
-        decoded.Names(),
+        decoded.NameTexts(),
     )
     assert found == {
         "a": Node("a", "Mul", ("x", "y:1"), ("c",), "/cpu:0"),
@@ -81,7 +81,7 @@ def test_a_send_and_the_receive_of_the_same_tensor_are_a_transfer():
         ),
         graph(node("y/_4", "_Recv", "", "e2") + node("x/_2", "_Recv", "", "e1")),
     ]
-    assert list(decoded.transfers(graphs, decoded.Names())) == [
+    assert list(decoded.transfers(graphs, decoded.NameTexts())) == [
         Transfer("x", "x/_1", "x/_2", "/cpu:0", "/cpu:1", "", None, None),
         Transfer("y:1", "y/_3", "y/_4", "/cpu:0", "/cpu:1", "", None, None),
     ]

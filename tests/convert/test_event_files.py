@@ -37,7 +37,7 @@ GRAPH = record(field(4, message("GraphDef", 'node { name: "a" op: "Mine" }')))
 
 @pytest.fixture
 def read(tmp_path):
-    def written(*contents: bytes, **options: str) -> reading.Recorded:
+    def written(*contents: bytes, **options: str) -> reading.Recording:
         paths = [tmp_path / f"events.out.tfevents.{number}" for number in range(len(contents))]
         for path, content in zip(paths, contents, strict=True):
             path.write_bytes(content)

@@ -6,7 +6,7 @@ import pytest
 
 from tflab.analysis import tracks
 from tflab.convert import explorer
-from tflab.convert.reading import Recorded, Track
+from tflab.convert.reading import Recording, TrackSummary
 from tflab.errors import UsageError
 from tflab.records import Node, OpRun, StepTime, Transfer
 
@@ -17,9 +17,9 @@ GPU, STREAM = "/job:localhost/replica:0/task:0/device:GPU:0", "/device:GPU:0/str
 
 def recorded(nodes, runs, kinds, transfers=()):
     """Two steps from 0 on, of which the second has nothing but what `runs` says."""
-    counted = (Track(device, kind, 1, 1, 0) for device, kind in kinds.items())
+    counted = (TrackSummary(device, kind, 1, 1, 0) for device, kind in kinds.items())
     steps = (StepTime(0, 0, 100), StepTime(1, 100, 100))
-    return Recorded(("my/trace.pb",), ("a", "b"), steps, runs, tuple(counted), nodes, transfers)
+    return Recording(("my/trace.pb",), ("a", "b"), steps, runs, tuple(counted), nodes, transfers)
 
 
 def written(folder, what):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tflab.analysis import tracks
 from tflab.convert import reading
-from tflab.convert.reading import Track
+from tflab.convert.reading import TrackSummary
 from tflab.errors import TflabError, UsageError
 from tflab.records import Node, OpRun, StepTime
 from tflab.runtime import trace
@@ -39,7 +39,7 @@ def text(*devices: tuple[str, list[str]]) -> str:
 def read(tmp_path):
     """Reads files with these contents, as so many steps."""
 
-    def written(*contents: str | bytes, graph: str | None = None) -> reading.Recorded:
+    def written(*contents: str | bytes, graph: str | None = None) -> reading.Recording:
         files = []
         for index, content in enumerate(contents):
             file = tmp_path / f"{index}.pb"
@@ -71,7 +71,7 @@ def test_a_file_is_a_step_from_the_first_start_to_the_last_end(read):
         OpRun(1, "b", "Neg", CPU, 2_000, 30),
         OpRun(1, "a", "Const", CPU, 1_000, 5),
     )
-    assert found.tracks == (Track(CPU, tracks.OPS, 3, 42, 0),)
+    assert found.tracks == (TrackSummary(CPU, tracks.OPS, 3, 42, 0),)
 
 
 def test_a_bare_step_stats_is_a_trace_too(read):
@@ -84,8 +84,8 @@ def test_a_device_may_stand_in_a_trace_more_than_once(read):
     rows = [row("a", 100, 7)], [row("b", 200, 8)]
     found = read(text((CPU, rows[0]), (GPU, [row("c", 150, 1)]), (CPU, rows[1])))
     assert found.tracks == (
-        Track(CPU, tracks.OPS, 2, 15, 0),
-        Track(GPU, tracks.LAUNCHES, 1, 1, 0),
+        TrackSummary(CPU, tracks.OPS, 2, 15, 0),
+        TrackSummary(GPU, tracks.LAUNCHES, 1, 1, 0),
     )
 
 
@@ -99,7 +99,7 @@ def test_the_iterations_of_a_loop_are_runs_of_one_node(read):
     rows = [row("loop/mul", start, 3, "loop/mul = Mul(a, b)") for start in range(1, 20_001, 4)]
     found = read(text((CPU, rows)))
     assert {(run.name, run.op) for run in found.runs} == {("loop/mul", "Mul")}
-    assert found.tracks == (Track(CPU, tracks.OPS, 5_000, 15_000, 0),)
+    assert found.tracks == (TrackSummary(CPU, tracks.OPS, 5_000, 15_000, 0),)
 
 
 def test_names_that_are_not_utf8_stay_apart(read):
@@ -150,24 +150,24 @@ OLD = text(  # of 2016: names without `device:`, copies among the kernels, and n
 
 def test_on_a_gpu_nothing_is_counted_twice(read):
     assert read(NEW).tracks == (
-        Track(CPU, tracks.OPS, 1, 500, 0),
-        Track(GPU, tracks.LAUNCHES, 1, 900, 0),
-        Track("/device:GPU:0/stream:13", tracks.KERNELS, 1, 40_000, 0),
-        Track("/device:GPU:0/stream:all", tracks.REPEATS, 0, 0, 1),
-        Track("/device:GPU:0/stream:14<MemcpyH2D>", tracks.REPEATS, 0, 0, 1),
-        Track("/device:GPU:0/memcpy", tracks.COPIES, 1, 5_000, 0),
-        Track("/device:GPU:0/sync", tracks.WAITS, 1, 41_000, 0),
-        Track("/host:CPU", tracks.REPEATS, 0, 0, 2),
+        TrackSummary(CPU, tracks.OPS, 1, 500, 0),
+        TrackSummary(GPU, tracks.LAUNCHES, 1, 900, 0),
+        TrackSummary("/device:GPU:0/stream:13", tracks.KERNELS, 1, 40_000, 0),
+        TrackSummary("/device:GPU:0/stream:all", tracks.REPEATS, 0, 0, 1),
+        TrackSummary("/device:GPU:0/stream:14<MemcpyH2D>", tracks.REPEATS, 0, 0, 1),
+        TrackSummary("/device:GPU:0/memcpy", tracks.COPIES, 1, 5_000, 0),
+        TrackSummary("/device:GPU:0/sync", tracks.WAITS, 1, 41_000, 0),
+        TrackSummary("/host:CPU", tracks.REPEATS, 0, 0, 2),
     )
 
 
 def test_nor_is_it_in_old_traces(read):
     assert read(OLD).tracks == (
-        Track(f"{JOB}/cpu:0", tracks.OPS, 1, 1_000, 0),
-        Track(f"{JOB}/gpu:0", tracks.LAUNCHES, 1, 1_000, 0),
-        Track("/gpu:0/stream:all", tracks.REPEATS, 0, 0, 2),
-        Track("/gpu:0/stream:7", tracks.KERNELS, 2, 80_000, 1),
-        Track("/gpu:0/memcpy", tracks.COPIES, 1, 5_000, 0),
+        TrackSummary(f"{JOB}/cpu:0", tracks.OPS, 1, 1_000, 0),
+        TrackSummary(f"{JOB}/gpu:0", tracks.LAUNCHES, 1, 1_000, 0),
+        TrackSummary("/gpu:0/stream:all", tracks.REPEATS, 0, 0, 2),
+        TrackSummary("/gpu:0/stream:7", tracks.KERNELS, 2, 80_000, 1),
+        TrackSummary("/gpu:0/memcpy", tracks.COPIES, 1, 5_000, 0),
     )
 
 

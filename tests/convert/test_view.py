@@ -15,7 +15,7 @@ from tflab.analysis import tracks
 from tflab.analysis.parameters import Parameters
 from tflab.convert import conversion, op_runs, view
 from tflab.convert.conversion import Conversion
-from tflab.convert.reading import Recorded, Track
+from tflab.convert.reading import Recording, TrackSummary
 from tflab.records import CriticalPath, Memory, Node, OpMemory, OpRun, Owner, StepTime
 from tflab.records.blocks import Table
 from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
@@ -50,7 +50,7 @@ RUNS = (
     run(2, "conv", GPU, 50, 4),
     run(2, "conv", STREAM, 60, 50, 512, (61, 512)),
 )
-RECORDED = Recorded(
+RECORDED = Recording(
     files=("traces/first.pb", "traces/second.pb", "third.pb"),
     labels=("first.pb", "second.pb", "third.pb"),
     steps=(
@@ -60,10 +60,10 @@ RECORDED = Recorded(
     ),
     runs=RUNS,
     tracks=(
-        Track(CPU, tracks.OPS, 9, 173_000, 0),
-        Track(GPU, tracks.LAUNCHES, 3, 15_000, 0),
-        Track(STREAM, tracks.KERNELS, 4, 190_000, 0),
-        Track(ALL, tracks.REPEATS, 0, 0, 6),
+        TrackSummary(CPU, tracks.OPS, 9, 173_000, 0),
+        TrackSummary(GPU, tracks.LAUNCHES, 3, 15_000, 0),
+        TrackSummary(STREAM, tracks.KERNELS, 4, 190_000, 0),
+        TrackSummary(ALL, tracks.REPEATS, 0, 0, 6),
     ),
     nodes=(
         Node("x", "Const"),
@@ -162,7 +162,7 @@ def test_steps_of_a_cpu_alone_are_told_without_kinds():
         for step in range(1, 45)
         for n in range(1, 13)
     )
-    recorded = Recorded(
+    recorded = Recording(
         files=("first.pb", *(f"{step}.pb" for step in range(1, 45))),
         labels=("first.pb", *(f"{step}.pb" for step in range(1, 45))),
         steps=tuple(
@@ -170,7 +170,7 @@ def test_steps_of_a_cpu_alone_are_told_without_kinds():
             for step in range(1, 45)
         ),
         runs=wide,
-        tracks=(Track(CPU, tracks.OPS, 528, 7_654_321, 0),),
+        tracks=(TrackSummary(CPU, tracks.OPS, 528, 7_654_321, 0),),
     )
     first, devices, steps, owners, top, graphless = told(conversion.convert(recorded))
     assert first.startswith("44 steps with 528 op runs. A RunMetadata does not contain the time")
@@ -252,7 +252,7 @@ def test_what_steps_add_up_to_is_worked_out_kind_by_kind():
 # For other programs
 
 SMALL = Conversion(
-    recorded=Recorded(
+    recorded=Recording(
         files=("a.pb", "b.pb"),
         labels=("a.pb", "b.pb"),
         steps=(StepTime(0, 100, 40), StepTime(1, 900, 60)),
@@ -260,7 +260,10 @@ SMALL = Conversion(
             OpRun(0, "x", "Const", CPU, 100, 40, 16, ((1, 16, "cpu"), (2, -16, "cpu"))),
             OpRun(1, "conv", "Conv2D", STREAM, 905, 55, 0, ()),
         ),
-        tracks=(Track(CPU, tracks.OPS, 1, 40, 3), Track(STREAM, tracks.KERNELS, 2, 55, 4)),
+        tracks=(
+            TrackSummary(CPU, tracks.OPS, 1, 40, 3),
+            TrackSummary(STREAM, tracks.KERNELS, 2, 55, 4),
+        ),
         parameters=Parameters(3, 40, 2, 36, 0, 1, True),
         notes=("In 'a.pb' something was odd.",),
     ),

@@ -149,10 +149,10 @@ def test_json_keeps_every_string_of_every_record_and_lets_none_act(kind):
         assert [held[key] for key in strings] == [STEERING] * len(strings)
 
 
-def recorded(*names: str) -> reading.Recorded:
+def recorded(*names: str) -> reading.Recording:
     runs = tuple(OpRun(0, name, name, name, 1_000, 1, 1, ((1, 1, name),)) for name in names)
-    tracks = tuple(reading.Track(name, "ops", 1, 1, 0) for name in names)
-    return reading.Recorded(names, names, (StepTime(0, 1_000, 10),), runs, tracks)
+    tracks = tuple(reading.TrackSummary(name, "ops", 1, 1, 0) for name in names)
+    return reading.Recording(names, names, (StepTime(0, 1_000, 10),), runs, tracks)
 
 
 @settings(max_examples=60, deadline=None)

@@ -6,14 +6,14 @@ import pytest
 
 from tflab import xla
 from tflab.lifecycle import generated_code
-from tflab.xla.listings import Code, Operation
+from tflab.xla.listings import HloOperation, ObjectCode
 
 pytestmark = pytest.mark.tensorflow
 
-CODE = Code("x86-64", 120, ())
-FIRST = xla.Kernel("first", "first", "fusion", "kLoop", (), (), code=CODE)
+CODE = ObjectCode("x86-64", 120, ())
+FIRST = xla.XlaKernel("first", "first", "fusion", "kLoop", (), (), code=CODE)
 EQUAL = replace(FIRST, name="equal")  # its function is that of the first
-LIBRARY = xla.Kernel("conv", "", "convolution", "", (), ())
+LIBRARY = xla.XlaKernel("conv", "", "convolution", "", (), ())
 
 
 def test_a_function_that_two_kernels_share_has_its_bytes_once():
@@ -25,9 +25,9 @@ def test_a_function_that_two_kernels_share_has_its_bytes_once():
 def test_owners_are_named_by_operation_and_node_and_each_once():
     shapes = {"shape": "f32[8]", "operands": ()}
     operations = [
-        Operation("add.1", "add", node="dense/BiasAdd", **shapes),
-        Operation("add.2", "add", node="dense/BiasAdd", **shapes),
-        Operation("exp", "exponential", **shapes),
+        HloOperation("add.1", "add", node="dense/BiasAdd", **shapes),
+        HloOperation("add.2", "add", node="dense/BiasAdd", **shapes),
+        HloOperation("exp", "exponential", **shapes),
     ]
     assert generated_code.owners(operations) == (
         "add of dense/BiasAdd",

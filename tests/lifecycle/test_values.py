@@ -600,8 +600,8 @@ def test_the_folder_is_removed(walked, monkeypatch):
     monkeypatch.setattr(debugger, "read", watched)
     stage = execution.execute(walked("toy")["placement"], FEW)
     assert stage.values
-    assert {Path(folder).parent for folder in seen} == {atomic.own()}
-    assert not any(path.name.startswith("values-") for path in atomic.own().iterdir())
+    assert {Path(folder).parent for folder in seen} == {atomic.process_folder()}
+    assert not any(path.name.startswith("values-") for path in atomic.process_folder().iterdir())
 
 
 # XLA, which has to be asked for before TensorFlow is imported

@@ -22,7 +22,7 @@ from tflab.records import (
     TrainingStep,
 )
 from tflab.records.blocks import Table
-from tflab.report.contents import Lab, Recipe, Walked
+from tflab.report.contents import Lab, Method, Walked
 
 PEAKS = Peaks(gflops=214.6, gigabytes_per_s=38.72)
 
@@ -188,7 +188,7 @@ WARM = (
     "batch size 16."
 )
 WALKING = "python -m tflab.lifecycle --model lenet --steps 3"
-SWEPT = Recipe(
+SWEPT = Method(
     "64,192 images of points at each batch size, untraced and traced steps alternate; the first "
     "6 steps of each are not counted.",
     "python -m tflab.compare --model lenet --batch-sizes 4 16 64",

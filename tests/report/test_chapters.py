@@ -21,7 +21,7 @@ from tflab.report import (
     step_chapters,
     training_chapter,
 )
-from tflab.report.contents import Lab, Recipe
+from tflab.report.contents import Lab, Method
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -123,7 +123,7 @@ def test_every_command_of_a_model_that_needs_it_has_soft_placement():
 
 
 def recipe(part):
-    return isinstance(part, Recipe)
+    return isinstance(part, Method)
 
 
 def test_the_reasons_why_a_step_is_slow_come_before_its_ops():

@@ -7,7 +7,7 @@ from tests.report.lab_by_hand import COMPARED, RACED, shown
 from tests.shown import layout
 from tflab.compare import view
 from tflab.report import comparison_chapters
-from tflab.report.contents import Recipe
+from tflab.report.contents import Method
 
 
 def test_configurations_are_said_then_compared_and_the_command_tells_more():
@@ -30,7 +30,7 @@ def test_configurations_are_said_then_compared_and_the_command_tells_more():
             0,
         ],
         *view.basis(RACED),
-        Recipe(
+        Method(
             "7 observations, each in new processes that take turns. After 60 seconds none "
             "started, except those that a verdict requires. The command takes longer and shows "
             "more.",

@@ -334,7 +334,7 @@ def test_a_box_with_more_parents_than_users_stays_below_its_parents():
 def test_gates_are_where_something_comes_in_or_leaves():
     boxes = [Box(name, name) for name in "abc"]
     waits = {"a": {"far"}, "b": {"a"}, "c": {"b"}, "far": set(), "away": {"a", "c"}, "on": {"away"}}
-    assert layering.gates(boxes, waits) == [
+    assert layering.crossings(boxes, waits) == [
         (OUTSIDE, "a"),
         ("a", layering.OUTSIDE_BELOW),
         ("c", layering.OUTSIDE_BELOW),

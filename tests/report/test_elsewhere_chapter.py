@@ -10,13 +10,15 @@ from tflab.errors import UsageError
 from tflab.measurements import contrast, files, view
 from tflab.report import __main__ as report
 from tflab.report import chapters, comparison_chapters, inputs, selection
-from tflab.report.contents import Recipe
+from tflab.report.contents import Method
 
 THERE = measurement(factor=0.5, environment={**HERE, "GPUs": "1 x Some GPU"})
 
 
 def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhere():
-    first, *parts, last = shown(comparison_chapters.elsewhere(measurement(), {"gpu": THERE}))
+    first, *parts, last = shown(
+        comparison_chapters.other_measurements(measurement(), {"gpu": THERE})
+    )
     assert first.startswith("The same step, measured elsewhere or at another time")
     held = contrast.contrast({"this report": measurement(), "gpu": THERE})
     assert parts == shown(view.parts(held, 10))
@@ -26,7 +28,7 @@ def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhe
         ("GPUs", "none", "1 x Some GPU"),
         0,
     ] in parts
-    assert last == Recipe(
+    assert last == Method(
         "5 processes one after the other; each process is one observation. The command saves "
         "such a measurement on another machine.",
         "python -m tflab.compare --model lenet --batch-sizes 4 16 --save there.json.gz",
@@ -35,7 +37,7 @@ def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhe
 
 def test_what_cannot_be_compared_is_said_and_the_report_goes_on():
     other = of_graph(measurement(), graph="2")
-    (sentence,) = comparison_chapters.elsewhere(measurement(), {"there": other})
+    (sentence,) = comparison_chapters.other_measurements(measurement(), {"there": other})
     assert sentence.startswith(
         "These measurements cannot be compared. 'this report' and 'there' are of different models"
     )

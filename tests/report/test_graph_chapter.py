@@ -17,7 +17,7 @@ from tflab.records import (
     RecordedStep,
 )
 from tflab.report import drawing, graph_chapter
-from tflab.report.contents import DrawnGraph, Recipe
+from tflab.report.contents import DrawnGraph, Method
 from tflab.runtime import trace
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -58,7 +58,7 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
             ("unreached", "constant_folding", "seed"),
             0,
         ],
-        Recipe(
+        Method(
             f"Colours and times in the graph: {WARM} Times at each batch size in the panel: "
             "statistics of traced steps.",
             f"{WALKING}\npython -m tflab.follow matmul --model lenet",
@@ -74,7 +74,7 @@ def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
         "down."
     )
     assert parts[2:] == [
-        Recipe(
+        Method(
             "Colours and times in the graph: 7 untraced steps and as many traced ones, "
             "alternating, after 4 warm-up steps of each; batch size 5. Times at each batch size "
             "in the panel: statistics of traced steps.",

@@ -4,7 +4,7 @@ from tests.report import test_pass_log as walk
 from tflab.follow import node_history
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, handout
-from tflab.report.contents import Chapter, DrawnGraph, Picture, Recipe, Report
+from tflab.report.contents import Chapter, DrawnGraph, Method, Picture, Report
 
 LIVES = node_history.histories(walk.STAGES[:1])
 CURVES = Picture("curves", "A_curve.", "<svg/>", "<svg/>", b"png")
@@ -33,7 +33,7 @@ TOLD = Report(
             (
                 DrawnGraph("x*y", drawing.draw(walk.STAGES[:1], LIVES), LIVES, {}, 16),
                 ROOF,
-                Recipe("As it was *measured*.", "tflab run\ntflab again"),
+                Method("As it was *measured*.", "tflab run\ntflab again"),
             ),
         ),
     ),

@@ -17,7 +17,7 @@ from tflab.follow import node_history
 from tflab.records import Fate, Frontend, Node, NodeHistory, Touch, Transfer
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, html, viewer_data
-from tflab.report.contents import Chapter, DrawnGraph, Picture, Recipe, Report
+from tflab.report.contents import Chapter, DrawnGraph, Method, Picture, Report
 from tflab.report.drawn import Box, Drawing, Lane, StandIn, State
 from tflab.views import glossary
 
@@ -63,7 +63,7 @@ def evil_report():
         EVIL,
         table,
         Strip(EVIL, (Frame(EVIL, EVIL, (EVIL,)),)),
-        Recipe(EVIL, EVIL),
+        Method(EVIL, EVIL),
         Picture("p", EVIL, evil_svg(), evil_svg(), b""),
         drawn_graph((Frontend(program=None, nodes=nodes),), EVIL),
         title=EVIL,
@@ -201,7 +201,7 @@ def test_a_page_holds_its_parts_whole_and_in_their_order():
             (Frame("placer", "devices", ("moved", "rewired")), Frame("", "hidden", ("folded",))),
         ),
         Picture("curves", "A curve.", "<svg><text>y</text></svg>", "<svg/>", b""),
-        Recipe("As it was measured.", "tflab run\ntflab again"),
+        Method("As it was measured.", "tflab run\ntflab again"),
     )
     chapters = (Chapter("First, one", parts), Chapter("The last", ("The end.",)))
     whole = Report("A title", "About it.", "python -m tflab.report", chapters)

@@ -8,7 +8,7 @@ import pytest
 from tests.maps_by_hand import IMAGES, MAPS, SCORES
 from tests.report.lab_by_hand import LAB
 from tflab.report import chapters, step_chapters
-from tflab.report.contents import Picture, Recipe
+from tflab.report.contents import Method, Picture
 
 
 def lab(maps):
@@ -26,7 +26,7 @@ def test_the_chapter_has_a_picture_its_reading_and_its_recipe():
     assert picture.caption.startswith("The network reads the first image as 1, with 62.5 %; its ")
     assert "The first step after the initialisation, without" in picture.caption
     assert picture.svg.count("<image") == 10 and picture.svg != picture.narrow
-    assert isinstance(recipe, Recipe)
+    assert isinstance(recipe, Method)
     assert recipe.command.startswith("python -m tflab.lifecycle --model lenet")
 
 

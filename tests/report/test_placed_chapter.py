@@ -7,7 +7,7 @@ from tests.shown import grid
 from tflab.follow import node_history
 from tflab.records import Partition, Transfer
 from tflab.report import graph_chapter
-from tflab.report.contents import Beside, Recipe, Walked
+from tflab.report.contents import Beside, Method, Walked
 
 SENT = (
     Transfer("relu:0", "relu/_0", "relu/_1", CPU_0, CPU_1, "float32", (16, 3), 192),
@@ -41,7 +41,7 @@ def test_the_chapter_says_what_is_where_and_what_is_sent():
         ("192", "relu/_0, relu/_1"),
         ("?", "loss/_2, loss/_3"),
     ]
-    assert recipe == Recipe(
+    assert recipe == Method(
         "Devices, _Send and _Recv are read from the runtime's own dumps; the bytes follow from "
         "the shapes at batch size 16.",
         "python -m tflab.lifecycle --model toy --devices 2 --stage placement",

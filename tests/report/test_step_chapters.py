@@ -20,7 +20,7 @@ from tests.report.lab_by_hand import (
 )
 from tests.shown import layout
 from tflab.report import step_chapters
-from tflab.report.contents import Recipe
+from tflab.report.contents import Method
 from tflab.views import buffers
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -45,7 +45,7 @@ def test_the_ten_nodes_and_the_ten_types_that_cost_most():
             ("n10", "Op10", "30", "5.00 us", "710 ns", "77 ns", "10.0 %"),
             2,
         ],
-        Recipe(WARM, WALKING),
+        Method(WARM, WALKING),
         types_at(4, 4, 5),
         types_at(16, 6, 7),
         [
@@ -133,7 +133,7 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
         "The critical path of a traced step has 3 op runs and takes 9.60 us. With one processor "
         "per op, a step could not be faster. All ops together take 1.25 x as long. While any of "
         "them ran, 1.12 ran at once on average.",
-        Recipe(WARM, WALKING),
+        Method(WARM, WALKING),
     ]
 
 
@@ -143,7 +143,7 @@ def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
         "The ops had at most 7.00 KiB alive at once; relu requested most, 3.00 KiB a step. The "
         "step of median length peaked after 6.00 us: 5.00 KiB, allocated by 4 ops, the largest "
         "parts by relu (2.00 KiB, still running), read (1.50 KiB), loss (1.00 KiB).",
-        Recipe(
+        Method(
             "Computed from the memory that each op requested from its allocators in traced "
             f"steps. {WARM}",
             WALKING,
@@ -174,7 +174,7 @@ def test_a_step_without_a_memory_curve_has_no_picture_of_it():
 def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
     assert list(step_chapters.roofline(COMPARED)) == [
         ("roofline", ("roofline", ROWS, PEAKS)),
-        Recipe(
+        Method(
             "Inference at batch 64. FLOPs are counted from shapes; bytes are those of all inputs "
             "and outputs. The roof of this machine was measured by a benchmark of 3 seconds: 215 "
             "GFLOP/s, with 38.7 GB/s from memory.",

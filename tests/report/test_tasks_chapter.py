@@ -14,7 +14,7 @@ from tflab.errors import UsageError
 from tflab.records import OpRun, Partition, Transfer
 from tflab.report import __main__ as report
 from tflab.report import chapters, selection, tasks_chapter
-from tflab.report.contents import OneStep, OverTasks, Recipe
+from tflab.report.contents import Method, OneStep, OverTasks
 from tflab.views import execution, network
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -38,7 +38,7 @@ MADE = OverTasks(
     scaling=SCALING,
     shown=OneStep(2, PLACED, RAN, NETWORK),
 )
-SCALED = Recipe(
+SCALED = Method(
     "20 untraced steps and as many traced ones, alternating, at each number of tasks, each with "
     "new sessions and, on this machine, new tasks.",
     "python -m tflab.compare --model lenet --phase training --batch-sizes 64 --steps 20 --cluster "
@@ -82,7 +82,7 @@ def test_the_step_of_median_length_is_drawn_with_what_went_over_the_wire():
 def test_then_who_owned_the_time_and_at_last_what_more_tasks_bring():
     assert shown(tasks_chapter.parts("lenet", MADE))[4:] == [
         *shown([execution.owners(RAN), *network.blocks(RAN)]),
-        Recipe(
+        Method(
             "3 untraced steps and as many traced ones, alternating, after 2 warm-up steps of each; "
             "batch size 16.",
             "python -m tflab.lifecycle --model lenet --batch-size 64 --steps 20 --cluster 2 "
@@ -101,7 +101,7 @@ def test_copies_of_a_model_have_parts_of_the_rows_and_given_tasks_are_named():
         "Each task has a copy of the model and its part of the rows; task 0 has the variables."
     )
     assert last.command.endswith("--cluster a:1 a:1,b:2 --split batch")
-    commands = [part.command for part in tasks_chapter.parts("m", given) if type(part) is Recipe]
+    commands = [part.command for part in tasks_chapter.parts("m", given) if type(part) is Method]
     assert commands[0].endswith("--cluster a:1,b:2 --split batch")
 
 

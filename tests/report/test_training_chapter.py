@@ -8,7 +8,7 @@ import pytest
 from tests.report.lab_by_hand import HISTORY, LAB, shown
 from tests.shown import grid, layout
 from tflab.report import training_chapter
-from tflab.report.contents import Recipe
+from tflab.report.contents import Method
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -34,7 +34,7 @@ def test_a_training_is_its_curves_and_all_of_its_epochs():
             ("3", "1,205", "0.0123", "99.96 %", "0.0234", "99.34 %", "3.26 s", "27,888"),
             0,
         ],
-        Recipe(
+        Method(
             "Trained for this report. Losses and accuracies are means over rows; the test uses "
             "all test rows at the end of each epoch. Steps 4 to 8 were traced: the time includes "
             "traced steps, the rows a second do not.",

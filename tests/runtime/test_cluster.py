@@ -37,14 +37,14 @@ def children():
 
 
 def test_a_local_server_takes_connections_from_this_machine_only():
-    port = int(server.own("127.0.0.1").rpartition(":")[2])
+    port = int(server.own_address("127.0.0.1").rpartition(":")[2])
     assert server.is_kept_local(port) == hasattr(socket, "SO_BINDTODEVICE")
     socket.create_connection(("127.0.0.1", port), timeout=5).close()
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="/proc is not there")
 def test_looking_for_its_sockets_leaves_no_file_open():
-    port = int(server.own("127.0.0.1").rpartition(":")[2])
+    port = int(server.own_address("127.0.0.1").rpartition(":")[2])
     before = len(os.listdir("/proc/self/fd"))
     assert all(server.is_kept_local(port) for _ in range(20))
     assert len(os.listdir("/proc/self/fd")) < before + 20  # other threads open some, too
@@ -150,7 +150,7 @@ def test_numbers_pass_between_this_process_and_tasks_that_are_there(two_tasks):
 )
 def test_the_connection_that_does_not_pass_is_named(monkeypatch, broken, said):
     monkeypatch.setattr(server, "host_towards", lambda address: "10.0.0.9")
-    monkeypatch.setattr(server, "own", lambda host: f"{host}:5")
+    monkeypatch.setattr(server, "own_address", lambda host: f"{host}:5")
     monkeypatch.setattr(cluster, "passes_on", lambda some, host=None: not broken <= {*some})
     with pytest.raises(TflabError, match=f"^{re.escape(said)}"):
         cluster.check_reach(["a:1", "b:2", "c:3"])

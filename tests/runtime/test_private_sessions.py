@@ -109,7 +109,7 @@ def test_compiled_steps_are_told_of(session):
 
 @pytest.mark.tensorflow
 def test_a_watcher_can_ask_for_a_trace(session):
-    tracing, watcher = private.Tracing(), Noting()
+    tracing, watcher = private.TraceBuffers(), Noting()
     metadata = tracing.metadata()
     watcher.trace = tracing.options(trace_level=1, output_partition_graphs=True), metadata
     stop = private.watch(watcher)
@@ -144,7 +144,7 @@ def test_a_corner_that_is_gone_is_a_sentence(monkeypatch):
         other.setattr(private.Log, "SPACE", "_ZN4absl12lts_20990101")
         lost(private.Log, "The level of the runtime's log")
     monkeypatch.delattr(pywrap_tf_session, "TF_NewBufferFromString")
-    lost(private.Tracing, "The traces of a session")
+    lost(private.TraceBuffers, "The traces of a session")
     run = session.BaseSession.run.__code__
     monkeypatch.delattr(session.BaseSession, "_call_tf_sessionprun")
     lost(lambda: private.watch(Noting()), "The runs of a session")

@@ -27,7 +27,7 @@ def places_and_times(monkeypatch, seed: int) -> tuple[list[int], list[list[int]]
                 ns = 100 * job.options.threads + number
                 observe(measure.Turn((), 1, job=at), StepTime(number, 0, ns), None)
         observe(measure.Turn((), 1, job=2), StepTime(3, 0, 9), None)  # then comes Ctrl-C
-        return measure.Ending(interrupted=True)
+        return measure.Outcome(interrupted=True)
 
     monkeypatch.setattr(measure, "run", run)
     times = measure.in_rotation(JOBS, measure.Plan("rounds", (), 3), seed)

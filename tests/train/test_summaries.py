@@ -60,7 +60,7 @@ def test_data_that_stand_in_for_others_are_named_in_every_chart(tmp_path):
     with summaries.opened(tmp_path, 0, "digits, not MNIST") as drawn:
         summaries.add_step(drawn, STEPS[0])
         summaries.add_epoch(drawn, EPOCH)
-        summaries.add_image(drawn, 4, "predictions/first", prediction_images.Picture(b"", 1, 1))
+        summaries.add_image(drawn, 4, "predictions/first", prediction_images.PngImage(b"", 1, 1))
     tags = [*shown(tmp_path, "train"), *shown(tmp_path, "test")]
     assert len(tags) == 9
     assert all(tag.endswith(" (digits, not MNIST)") for tag in tags)

@@ -29,7 +29,7 @@ Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Plan:
+class MapPlan:
     """The tensors to keep, by their names in a GraphDef, if the step has them."""
 
     images: tuple[str, ...]
@@ -53,7 +53,7 @@ class Plan:
 
 def plan(
     nodes: Sequence[Node], backward: Iterable[str], gradients: Mapping[str, str], fed: Arrays
-) -> Plan:
+) -> MapPlan:
     """The tensors of a graph that can be drawn. `gradients` says which gradient a node computes:
     `dL/dy`."""
     images = tuple(node_of(tensor) for tensor, array in fed.items() if np.ndim(array) == 4)
@@ -71,7 +71,7 @@ def plan(
     kernels = tuple(dict.fromkeys(kernels_of(nodes, known)))
     softmax = tuple(node.name for node in reached if node.op == "Softmax")
     names = (*layers, *kernels, *scores, *softmax)
-    return Plan(
+    return MapPlan(
         images=images,
         layers=tuple(layers),
         kernels=kernels,
@@ -109,7 +109,7 @@ def kernels_of(nodes: Iterable[Node], known: Mapping[str, Node]) -> Iterable[str
                 yield kernel.name
 
 
-def kept(array: np.ndarray, whole: bool) -> np.ndarray:
+def cut(array: np.ndarray, whole: bool) -> np.ndarray:
     """A copy of the part of an array that is drawn: its first row, or the first channels of a
     kernel."""
     part = array if whole else array[0]
@@ -123,7 +123,7 @@ def is_map(shape: Sequence[int | None], batch: int) -> bool:
 
 
 def maps(
-    plan: Plan,
+    plan: MapPlan,
     arrays: Arrays,
     shapes: Mapping[str, Sequence[int]],
     fed: Arrays,
@@ -136,7 +136,7 @@ def maps(
         return None
     batch = len(next(iter(images.values())))
     given = [
-        FeatureMap(name, IMAGE, array.shape[1:], kept(array, False), None)
+        FeatureMap(name, IMAGE, array.shape[1:], cut(array, False), None)
         for name, array in images.items()
         if len(array) and max(array.shape[1:3]) <= SIDE
     ]
@@ -156,7 +156,7 @@ def maps(
             name,
             KERNEL,
             before[name].shape,
-            kept(before[name], True),
+            cut(before[name], True),
             gradient(plan, arrays, {**shapes, name: before[name].shape}, name),
         )
         for name in shown
@@ -174,7 +174,7 @@ def last_of_each_shape(names: Sequence[str], shapes: Mapping[str, Sequence[int]]
 
 
 def gradient(
-    plan: Plan, arrays: Arrays, shapes: Mapping[str, Sequence[int]], name: str
+    plan: MapPlan, arrays: Arrays, shapes: Mapping[str, Sequence[int]], name: str
 ) -> np.ndarray | None:
     """The gradient of the loss with respect to a tensor, if the step has computed it."""
     for tensor in plan.gradients.get(name, ()):
@@ -184,7 +184,7 @@ def gradient(
 
 
 def probabilities(
-    plan: Plan, arrays: Arrays, shapes: Mapping[str, Sequence[int]], fed: Arrays
+    plan: MapPlan, arrays: Arrays, shapes: Mapping[str, Sequence[int]], fed: Arrays
 ) -> Probabilities | None:
     """The probabilities that the step computed, or otherwise the softmax of its scores."""
     labels = [array for array in map(np.asarray, fed.values()) if is_label(array)]

@@ -62,7 +62,7 @@ STEPS = {  # what the runtime did just before this group of passes
 
 
 @dataclass(frozen=True)
-class State:
+class GraphState:
     """The graph after a pass, with all its partitions."""
 
     name: str
@@ -97,10 +97,10 @@ def compare(
     """
     passes = []
     relieved = []  # the nodes that each pass left without work
-    before = State("", None, user_nodes, {})
+    before = GraphState("", None, user_nodes, {})
     known = [*states(snapshots)]
     last = "tasks" if known and known[-1].sent else "graph_optimizer"
-    for after in (*known, State(last, None, executed, {}, known[-1].sent if known else ())):
+    for after in (*known, GraphState(last, None, executed, {}, known[-1].sent if known else ())):
         step = difference(before, after)
         if before.name or step.added or step.removed or step.rewritten:
             passes.append(step)  # otherwise the first dump, which is the user's graph
@@ -109,7 +109,7 @@ def compare(
     return ledger.confirmed(passes, relieved)
 
 
-def states(snapshots: Sequence[Snapshot]) -> Iterator[State]:
+def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
     """One state for each pass, and for each step of the runtime between its groups of passes."""
     parts: dict[str | None, tuple[Node, ...]] = {}
     last: tuple[Node, ...] = ()
@@ -127,7 +127,7 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[State]:
         step = STEPS.get(first.group) if first.moment == "before" else None
         if name or step or nodes != last:
             clusters = {k: v for snapshot in members for k, v in snapshot.clusters.items()}
-            yield State(name or step or first.group, first.iteration, nodes, clusters, sent)
+            yield GraphState(name or step or first.group, first.iteration, nodes, clusters, sent)
         last = nodes
 
 
@@ -147,7 +147,7 @@ def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Sna
     return [(members[0].name, members) for members in groups.values()]
 
 
-def difference(before: State, after: State) -> Pass:
+def difference(before: GraphState, after: GraphState) -> Pass:
     """What one pass added, removed, rewrote, rewired and moved, and which nodes replace the removed
     ones."""
     old, new = graphs(before, after)
@@ -176,7 +176,7 @@ def difference(before: State, after: State) -> Pass:
     )
 
 
-def graphs(before: State, after: State) -> tuple[dict[str, Node], dict[str, Node]]:
+def graphs(before: GraphState, after: GraphState) -> tuple[dict[str, Node], dict[str, Node]]:
     """Both graphs by name; the same object if the pass changed nothing."""
     old = {node.name: node for node in before.nodes}
     return old, old if after.nodes is before.nodes else {node.name: node for node in after.nodes}

@@ -89,7 +89,7 @@ def of_step(
             if not output.address:
                 continue
             key = (address_space(run.device), output.address)
-            holder = in_input(output, taken) or own(output, asked_for)
+            holder = in_input(output, taken) or requested_piece(output, asked_for)
             if holder is None and output.allocated_bytes:
                 holder = by_address.get(key)  # of an input that the graph does not show
                 if holder:
@@ -128,7 +128,7 @@ def in_input(output: Output, taken: Iterable[Piece]) -> Piece | None:
     )
 
 
-def own(output: Output, asked_for: Sequence[Piece]) -> Piece | None:
+def requested_piece(output: Output, asked_for: Sequence[Piece]) -> Piece | None:
     """The piece that was requested for an output: the runtime numbers the allocations of an op
     run."""
     fitting = [

@@ -136,7 +136,7 @@ def run(body: Callable[[], int]) -> int:
             try:
                 status = body()
                 if status == INTERRUPTED:
-                    ending.taken()
+                    ending.take_pending()
                 return ended.status(status)
             finally:
                 with ending.deferred():

@@ -74,7 +74,7 @@ def go_on(command: Sequence[str], environment: Mapping[str, str], passed: int) -
         os.environ.clear()
         os.environ.update(environment)
         tempfile.tempdir = None
-        atomic.own.cache_clear()
+        atomic.process_folder.cache_clear()
         gc.enable()  # which `subprocess` switched off
         sys.argv = ["", *command]
         status = main()

@@ -169,7 +169,7 @@ def give_up(command: Ending, number: Signals) -> None:
         sys.stderr.write(LEFT.format(number.name))
         sys.stderr.flush()
     with suppress(Exception):
-        atomic.remove_own(atomic.own(), os.getpid())
+        atomic.remove_own(atomic.process_folder(), os.getpid())
     os._exit(128 + number)
 
 
@@ -207,20 +207,20 @@ def released() -> Iterator[None]:
         command.deferred = depth
 
 
-def came() -> bool:
+def is_pending() -> bool:
     """Whether a signal waits."""
     return current is not None and current.waiting
 
 
 def check() -> None:
     """Raise KeyboardInterrupt where a signal waits, which goes on waiting."""
-    if came():
+    if is_pending():
         raise KeyboardInterrupt
 
 
-def taken() -> bool:
+def take_pending() -> bool:
     """Whether a signal waited, which it then does no longer."""
-    if not came():
+    if not is_pending():
         return False
     assert current is not None
     current.waiting = False

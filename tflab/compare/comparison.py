@@ -54,7 +54,7 @@ class MeasuredStep:
     tables: batch_tables.Tables
     steps: Mapping[int, StepTimes]
     peaks: Peaks
-    ending: measure.Ending
+    ending: measure.Outcome
     raced: tuple[ConfigTimes, ...] = ()
     experiments: Mapping[int, Experiments] = field(default_factory=dict)
     observed: Observed | None = None
@@ -138,7 +138,7 @@ def with_configurations(
     prepared: Prepared, measured: MeasuredStep, configurations: RaceOptions
 ) -> MeasuredStep:
     """The same with configurations; Ctrl-C keeps the sweep."""
-    if len(configurations.names) < 2 or measured.ending != measure.Ending():
+    if len(configurations.names) < 2 or measured.ending != measure.Outcome():
         return measured
     try:
         with signals.released():
@@ -152,14 +152,14 @@ def with_configurations(
                 configurations.budget_s,
             )
     except KeyboardInterrupt:
-        return replace(measured, ending=measure.Ending(interrupted=True))
+        return replace(measured, ending=measure.Outcome(interrupted=True))
     return replace(measured, raced=raced)
 
 
 def with_experiments(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
     """The same with experiments on its largest ops, if seconds were given for them."""
     options = prepared.options
-    if not options.experiments or measured.ending != measure.Ending():
+    if not options.experiments or measured.ending != measure.Outcome():
         return measured
     seconds = max(1, options.experiments // len(measured.batches))
     made: dict[int, Experiments] = {}
@@ -167,7 +167,7 @@ def with_experiments(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep
         share = replace(options, experiments=seconds, batch_size=size)
         of_size = once_more(batch, prepared.placed[size], share, prepared.split)
         if of_size is None:
-            return replace(measured, experiments=made, ending=measure.Ending(interrupted=True))
+            return replace(measured, experiments=made, ending=measure.Outcome(interrupted=True))
         made[size] = of_size
     return replace(measured, experiments=made)
 
@@ -220,7 +220,7 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         cold=prepared.cold,
         cold_step_ns=prepared.cold_step_ns,
         uncovered=costs.uncovered(prepared.first),
-        interrupted=ending.interrupted or signals.taken(),
+        interrupted=ending.interrupted or signals.take_pending(),
         failure=" ".join(failures) or None,
         images=prepared.images,
         trace_every=chosen.trace_every,

@@ -35,21 +35,21 @@ def observe(
     batches: Mapping[int, sweep.MeasuredBatch],
     tables: Tables,
     budget_s: float,
-) -> tuple[Observed, measure.Ending]:
+) -> tuple[Observed, measure.Outcome]:
     """The step in several processes, together with the measurements so far; and how that ended.
     Ctrl-C and a process that fails keep those that have ended."""
     columns = list(session.feed_columns(program, split).values())
     keys = {size: {row.key: row.nodes for row in tables[size]} for size in batches}
     ended: list[Process] = []
-    ending = measure.Ending()
+    ending = measure.Outcome()
     try:
         job = measure.job_of(program, step, options)
         with signals.released():
             ended.extend(processes.run(job, columns, keys, budget_s))
     except KeyboardInterrupt:
-        ending = measure.Ending(interrupted=True)
+        ending = measure.Outcome(interrupted=True)
     except TflabError as error:
-        ending = measure.Ending(failure=RefusedError(str(error)))
+        ending = measure.Outcome(failure=RefusedError(str(error)))
     observed = Observed(
         fingerprint=fingerprint.of_step(program, step, split),
         untraced_ns={size: batch.untraced_rounds() for size, batch in batches.items()},

@@ -97,7 +97,7 @@ def span_of(names: Sequence[str], starts: Sequence[int], durations: Sequence[int
 @dataclass(frozen=True)
 class Sweep:
     batches: Mapping[int, MeasuredBatch]  # by batch size, if a step was traced
-    ending: measure.Ending
+    ending: measure.Outcome
 
 
 def run(

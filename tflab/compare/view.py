@@ -37,7 +37,7 @@ def short(comparison: Comparison, top: int) -> Iterator[Block]:
     else:
         for batch in comparison.tables:
             yield costs(comparison, batch, top)
-    yield from found(comparison)
+    yield from conclusions(comparison)
     yield MORE
 
 
@@ -48,7 +48,7 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
     for table in (in_all, side_by_side, an_image) if len(comparison.batch_sizes) > 1 else ():
         for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
             yield table(comparison, top, sizes)
-    yield from found(comparison)
+    yield from conclusions(comparison)
     for batch in comparison.tables:
         yield costs(comparison, batch, top)
         yield work(comparison, batch, top)
@@ -68,7 +68,7 @@ def head(comparison: Comparison) -> Iterator[Block]:
     yield steps(comparison)
 
 
-def found(comparison: Comparison) -> Iterator[Block]:
+def conclusions(comparison: Comparison) -> Iterator[Block]:
     """Configurations and experiments, if requested, and the findings."""
     yield from configs(comparison)
     for batch, made in comparison.experiments.items():

@@ -28,7 +28,7 @@ from tflab.escaping import visible
 from tflab.units import plural
 
 if TYPE_CHECKING:
-    from tflab.convert.reading import Recorded
+    from tflab.convert.reading import Recording
 
 DAY_NS = 24 * 3600 * 10**9
 LONGEST_NS = 2**53  # 104 days: numbers of a longer chart would not be exact to a nanosecond
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def read(args: argparse.Namespace) -> Recorded:
+def read(args: argparse.Namespace) -> Recording:
     """What is in the files. In a chart all steps share one axis, which must not get too long."""
     from tflab.convert import reading
 
@@ -116,7 +116,7 @@ def output(name: str | None) -> Iterator[TextIO]:
         raise TflabError(f"'{name}' cannot be written: {error.strerror or error}.") from error
 
 
-def write_text(stream: TextIO, recorded: Recorded) -> None:
+def write_text(stream: TextIO, recorded: Recording) -> None:
     from tflab.convert import conversion, view
     from tflab.exporters import text
 
@@ -125,7 +125,7 @@ def write_text(stream: TextIO, recorded: Recorded) -> None:
         text.show_blocks(blocks, stream)
 
 
-def write_json(stream: TextIO, recorded: Recorded) -> None:
+def write_json(stream: TextIO, recorded: Recording) -> None:
     from tflab.convert import conversion, op_runs
 
     converted = conversion.convert(recorded)
@@ -133,26 +133,26 @@ def write_json(stream: TextIO, recorded: Recorded) -> None:
         op_runs.write_json(stream, converted)
 
 
-def write_csv(stream: TextIO, recorded: Recorded) -> None:
+def write_csv(stream: TextIO, recorded: Recording) -> None:
     from tflab.convert import op_runs
 
     with ending.deferred():
         op_runs.write_csv(stream, recorded)
 
 
-def write_chrome(stream: TextIO, recorded: Recorded) -> None:
+def write_chrome(stream: TextIO, recorded: Recording) -> None:
     from tflab.exporters import chrome_trace
 
     chrome_trace.write(stream, [recorded.capture()], recorded.nodes, recorded.transfers)
 
 
-def write_xspace(folder: Path, recorded: Recorded) -> None:
+def write_xspace(folder: Path, recorded: Recording) -> None:
     from tflab.exporters import xspace
 
     xspace.write(folder, [recorded.capture()])
 
 
-def write_explorer(folder: Path, recorded: Recorded) -> None:
+def write_explorer(folder: Path, recorded: Recording) -> None:
     from tflab.convert import explorer
 
     for sentence in explorer.write(folder, recorded):
@@ -171,7 +171,7 @@ FOLDERS = {  # the formats of more than one file, and the beginning of a sentenc
     "xspace": "An xspace goes into a logdir of TensorBoard",
     "model-explorer": "What Model Explorer reads goes into a folder",
 }
-WRITERS: dict[str, Callable[[Any, Recorded], None]] = {  # into a folder, or into a stream
+WRITERS: dict[str, Callable[[Any, Recording], None]] = {  # into a folder, or into a stream
     "text": write_text,
     "json": write_json,
     "csv": write_csv,

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from tflab.analysis import critical_path as paths
 from tflab.analysis import lanes, memory, op_stats, op_table, timeline
-from tflab.convert.reading import Recorded
+from tflab.convert.reading import Recording
 from tflab.records import CriticalPath, Memory, OpRun, OpStats, Owner, StepTime
 from tflab.runtime import trace
 
 
 @dataclass(frozen=True)
 class Conversion:
-    recorded: Recorded
+    recorded: Recording
     step_times: tuple[StepTime, ...]
     wall_ns: int
     time_ledger: tuple[Owner, ...]
@@ -23,7 +23,7 @@ class Conversion:
     memory: Memory
 
 
-def convert(recorded: Recorded) -> Conversion:
+def convert(recorded: Recording) -> Conversion:
     """The account of recorded steps.
 
     A node that ran on a GPU has a launch and kernels, which are not added up: they are rows of two

@@ -23,7 +23,7 @@ RPC = "RecvTensor"  # the row of a transfer between processes; its label tells o
 SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")
 
 
-class Names(dict[bytes, str]):
+class NameTexts(dict[bytes, str]):
     """The text of every name that has been asked for. Each name has a text of its own."""
 
     def __init__(self) -> None:
@@ -39,14 +39,14 @@ class Names(dict[bytes, str]):
         return text
 
 
-class Labels(dict[tuple[bytes, bytes], tuple[str, str]]):
+class RowTypes(dict[tuple[bytes, bytes], tuple[str, str]]):
     """Node and op type by the name and the label of a row, for rows of one kind of `tracks`.
 
     The label knows the type that ran. A graph may be that of before fusion, which reuses names,
     so it is asked only where there is no type in the label.
     """
 
-    def __init__(self, kind: str, names: Names, types: Mapping[str, str]) -> None:
+    def __init__(self, kind: str, names: NameTexts, types: Mapping[str, str]) -> None:
         self._kind, self._names, self._types = kind, names, types
 
     def __missing__(self, row: tuple[bytes, bytes]) -> tuple[str, str]:
@@ -65,18 +65,18 @@ class Vocabulary:
     """The names in several files, and what is known of the types of nodes."""
 
     def __init__(self) -> None:
-        self.names = Names()
+        self.names = NameTexts()
         self.types: dict[str, str] = {}
-        self._labels: dict[str, Labels] = {}
+        self._labels: dict[str, RowTypes] = {}
 
-    def labels(self, device: str) -> Labels:
+    def labels(self, device: str) -> RowTypes:
         """Those of the rows of a device; most come again in the next step."""
         if device not in self._labels:
-            self._labels[device] = Labels(tracks.track_kind(device), self.names, self.types)
+            self._labels[device] = RowTypes(tracks.track_kind(device), self.names, self.types)
         return self._labels[device]
 
 
-def nodes(graphs: Iterable[Any], names: Names) -> dict[str, Node]:
+def nodes(graphs: Iterable[Any], names: NameTexts) -> dict[str, Node]:
     """The nodes of GraphDefs by their names; of two with one name, the first."""
     found: dict[str, Node] = {}
     for node_def in (node_def for graph in graphs for node_def in graph.node):
@@ -95,7 +95,7 @@ def nodes(graphs: Iterable[Any], names: Names) -> dict[str, Node]:
     return found
 
 
-def variables(graphs: Iterable[Any], names: Names) -> dict[str, Variable]:
+def variables(graphs: Iterable[Any], names: NameTexts) -> dict[str, Variable]:
     """The nodes of GraphDefs that are variables, by their names."""
     found = (
         variable(node_def, names)
@@ -106,7 +106,7 @@ def variables(graphs: Iterable[Any], names: Names) -> dict[str, Variable]:
     return {one.name: one for one in found}
 
 
-def variable(node_def: Any, names: Names) -> Variable:
+def variable(node_def: Any, names: NameTexts) -> Variable:
     attrs = {attr.key: attr.value for attr in node_def.attr}
     shared = attrs[b"shared_name"].s if b"shared_name" in attrs else b""
     own = shared in (b"", ANONYMOUS)
@@ -120,13 +120,13 @@ def shape_of(shape: Any) -> Shape:
     return tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
 
 
-def tensor(raw: bytes, names: Names) -> str:
+def tensor(raw: bytes, names: NameTexts) -> str:
     """`split:1`, by the text of its node."""
     node, colon, index = raw.partition(b":")
     return names[node] + (colon + index).decode(errors="replace")
 
 
-def transfers(graphs: Iterable[Any], names: Names) -> Iterator[Transfer]:
+def transfers(graphs: Iterable[Any], names: NameTexts) -> Iterator[Transfer]:
     """What goes from one partition to another: every send, with the receive of the same tensor.
 
     Neither dtype nor shape is in these graphs.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tflab.analysis import tracks
 from tflab.convert import decoded
-from tflab.convert.reading import Recorded
+from tflab.convert.reading import Recording
 from tflab.errors import UsageError
 from tflab.exporters import model_explorer
 from tflab.exporters.model_explorer import Attributes, Data
@@ -21,7 +21,7 @@ from tflab.units import percent, plural, short_device
 Runs = Sequence[OpRun]
 
 
-def write(folder: Path, recorded: Recorded) -> Iterator[str]:
+def write(folder: Path, recorded: Recording) -> Iterator[str]:
     """The graph and its node data, of all devices together and of each; yields what is not in them.
 
     Raises UsageError where there is no graph.
@@ -54,7 +54,7 @@ def write(folder: Path, recorded: Recorded) -> Iterator[str]:
         )
 
 
-def attributes(recorded: Recorded, runs: Runs) -> Attributes:
+def attributes(recorded: Recording, runs: Runs) -> Attributes:
     """What the traces know of each node and the graph does not say: where it ran, and as what."""
     devices: dict[str, dict[str, None]] = defaultdict(dict)
     types: dict[str, dict[str, None]] = defaultdict(dict)
@@ -70,7 +70,7 @@ def attributes(recorded: Recorded, runs: Runs) -> Attributes:
     return known
 
 
-def devices_of(recorded: Recorded, runs: Runs) -> dict[str, str]:
+def devices_of(recorded: Recording, runs: Runs) -> dict[str, str]:
     """The device of each node by the graph, or else by the traces: where it ran, or was launched
     from."""
     kinds = {track.device: track.kind for track in recorded.tracks}

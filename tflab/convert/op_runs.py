@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import TextIO
 
 from tflab.convert.conversion import Conversion, ranked
-from tflab.convert.reading import Recorded
+from tflab.convert.reading import Recording
 from tflab.exporters.csv import cell
 from tflab.exporters.json import op_stats, plain
 from tflab.records import OpRun
@@ -43,7 +43,7 @@ def write_json(stream: TextIO, conversion: Conversion) -> None:
     stream.write("\n ]\n}\n")
 
 
-def write_csv(stream: TextIO, recorded: Recorded) -> None:
+def write_csv(stream: TextIO, recorded: Recording) -> None:
     """One line for each op run."""
     kinds = {track.device: track.kind for track in recorded.tracks}
     writer = csv.writer(stream, lineterminator="\n")

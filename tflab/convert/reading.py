@@ -35,7 +35,7 @@ Runs = list[OpRun]
 
 
 @dataclass(frozen=True)
-class Track:
+class TrackSummary:
     """The rows under one name in a trace, which may be less than a device (see `tracks`)."""
 
     device: str
@@ -46,14 +46,14 @@ class Track:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class Recording:
     """What is in the files of a conversion."""
 
     files: tuple[str, ...]
     labels: tuple[str, ...]  # what each step is called: its file, in an event file its tag
     steps: tuple[StepTime, ...]
     runs: tuple[OpRun, ...] = field(repr=False)  # step by step, each once
-    tracks: tuple[Track, ...] = ()
+    tracks: tuple[TrackSummary, ...] = ()
     nodes: tuple[Node, ...] = field(default=(), repr=False)
     transfers: tuple[Transfer, ...] = ()
     parameters: Parameters | None = None  # of the graph, where there is one
@@ -79,7 +79,7 @@ def uncollected() -> Iterator[None]:
 
 
 @uncollected()
-def read(files: Sequence[str], graph: str | None = None) -> Recorded:
+def read(files: Sequence[str], graph: str | None = None) -> Recording:
     """The steps in these files, in this order, and the graph that ran, where there is one.
 
     `graph` is what `--model` of the other commands takes; without it the partition graphs in the
@@ -125,7 +125,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
     if not nodes:
         nodes, variables = beside, decoded.variables(in_files, words.names)
     whole = tuple(nodes.values())
-    return Recorded(
+    return Recording(
         files=tuple(files),
         labels=tuple(labels),
         steps=tuple(steps),
@@ -178,14 +178,14 @@ def span(step: int, runs: Runs) -> StepTime:
     return StepTime(step, start, max(run.start_ns + run.duration_ns for run in runs) - start)
 
 
-def totals(runs: Runs, left_out: Mapping[str, int]) -> tuple[Track, ...]:
+def totals(runs: Runs, left_out: Mapping[str, int]) -> tuple[TrackSummary, ...]:
     """Every name under which a trace has rows, in its order. Never add up tracks of two kinds."""
     calls = Counter(run.device for run in runs)
     times: Counter[str] = Counter()
     for run in runs:
         times[run.device] += run.duration_ns
     return tuple(
-        Track(
+        TrackSummary(
             device=device,
             kind=tracks.track_kind(device) if calls[device] else tracks.REPEATS,
             op_runs=calls[device],

@@ -36,7 +36,7 @@ THOUSANDTHS = [f".{ns:03d}" for ns in range(1000)]  # of a microsecond
 
 
 @dataclass(frozen=True)
-class Process:
+class TraceProcess:
     """The runs and counters that the viewers draw under one heading."""
 
     name: str
@@ -139,20 +139,20 @@ def name_events(what: str, name: str, pid: int, tid: int) -> Iterator[str]:
 # Slices
 
 
-def processes(capture: Capture, transfer_runs: Iterable[OpRun]) -> Iterator[Process]:
+def processes(capture: Capture, transfer_runs: Iterable[OpRun]) -> Iterator[TraceProcess]:
     """The steps, every device with its runs and counters, and every direction of transfers."""
     steps = [
         OpRun(step.step, STEPS, f"step {step.step}", STEPS, step.start_ns, step.wall_ns)
         for step in capture.steps
     ]
-    yield Process(STEPS, steps, linked=False)
+    yield TraceProcess(STEPS, steps, linked=False)
     for device, runs in runs_by_device(capture.runs).items():
         levels_of_device = {("ops at once", "ops"): lanes.ops_at_once(runs)}
         for allocator, alive in lanes.bytes_alive(runs, capture.steps).items():
             levels_of_device[f"memory of {allocator}", "bytes"] = alive
-        yield Process(device, runs, levels_of_device)
+        yield TraceProcess(device, runs, levels_of_device)
     for device, runs in runs_by_device(transfer_runs).items():
-        yield Process(device, runs)
+        yield TraceProcess(device, runs)
 
 
 def runs_by_device(runs: Iterable[OpRun]) -> dict[str, list[OpRun]]:

@@ -88,7 +88,7 @@ def execute(placement: Placement, options: Options) -> Execution:
     """
     with signals.deferred():
         execution = measure_steps(placement, options)
-        return replace(execution, interrupted=True) if signals.taken() else execution
+        return replace(execution, interrupted=True) if signals.take_pending() else execution
 
 
 def measure_steps(placement: Placement, options: Options) -> Execution:
@@ -133,9 +133,9 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     )
     fed = costs.fed_bytes(placement.nodes)
     execution = judged(execution, load.since(start), fed, options.even_if_busy)
-    if options.values and not (execution.interrupted or signals.came() or options.cluster):
+    if options.values and not (execution.interrupted or signals.is_pending() or options.cluster):
         execution = values.record(execution, placement, options)
-    if options.experiments and not (execution.interrupted or signals.came()):
+    if options.experiments and not (execution.interrupted or signals.is_pending()):
         return with_experiments(execution, placement, options)
     return execution
 

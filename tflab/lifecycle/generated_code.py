@@ -10,7 +10,7 @@ from tflab.lifecycle import instrumented_step
 from tflab.records import Generated, Machined, Options, Program
 from tflab.runtime import session
 from tflab.xla import links
-from tflab.xla.listings import Operation
+from tflab.xla.listings import HloOperation
 
 ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
 
@@ -44,7 +44,7 @@ def of_modules(
         )
 
 
-def own_bytes(kernel: xla.Kernel) -> int:
+def own_bytes(kernel: xla.XlaKernel) -> int:
     """The bytes of a function that several kernels share, counted for the first of them."""
     return kernel.code.size_bytes if kernel.code and kernel.function == kernel.name else 0
 
@@ -63,6 +63,6 @@ def code_of(link: links.CodeLink) -> Machined:
     )
 
 
-def owners(operations: Iterable[Operation]) -> tuple[str, ...]:
+def owners(operations: Iterable[HloOperation]) -> tuple[str, ...]:
     """`add of dense/BiasAdd`, each name once; XLA also makes operations of its own."""
     return tuple(dict.fromkeys(f"{op.opcode} of {op.node or 'XLA itself'}" for op in operations))

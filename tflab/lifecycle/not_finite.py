@@ -137,7 +137,7 @@ def of_step(
     """The origins of a step with this batch and these values of the variables: by definition or,
     if that is finite, in the graph that runs. Raises TflabError if it cannot be recorded."""
     names = debugger.names_of(program.graph.as_graph_def())
-    if reason := debugger.refusal(names, 0, 0, os.fspath(atomic.own())):
+    if reason := debugger.refusal(names, 0, 0, os.fspath(atomic.process_folder())):
         raise TflabError(reason)
     about = known(program)
     for passes in (False, True):

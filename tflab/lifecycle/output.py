@@ -25,9 +25,9 @@ def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: floa
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
     execution = stages[-1] if whole_walk(stages) else None
     taken = captures.Captures(())
-    if placement and isinstance(execution, Execution) and not ending.came():
+    if placement and isinstance(execution, Execution) and not ending.is_pending():
         taken = captures.take(placement, options, execution, seconds)
-    if ending.taken():
+    if ending.take_pending():
         taken = replace(taken, interrupted=True)
     tensorboard.write(folder, stages[-1], placement, taken.captured)
     for stage in stages:

@@ -51,7 +51,7 @@ def record(execution: Execution, placement: Placement, options: Options) -> Exec
     except KeyboardInterrupt:
         return replace(execution, interrupted=True)
     except (TflabError, OSError) as error:
-        if ending.came():  # which cancelled the step
+        if ending.is_pending():  # which cancelled the step
             return replace(execution, interrupted=True)
         note = f"The values of a step were not recorded. {error}"
         about = RecordedStep(recorded_step.WHICH, None, (note,), (), {})
@@ -63,7 +63,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     then the same for the reference step."""
     start = time.perf_counter_ns()
     needed = room(execution, placement)
-    if reason := debugger.refusal(names_of(placement), *needed, os.fspath(atomic.own())):
+    if reason := debugger.refusal(names_of(placement), *needed, os.fspath(atomic.process_folder())):
         raise TflabError(reason)
     program = placement.program
     with atomic.temporary("values") as place, atomic.temporary("reference") as beside:
@@ -102,7 +102,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
 
 
 def maps_of(
-    plan: feature_maps.Plan,
+    plan: feature_maps.MapPlan,
     placement: Placement,
     ran: recorded_step.Ran,
     reference: recorded_step.Ran,
@@ -114,7 +114,7 @@ def maps_of(
     for tensor in (*rows, *whole):
         array = reference_step.value(tensor, users, reference)
         if array is not None and (tensor in whole or (array.ndim > 1 and array.size)):
-            arrays[tensor] = feature_maps.kept(array, tensor in whole)
+            arrays[tensor] = feature_maps.cut(array, tensor in whole)
             shapes[tensor] = array.shape
     return feature_maps.maps(plan, arrays, shapes, ran.fed, ran.before)
 

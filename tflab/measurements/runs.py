@@ -23,7 +23,7 @@ def text(seen: Watched) -> str:
 def read(path: str) -> Watched:
     """Raises UsageError for a file of something else, of a newer version, or one that was changed
     so that it is no longer what it was."""
-    content = of(path)
+    content = read_content(path)
     if content is None:
         raise UsageError(f"'{path}' is not a watched run; {GIVE}.")
     if content.get("format") != FORMAT:
@@ -38,7 +38,7 @@ def read(path: str) -> Watched:
     return seen
 
 
-def of(path: str) -> dict[str, Any] | None:
+def read_content(path: str) -> dict[str, Any] | None:
     """The content of a file, where it says that it is a watched run. Raises UsageError where it
     cannot be read."""
     try:

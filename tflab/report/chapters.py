@@ -148,7 +148,7 @@ def configurations(lab: Lab) -> Iterator[Chapter]:
 def elsewhere(lab: Lab) -> Iterator[Chapter]:
     """Where there is a measurement to be compared with."""
     if lab.here and lab.others:
-        parts = tuple(comparison_chapters.elsewhere(lab.here, lab.others))
+        parts = tuple(comparison_chapters.other_measurements(lab.here, lab.others))
         yield Chapter("On another machine, or another day", parts)
 
 

@@ -14,7 +14,7 @@ from tflab.measurements import view as contrast_view
 from tflab.records import Comparison, Measurement
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import contents, pictures
-from tflab.report.contents import TOP, Part, Recipe
+from tflab.report.contents import TOP, Method, Part
 from tflab.units import percent, plural, time
 from tflab.views import execution
 
@@ -42,11 +42,11 @@ def configurations(comparison: Comparison, seconds: int) -> Iterator[Part]:
     yield configurations_recipe(comparison, names, seconds)
 
 
-def configurations_recipe(comparison: Comparison, names: tuple[str, ...], seconds: int) -> Recipe:
+def configurations_recipe(comparison: Comparison, names: tuple[str, ...], seconds: int) -> Method:
     number = min(row.verdict.observations for row in comparison.configs if row.verdict)
     others = " ".join(name for name in names if name != DEFAULT)
     sizes = " ".join(map(str, comparison.batch_sizes))
-    return Recipe(
+    return Method(
         f"{plural(number, 'observation')}, each in new processes that take turns. After "
         f"{plural(seconds, 'second')} none started, except those that a verdict requires. The "
         "command takes longer and shows more.",
@@ -118,7 +118,7 @@ def finding_at(comparison: Comparison, size: int) -> str:
 HERE = "this report"  # what its own measurement is called
 
 
-def elsewhere(here: Measurement, others: Mapping[str, Measurement]) -> Iterator[Part]:
+def other_measurements(here: Measurement, others: Mapping[str, Measurement]) -> Iterator[Part]:
     try:
         held = contrast.contrast({HERE: here, **others})
     except UsageError as error:
@@ -132,10 +132,10 @@ def elsewhere(here: Measurement, others: Mapping[str, Measurement]) -> Iterator[
     yield elsewhere_recipe(here)
 
 
-def elsewhere_recipe(here: Measurement) -> Recipe:
+def elsewhere_recipe(here: Measurement) -> Method:
     comparison, count = here.comparison, len(here.observed.processes)
     sizes = " ".join(map(str, comparison.batch_sizes))
-    return Recipe(
+    return Method(
         f"{count} process{'' if count == 1 else 'es'} one after the other; each process is one "
         "observation. The command saves such a measurement on another machine.",
         f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "

@@ -100,7 +100,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Method:
     """How the numbers beside it were obtained, and the command that repeats it."""
 
     how: str
@@ -159,7 +159,7 @@ class Annotated:
     graph: DrawnGraph | None
 
 
-Part = Block | Picture | Recipe | DrawnGraph | Beside | Annotated
+Part = Block | Picture | Method | DrawnGraph | Beside | Annotated
 
 
 @dataclass(frozen=True)
@@ -200,9 +200,9 @@ def walking(walked: Walked) -> str:
     return f"python -m tflab.lifecycle --model {walked.model} --steps {walked.execution.steps}"
 
 
-def swept(comparison: Comparison) -> Recipe:
+def swept(comparison: Comparison) -> Method:
     rows = max(step.images for step in comparison.steps.values())
-    return Recipe(
+    return Method(
         f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size, untraced and "
         f"traced steps alternate; the first {comparison.warmup} steps of each are not counted.",
         f"python -m tflab.compare --model {comparison.model} "
@@ -217,7 +217,7 @@ def with_soft_placement(chapter: Chapter) -> Chapter:
     """The chapter of a model that runs nowhere without it: each command needs it, too."""
     parts = (
         replace(part, command=part.command.replace("\n", f"{SOFTLY}\n") + SOFTLY)
-        if isinstance(part, Recipe)
+        if isinstance(part, Method)
         else part
         for part in chapter.parts
     )

@@ -9,7 +9,7 @@ from tflab.analysis import critical_path
 from tflab.records import Backward, Execution, Placement, Source, Stage
 from tflab.records.blocks import Column, Table
 from tflab.report import contents, drawing
-from tflab.report.contents import Beside, DrawnGraph, Part, Recipe, Walked
+from tflab.report.contents import Beside, DrawnGraph, Method, Part, Walked
 from tflab.units import plural, short_device, time
 from tflab.views import chain_rule, flowed, placement, values
 from tflab.views.words import place
@@ -42,7 +42,7 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         yield placement.fate_counts(placing)
         yield placement.balance(placing)
         yield from placement.gone(placing)
-    yield Recipe(
+    yield Method(
         f"Colours and times in the graph: {contents.warm(step)} Times at each batch size in the "
         f"panel: statistics of traced steps.{recorded(step)}",
         f"{contents.walking(walked)}\n"
@@ -151,7 +151,7 @@ def placed(one: Walked, two: Walked, name: str) -> Iterator[Part]:
     )
     yield Beside(tuple(drawn(walked, name) for walked in (one, two)), "device")
     yield placement.transfers(placing)
-    yield Recipe(
+    yield Method(
         "Devices, _Send and _Recv are read from the runtime's own dumps; the bytes follow from "
         f"the shapes at batch size {placing.batch_size}.",
         f"python -m tflab.lifecycle --model {two.model} --devices {len(placing.partitions)} "

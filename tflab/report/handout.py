@@ -9,7 +9,7 @@ from tflab.escaping import visible
 from tflab.exporters.markdown import escape, fenced, paragraph, rendered
 from tflab.exporters.plots import files
 from tflab.report import graph_picture
-from tflab.report.contents import Annotated, Beside, DrawnGraph, Part, Picture, Recipe, Report
+from tflab.report.contents import Annotated, Beside, DrawnGraph, Method, Part, Picture, Report
 from tflab.report.pass_log import changes
 
 FOLDER = "report_files"
@@ -40,7 +40,7 @@ def markdown(part: Part, names: Mapping[int, str]) -> str:
     """A part of the report; `names` are those of the files of drawn graphs."""
     if isinstance(part, Picture):
         return f"![{escape(part.caption)}]({FOLDER}/{part.name}.png)"
-    if isinstance(part, Recipe):
+    if isinstance(part, Method):
         return f"{paragraph(part.how)}\n\n{code(part.command)}"
     if isinstance(part, DrawnGraph):
         return (

@@ -24,7 +24,7 @@ from tflab.escaping import visible
 from tflab.exporters.json import plain
 from tflab.records.blocks import Strip, Table
 from tflab.report import stops, viewer_data
-from tflab.report.contents import Annotated, Beside, DrawnGraph, Picture, Recipe, Report
+from tflab.report.contents import Annotated, Beside, DrawnGraph, Method, Picture, Report
 from tflab.views import glossary
 
 # The last one changes what the others say, for narrow windows and for paper.
@@ -99,7 +99,7 @@ PARTS: dict[str, type] = {
     "grid": Table,
     "strip": Strip,
     "picture": Picture,
-    "recipe": Recipe,
+    "recipe": Method,
     "graph": DrawnGraph,
     "beside": Beside,
     "annotated": Annotated,

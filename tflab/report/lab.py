@@ -249,7 +249,7 @@ def train(model: str, options: Options) -> tuple[History, bool]:
         command += ["--logdir", str(logdir)]
         command += ["--data-dir", options.data_dir] if options.data_dir else []
         command += ["--soft-placement"] if options.soft_placement else []
-        variables = {**os.environ, "TMPDIR": str(atomic.own())}
+        variables = {**os.environ, "TMPDIR": str(atomic.process_folder())}
         path, whole, status = logdir / history.NAME, True, 0
         with (
             subprocess.Popen(command, stdout=subprocess.DEVNULL, env=variables) as process,

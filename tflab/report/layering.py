@@ -39,7 +39,7 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
     rows_of = list(level.values())
     index = {name: number for number, name in enumerate(level)}
     pieces: list[tuple[int, int]] = []  # of edges, each from a row to the next
-    for source, target in (*edges, *gates(boxes, waits)):
+    for source, target in (*edges, *crossings(boxes, waits)):
         lane = Lane(source, OUTSIDE if target == OUTSIDE_BELOW else target)
         passed = range(level[source] + 1, level[target])
         lanes = range(len(entries), len(entries) + len(passed))
@@ -56,7 +56,7 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
     return tuple(map(tuple, in_rows[1:]))
 
 
-def gates(boxes: Sequence[Box], waits: Waits) -> list[tuple[str, str]]:
+def crossings(boxes: Sequence[Box], waits: Waits) -> list[tuple[str, str]]:
     """The boxes that something outside comes into, and those from which something leaves."""
     around = {name: box.name for box in boxes for name in nodes_of(box)}
     coming = {box for name, box in around.items() if not waits[name] <= around.keys()}

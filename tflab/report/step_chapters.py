@@ -11,7 +11,7 @@ from tflab.compare import view
 from tflab.exporters import plots
 from tflab.records import Comparison, Maps, Probabilities
 from tflab.report import contents, graph_chapter, pictures
-from tflab.report.contents import TOP, Part, Recipe, Walked
+from tflab.report.contents import TOP, Method, Part, Walked
 from tflab.runtime import trace
 from tflab.units import plural
 from tflab.views import buffers, execution, words
@@ -23,10 +23,10 @@ def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
     yield pictures.picture("top_ops", plots.top_ops.draw, step.top_ops)
     heading = "A training step's nodes" if trains(walked) else "A step's nodes"
     yield execution.top_table(heading, step.top_ops, step, "node")
-    yield Recipe(contents.warm(step), contents.walking(walked))
+    yield Method(contents.warm(step), contents.walking(walked))
     yield from execution.costs(step)
     if step.control:
-        yield Recipe(
+        yield Method(
             "Untraced steps, alternating with traced ones.",
             f"{contents.walking(walked)} --experiments",
         )
@@ -73,7 +73,7 @@ def times(walked: Walked) -> Iterator[Part]:
     runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
     yield pictures.picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
     yield from execution.parallel(step)
-    yield Recipe(contents.warm(step), contents.walking(walked))
+    yield Method(contents.warm(step), contents.walking(walked))
 
 
 def memory(walked: Walked) -> Iterator[Part]:
@@ -84,7 +84,7 @@ def memory(walked: Walked) -> Iterator[Part]:
     if step.buffers:
         yield pictures.picture("buffers", plots.buffers.draw, step.buffers)
     yield from buffers.blocks(step.buffers)
-    yield Recipe(
+    yield Method(
         "Computed from the memory that each op requested from its allocators in traced steps. "
         f"{contents.warm(step)}",
         contents.walking(walked),
@@ -97,7 +97,7 @@ def roofline(compared: Comparison) -> Iterator[Part]:
         yield "No roof is drawn, because the peaks of this machine were not measured."
         return
     yield pictures.picture("roofline", plots.roofline.draw, compared.tables[largest], peaks)
-    yield Recipe(
+    yield Method(
         f"Inference at batch {largest}. FLOPs are counted from shapes; bytes are those of all "
         "inputs and outputs. The roof of this machine was measured by a benchmark of 3 seconds: "
         f"{words.roof(peaks)}.",
@@ -130,7 +130,7 @@ def network(walked: Walked, maps: Maps) -> Iterator[Part]:
             "others."
         )
     yield pictures.picture("feature_maps", plots.feature_maps.draw, maps)
-    yield Recipe(
+    yield Method(
         "Every tensor is read from one step that the runtime's debugger recorded and that was "
         "not timed. If a line says softmax, tflab computed it from the scores.",
         contents.walking(walked),

@@ -12,7 +12,7 @@ from tflab.exporters import plots
 from tflab.records import Network, Partition, Placement
 from tflab.records.scaling import as_given
 from tflab.report import contents, over_tasks, pictures
-from tflab.report.contents import OneStep, OverTasks, Part, Recipe
+from tflab.report.contents import Method, OneStep, OverTasks, Part
 from tflab.runtime import trace
 from tflab.units import plural, short_task, size, task_of
 from tflab.views import execution, network, placement
@@ -31,7 +31,7 @@ def parts(model: str, made: OverTasks) -> Iterator[Part]:
     if made.shown:
         yield from one_step(model, made, made.shown)
     yield from scaling_view.tables(made.scaling)
-    yield Recipe(
+    yield Method(
         f"{made.steps} untraced steps and as many traced ones, alternating, at each number of "
         "tasks, each with new sessions and, on this machine, new tasks.",
         scaled(model, made),
@@ -53,7 +53,7 @@ def one_step(model: str, made: OverTasks, shown: OneStep) -> Iterator[Part]:
     yield pictures.picture("tasks", plots.tasks.draw, runs, step.wires, middle, path, transfers)
     yield execution.owners(step)
     yield from network.blocks(step)
-    yield Recipe(contents.warm(step), walking(model, made, shown))
+    yield Method(contents.warm(step), walking(model, made, shown))
 
 
 def in_order(placing: Placement) -> Placement:

@@ -9,7 +9,7 @@ from tflab.exporters import plots
 from tflab.records import Epoch, History
 from tflab.records.blocks import Column, Table
 from tflab.report import pictures
-from tflab.report.contents import EPOCHS, Lab, Part, Recipe
+from tflab.report.contents import EPOCHS, Lab, Method, Part
 from tflab.train import view
 from tflab.units import time
 
@@ -29,7 +29,7 @@ def parts(lab: Lab) -> Iterator[Part]:
         yield epochs(lab.history)
     origin = f"Read from {lab.logdir}." if lab.logdir else "Trained for this report."
     means = "Losses and accuracies are means" if classified(lab.history) else "Losses are means"
-    yield Recipe(
+    yield Method(
         f"{origin} {means} over rows; the test uses all test rows at the end of each "
         f"epoch.{left_out(lab.history)}",
         f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs) or EPOCHS} "

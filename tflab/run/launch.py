@@ -118,7 +118,7 @@ def leave(status: int) -> int:
         return status
     sys.stdout.flush()
     sys.stderr.flush()
-    atomic.remove_own(atomic.own(), os.getpid())
+    atomic.remove_own(atomic.process_folder(), os.getpid())
     with suppress(ImportError):
         import resource
 

@@ -60,7 +60,7 @@ class Recorder:
     def begin_watching(self) -> Recorder:
         try:
             self.log = private.Log()
-            self.tracer = private.Tracing()
+            self.tracer = private.TraceBuffers()
             level = FULL_TRACE if glob("/dev/nvidia[0-9]*") else SOFTWARE_TRACE
             self.traced_options = self.tracer.options(trace_level=level)
             self.graphs_options = self.tracer.options(output_partition_graphs=True)

@@ -144,7 +144,7 @@ def command(function: str, *options: str) -> list[str]:
 def surroundings(environment: Mapping[str, str] | None) -> dict[str, str]:
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     # What a child leaves behind is where this process removes it.
-    own = {"PYTHONPATH": path, "TMPDIR": os.fspath(atomic.own())}
+    own = {"PYTHONPATH": path, "TMPDIR": os.fspath(atomic.process_folder())}
     return {**os.environ, **(environment or {}), **own}
 
 

@@ -107,7 +107,7 @@ def begun(number: int, task: subprocess.Popen[bytes], notes: IO[bytes]) -> str:
 def configure(config: tf1.ConfigProto, addresses: Sequence[str], host: str | None = None) -> None:
     """Let a session with this configuration run over the tasks, with variables of its own. They
     reach this process at the host."""
-    own = server.own(host or client_host(addresses))
+    own = server.own_address(host or client_host(addresses))
     spec = tf.train.ClusterSpec({JOB: list(addresses), CLIENT: [own]})
     config.cluster_def.CopyFrom(spec.as_cluster_def())
     config.isolate_session_state = True
@@ -139,8 +139,8 @@ def check_reach(addresses: Sequence[str]) -> None:
         if not passes_on([address], host):
             raise TflabError(
                 f"Task {number} of the cluster, {address}, cannot reach this process at "
-                f"{server.own(host)}. Allow connections from there to here, and start the task at "
-                "an address of the same network."
+                f"{server.own_address(host)}. Allow connections from there to here, and start the "
+                "task at an address of the same network."
             )
     for (one, first), (other, second) in combinations(enumerate(addresses), 2):
         if not passes_on([first, second], host):

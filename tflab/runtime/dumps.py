@@ -30,7 +30,7 @@ def prepare() -> Path | None:
     """
     if "tensorflow" in sys.modules:
         return None
-    folder = atomic.own() / "xla"
+    folder = atomic.process_folder() / "xla"
     folder.mkdir()
     for name, value in (DUMP_ENVIRONMENT | xla.environment(folder)).items():
         if name == "TF_CPP_MIN_LOG_LEVEL" and name in os.environ:

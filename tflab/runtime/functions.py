@@ -123,7 +123,7 @@ def function(
             declared_shapes(definition),
         )
     )
-    names = Names(definition, signatures)
+    names = TensorNames(definition, signatures)
     traced_inputs = traced.inputs if traced else ()
     arguments = list(definition.signature.input_arg)
     body = [
@@ -193,7 +193,7 @@ def shape_of_proto(shape: Any) -> Shape:
     return None if shape.unknown_rank else tuple(d.size if d.size >= 0 else None for d in shape.dim)
 
 
-class Names:
+class TensorNames:
     """Tensors of one function by the names that they would have in a graph.
 
     A FunctionDef writes `split:output:1`, naming the argument of the OpDef that the output is of;

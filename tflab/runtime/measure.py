@@ -60,7 +60,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Ending:
+class Outcome:
     """How a measurement ended: by itself, by Ctrl-C, or by a step that failed."""
 
     interrupted: bool = False
@@ -69,7 +69,7 @@ class Ending:
     def check(self, kept: bool) -> None:
         """Pass on what ended it where nothing was kept."""
         if self.interrupted and not kept:
-            ending.taken()
+            ending.take_pending()
             raise KeyboardInterrupt
         if self.failure and not kept:
             raise self.failure
@@ -110,7 +110,7 @@ def job_of(program: Program, step: session.Step, options: Options) -> Job:
     return Job(program.graph, session.start_of(program), step, options)
 
 
-def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Ending:
+def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
     """Take the turns of a plan, each in the session of its job, and hand every one to `observe`.
 
     Ctrl-C and a step that fails end it; what was observed until then is whole.
@@ -125,15 +125,15 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Ending:
                         if not turn.warmup:
                             observe(turn, timed, recorded)
         except KeyboardInterrupt:
-            return Ending(interrupted=True)
+            return Outcome(interrupted=True)
         except tf.errors.OpError as error:
-            if ending.came():  # and the step was cancelled
-                return Ending(interrupted=True)
+            if ending.is_pending():  # and the step was cancelled
+                return Outcome(interrupted=True)
             job = jobs[turn.job]
             failure = refusals.refused(error, job.options, job.graph)
             failure.batch_size = turn.batch_size
-            return Ending(failure=failure)
-    return Ending()
+            return Outcome(failure=failure)
+    return Outcome()
 
 
 @contextmanager

@@ -54,7 +54,7 @@ KEPT: list[tf.distribute.Server] = []  # a server that is collected shuts down i
 
 
 @functools.cache
-def own(host: str) -> str:
+def own_address(host: str) -> str:
     """The address of this process's own server at one of this machine's hosts: it holds the
     session's master, so that the graph is rewritten here, and is fed from here."""
     return start(f"{host}:{confined.port()}")

@@ -28,7 +28,7 @@ def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[Op
     `types` maps nodes to op types and is read from the partition graph, because fusion reuses
     names; a node that is not in it gets the type in its label.
     """
-    labels = Labels(types)
+    labels = LabelTypes(types)
     for device in step_stats.dev_stats:
         rows = (stats for stats in device.node_stats if stats.node_name != RECEIVED)
         yield from device_runs(step, device.device, rows, labels)
@@ -61,7 +61,7 @@ def received(step: int, step_stats: Any) -> Iterator[Received]:
                 yield Received(step, *names, size, rate, start_ns, duration_ns)
 
 
-class Labels(dict[tuple[str, str], tuple[str, str]]):
+class LabelTypes(dict[tuple[str, str], tuple[str, str]]):
     """Node and op type by the name and the label of a row."""
 
     def __init__(self, types: Mapping[str, str]) -> None:

@@ -119,7 +119,7 @@ def exported(make: Callable[[], Any], given: str) -> GraphFile:
     `given` is what the user named. Keras builds and exports eagerly, which needs a thread of its
     own while a graph is being built in this one.
     """
-    folder = tempfile.mkdtemp(prefix="keras-", dir=atomic.own())
+    folder = tempfile.mkdtemp(prefix="keras-", dir=atomic.process_folder())
     with ThreadPoolExecutor(1) as eager:
         export = eager.submit(lambda: make().export(folder, format="tf_saved_model", verbose=False))
         export.result()

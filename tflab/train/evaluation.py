@@ -47,7 +47,7 @@ def evaluate(trainer: Trainer, live: tf1.Session) -> Evaluation:
 
 def pictures(
     program: Program, predicted: np.ndarray
-) -> Iterator[tuple[str, prediction_images.Picture]]:
+) -> Iterator[tuple[str, prediction_images.PngImage]]:
     """Pictures of the first test images and the first mistakes, where images are classified."""
     labels = program.dataset("test").columns["labels"]
     images = next(filter(holds_images, session.feed_columns(program, "test").values()), None)

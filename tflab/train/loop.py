@@ -88,7 +88,7 @@ def train(
                 yield step
             yield finish_epoch(run, steps)
             steps = []
-        ending.taken()  # there is nothing left to interrupt
+        ending.take_pending()  # there is nothing left to interrupt
 
 
 def steps_before(path: Path, settings: Settings, done: int) -> list[TimedStep]:
@@ -116,7 +116,7 @@ def epoch_steps(run: RunningTraining, epoch: int, done: int) -> Iterator[TimedSt
     saved = ended = time.perf_counter()
     for index in range(max(0, done - epoch * settings.epoch_steps), settings.epoch_steps):
         before = epoch * settings.epoch_steps + index  # steps, of the whole training
-        if ending.taken():
+        if ending.take_pending():
             save(run, before)
             raise KeyboardInterrupt
         if ended - saved > PAUSE_S:

@@ -25,13 +25,13 @@ PAPER, INK = "#FFFFFF", "#222222"
 
 
 @dataclass(frozen=True)
-class Picture:
+class PngImage:
     png: bytes
     width: int
     height: int
 
 
-def draw(images: np.ndarray, predicted: np.ndarray, labels: np.ndarray) -> Picture:
+def draw(images: np.ndarray, predicted: np.ndarray, labels: np.ndarray) -> PngImage:
     """A picture of images [n, height, width, 1 or 3] of any range, with predictions and labels."""
     tiles = rgb_bytes(images)
     columns = min(COLUMNS, len(tiles))
@@ -45,7 +45,7 @@ def draw(images: np.ndarray, predicted: np.ndarray, labels: np.ndarray) -> Pictu
         draw_tile(sheet, corner, tile, int(predicted[index]), int(labels[index]))
     png = io.BytesIO()
     sheet.save(png, "PNG")
-    return Picture(png.getvalue(), width, height)
+    return PngImage(png.getvalue(), width, height)
 
 
 def rgb_bytes(images: np.ndarray) -> np.ndarray:

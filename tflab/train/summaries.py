@@ -106,7 +106,7 @@ def add_weights(files: EventFiles, step: int, weights: Mapping[str, np.ndarray])
         write(files.train, Event(step=step, summary=summary))
 
 
-def add_image(files: EventFiles, step: int, tag: str, picture: prediction_images.Picture) -> None:
+def add_image(files: EventFiles, step: int, tag: str, picture: prediction_images.PngImage) -> None:
     image = Summary.Image(
         width=picture.width, height=picture.height, colorspace=3, encoded_image_string=picture.png
     )

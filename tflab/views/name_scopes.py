@@ -29,7 +29,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Line:
+class TreeLine:
     """A line of the drawn tree: a scope with its count, or a node."""
 
     branches: str  # drawn before the label
@@ -86,14 +86,16 @@ def check(nodes: Sequence[Node], names: Iterable[str], functions: Sequence[Funct
         raise UsageError(f"There is no {what} '{name}' in the graph to expand.{hint}{have}")
 
 
-def lines(scope: Scope, expanded: Sequence[str] = (), branches: str = "") -> Iterable[Line]:
+def lines(scope: Scope, expanded: Sequence[str] = (), branches: str = "") -> Iterable[TreeLine]:
     """The children of a scope, one per line; those in `expanded`, and the scopes that contain
     them, are opened."""
     children = list(scope.children.items())
     for label, child in children:
         last = child is children[-1][1]
         nodes = list(child.nodes())
-        yield Line(branches + ("╰─ " if last else "├─ "), label, len(nodes), kinds(nodes), nodes[0])
+        yield TreeLine(
+            branches + ("╰─ " if last else "├─ "), label, len(nodes), kinds(nodes), nodes[0]
+        )
         if any(name == child.name or name.startswith(child.name + "/") for name in expanded):
             yield from lines(child, expanded, branches + ("   " if last else "│  "))
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from tflab.errors import TflabError
 from tflab.xla import listings
 from tflab.xla.expressions import MOVES
-from tflab.xla.listings import Code, Hlo, LlvmFunction, Operation
+from tflab.xla.listings import Hlo, HloOperation, LlvmFunction, ObjectCode
 
 PASSIVE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}  # they run nothing
 
@@ -40,7 +40,7 @@ def environment(folder: str | Path) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class XlaKernel:
     """One step of a compiled cluster: a generated function, or a call of a library.
 
     For equal fusions one function is generated: `function` is the name of the first of them. Where
@@ -51,10 +51,10 @@ class Kernel:
     function: str  # in LLVM IR and in the object file
     opcode: str
     kind: str  # of a fusion: kLoop, kCustom, ...
-    operations: tuple[Operation, ...]  # what was fused, or the operation itself
+    operations: tuple[HloOperation, ...]  # what was fused, or the operation itself
     nodes: tuple[str, ...]  # the graph nodes whose work this is
     llvm: LlvmFunction | None = field(default=None, repr=False)  # after optimisation
-    code: Code | None = field(default=None, repr=False)
+    code: ObjectCode | None = field(default=None, repr=False)
 
     @property
     def opcodes(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Module:
     name: str  # as in "cluster_0"
     hlo_before: str = field(repr=False)
     hlo_after: str = field(repr=False)
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[XlaKernel, ...]
 
 
 BEFORE = re.compile(r"(module_(\d+)\.(.+)\.)before_optimizations\.txt")
@@ -104,7 +104,7 @@ def read_module(folder: Path, match: re.Match[str], names: list[str]) -> Module:
         raise TflabError(f"The dump of XLA has no {after}; {listings.READ}")
     hlo_after = text(folder / after)
     functions: dict[str, LlvmFunction] = {}
-    codes: dict[str, Code] = {}
+    codes: dict[str, ObjectCode] = {}
     for file in names:
         if file.endswith(".ir-with-opt.ll"):
             functions |= listings.llvm(text(folder / file))
@@ -124,8 +124,8 @@ def text(path: Path) -> str:
 
 
 def kernels_of(
-    hlo: Hlo, functions: Mapping[str, LlvmFunction], codes: Mapping[str, Code]
-) -> Iterator[Kernel]:
+    hlo: Hlo, functions: Mapping[str, LlvmFunction], codes: Mapping[str, ObjectCode]
+) -> Iterator[XlaKernel]:
     generated: dict[tuple[object, ...], str] = {}
     for op in hlo.entry:
         if op.opcode in PASSIVE:
@@ -135,7 +135,7 @@ def kernels_of(
         if op.name in codes:
             generated.setdefault(work, op.name)
         name = op.name if op.name in codes else generated.get(work, "")
-        yield Kernel(
+        yield XlaKernel(
             name=op.name,
             function=name,
             opcode=op.opcode,
@@ -147,7 +147,7 @@ def kernels_of(
         )
 
 
-def nodes_of(operations: Iterable[Operation]) -> tuple[str, ...]:
+def nodes_of(operations: Iterable[HloOperation]) -> tuple[str, ...]:
     """The graph nodes that these operations were made for.
 
     Constants do not count: of equal constants XLA keeps one, of whichever node.
@@ -162,7 +162,7 @@ def nodes_of(operations: Iterable[Operation]) -> tuple[str, ...]:
     return tuple(nodes)
 
 
-def fingerprint(operations: tuple[Operation, ...], hlo: Hlo) -> tuple[object, ...]:
+def fingerprint(operations: tuple[HloOperation, ...], hlo: Hlo) -> tuple[object, ...]:
     """A computation without its names and nodes: equal for computations that do the same."""
     places = {op.name: index for index, op in enumerate(operations)}
 

@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Iterable
 
-from tflab.xla.listings import VALUE, LlvmFunction, Operation
+from tflab.xla.listings import VALUE, HloOperation, LlvmFunction
 
 ARITHMETIC = {"multiply": "fmul", "add": "fadd", "subtract": "fsub", "divide": "fdiv"}
 MOVES = {"broadcast", "reshape", "bitcast", "copy", "transpose"}  # they change no element
@@ -27,7 +27,7 @@ class ExpressionIds:
         return self.known.setdefault((opcode, *operands), len(self.known))
 
 
-def hlo_expressions(operations: Iterable[Operation], numbers: ExpressionIds) -> dict[str, int]:
+def hlo_expressions(operations: Iterable[HloOperation], numbers: ExpressionIds) -> dict[str, int]:
     """The expression that each operation of a fusion computes, element by element."""
     ids: dict[str, int] = {}
     for op in operations:

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tflab.xla import PASSIVE, Kernel, Module, expressions, listings
+from tflab.xla import PASSIVE, Module, XlaKernel, expressions, listings
 from tflab.xla.expressions import ARITHMETIC, MOVES
-from tflab.xla.listings import Code, Instruction, LlvmFunction, LlvmInstruction, Operation
+from tflab.xla.listings import HloOperation, Instruction, LlvmFunction, LlvmInstruction, ObjectCode
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,15 @@ class CodeLink:
     """
 
     node: str
-    operation: Operation
+    operation: HloOperation
     kernel: str
     llvm: tuple[LlvmInstruction, ...]  # several, where a loop was unrolled
     lanes: int  # elements per instruction: 1 is scalar
     code: tuple[Instruction, ...]  # all instructions of its kind in the kernel
     fused: bool  # the same machine instruction multiplies and adds
     inferred: tuple[str, ...]
-    llvm_owners: tuple[Operation, ...]  # this operation, and those that cannot be told from it
-    code_owners: tuple[Operation, ...]
+    llvm_owners: tuple[HloOperation, ...]  # this operation, and those that cannot be told from it
+    code_owners: tuple[HloOperation, ...]
 
 
 BY_KIND = "HLO -> LLVM by kind of operation: no expression of the same form was found"
@@ -61,7 +61,9 @@ def arithmetic_links(module: Module) -> tuple[CodeLink, ...]:
     )
 
 
-def links_of_kernel(kernel: Kernel, function: LlvmFunction, code: Code) -> Iterator[CodeLink]:
+def links_of_kernel(
+    kernel: XlaKernel, function: LlvmFunction, code: ObjectCode
+) -> Iterator[CodeLink]:
     numbers = expressions.ExpressionIds()
     hlo_ids = expressions.hlo_expressions(kernel.operations, numbers)
     llvm_ids = expressions.llvm_expressions(function, numbers)

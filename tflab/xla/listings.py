@@ -15,7 +15,7 @@ from tflab.errors import TflabError
 
 
 @dataclass(frozen=True)
-class Operation:
+class HloOperation:
     """One instruction of HLO, the language of XLA: a function of whole tensors."""
 
     name: str
@@ -32,8 +32,8 @@ class Operation:
 class Hlo:
     """A module of HLO: the operations that run one after another, and what fusions consist of."""
 
-    entry: tuple[Operation, ...]
-    computations: dict[str, tuple[Operation, ...]]
+    entry: tuple[HloOperation, ...]
+    computations: dict[str, tuple[HloOperation, ...]]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Instruction:
 
 
 @dataclass(frozen=True)
-class Code:
+class ObjectCode:
     """A function in an object file."""
 
     machine: str  # x86-64 or AArch64
@@ -81,7 +81,7 @@ OP_NAME = re.compile(r'metadata=\{op_type="[^"]*" op_name="((?:[^"\\]|\\.)*)"')
 
 def hlo(text: str) -> Hlo:
     """Raises TflabError for a text that is no HLO module."""
-    computations: dict[str, list[Operation]] = {}
+    computations: dict[str, list[HloOperation]] = {}
     entry, current = None, None
     for line in text.splitlines():
         if header := COMPUTATION.match(line):
@@ -95,12 +95,12 @@ def hlo(text: str) -> Hlo:
     return Hlo(computation_of_name[entry], computation_of_name)
 
 
-def operation(text: str, name: str, shape: str, opcode: str, rest: str) -> Operation:
+def operation(text: str, name: str, shape: str, opcode: str, rest: str) -> HloOperation:
     inside, attributes = split_at_closing(rest)
     node = OP_NAME.search(attributes)  # without an op_type it is one of XLA's own names
     calls = re.search(r"calls=%?([\w.\-]+)", attributes)
     kind = re.search(r"kind=(\w+)", attributes)
-    return Operation(
+    return HloOperation(
         name=name,
         opcode=opcode,
         shape=shape,
@@ -151,7 +151,7 @@ def llvm_instruction(name: str, text: str, opcode: str) -> LlvmInstruction:
     return LlvmInstruction(name, opcode, int(match[1] or 1), (match[2], match[3]), text)
 
 
-def machine_code(data: bytes, file: str) -> dict[str, Code]:
+def machine_code(data: bytes, file: str) -> dict[str, ObjectCode]:
     """The functions of an ELF object file, by symbol, disassembled.
 
     Raises TflabError for another format and for processors other than x86-64 and AArch64.
@@ -180,7 +180,7 @@ def machine_code(data: bytes, file: str) -> dict[str, Code]:
     for name, start, code in functions:
         instructions = disassembler.disasm(code, start)
         lines = (Instruction(i.address, i.bytes.hex(), i.mnemonic, i.op_str) for i in instructions)
-        codes[name] = Code(machine, len(code), tuple(lines))
+        codes[name] = ObjectCode(machine, len(code), tuple(lines))
     return codes
 
 

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from tests.pictures import look
 from tflab.exporters.plots import label_placement, lettering
-from tflab.exporters.plots.label_placement import LabelledPoint, Place
+from tflab.exporters.plots.label_placement import LabelledPoint, LabelPosition
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_places_lie_on_eight_sides_the_nearest_first():
     up = 10 + high - 8.5 / 2  # the middle of a label above or below the marker
     assert len(places) == 6 * 8
     assert places[:8] == [
-        Place(offset, align, pytest.approx(box), pytest.approx(edge), ())
+        LabelPosition(offset, align, pytest.approx(box), pytest.approx(edge), ())
         for offset, align, box, edge in (
             ((10, 0), "left", (110, 200 - high, 110 + wide, 200 + high), (10, 0)),
             ((10, 10), "left", (110, 210 - high, 110 + wide, 210 + high), (10, 10)),
@@ -115,7 +115,7 @@ def test_a_label_further_away_than_twelve_points_has_a_leader():
 
 def test_a_label_is_small_and_stands_at_its_place(axes):
     point = LabelledPoint(40, 50, 6, ["conv1/", "Relu"])
-    near = Place((10, -10), "left", (0, 0, 1, 1), (10, -10), ())
+    near = LabelPosition((10, -10), "left", (0, 0, 1, 1), (10, -10), ())
     label = label_placement.annotate(axes, point, near)
     assert [*axes.texts] == [label]
     assert look(label) == (
@@ -127,7 +127,7 @@ def test_a_label_is_small_and_stands_at_its_place(axes):
 
 def test_a_leader_goes_from_a_point_to_the_edge_of_its_label(axes):
     point = LabelledPoint(40, 50, 6, ["conv1"])
-    far = Place((-46, 30), "right", (0, 0, 1, 1), (-46, 24), ((0, 0, 2, 2),))
+    far = LabelPosition((-46, 30), "right", (0, 0, 1, 1), (-46, 24), ((0, 0, 2, 2),))
     label = label_placement.annotate(axes, point, far)
     line, words = axes.texts
     assert (line.get_text(), line.xy, line.get_position()) == ("", (40, 50), (-46, 24))

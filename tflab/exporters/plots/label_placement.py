@@ -32,7 +32,7 @@ class LabelledPoint:
 
 
 @dataclass(frozen=True)
-class Place:
+class LabelPosition:
     """A possible place for a label; all lengths in points."""
 
     offset: Point  # from the marker
@@ -71,7 +71,7 @@ def place_labels(
     return annotations
 
 
-def places(at: Point, point: LabelledPoint) -> Iterator[Place]:
+def places(at: Point, point: LabelledPoint) -> Iterator[LabelPosition]:
     """All places around a marker, the nearest first."""
     width = max(lettering.width(line, LETTERS) for line in point.lines)
     half = LINE * LETTERS * len(point.lines) / 2
@@ -82,7 +82,7 @@ def places(at: Point, point: LabelledPoint) -> Iterator[Place]:
             left = at[0] + across - width * (1 - right) / 2
             bottom = at[1] + above - half
             edge = (across, above if right else above - copysign(half, up))
-            yield Place(
+            yield LabelPosition(
                 (across, above),
                 ("right", "center", "left")[right + 1],
                 (left, bottom, left + width, bottom + 2 * half),
@@ -91,7 +91,7 @@ def places(at: Point, point: LabelledPoint) -> Iterator[Place]:
             )
 
 
-def annotate(axes: Axes, point: LabelledPoint, place: Place) -> Annotation:
+def annotate(axes: Axes, point: LabelledPoint, place: LabelPosition) -> Annotation:
     if place.lead:
         line_labels.leader(axes, (point.x, point.y), place.edge)
     return axes.annotate(

@@ -39,14 +39,14 @@ from tflab.runtime.private.op_types import (
     op_def,
     registered_kernels,
 )
-from tflab.runtime.private.sessions import Log, Tracing, tensor_name, watch
+from tflab.runtime.private.sessions import Log, TraceBuffers, tensor_name, watch
 from tflab.runtime.private.steps import compiled_step, ctrl_c_kept, shared_step
 
 __all__ = [
     "CHECKED",
     "DEBUG_NODES",
     "Log",
-    "Tracing",
+    "TraceBuffers",
     "compiled_on",
     "compiled_step",
     "constructed",

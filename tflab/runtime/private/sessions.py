@@ -33,7 +33,7 @@ PARTIAL = (f"{NOTED} = {WATCHER}.begin_part(self, fetch_list)", f"{WATCHER}.end(
 COMPILED = (f"{NOTED} = {WATCHER}.begin_compiled(self._session)", f"{WATCHER}.end({NOTED})")
 
 
-class Watched(Protocol):
+class SessionWatcher(Protocol):
     """What is told of runs. Nothing of it raises anything; what `begin` returns goes to `end`."""
 
     def enter(self) -> Any: ...
@@ -49,7 +49,7 @@ class Watched(Protocol):
     def end(self, noted: Any) -> None: ...
 
 
-def watch(watcher: Watched) -> Callable[[], None]:
+def watch(watcher: SessionWatcher) -> Callable[[], None]:
     """Let the watcher be told of all runs of all sessions; returns what ends that.
 
     `BaseSession.run`, `_call_tf_sessionrun`, `_call_tf_sessionprun` and `BaseSession._Callable` in
@@ -117,7 +117,7 @@ def tensor_name(output: Any) -> str:
     return f"{client.TF_OperationName(oper)}:{output.index}"
 
 
-class Tracing:
+class TraceBuffers:
     """The buffers by which the client of a session asks for a trace and gets it.
 
     tensorflow/python/client/pywrap_tf_session.py, TensorFlow 2.21.0.
