@@ -29,7 +29,7 @@ def begin() -> None:
         os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     if sys.platform == "linux" and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
         os.environ.setdefault("MPLBACKEND", "Agg")
-        finder.changed[PYPLOT] = pass_over_show
+        finder.changed[PYPLOT] = pass_over_waiting
 
 
 class Finder:
@@ -86,10 +86,14 @@ def be_version_1(tensorflow: ModuleType) -> None:
     sys.modules[TENSORFLOW] = tree.version_1(tensorflow)
 
 
-def pass_over_show(pyplot: Any) -> None:
-    """There is no display: `show` draws nothing, and would say so each time."""
+def pass_over_waiting(pyplot: Any) -> None:
+    """There is no display: what shows a figure, or waits for somebody to touch it, returns."""
 
-    def show(*args: Any, **options: Any) -> None:
-        notes["There is no display: plt.show() was passed over."] = None
+    def passing_over(name: str) -> Callable[..., Any]:
+        def passed_over(*args: Any, **options: Any) -> None:
+            notes[f"There is no display: plt.{name}() was passed over."] = None
 
-    pyplot.show = show
+        return passed_over
+
+    for name in ("show", "waitforbuttonpress", "ginput"):
+        setattr(pyplot, name, passing_over(name))

@@ -10,6 +10,9 @@ from typing import Any
 
 from tflab.run.v1 import note
 from tflab.run.v1.gone import reason
+from tflab.runtime import private
+
+SLIM = "tf_slim"
 
 
 class Namespace(ModuleType):
@@ -55,8 +58,12 @@ class Namespace(ModuleType):
 
 
 def installed(names: Sequence[str]) -> Iterator[ModuleType]:
+    """Those of the modules whose package is installed."""
     for name in names:
-        if importlib.util.find_spec(name.partition(".")[0]):
+        package = name.partition(".")[0]
+        if package == SLIM and importlib.util.find_spec(SLIM):
+            private.give_ops_their_tensor()
+        if importlib.util.find_spec(package):
             yield importlib.import_module(name)
 
 
