@@ -36,9 +36,7 @@ class Namespace(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
             return [word for word in dir(self._base) if not word.startswith("_")]
-        if name.startswith("__"):
-            raise AttributeError(name)
-        value = self._find(name)
+        value = getattr(self._base, name) if name.startswith("__") else self._find(name)
         setattr(self, name, value)  # from now on nothing is looked for
         return value
 

@@ -89,9 +89,15 @@ def contrib_modules() -> dict[str, Callable[[], Any]]:
     return {
         **{name: module(name) for name in CONTRIB_MODULES},
         "learn": lambda: Namespace("contrib.learn", {"datasets": datasets, "python": learn_python}),
-        "tensorboard": lambda: folder(
-            "contrib.tensorboard.plugins",
-            {"projector": lambda: adapter("projector", "contrib.tensorboard.plugins.projector")},
+        "tensorboard": lambda: (
+            folder(
+                "contrib.tensorboard.plugins",
+                {
+                    "projector": lambda: adapter(
+                        "projector", "contrib.tensorboard.plugins.projector"
+                    )
+                },
+            ).tensorboard
         ),
     }
 
