@@ -205,6 +205,21 @@ def test_steps_interrupt_the_program_again_and_again(lab, monkeypatch):
     assert lab.seen.stopped_by_steps
 
 
+def test_steps_interrupt_a_program_that_ignores_ctrl_c(lab, monkeypatch):
+    """As one in the background of a shell script does."""
+    monkeypatch.setattr(recorder, "getsignal", lambda number: recorder.SIG_IGN)
+    monkeypatch.setattr(
+        recorder, "interrupt_main", lambda: None
+    )  # that of Python does nothing then
+    monkeypatch.setattr(recorder.sys, "excepthook", recorder.sys.excepthook)
+    lab.seen.watcher.steps = lab.seen.next_stop = 2
+    lab.run(10)
+    with pytest.raises(KeyboardInterrupt):
+        lab.run(10)
+        assert [*range(1_000)]  # it comes within a few instructions
+    assert lab.seen.stopped_by_steps
+
+
 def test_a_fault_of_tflab_is_noted_and_the_step_runs(lab):
     lab.session.graph = None
     assert lab.run(10) is None
