@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tflab.run.v1 import notes
+from tflab.run.v1 import note, notes
 
 TYPE_CHECKING = False  # that of `typing`, which is not imported
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 TENSORFLOW, PYPLOT, KERAS = "tensorflow", "matplotlib.pyplot", "tf_keras"
+OF_PYTHON = {kind.__name__: kind for kind in (bool, int, float, complex, str, object)}
 
 
 def begin() -> None:
@@ -36,7 +37,10 @@ class Finder:
     """Finds modules as Python does, but changes some of them once they are imported."""
 
     def __init__(self) -> None:
-        self.changed: dict[str, Callable[[ModuleType], None]] = {TENSORFLOW: be_version_1}
+        self.changed: dict[str, Callable[[ModuleType], None]] = {
+            TENSORFLOW: be_version_1,
+            "numpy": give_numpy_its_names,
+        }
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name in self.changed:
@@ -84,6 +88,19 @@ def be_version_1(tensorflow: ModuleType) -> None:
     from tflab.run.v1 import tree
 
     sys.modules[TENSORFLOW] = tree.version_1(tensorflow)
+
+
+def give_numpy_its_names(numpy: Any) -> None:
+    """NumPy had names for types of Python until 1.24: `numpy.int` was `int`."""
+    usual = numpy.__getattr__
+
+    def named(name: str) -> Any:
+        if name in OF_PYTHON:
+            note(f"numpy.{name}")
+            return OF_PYTHON[name]
+        return usual(name)
+
+    numpy.__getattr__ = named
 
 
 def pass_over_waiting(pyplot: Any) -> None:
