@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tflab.run import groups, recorder, sampler
+from tflab.run import groups, passes, recorder, sampler
 
 
 class Graph:
@@ -39,6 +39,10 @@ class Tracer:
 class Dumps:
     def __init__(self):
         self.kept = []
+        self.constants = 0
+
+    def size_of_constants(self, graph):
+        return self.constants
 
     def begin(self):
         pass
@@ -154,6 +158,34 @@ def test_traces_take_their_share_of_the_time_spread_over_all_of_it(lab):
     assert group.ops == {"y": [group.traced, 10 * group.traced]}
 
 
+def test_a_graph_of_large_constants_is_not_written_down(lab):
+    lab.seen.share = 0.0
+    lab.seen.dumps.constants = 3 * 2**20
+    assert lab.run(100).trace is None
+    assert lab.run(100).trace is None
+    assert lab.seen.dumps.kept == []
+    (note,) = lab.seen.notes
+    assert "because it has 3 MiB of constants" in note
+    assert lab.seen.fates() == {}
+
+
+def test_constants_are_counted_as_large_as_they_are_written(tmp_path):
+    def constant(elements, written):
+        value = SimpleNamespace(
+            shape=SimpleNamespace(num_elements=lambda: elements), dtype=SimpleNamespace(size=4)
+        )
+        content = SimpleNamespace(ByteSize=lambda: written)
+        return SimpleNamespace(type="Const", outputs=[value], node_def=content)
+
+    ops = [constant(100, 0), constant(None, 0), SimpleNamespace(type="MatMul")]
+    graph = SimpleNamespace(get_operations=lambda: ops)
+    dumps = passes.Dumps(str(tmp_path), None)
+    assert dumps.size_of_constants(graph) == 400
+    ops.append(constant(2**20, 17))  # which repeats one number
+    assert dumps.size_of_constants(graph) == 417
+    assert dumps.size_of_constants(graph) == 417
+
+
 def test_nothing_is_traced_where_that_may_cost_nothing(lab):
     lab.seen.share = 0.0
     assert [bool(lab.run(100).trace) for _ in range(100)] == [True] + [False] * 99
@@ -211,6 +243,21 @@ def test_steps_interrupt_the_program_again_and_again(lab, monkeypatch):
     for lab.calls in range(1, 8):
         lab.run(10)
     assert interrupted == [3, 6]
+    assert lab.seen.stopped_by_steps
+
+
+def test_steps_interrupt_a_program_that_ignores_ctrl_c(lab, monkeypatch):
+    """As one in the background of a shell script does."""
+    monkeypatch.setattr(recorder, "getsignal", lambda number: recorder.SIG_IGN)
+    monkeypatch.setattr(
+        recorder, "interrupt_main", lambda: None
+    )  # that of Python does nothing then
+    monkeypatch.setattr(recorder.sys, "excepthook", recorder.sys.excepthook)
+    lab.seen.watcher.steps = lab.seen.next_stop = 2
+    lab.run(10)
+    with pytest.raises(KeyboardInterrupt):
+        lab.run(10)
+        assert [*range(1_000)]  # it comes within a few instructions
     assert lab.seen.stopped_by_steps
 
 

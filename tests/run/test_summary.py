@@ -2,6 +2,8 @@
 
 import ast
 
+import pytest
+
 from tflab.records.timed import Owner
 from tflab.records.watched import Group, Process, Watched, WatchedLine
 from tflab.run import sampler, segments, summary, view
@@ -58,6 +60,7 @@ SEGMENT = {
         ]
     ],
     "fates": {"group": 2, "counts": {"executed": 3, "unreached": 1}},
+    "stood_in": ["input_data", "mul"],
     "own_ns": 150,
 }
 GROUPS = (
@@ -85,7 +88,7 @@ WATCHED = Watched(
         WatchedLine("/code/train.py", 9, "", (), 0, 0, 0, 200, 0),
         WatchedLine("/code/train.py", 5, MINIMIZE[2], ("w/update",), 0, 0, 100, 70, 4),
     ),
-    stood_in=(),
+    stood_in=("input_data", "mul"),
     exit_status=0,
     fates={"executed": 3, "unreached": 1},
     costliest=("train.py:9 next_batch", 200),
@@ -116,10 +119,17 @@ def test_of_a_process_that_was_killed_the_last_segment_counts(tmp_path):
     assert seen.notes == ("The process ended without Python's leave: it is known until 0.0 s.",)
 
 
-def test_a_fault_of_tflab_is_said(tmp_path):
-    segments.write_fault(str(tmp_path), "KeyError: 'x'")
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("KeyError: 'x'", "KeyError: 'x'"),
+        ("", "it could not be written down; the disk may be full."),
+    ],
+)
+def test_a_fault_of_tflab_is_said(fault, said, tmp_path):
+    segments.write_fault(str(tmp_path), fault)
     seen = summary.watched(("x.py",), summary.read(tmp_path), 700, 0)
-    assert seen.notes == ("tflab stopped watching by a fault of its own: KeyError: 'x'",)
+    assert seen.notes == (f"tflab stopped watching by a fault of its own: {said}",)
 
 
 def test_a_program_without_runs_has_python_in_one_piece():
@@ -129,7 +139,7 @@ def test_a_program_without_runs_has_python_in_one_piece():
 
 
 def test_the_end_of_a_program_reads_like_this():
-    said, table, fates, lines = view.blocks(WATCHED, lines=True)
+    said, table, fates, lines, stood_in = view.blocks(WATCHED, lines=True)
     # Outside of the first runs and the steps: 10,000 - 1,400 - 3,000 = 5,600
     assert said == (
         "tflab: train.py took 10.0 us and ended with exit status 0. 56 % of its time passed "
@@ -148,6 +158,7 @@ def test_the_end_of_a_program_reads_like_this():
         "Of the 4 nodes of the graph, at the first run of the largest group: 3 executed and "
         "1 unreached."
     )
+    assert stood_in == "Stood in: input_data, mul."
     assert list(lines.cells()) == [
         ("train.py:3", "200 ns", "600 ns", "", "", "y = tf.matmul(x, w)"),
         ("train.py:9", "", "", "", "200 ns", ""),
@@ -190,7 +201,8 @@ def test_a_line_of_little_time_is_not_named():
 
 def test_lines_without_time_make_no_table():
     lines = tuple(WatchedLine("a.py", 1, "x", ("x",), 0, 0, 0, 0, 0) for _ in range(2))
-    blocks = view.blocks(Watched(**{**vars(WATCHED), "lines": lines, "fates": {}}), lines=True)
+    bare = {"lines": lines, "fates": {}, "stood_in": ()}
+    blocks = view.blocks(Watched(**{**vars(WATCHED), **bare}), lines=True)
     assert len([*blocks]) == 2
 
 

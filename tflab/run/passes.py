@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tflab.analysis import ledger, passes
 from tflab.errors import TflabError
@@ -19,6 +20,8 @@ from tflab.runtime import dumps, private
 GRAPPLER = ("meta_optimizer", 4)  # the file, and the detail of its log from which on it dumps
 NAMES = ("TF_DUMP_GRAPH_NAME_FILTER", "TF_DUMP_GRAPH_GROUPS", "TF_DUMP_GRAPH_FMT")
 OF_USERS = (dumps.DUMP_FOLDER, *NAMES, "TF_CPP_VMODULE")
+MOST_CONSTANTS = 2 * 2**20  # bytes in a graph that is written down: each pass writes all of it
+SMALL = 2**16  # bytes of a constant that are counted by its shape
 MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
 
 
@@ -37,10 +40,25 @@ class Dumps:
     def __init__(self, folder: str, log: private.Log) -> None:
         self.fresh, self.log = Path(folder, "dumps"), log
         self.kept_bytes = 0
+        self.constants: dict[int, tuple[int, int]] = {}  # of graphs: ops so far, bytes of constants
         # Where the program's user wants dumps, they are not touched.
         self.wanted = not any(name in os.environ for name in OF_USERS)
         if self.wanted:
             self.fresh.mkdir()
+
+    def size_of_constants(self, graph: Any) -> int:
+        """How many bytes the constants of a graph have; it may have grown since the last time."""
+        count, size = self.constants.get(id(graph), (0, 0))
+        ops = graph.get_operations()
+        for op in ops[count:]:
+            if op.type == "Const":
+                value = op.outputs[0]
+                bytes_by_shape = (value.shape.num_elements() or 0) * value.dtype.size
+                # One that repeats a number is smaller
+                small = bytes_by_shape <= SMALL
+                size += bytes_by_shape if small else op.node_def.ByteSize()
+        self.constants[id(graph)] = len(ops), size
+        return size
 
     def begin(self) -> None:
         """From now on the runtime writes. The program's Python does not see the variables."""

@@ -21,7 +21,7 @@ from typing import Any
 from tflab.errors import TflabError
 from tflab.records import Node
 from tflab.run.groups import Call, Group, Step
-from tflab.run.passes import Dumps
+from tflab.run.passes import MOST_CONSTANTS, Dumps
 from tflab.runtime import private, trace
 
 MOST_GROUPS = 100  # later ones are one group together
@@ -127,7 +127,7 @@ class Recorder:
             own = options is not None and not (self.log and self.tracer.content(options) == b"")
             step.timed = not own
             if self.log and group.graph is not None:
-                if step.first:
+                if step.first and self.may_be_written(group):
                     self.begin_first(step)
                 if not own:
                     self.trace(step)
@@ -192,6 +192,18 @@ class Recorder:
         group = self.groups[key] = Group(len(self.groups) + 1, graph, names, feeds)
         return group
 
+    def may_be_written(self, group: Group) -> bool:
+        """Whether the runtime may write down a group's graph: that of a large one takes long."""
+        size = self.dumps.size_of_constants(group.graph)
+        if size <= MOST_CONSTANTS:
+            return True
+        group.executed = b""
+        self.note(
+            f"What became of the nodes of a graph is not recorded, because it has {size >> 20:,} "
+            "MiB of constants, which TensorFlow would write down at each pass."
+        )
+        return False
+
     def begin_first(self, step: Step) -> None:
         """Let the runtime write what its passes do, where no other step does so at the moment."""
         assert self.log
@@ -207,7 +219,7 @@ class Recorder:
         if group.executed is None:
             group.executed = b""
             step.trace = self.graphs_options, self.tracer.metadata()
-        elif group.affords(self.share) and len(self.waiting) < WAITING:
+        elif not step.first and group.affords(self.share) and len(self.waiting) < WAITING:
             assert self.log
             self.log.quiet(ERROR)
             step.trace = self.traced_options, self.tracer.metadata()
@@ -291,13 +303,13 @@ class Recorder:
     def fates(self) -> dict[str, Any]:
         """What became of the nodes of the graph at the first run of the largest group, whose
         profile and graph are written where they are asked for."""
-        groups = [group for group in self.groups.values() if group.executed]
-        if not groups:
+        groups = self.groups.values()
+        group = max(groups, key=lambda group: (group.total_ns, group.cold_ns), default=None)
+        if group is None or not group.executed:
             return {}
         from tflab.runtime import nodes  # not before: it goes on with an import that was cut short
 
-        group = max(groups, key=lambda group: (group.total_ns, group.cold_ns))
-        ran = self.tracer.parsed(group.executed or b"")
+        ran = self.tracer.parsed(group.executed)
         if self.watcher.logdir:
             from tflab.run import profile
 

@@ -167,7 +167,8 @@ def place(file: str, line: int, function: str) -> str:
 
 def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
     if segment["faults"]:
-        yield f"tflab stopped watching by a fault of its own: {segment['faults'][0]}"
+        what = segment["faults"][0] or "it could not be written down; the disk may be full."
+        yield f"tflab stopped watching by a fault of its own: {what}"
     elif not segment["final"]:
         seen = segment.get("until_ns")
         yield (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tflab.run.v1 import notes
+from tflab.run.v1 import note, notes
 
 TYPE_CHECKING = False  # that of `typing`, which is not imported
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 TENSORFLOW, PYPLOT, KERAS = "tensorflow", "matplotlib.pyplot", "tf_keras"
+OF_PYTHON = {kind.__name__: kind for kind in (bool, int, float, complex, str, object)}
 
 
 def begin() -> None:
@@ -29,14 +30,17 @@ def begin() -> None:
         os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     if sys.platform == "linux" and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY"))):
         os.environ.setdefault("MPLBACKEND", "Agg")
-        finder.changed[PYPLOT] = pass_over_show
+        finder.changed[PYPLOT] = pass_over_waiting
 
 
 class Finder:
     """Finds modules as Python does, but changes some of them once they are imported."""
 
     def __init__(self) -> None:
-        self.changed: dict[str, Callable[[ModuleType], None]] = {TENSORFLOW: be_version_1}
+        self.changed: dict[str, Callable[[ModuleType], None]] = {
+            TENSORFLOW: be_version_1,
+            "numpy": give_numpy_its_names,
+        }
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name in self.changed:
@@ -86,10 +90,27 @@ def be_version_1(tensorflow: ModuleType) -> None:
     sys.modules[TENSORFLOW] = tree.version_1(tensorflow)
 
 
-def pass_over_show(pyplot: Any) -> None:
-    """There is no display: `show` draws nothing, and would say so each time."""
+def give_numpy_its_names(numpy: Any) -> None:
+    """NumPy had names for types of Python until 1.24: `numpy.int` was `int`."""
+    usual = numpy.__getattr__
 
-    def show(*args: Any, **options: Any) -> None:
-        notes["There is no display: plt.show() was passed over."] = None
+    def named(name: str) -> Any:
+        if name in OF_PYTHON:
+            note(f"numpy.{name}")
+            return OF_PYTHON[name]
+        return usual(name)
 
-    pyplot.show = show
+    numpy.__getattr__ = named
+
+
+def pass_over_waiting(pyplot: Any) -> None:
+    """There is no display: what shows a figure, or waits for somebody to touch it, returns."""
+
+    def passing_over(name: str) -> Callable[..., Any]:
+        def passed_over(*args: Any, **options: Any) -> None:
+            notes[f"There is no display: plt.{name}() was passed over."] = None
+
+        return passed_over
+
+    for name in ("show", "waitforbuttonpress", "ginput"):
+        setattr(pyplot, name, passing_over(name))

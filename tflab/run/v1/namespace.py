@@ -10,6 +10,9 @@ from typing import Any
 
 from tflab.run.v1 import note
 from tflab.run.v1.gone import reason
+from tflab.runtime import private
+
+SLIM = "tf_slim"
 
 
 class Namespace(ModuleType):
@@ -33,9 +36,7 @@ class Namespace(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "__all__":
             return [word for word in dir(self._base) if not word.startswith("_")]
-        if name.startswith("__"):
-            raise AttributeError(name)
-        value = self._find(name)
+        value = getattr(self._base, name) if name.startswith("__") else self._find(name)
         setattr(self, name, value)  # from now on nothing is looked for
         return value
 
@@ -55,8 +56,12 @@ class Namespace(ModuleType):
 
 
 def installed(names: Sequence[str]) -> Iterator[ModuleType]:
+    """Those of the modules whose package is installed."""
     for name in names:
-        if importlib.util.find_spec(name.partition(".")[0]):
+        package = name.partition(".")[0]
+        if package == SLIM and importlib.util.find_spec(SLIM):
+            private.give_ops_their_tensor()
+        if importlib.util.find_spec(package):
             yield importlib.import_module(name)
 
 

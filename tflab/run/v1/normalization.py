@@ -75,6 +75,9 @@ def batch_norm(
         waiting = tf.get_collection_ref(tf.GraphKeys.UPDATE_OPS)
         before = len(waiting)
         outputs = layer.apply(inputs, training=is_training)
+        for variable in layer.variables:
+            if variable not in tf.get_collection(tf.GraphKeys.MODEL_VARIABLES):
+                tf.add_to_collection(tf.GraphKeys.MODEL_VARIABLES, variable)
         updates = waiting[before:]
         del waiting[before:]
         if updates_collections is None:

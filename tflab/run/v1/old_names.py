@@ -26,13 +26,8 @@ def batch_matmul(x: Any, y: Any, adj_x: bool = False, adj_y: bool = False, name:
     return tf.matmul(x, y, adjoint_a=adj_x, adjoint_b=adj_y, name=name)
 
 
-def op_scope(values: Any, name: str | None, default_name: str | None = None) -> Any:
-    """tf.name_scope, whose values came first."""
-    return tf.name_scope(name, default_name, values)
-
-
 __all__ = [
     *("mul", "sub", "neg", "pack", "unpack", "inv", "complex_abs", "listdiff", "select"),
     *("batch_cholesky", "batch_matrix_inverse", "batch_matrix_diag", "batch_matrix_determinant"),
-    *("batch_matmul", "op_scope"),
+    "batch_matmul",
 ]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from typing import Any
 
+SLIM = "tf_slim"
+OTHERS = "layers of tf-slim"  # a key beside those of layers: its scope for layers of its own
 Scope = Mapping[str, Mapping[str, Any]]  # layer -> its arguments
 current: list[Scope] = [{}]  # the innermost last
 
@@ -33,20 +36,24 @@ def arg_scope(list_ops_or_scope: Any, **named: Any) -> Iterator[Scope]:
     if isinstance(list_ops_or_scope, Mapping):
         if named:
             raise ValueError("When attempting to re-use a scope, no arguments can be given.")
-        scope: Scope = list_ops_or_scope
+        scope, others = list_ops_or_scope, list_ops_or_scope.get(OTHERS)
     else:
-        scope = within(current[-1], list_ops_or_scope, named)
-    current.append(scope)
-    try:
-        yield scope
-    finally:
-        current.pop()
+        own = [layer for layer in list_ops_or_scope if has_arg_scope(layer)]
+        others = [layer for layer in list_ops_or_scope if not has_arg_scope(layer)]
+        scope = within(current[-1], own, named)
+    with ExitStack() as of_slim:
+        if others:
+            inner = of_slim.enter_context(import_module(SLIM).arg_scope(others, **named))
+            scope = {**scope, OTHERS: inner}
+        current.append(scope)
+        try:
+            yield scope
+        finally:
+            current.pop()
 
 
 def within(outer: Scope, layers: Iterable[Any], named: Mapping[str, Any]) -> Scope:
     for layer in layers:
-        if not has_arg_scope(layer):
-            raise ValueError(f"{key_of(layer)} is not decorated with @add_arg_scope")
         outer = {**outer, key_of(layer): {**outer.get(key_of(layer), {}), **named}}
     return outer
 

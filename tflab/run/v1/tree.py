@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from tflab.run.v1 import note
-from tflab.run.v1.namespace import Namespace, missing
+from tflab.run.v1.namespace import SLIM, Namespace, missing
 
 TENSORFLOW, CONTRIB = "tensorflow", "contrib"
 # Modules of TensorFlow's folders that programs imported, and what they are here
@@ -22,7 +22,6 @@ IN_FOLDERS = {
 # Folders of TensorFlow that are found as always
 REAL = ("_api", "compat", "compiler", "core", "dtensor", "lite", "python", "security", "tools")
 OWN = "tflab.run.v1."
-SLIM = "tf_slim"
 CONTRIB_MODULES = {  # what of `tf.contrib` the adapters are in, in the order of the search
     "layers": (
         f"{OWN}layers",
@@ -35,6 +34,10 @@ CONTRIB_MODULES = {  # what of `tf.contrib` the adapters are in, in the order of
     "framework": (f"{OWN}scopes", f"{OWN}framework", SLIM),
     "rnn": (f"{OWN}rnn",),
     "seq2seq": (f"{OWN}seq2seq",),
+    "slim": (
+        *(f"{OWN}{name}" for name in ("layers", "normalization", "initializers", "scopes")),
+        *(f"{OWN}framework", SLIM),
+    ),
     "legacy_seq2seq": (f"{OWN}legacy_seq2seq",),
     "training": (f"{OWN}training", f"{SLIM}.training"),
     "util": (f"{OWN}framework",),
@@ -85,11 +88,16 @@ def contrib_modules() -> dict[str, Callable[[], Any]]:
 
     return {
         **{name: module(name) for name in CONTRIB_MODULES},
-        "slim": slim,
         "learn": lambda: Namespace("contrib.learn", {"datasets": datasets, "python": learn_python}),
-        "tensorboard": lambda: folder(
-            "contrib.tensorboard.plugins",
-            {"projector": lambda: adapter("projector", "contrib.tensorboard.plugins.projector")},
+        "tensorboard": lambda: (
+            folder(
+                "contrib.tensorboard.plugins",
+                {
+                    "projector": lambda: adapter(
+                        "projector", "contrib.tensorboard.plugins.projector"
+                    )
+                },
+            ).tensorboard
         ),
     }
 
@@ -137,15 +145,6 @@ def keras(v1: Any) -> Any:
 
     v1.keras.datasets.mnist.load_data = input_data.load_data
     return v1.keras
-
-
-def slim() -> ModuleType:
-    if not importlib.util.find_spec(SLIM):
-        raise ImportError(
-            "tf.contrib.slim is in the package tf-slim: python -m pip install tf-slim"
-        )
-    note("contrib.slim (tf-slim)")
-    return importlib.import_module(SLIM)
 
 
 def version_1(tensorflow: ModuleType) -> ModuleType:
