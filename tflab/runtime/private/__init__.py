@@ -13,6 +13,13 @@ The names of graph dumps are known to `dumps`, XLA's own flags and dumps to `tfl
 from tflab.runtime.private.corner import CHECKED, moved
 from tflab.runtime.private.debugger import DEBUG_NODES, debug_options, no_values
 from tflab.runtime.private.files import debug_info, saved_model
+from tflab.runtime.private.functions import (
+    Profiling,
+    arguments,
+    called,
+    traced_name,
+    watch_functions,
+)
 from tflab.runtime.private.graphs import (
     derived_from,
     device_requests,
@@ -46,7 +53,10 @@ __all__ = [
     "CHECKED",
     "DEBUG_NODES",
     "Log",
+    "Profiling",
     "Tracing",
+    "arguments",
+    "called",
     "compiled_on",
     "compiled_step",
     "constructed",
@@ -76,5 +86,7 @@ __all__ = [
     "stand_in",
     "tensor_name",
     "traced_graphs",
+    "traced_name",
     "watch",
+    "watch_functions",
 ]
