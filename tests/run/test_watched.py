@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tflab.measurements import runs
+
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 STEPS = 300
@@ -205,8 +207,9 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
         assert (tmp_path / file).stat().st_mode & 0o077 == 0
     assert err.endswith(f"tensorboard --logdir {tmp_path / 'logs'}\n")
     assert {file.name for file in (tmp_path / "logs").iterdir()} == {
-        *("executed", "plugins", "written"),
+        *("executed", "plugins", "run.json", "written"),
     }
+    assert runs.read(str(tmp_path / "logs")) == runs.read(str(tmp_path / "kept.json"))
     (profile,) = (tmp_path / "logs").rglob("*.xplane.pb")
     assert b"mul:Mul" in profile.read_bytes()
 

@@ -34,8 +34,8 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--run",
         metavar="FILE",
-        help="a program that was watched, kept by `python -m tflab.run --save FILE`, instead of a "
-        "model; nothing runs",
+        help="a watched program instead of a model: what `python -m tflab.run` wrote with --save, "
+        "or its logdir; nothing runs",
     )
     arguments.batch_size(parser, "rows of data in the step that goes through the stages")
     arguments.batch_sizes(parser, "rows of data in the steps of the table of times")

@@ -23,8 +23,8 @@ def text(seen: Watched) -> str:
 
 
 def read(path: str) -> Watched:
-    """The run in a file, or in the logdir of one. Raises UsageError for a file of something else, of a newer version, or one that was changed
-    so that it is no longer what it was."""
+    """The run in a file, or in the logdir of one. Raises UsageError for a file of something else,
+    of a newer version, or one that was changed so that it is no longer what it was."""
     content = of(os.path.join(path, NAME) if os.path.isdir(path) else path)
     if content is None:
         raise UsageError(f"'{path}' is not a watched run; {GIVE}.")
