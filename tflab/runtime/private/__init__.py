@@ -46,7 +46,7 @@ from tflab.runtime.private.op_types import (
     op_def,
     registered_kernels,
 )
-from tflab.runtime.private.sessions import Log, Tracing, tensor_name, watch
+from tflab.runtime.private.sessions import Log, Tracing, is_watched, tensor_name, watch
 from tflab.runtime.private.steps import compiled_step, ctrl_c_kept, shared_step
 
 __all__ = [
@@ -69,6 +69,7 @@ __all__ = [
     "gradient_calls",
     "gradient_function",
     "gradients_file",
+    "is_watched",
     "layer_names",
     "making",
     "moved",
