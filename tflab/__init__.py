@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
 from types import FrameType
+from typing import Any
 
 __version__ = "0.1.0"
+
+
+FROM_WITHIN = {  # what a program uses, and the module that has it
+    "watch": "tflab.run.within",
+    "Hook": "tflab.run.within",
+    "callback": "tflab.run.within",
+    "save_graph": "tflab.saved_graphs.saving",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in FROM_WITHIN:
+        raise AttributeError(f"module 'tflab' has no attribute '{name}'")
+    return getattr(importlib.import_module(FROM_WITHIN[name]), name)
 
 
 def leave(number: int, frame: FrameType | None) -> None:

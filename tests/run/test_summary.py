@@ -22,6 +22,7 @@ SEGMENT = {
     "groups": [
         {
             "graph": 1,
+            "function": "",
             "fetches": ("init",),
             "feeds": {},
             "calls": 1,
@@ -34,6 +35,7 @@ SEGMENT = {
         },
         {
             "graph": 1,
+            "function": "",
             "fetches": ("loss:0", "train"),
             "feeds": {"x:0": "(8, 4)"},
             "calls": 5,
@@ -94,6 +96,7 @@ WATCHED = Watched(
     costliest=("train.py:9 next_batch", 200),
     stopped=False,
     notes=(),
+    tracings=(),
 )
 
 
@@ -168,7 +171,9 @@ def test_the_end_of_a_program_reads_like_this():
 
 def test_many_owners_are_shown_as_the_largest_and_the_rest():
     owners = tuple(Owner(f"owner {number}", number) for number in range(1, 10))
-    seen = Watched(("-m", "m"), (), Process(45, owners), (), (), 3, {}, ("m.py:1", 9), False, ())
+    seen = Watched(
+        ("-m", "m"), (), Process(45, owners), (), (), 3, {}, ("m.py:1", 9), False, (), ()
+    )
     said, table = view.blocks(seen, lines=False)
     assert said == (
         "tflab: m took 45 ns and ended with exit status 3. No session ran in its main thread; "

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tflab.measurements import runs
+
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 STEPS = 300
@@ -205,8 +207,9 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
         assert (tmp_path / file).stat().st_mode & 0o077 == 0
     assert err.endswith(f"tensorboard --logdir {tmp_path / 'logs'}\n")
     assert {file.name for file in (tmp_path / "logs").iterdir()} == {
-        *("executed", "plugins", "written"),
+        *("executed", "plugins", "run.json", "written"),
     }
+    assert runs.read(str(tmp_path / "logs")) == runs.read(str(tmp_path / "kept.json"))
     (profile,) = (tmp_path / "logs").rglob("*.xplane.pb")
     assert b"mul:Mul" in profile.read_bytes()
 
@@ -234,7 +237,7 @@ import tensorflow as tf
 
 @tf.function
 def doubled(x):
-    return x * 2
+    return tf.multiply(x, 2)
 
 total = 0
 for number in range(200):
@@ -242,6 +245,7 @@ for number in range(200):
         total += again
     doubled(tf.constant(1.0))
 print(float(doubled(tf.constant(2.0))))
+print(doubled(tf.constant([2, 3])).numpy().tolist())
 """
 
 
@@ -251,10 +255,25 @@ def test_a_program_of_version_2_has_its_ledger_and_its_python_lines(tmp_path):
     out, err, status = run(script, "--format", "json")
     program, seen = seen_in(out)
     _, plain_err, _ = run(script, watched=False)
-    assert (program, status) == ("4.0\n", 0)
+    assert (program, status) == ("4.0\n[4, 6]\n", 0)
     assert without_stamps(err) == without_stamps(plain_err)
     owners = {owner["owner"]: owner["ns"] for owner in seen["process"]["owners"]}
     assert sum(owners.values()) == seen["process"]["wall_ns"]
-    assert owners["Python"] > 0.1e9
-    assert seen["groups"] == []
-    assert seen["lines"][0]["line"] in (10, 11)
+    assert owners["Python between steps"] > 0.1e9
+    assert {"first runs", "steps of group 1"} <= {*owners}
+    assert [(group["graph"], group["calls"], group["feeds"]) for group in seen["groups"]] == [
+        ("function doubled", 201, {"x": "float32 ()"}),
+        ("function doubled", 1, {"x": "int32 (2,)"}),
+    ]
+    lines = {line["line"]: line for line in seen["lines"]}
+    assert sorted(lines[6]["nodes"]) == ["Mul", "Mul/y"]
+    assert seen["groups"][0]["traced"] > 0
+    assert lines[6]["forward_ns"] > 0
+    assert lines[6]["runs"] == 200  # of the node, in all calls but the first
+    assert max(seen["lines"], key=lambda line: line["python_ns"])["line"] in (10, 11)
+    first, again = seen["tracings"]
+    assert (first["place"], first["again"]) == ("function.py:12", False)
+    assert (again["place"], again["changed"]) == (
+        "function.py:14",
+        [["x", "float32 ()", "int32 (2,)"]],
+    )

@@ -12,11 +12,11 @@ from statistics import fmean
 from tflab import models
 from tflab.analysis import verdicts
 from tflab.cli import environment
-from tflab.compare import output
+from tflab.compare import output, watched
 from tflab.compare.command_line import OF_SEVERAL, as_typed
 from tflab.errors import UsageError
 from tflab.exporters import csv, formats, json, notebook
-from tflab.measurements import contrast, files, gate, view
+from tflab.measurements import contrast, files, gate, runs, view
 from tflab.measurements.comparable import Named
 from tflab.records import Contrast, Line, Measurement, OverTime, Point
 
@@ -37,6 +37,8 @@ class FileOptions:
 def run(args: argparse.Namespace, named: Sequence[str]) -> int:
     """Show or compare the files of a command line; `named` are the arguments in it. Raises the
     TflabError of the gate if that fails."""
+    if runs.read_content(args.files[0]):
+        return watched.run(args, named)
     for name in named:
         if name not in OPTIONS:
             raise UsageError(

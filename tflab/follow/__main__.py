@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tflab import models
 from tflab.cli import arguments, command, confinement, ending, environment, progress
-from tflab.errors import RefusedError
+from tflab.errors import RefusedError, UsageError
 from tflab.records import NodeHistory, Options, Placement, Stage
 from tflab.runtime import dumps
 
@@ -31,6 +31,12 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("node", metavar="NODE", help="the name of a node, such as conv1/Conv2D")
     arguments.model(parser, models.MODELS)
+    add(
+        "--run",
+        metavar="FILE",
+        help="a watched program instead of a model: what `python -m tflab.run` wrote with --save, "
+        "or its logdir; nothing runs",
+    )
     arguments.batch_size(parser, "rows of data in the step that goes through the stages")
     arguments.batch_sizes(parser, "rows of data in the steps of the table of times")
     arguments.devices(parser)
@@ -44,6 +50,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
+    if args.run:
+        return run_recorded(args)
     if confinement.is_wanted(models.is_file(args.model)):
         return confinement.run("follow", argv, args, {})
     options = Options(
@@ -90,7 +98,23 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     return command.INTERRUPTED if followed is None or followed.timed.interrupted else 0
 
 
-def show(history: NodeHistory, args: argparse.Namespace) -> None:
+def run_recorded(args: argparse.Namespace) -> int:
+    """Follow a node of a program that was watched."""
+    from tflab.follow import node_history, recorded
+    from tflab.measurements import runs
+
+    graph = runs.read(args.run).graph
+    if graph is None:
+        raise UsageError(f"'{args.run}' keeps no graph: the program ran none, or ended too early.")
+    histories = node_history.histories(recorded.stages(graph))
+    history = node_history.find(args.node, histories, f"group {graph.group} in '{args.run}'")
+    args.model = args.run
+    show(history, args, recorded.times(graph, history))
+    return 0
+
+
+def show(history: NodeHistory, args: argparse.Namespace, more: Iterable[str] = ()) -> None:
+    """Print a history; `more` is what is known of its node in a watched program."""
     from tflab.exporters import formats, json
     from tflab.follow import view
 
@@ -99,7 +123,7 @@ def show(history: NodeHistory, args: argparse.Namespace) -> None:
         args.format,
         f"{args.node} of {args.model}",
         about,
-        view.blocks(history),
+        (*view.blocks(history), *more),
         json=lambda: json.node_history(args.model, about, history),
     )
 

@@ -41,8 +41,9 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         assignments=graph.assignments,
         kernels=graph.kernels,
     )
+    placed = (placement,) if graph.executed else ()  # of a function only its own graph is known
     if not added:
-        return Frontend(None, forward), placement
+        return Frontend(None, forward), *placed
     backward = Backward(
         program=None,  # type: ignore[arg-type]
         nodes=graph.nodes,
@@ -51,7 +52,7 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         variable_count=graph.variables,
         update_nodes=tuple(node.name for node in graph.nodes if node.phase == UPDATE),
     )
-    return Frontend(None, forward), backward, placement
+    return Frontend(None, forward), backward, *placed
 
 
 def needed(graph: Recorded) -> Recorded:

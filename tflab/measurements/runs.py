@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 from tflab.errors import UsageError
@@ -12,6 +13,7 @@ from tflab.records.watched import Watched
 
 KIND = "tflab run"
 FORMAT = 1  # a file that older versions would misread gets the next number
+NAME = "run.json"  # in a logdir
 GIVE = "give a file that `python -m tflab.run --save FILE` wrote"
 
 
@@ -21,9 +23,9 @@ def text(seen: Watched) -> str:
 
 
 def read(path: str) -> Watched:
-    """Raises UsageError for a file of something else, of a newer version, or one that was changed
-    so that it is no longer what it was."""
-    content = read_content(path)
+    """The run in a file, or in the logdir of one. Raises UsageError for a file of something else,
+    of a newer version, or one that was changed so that it is no longer what it was."""
+    content = read_content(os.path.join(path, NAME) if os.path.isdir(path) else path)
     if content is None:
         raise UsageError(f"'{path}' is not a watched run; {GIVE}.")
     if content.get("format") != FORMAT:
@@ -39,10 +41,9 @@ def read(path: str) -> Watched:
 
 
 def read_content(path: str) -> dict[str, Any] | None:
-    """The content of a file, where it says that it is a watched run. Raises UsageError where it
-    cannot be read."""
+    """The content of a file, where it says that it is a watched run."""
     try:
         content = json.loads(json_of(path))
-    except (ValueError, RecursionError):
+    except (UsageError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) and content.get("kind") == KIND else None

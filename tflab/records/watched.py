@@ -12,9 +12,9 @@ from tflab.records.timed import Owner
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of a session with the same graph, fetches and fed shapes."""
+    """Runs of a session with the same graph, fetches and fed shapes, or calls of one function."""
 
-    graph: str
+    graph: str  # `graph 1`, or `function step`
     fetches: tuple[str, ...]  # tensors, and nodes that only had to run
     feeds: Mapping[str, str]  # tensor -> fed shape
     calls: int
@@ -49,6 +49,17 @@ class OpTimes:
     """All runs of one op in the traced steps of a group."""
 
     runs: int
+    ns: int
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """One time at which a tf.function was traced, which makes a graph of its Python."""
+
+    function: str
+    place: str  # the line of the program that called for it: `train.py:30`
+    again: bool  # the function had been traced before
+    changed: tuple[tuple[str, str, str], ...]  # arguments that differ from then: name, then, now
     ns: int
 
 
@@ -91,5 +102,6 @@ class Watched:
     costliest: tuple[str, int] | None  # the place with most time outside of runs, and its ns
     stopped: bool  # by --steps
     notes: tuple[str, ...]  # what was not watched, and why
+    tracings: tuple[Tracing, ...]  # of functions, in their order
     # The graph of the largest group; None where it was not kept
     graph: Recorded | None = field(default=None, repr=False, metadata={"json": None})

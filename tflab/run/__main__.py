@@ -143,20 +143,20 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     settings |= {"V1": "1"} if args.v1 else {}
     if args.place:
         settings["LOGDIR"] = str(args.place.work.absolute())
-    if args.html or args.save:
+    if args.html or args.save or args.place:
         settings["KEEP"] = "1"
     with atomic.temporary("run") as folder:
         ended = launch.run(args.program, Path(folder), settings)
         from tflab.run import graph as graphs
         from tflab.run import summary
 
-        segment, graph = summary.read(Path(folder)), graphs.read(Path(folder))
+        segment, (graph, notes) = summary.read(Path(folder)), graphs.read(Path(folder))
     os.umask(0o077)  # lines and values of a program are private
     status = 0 if segment.get("stopped") else ended.status
     seen = summary.watched(args.program, segment, ended.wall_ns, status, graph)
     if args.because:
-        note = f"It ran with TensorFlow 1 (--v1), because only that has {args.because}."
-        seen = replace(seen, notes=(note, *seen.notes))
+        notes = (f"It ran with TensorFlow 1 (--v1), because only that has {args.because}.", *notes)
+    seen = replace(seen, notes=(*notes, *seen.notes))
     shown = command.run(lambda: show(args, seen, outputs))
     return status or shown
 
@@ -177,6 +177,10 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
 
         new_files.write(Path(name), content.encode(), what)
     written = args.place and any(args.place.work.iterdir())
+    if written:
+        from tflab.measurements import runs
+
+        (args.place.work / runs.NAME).write_text(runs.text(seen), encoding="utf-8")
     outputs.close()  # the logdir gets its name
     if written:
         from tflab.cli import logdirs

@@ -60,13 +60,12 @@ def derived(graph: Any) -> dict[str, str]:
     return {name: origin for name, origin in forward if origin}
 
 
-def read(folder: Path) -> Recorded | None:
-    """What was kept; None where nothing was. Raises TflabError for what is not a graph."""
+def read(folder: Path) -> tuple[Recorded | None, tuple[str, ...]]:
+    """What was kept, and why it cannot be read, if so; None where nothing was."""
     file = folder / NAME
     if not file.exists():
-        return None
+        return None, ()
     try:
-        graph: Recorded = decoded(Recorded, json.loads(file.read_text(encoding="utf-8")))
+        return decoded(Recorded, json.loads(file.read_text(encoding="utf-8"))), ()
     except (WrongError, ValueError, RecursionError) as error:
-        raise TflabError(f"The graph that was kept cannot be read: {error}.") from error
-    return graph
+        return None, (f"The graph that was kept cannot be read: {error}.",)

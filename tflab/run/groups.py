@@ -15,8 +15,16 @@ FIRST_GUESS = 0.5  # what a trace adds to a step, as a share of it, before one w
 class Group:
     """Runs that do the same."""
 
-    def __init__(self, number: int, graph: Any, fetches: tuple[str, ...], feeds: Mapping[str, str]):
+    def __init__(
+        self,
+        number: int,
+        graph: Any,
+        fetches: tuple[str, ...],
+        feeds: Mapping[str, str],
+        function: str = "",
+    ):
         self.number = number
+        self.function = function  # the name of a tf.function; "" of a graph that a session runs
         self.graph = graph  # None where it is not kept
         self.fetches = fetches
         self.feeds = feeds  # tensor -> shape
@@ -68,6 +76,7 @@ class Group:
     def segment(self, graphs: list[Any]) -> dict[str, object]:
         return {
             "graph": graphs.index(self.graph) + 1 if self.graph is not None else 0,
+            "function": self.function,
             "fetches": self.fetches,
             "feeds": self.feeds,
             "calls": self.calls,
@@ -88,11 +97,12 @@ class Group:
 class Step:
     """One run: its group, and the buffers of its trace."""
 
-    __slots__ = ("call", "dumps", "first", "group", "owned", "timed", "trace")
+    __slots__ = ("begun", "call", "dumps", "first", "group", "owned", "timed", "trace")
 
     def __init__(self, group: Group, call: Call, first: bool, owned: bool) -> None:
         self.group, self.call, self.first, self.owned = group, call, first, owned
         self.timed = True  # what it takes is what a run of the group takes untraced
+        self.begun = 0  # calls of functions, when this one was to be profiled
         self.trace: tuple[Any, Any] | None = None  # options and metadata of tflab's own
         # The number of the first run whose graphs are dumped, 0 where another one's are; None where
         # it is no first run.

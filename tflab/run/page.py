@@ -34,6 +34,8 @@ def report(seen: Watched) -> Report:
     about = str(first).removeprefix("tflab: ")
     command = " ".join(("python -m tflab.run", *seen.program))
     where: list[Part] = [*rest, *groups(seen)]
+    if seen.tracings:
+        where.append(view.table_of_tracings(seen.tracings))
     chapters = [Chapter("The whole process", tuple(where))]
     annotated = Annotated(tuple(scripts(seen)), HEADERS, drawn(seen.graph) if seen.graph else None)
     if annotated.scripts:
@@ -165,7 +167,11 @@ def notes_by_line(graph: Recorded | None, lines: Sequence[WatchedLine]) -> dict[
         for line in lines
     }
     return {
-        line: "; ".join(notes(line, [fates[name] for name in names], by_name, spent.get(line, 0)))
+        line: "; ".join(
+            notes(
+                line, [fates[name] for name in names if name in fates], by_name, spent.get(line, 0)
+            )
+        )
         for line, names in nodes_by_line(graph).items()
     }
 
@@ -173,7 +179,7 @@ def notes_by_line(graph: Recorded | None, lines: Sequence[WatchedLine]) -> dict[
 def notes(line: Line, fates: Sequence[Fate], by_name: Mapping[str, Node], ns: int) -> Iterator[str]:
     """`fused into line 41`, `folded: free`."""
     reached = [fate for fate in fates if fate.fate != "unreached"]
-    if not reached:
+    if fates and not reached:
         yield "not needed by this group"
         return
     for how, word in CARRIED.items():
@@ -218,7 +224,7 @@ def drawn(graph: Recorded) -> DrawnGraph:
         gone=(),
         defined=(),
     )
-    states = (*plain.states, ran)
+    states = (*plain.states, ran) if graph.executed else plain.states
     return DrawnGraph(
         name=f"the graph of group {graph.group}",
         drawing=replace(plain, states=states),

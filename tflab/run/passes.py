@@ -34,6 +34,9 @@ class Account:
     origins: tuple[Origin, ...]
 
 
+NOT_SEEN = Account((), (), ())
+
+
 class Dumps:
     """What the runtime writes of its graphs, that of each group of runs in a folder of its own."""
 

@@ -20,9 +20,10 @@ from typing import Any
 
 from tflab.errors import TflabError
 from tflab.records import Node
+from tflab.run.functions import Functions
 from tflab.run.groups import Call, Group, Step
-from tflab.run.passes import MOST_CONSTANTS, Dumps
-from tflab.runtime import private, trace
+from tflab.run.passes import MOST_CONSTANTS, NOT_SEEN, Dumps
+from tflab.runtime import private, trace, xplane
 
 MOST_GROUPS = 100  # later ones are one group together
 MOST_GRAPHS = 16  # that are kept until the end
@@ -54,7 +55,9 @@ class Recorder:
         self.stopped_by_steps = False
         self.notes: list[str] = []
         self.nodes: dict[int, tuple[Node, ...]] = {}  # by the graph's id
-        self.stop: Callable[[], None] = lambda: None
+        self.unwatch: Callable[[], None] = lambda: None
+        self.functions = Functions(self)
+        self.most_waiting = WAITING
         self.log: private.Log | None = None
 
     def begin_watching(self) -> Recorder:
@@ -68,8 +71,12 @@ class Recorder:
         except TflabError as error:
             self.log = None
             self.notes.append(str(error))
-        self.stop = private.watch(self)
+        self.unwatch = private.watch(self)
         return self
+
+    def stop(self) -> None:
+        self.unwatch()
+        self.functions.stop()
 
     def enter(self) -> Call | None:
         """A call begins; None where it is part of another one of its thread."""
@@ -176,20 +183,24 @@ class Recorder:
         return step
 
     def new_group(self, names: Any, session: Any, key: Any = None) -> Group:
-        key = names if key is None else key
+        fetches, targets, shapes = names
+        feeds = {private.tensor_name(tensor): str(shape) for tensor, shape in shapes}
+        fetched = tuple(map(private.tensor_name, (*fetches, *targets)))
+        return self.add_group(names if key is None else key, session.graph, fetched, feeds)
+
+    def add_group(
+        self, key: Any, graph: Any, fetches: tuple[str, ...], feeds: Any, function: str = ""
+    ) -> Group:
         if len(self.groups) >= MOST_GROUPS:
             return self.groups.setdefault("others", Group(len(self.groups) + 1, None, (), {}))
-        graph = session.graph
         if graph not in self.graphs:
             small = len(graph.get_operations()) <= MOST_NODES
             if len(self.graphs) < MOST_GRAPHS and small:
                 self.graphs.append(graph)
             else:
                 graph = None
-        fetches, targets, shapes = names
-        feeds = {private.tensor_name(tensor): str(shape) for tensor, shape in shapes}
-        names = tuple(map(private.tensor_name, (*fetches, *targets)))
-        group = self.groups[key] = Group(len(self.groups) + 1, graph, names, feeds)
+        group = Group(len(self.groups) + 1, graph, fetches, feeds, function)
+        self.groups[key] = group
         return group
 
     def may_be_written(self, group: Group) -> bool:
@@ -251,7 +262,7 @@ class Recorder:
         while self.waiting:
             group, content, took_ns = self.waiting.popleft()
             began_ns = perf_counter_ns()
-            rows = trace.columns(content, 0)
+            rows = xplane.durations(content) if group.function else trace.columns(content, 0)
             if rows is None:
                 rows = trace.durations(self.tracer.parsed(content).step_stats, 0)
             for name, _, spent_ns in zip(*rows, strict=True):
@@ -267,14 +278,23 @@ class Recorder:
         """The groups of runs, the nodes of their graphs, and their fates in the largest."""
         self.read_traces()
         most = None if final else LARGE
-        graphs = [self.nodes_of(graph, most) for graph in self.graphs]
+        graphs = [self.with_inlined(graph, self.nodes_of(graph, most)) for graph in self.graphs]
         return {
             "stopped": self.stopped_by_steps,
             "groups": [group.segment(self.graphs) for group in list(self.groups.values())],
             "graphs": [[line_of(node) for node in nodes] for nodes in graphs],
             "fates": self.fates() if final else {},
             "notes": self.notes,
+            **self.functions.segment(),
         }
+
+    def with_inlined(self, graph: Any, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        """The nodes of a graph, and of functions that it calls those that ran as parts of it."""
+        groups = [group for group in list(self.groups.values()) if group.graph is graph]
+        if not nodes or not any(group.function for group in groups):
+            return nodes
+        names = {name for group in groups for name in list(group.ops)}
+        return (*nodes, *self.functions.inlined(graph, nodes, names))
 
     def nodes_of(self, graph: Any, most: int | None) -> tuple[Node, ...]:
         """The nodes of a graph with their lines; as they were known before where there are more
@@ -283,7 +303,7 @@ class Recorder:
 
         known = self.nodes.get(id(graph), ())
         count = len(graph.get_operations())
-        if count == len(known) or (most is not None and count > most):
+        if count == len(known) or (known and not count) or (most is not None and count > most):
             return known
         if not self.watcher.keeps_code():
             self.note("The program executes so many pieces of code that no lines are known.")
@@ -305,11 +325,14 @@ class Recorder:
         profile and graph are written where they are asked for."""
         groups = self.groups.values()
         group = max(groups, key=lambda group: (group.total_ns, group.cold_ns), default=None)
-        if group is None or not group.executed:
+        if group is None or not (group.executed or group.function):
+            return {}
+        if group.function:
+            self.keep_function(group)
             return {}
         from tflab.runtime import nodes  # not before: it goes on with an import that was cut short
 
-        ran = self.tracer.parsed(group.executed)
+        ran = self.tracer.parsed(group.executed or b"")
         if self.watcher.logdir:
             from tflab.run import profile
 
@@ -331,6 +354,14 @@ class Recorder:
             return {}
         fates = account.ledger if account else ()
         return {"group": group.number, "counts": dict(Counter(fate.fate for fate in fates))}
+
+    def keep_function(self, group: Group) -> None:
+        """Write the graph of a function as it was traced, where it is asked for."""
+        if self.watcher.keeps and group.graph is not None:
+            from tflab.run import graph
+
+            user_nodes = self.with_inlined(group.graph, self.nodes_of(group.graph, None))
+            graph.write(self.watcher.folder, group, user_nodes, (), NOT_SEEN, ())
 
 
 def line_of(node: Node) -> tuple[str, str, tuple[str, int, str] | None]:

@@ -38,6 +38,7 @@ AFTER = "Python after the last step"
 
 PROGRAM, LIBRARY, IMPORTLIB, TENSORFLOW = range(4)  # kinds of files
 PACKAGES = ("site-packages", "dist-packages")
+AUTOGRAPH = "__autograph_generated_file"  # how files begin into which TensorFlow puts such code
 OF_TENSORFLOW = ("tensorflow", "keras", "tf_keras", "tf_slim")
 # Within TensorFlow, by the end of the file of the innermost frame; all else builds graphs
 OWNERS = (
@@ -144,6 +145,15 @@ class Sampler:
             return (IMPORT_TENSORFLOW if tensorflow else IMPORTS), None
         return (owner or GRAPHS, None) if tensorflow else (BETWEEN, line)
 
+    def line_of(self, frame: FrameType | None) -> Line | None:
+        """The innermost line of the program from this frame on."""
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if self.kind_of(file) == PROGRAM:
+                return file, frame.f_lineno, frame.f_code.co_name
+            frame = frame.f_back
+        return None
+
     def kind_of(self, file: str) -> int:
         if file.startswith("<frozen importlib"):
             return IMPORTLIB
@@ -151,6 +161,8 @@ class Sampler:
         package = next((at for at, part in enumerate(parts) if part in PACKAGES), None)
         if package is not None:
             return TENSORFLOW if parts[package + 1] in OF_TENSORFLOW else LIBRARY
+        if parts[-1].startswith(AUTOGRAPH):
+            return LIBRARY
         # Code of no file, such as that of `exec`, counts to the line that runs it.
         library = file.startswith((self.library, self.own, "<"))
         return LIBRARY if library else PROGRAM

@@ -12,11 +12,12 @@ from typing import Any
 
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.records.timed import Owner
-from tflab.records.watched import Group, Process, Recorded, Watched, WatchedLine
+from tflab.records.watched import Group, Process, Recorded, Tracing, Watched, WatchedLine
 from tflab.run import sampler, segments
 
 FIRST_RUNS = "first runs"
 STEPS = "steps of group"
+FUNCTION = "function"
 END = "end of Python"
 MOST_CODE = 200  # characters of a line
 OWN = "tflab"
@@ -71,6 +72,7 @@ def watched(
         costliest=(place(*costliest[0]), costliest[1]) if costliest else None,
         stopped=stopped,
         notes=tuple(notes_of(segment)),
+        tracings=tuple(map(tracing_of, segment.get("tracings", ()))),
         graph=graph,
     )
 
@@ -95,9 +97,26 @@ def name_of_steps(group: int) -> str:
     return f"{STEPS} {group}"
 
 
+def tracing_of(tracing: Mapping[str, Any]) -> Tracing:
+    line = tracing["line"]
+    return Tracing(
+        function=tracing["function"],
+        place=place(*line) if line else "",
+        again=tracing["again"],
+        changed=tuple(map(tuple, tracing["changed"])),
+        ns=tracing["ns"],
+    )
+
+
+def graph_of(group: Mapping[str, Any]) -> str:
+    if group["function"]:
+        return f"{FUNCTION} {group['function']}"
+    return f"graph {group['graph']}" if group["graph"] else "other graphs"
+
+
 def group_of(group: Mapping[str, Any]) -> Group:
     return Group(
-        graph=f"graph {group['graph']}" if group["graph"] else "other graphs",
+        graph=graph_of(group),
         fetches=tuple(group["fetches"]),
         feeds=group["feeds"],
         calls=group["calls"],
@@ -178,4 +197,6 @@ def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
         )
     if segment.get("forked"):
         yield "What the program forked are processes of their own, which were not watched."
+    if segment.get("more_tracings"):
+        yield f"{segment['more_tracings']:,} later tracings of functions are not listed."
     yield from segment.get("notes", ())

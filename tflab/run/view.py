@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tflab import units
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.timed import Owner
-from tflab.records.watched import Group, Watched
+from tflab.records.watched import Group, Tracing, Watched
 from tflab.run import summary
 
 ROWS = 7  # of the table of owners
@@ -42,6 +43,9 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
     table = table_of_lines(seen)
     if lines and table.rows:
         yield table
+    yield from traced_again(seen.tracings)
+    if lines and seen.tracings:
+        yield table_of_tracings(seen.tracings)
     if seen.stood_in:
         yield f"Stood in: {', '.join(seen.stood_in)}."
     yield from seen.notes
@@ -72,9 +76,15 @@ def outside(seen: Watched) -> Iterator[str]:
     if within_ns:
         share = round(100 * outside_ns / seen.process.wall_ns)
         where = f", {at_line} it at {line}" if told else ""
-        yield f"{share} % of its time passed outside session.run{where}."
+        kinds = dict.fromkeys(map(is_function, seen.groups))
+        runs = " and ".join("calls of functions" if kind else "session.run" for kind in kinds)
+        yield f"{share} % of its time passed outside {runs}{where}."
     elif told:
         yield f"No session ran in its main thread; {at_line} its time passed at {line}."
+
+
+def is_function(group: Group) -> bool:
+    return group.graph.startswith(f"{summary.FUNCTION} ")
 
 
 def is_run(owner: Owner) -> bool:
@@ -106,8 +116,49 @@ def about_group(group: Group) -> str:
     """`1,499 runs, median 3.10 ms, 112 traced: loss:0, train`"""
     middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}"
     names = ", ".join(group.fetches) or "compiled steps"
-    traced = f", {group.traced:,} traced" if group.traced else ""
+    how = "profiled" if is_function(group) else "traced"
+    traced = f", {group.traced:,} {how}" if group.traced else ""
     return f"{units.plural(group.calls - 1, 'run')}{middle}{traced}: {names}"
+
+
+def traced_again(tracings: Sequence[Tracing]) -> Iterator[str]:
+    """`The function step was traced 5 times, in 1.20 s; the last time at train.py:30, because ...`,
+    of the function whose tracings took longest."""
+    again = [tracing for tracing in tracings if tracing.again]
+    if not again:
+        return
+    costs = Counter({tracing.function: 0 for tracing in again})
+    for tracing in tracings:
+        if tracing.function in costs:
+            costs[tracing.function] += tracing.ns
+    function, ns = costs.most_common(1)[0]
+    last = [tracing for tracing in again if tracing.function == function][-1]
+    count = sum(tracing.function == function for tracing in tracings)
+    yield (
+        f"The function {function} was traced {units.plural(count, 'time')}, in "
+        f"{units.time(ns)}; the last time at {last.place}, {reason(last)}."
+    )
+
+
+def reason(tracing: Tracing) -> str:
+    """Which argument differed: `because x was float32 (8, 4) and is float32 (7, 4)`."""
+    if not tracing.again:
+        return ""
+    if not tracing.changed:
+        return "with the same arguments"
+    changes = (f"{name} was {before} and is {now}" for name, before, now in tracing.changed)
+    return f"because {', '.join(changes)}"
+
+
+def table_of_tracings(tracings: Sequence[Tracing]) -> Table:
+    costliest = sorted(tracings, key=lambda tracing: -tracing.ns)
+    columns: Sequence[Column] = (
+        Column("function", lambda row: row.function),
+        Column("time", lambda row: units.time(row.ns), right=True),
+        Column("at", lambda row: row.place),
+        Column("again", reason, elastic=True),
+    )
+    return shortened("Functions that were traced", columns, costliest, LINES)
 
 
 def fates(seen: Watched) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SESSION = "tensorflow.python.client.session"
+FUNCTIONS = "tensorflow.python.eager.polymorphic_function.tracing_compilation"
 FLUSH_S = 3.0
 MOST_CODES = 10_000  # pieces of code that are kept: modules, and what `exec` gets
 FLUSH_SHARE = 100  # writing takes at most one part in so many of the time
@@ -40,7 +41,7 @@ class Watcher:
         self.codes: list[object] = []
         self.faults: list[str] = []
         self.finder = Finder(self)
-        self.running = self.stopping = self.forked = False
+        self.running = self.stopping = self.forked = self.looking = False
         self.wake = _thread.allocate_lock()  # that the thread waits for between two samples
         self.ended = _thread.allocate_lock()  # that the thread holds
         self.finish_ns = 0  # when the program had ended
@@ -130,18 +131,25 @@ class Watcher:
             self.recorder.stop()
 
     def see_import(self) -> None:
-        """Python looks for a module; by then that of sessions may be there."""
+        """Python looks for a module; by then those of sessions and functions may be there."""
+        if self.looking:
+            return  # for a module of tflab itself
+        self.looking = True
         try:
-            session = sys.modules.get(SESSION)
-            if hasattr(session, "InteractiveSession"):  # its last class
-                sys.meta_path.remove(self.finder)
+            session, functions = sys.modules.get(SESSION), sys.modules.get(FUNCTIONS)
+            if self.recorder is None and hasattr(session, "InteractiveSession"):  # its last class
                 from tflab.run import recorder
 
                 self.recorder = recorder.begin(self)
+            elif self.recorder and hasattr(functions, "_set_arg_keywords"):  # its last function
+                sys.meta_path.remove(self.finder)
+                self.recorder.functions.watch()
         except Exception as error:
             if self.finder in sys.meta_path:
                 sys.meta_path.remove(self.finder)
             self.broke(error)
+        finally:
+            self.looking = False
 
     def flush(self, final: bool = False) -> None:
         """Write what was measured so far."""

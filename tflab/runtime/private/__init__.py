@@ -13,6 +13,13 @@ The names of graph dumps are known to `dumps`, XLA's own flags and dumps to `tfl
 from tflab.runtime.private.corner import CHECKED, moved
 from tflab.runtime.private.debugger import DEBUG_NODES, debug_options, no_values
 from tflab.runtime.private.files import debug_info, saved_model
+from tflab.runtime.private.functions import (
+    Profiling,
+    arguments,
+    called,
+    traced_name,
+    watch_functions,
+)
 from tflab.runtime.private.graphs import (
     derived_from,
     device_requests,
@@ -40,14 +47,17 @@ from tflab.runtime.private.op_types import (
     op_def,
     registered_kernels,
 )
-from tflab.runtime.private.sessions import Log, TraceBuffers, tensor_name, watch
+from tflab.runtime.private.sessions import Log, TraceBuffers, is_watched, tensor_name, watch
 from tflab.runtime.private.steps import compiled_step, ctrl_c_kept, shared_step
 
 __all__ = [
     "CHECKED",
     "DEBUG_NODES",
     "Log",
+    "Profiling",
     "TraceBuffers",
+    "arguments",
+    "called",
     "compiled_on",
     "compiled_step",
     "constructed",
@@ -61,6 +71,7 @@ __all__ = [
     "gradient_calls",
     "gradient_function",
     "gradients_file",
+    "is_watched",
     "layer_names",
     "making",
     "moved",
@@ -78,5 +89,7 @@ __all__ = [
     "stand_in",
     "tensor_name",
     "traced_graphs",
+    "traced_name",
     "watch",
+    "watch_functions",
 ]

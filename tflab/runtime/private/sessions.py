@@ -78,11 +78,19 @@ def watch(watcher: SessionWatcher) -> Callable[[], None]:
     return stop
 
 
+def is_watched() -> bool:
+    """Whether a watcher is told of the runs of this process."""
+    from tensorflow.python.client import session
+
+    return WATCHER in session.BaseSession.run.__code__.co_names
+
+
 def told(function: Any, first: str, last: str) -> CodeType:
     """The function's code between two calls, on the lines and columns that it had."""
     code = function.__code__
     lines, number = inspect.getsourcelines(code)
-    tree = ast.parse("".join(["if True:\n", *lines]))  # under which a method may be indented
+    above = "if True:\n" if lines[0][0].isspace() else "\n"  # under which a method may be indented
+    tree = ast.parse("".join([above, *lines]))
     ast.increment_lineno(tree, number - 2)
     definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     documented = ast.get_docstring(definition) is not None
@@ -90,6 +98,13 @@ def told(function: Any, first: str, last: str) -> CodeType:
     guarded = ast.Try(body=body, handlers=[], orelse=[], finalbody=on_line(number, last))
     ast.copy_location(guarded, body[0])
     definition.body[documented:] = [*on_line(number, first), guarded]
+    # Only the code is taken; what the function's line refers to is not known here.
+    definition.decorator_list, definition.returns = [], None
+    definition.args.defaults = []
+    definition.args.kw_defaults = [None] * len(definition.args.kwonlyargs)
+    for argument in ast.walk(definition.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
     made: dict[str, Any] = {}
     exec(compile(tree, code.co_filename, "exec", dont_inherit=True), made)
     return made[function.__name__].__code__

@@ -1,0 +1,89 @@
+"""A part of a program, watched from within, and the graph that it saves."""
+
+import numpy as np
+import pytest
+
+import tflab
+from tflab import lifecycle
+from tflab.errors import UsageError
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture
+def graph():
+    import tensorflow.compat.v1 as tf
+
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [None, 4], name="x")
+        w = tf.get_variable("w", [4, 3], initializer=tf.ones_initializer())
+        loss = tf.reduce_mean(tf.square(tf.matmul(x, w, name="y")), name="loss")
+        step = tf.train.get_or_create_global_step()
+        tf.train.GradientDescentOptimizer(0.01).minimize(loss, step, name="train")
+        tf.global_variables_initializer()
+        yield graph
+
+
+def session():
+    import tensorflow.compat.v1 as tf
+
+    return tf.Session()
+
+
+def test_what_a_block_runs_is_seen_and_nothing_after_it(graph):
+    from tensorflow.python.client import session as module
+
+    code = module.BaseSession.run.__code__
+    feeds = {"x:0": np.ones([8, 4])}
+    with session() as live:
+        live.run("init")
+        with tflab.watch() as seen, tflab.watch() as again:
+            assert str(seen) == "What is watched has not ended."
+            for _ in range(50):
+                live.run(["loss:0", "train"], feeds)
+        live.run("loss:0", feeds)
+    assert module.BaseSession.run.__code__ is code
+    assert again.run is None
+    assert str(again).startswith("This process is watched already")
+    (group,) = seen.run.groups
+    assert (group.calls, group.fetches) == (50, ("loss:0", "train"))
+    assert sum(owner.ns for owner in seen.run.process.owners) == seen.run.process.wall_ns
+    (line,) = [line for line in seen.run.lines if "y" in line.nodes]
+    assert line.code.startswith("loss = tf.reduce_mean(")
+    assert {fate.fate for fate in seen.run.graph.ledger} >= {"executed", "unreached"}
+    assert "49 runs" in str(seen)
+    assert "<table>" in seen._repr_html_()
+
+
+def test_a_hook_watches_a_monitored_session(graph, capsys):
+    import tensorflow.compat.v1 as tf
+
+    hook = tflab.Hook()
+    with tf.train.MonitoredTrainingSession(hooks=[hook, tf.train.StopAtStepHook(5)]) as live:
+        while not live.should_stop():
+            live.run("train", {"x:0": np.ones([8, 4])})
+    assert 5 in [group.calls for group in hook.seen.run.groups]
+    assert "Where the time went" in capsys.readouterr().out
+
+
+def test_a_callback_watches_a_training_of_keras(capsys):
+    import keras
+
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    watching = tflab.callback()
+    model.fit(np.ones([64, 4]), np.ones([64, 1]), verbose=0, callbacks=[watching])
+    graphs = [group.graph for group in watching.seen.run.groups]
+    assert any(name.startswith("function ") and "step" in name for name in graphs)
+    assert "Where the time went" in capsys.readouterr().out
+
+
+def test_a_saved_graph_has_the_lines_of_its_nodes(graph, tmp_path):
+    path = str(tmp_path / "g.pb")
+    tflab.save_graph(path, graph)
+    (frontend,) = lifecycle.walk(path, stop="frontend")
+    node = next(node for node in frontend.nodes if node.name == "y")
+    assert node.source.file == __file__
+    assert node.source.code.startswith("loss = tf.reduce_mean(")
+    with pytest.raises(UsageError, match="exists already"):
+        tflab.save_graph(path, graph)

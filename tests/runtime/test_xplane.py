@@ -1,0 +1,32 @@
+"""Op runs of a profile: those of the host, whose events bear a node and its type."""
+
+import pytest
+
+from tflab.runtime import xplane
+
+pytestmark = pytest.mark.tensorflow
+
+EVENTS = {  # name -> (offset, duration) in ps
+    "StatefulPartitionedCall/MatMul:_MklMatMul": (5_000_000, 17_000_999),
+    "EagerLocalExecute: Fill": (0, 90_000_000),
+    "ThreadpoolListener::Record": (0, 1_000),
+    "Mean:Mean": (30_000_000, 2_000_000),
+}
+
+
+def test_only_events_of_ops_are_read():
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    space = xplane_pb2.XSpace()
+    for plane_name in ("/host:CPU", "/device:GPU:0"):
+        plane = space.planes.add(name=plane_name)
+        for number, name in enumerate(EVENTS, 1):
+            plane.event_metadata[number].name = name
+        line = plane.lines.add(timestamp_ns=1_000)
+        for number, (offset, duration) in enumerate(EVENTS.values(), 1):
+            line.events.add(metadata_id=number, offset_ps=offset, duration_ps=duration)
+    assert xplane.durations(space.SerializeToString()) == (
+        ["StatefulPartitionedCall/MatMul", "Mean"],
+        [6_000, 31_000],
+        [17_000, 2_000],
+    )

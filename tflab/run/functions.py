@@ -1,0 +1,168 @@
+"""Functions: the calls of tf.functions, each concrete function a group of runs, and its tracings.
+
+A function takes no options by which one of its runs could be traced. TensorFlow's profiler is
+started around some of its calls instead, within the same budget.
+"""
+
+from __future__ import annotations
+
+import sys
+from _thread import get_ident
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from time import perf_counter_ns
+from typing import Any
+
+from tflab.errors import TflabError
+from tflab.records import Node
+from tflab.run.groups import Group, Step
+from tflab.runtime import private
+
+MOST_TRACINGS = 200  # that are told apart; later ones are only counted
+ERROR = 2  # of the runtime's log: below it, the profiler says that it begins and ends
+
+
+class Functions:
+    """What `private.watch_functions` tells. Nothing that it is told raises anything."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.recorder, self.watcher = recorder, recorder.watcher
+        self.tracings: list[dict[str, Any]] = []
+        self.more = 0  # tracings that are not among them
+        self.traced: dict[Any, list[dict[str, str]]] = {}  # function -> what it was traced for
+        self.depth: dict[int, int] = {}  # of tracings within tracings, by thread
+        self.begun = 0  # calls
+        self.profiled: Step | None = None  # the call that is being profiled
+        self.profiling: private.Profiling | None = None
+        self.stop: Callable[[], None] = lambda: None
+
+    def watch(self) -> None:
+        try:
+            self.profiling = private.Profiling(self.watcher.folder)
+        except TflabError as error:
+            self.recorder.notes.append(str(error))
+        self.stop = private.watch_functions(self)
+
+    def begin_function(self, function: Any) -> Step | None:
+        """A function is called, or becomes a node of another one's graph."""
+        try:
+            called = private.called(function)
+            if called is None:
+                return None
+            self.begun += 1
+            name, graph = called
+            key = ("function", name)
+            group = self.recorder.groups.get(key) or self.new_group(key, function, graph)
+            step = self.recorder.new_step(group)
+            if not step.first and step.owned and group.graph is not None:
+                self.profile(step)
+            return step
+        except Exception as error:
+            self.watcher.broke(error)
+            return None
+
+    def new_group(self, key: Any, function: Any, graph: Any) -> Group:
+        name = getattr(graph, "name", "") or key[1].decode()
+        types = private.arguments(function.function_type)
+        return self.recorder.add_group(key, graph, (name,), types, function=name)
+
+    def profile(self, step: Step) -> None:
+        """Start the profiler, where the budget allows it and no other thread is in a call."""
+        recorder, group = self.recorder, step.group
+        if self.profiling is None or recorder.log is None or len(recorder.calls) > 1:
+            return
+        if len(recorder.waiting) < recorder.most_waiting and group.affords(recorder.share):
+            recorder.log.quiet(ERROR)
+            if self.profiling.start():
+                self.profiled, step.timed, step.begun = step, False, self.begun
+            else:
+                recorder.log.usual()
+
+    def end(self, step: Step | None) -> None:
+        if step is None:
+            return
+        try:
+            if step is self.profiled:
+                self.take(step)
+        except Exception as error:
+            self.watcher.broke(error)
+        if step.owned:
+            self.recorder.leave(step.call)
+
+    def take(self, step: Step) -> None:
+        """Stop the profiler. What it saw counts where no other call began meanwhile."""
+        assert self.profiling and self.recorder.log
+        self.profiled = None
+        content = self.profiling.stop()
+        self.recorder.log.usual()
+        took_ns = perf_counter_ns() - step.call.start_ns
+        if self.begun == step.begun:
+            self.recorder.waiting.append((step.group, content, took_ns))
+
+    # Tracings
+
+    def begin_tracing(self, function_type: Any, options: Any) -> dict[str, Any] | None:
+        """A Python function is traced, which makes a graph of it."""
+        try:
+            thread = get_ident()
+            self.depth[thread] = self.depth.get(thread, 0) + 1
+            if self.depth[thread] > 1:
+                return None  # its time is part of that of the outer one
+            key, name = private.traced_name(options)
+            types = private.arguments(function_type)
+            earlier = self.traced.setdefault((key, name), [])
+            line = self.watcher.sampler.line_of(sys._getframe(2))
+            noted = {
+                "function": name,
+                "line": line,
+                "changed": nearest(types, earlier),
+                "again": bool(earlier),
+                "start_ns": perf_counter_ns(),
+            }
+            if len(earlier) < MOST_TRACINGS:
+                earlier.append(types)
+            return noted
+        except Exception as error:
+            self.watcher.broke(error)
+            return None
+
+    def end_tracing(self, noted: dict[str, Any] | None) -> None:
+        try:
+            thread = get_ident()
+            self.depth[thread] -= 1
+            if not self.depth[thread]:
+                del self.depth[thread]
+            if noted:
+                noted["ns"] = perf_counter_ns() - noted.pop("start_ns")
+                if len(self.tracings) < MOST_TRACINGS:
+                    self.tracings.append(noted)
+                else:
+                    self.more += 1
+        except Exception as error:
+            self.watcher.broke(error)
+
+    def segment(self) -> dict[str, object]:
+        return {"tracings": list(self.tracings), "more_tracings": self.more}
+
+    def inlined(self, graph: Any, nodes: Sequence[Node], names: Iterable[str]) -> Iterator[Node]:
+        """The nodes of functions that a function calls, by the names under which they ran."""
+        from tflab.runtime import functions, inlined
+
+        known = {node.name for node in nodes}
+        bodies = functions.of_graph(graph)
+        for name, node in inlined.origins(names, nodes, bodies):
+            if name not in known:
+                yield replace(node, name=name)
+
+
+def nearest(types: dict[str, str], earlier: list[dict[str, str]]) -> list[tuple[str, str, str]]:
+    """The arguments that differ from the earlier tracing that is most alike: name, then, now."""
+    changes = [
+        [
+            (name, before.get(name, "nothing"), types.get(name, "nothing"))
+            for name in {**before, **types}
+            if before.get(name) != types.get(name)
+        ]
+        for before in earlier
+    ]
+    return min(changes, key=len, default=[])
