@@ -16,6 +16,7 @@ LISTED = 8  # names of nodes in a line
 Nodes = Mapping[str, Sequence[Any]]  # node -> its kind, what it computes, its fate
 Numbers = Mapping[str, float | None]
 WRITTEN = {"FLOPs": amount, "bytes": size, "ns": time}
+TIMES = ("ns", "low_ns", "high_ns")  # of a step: median, p10, p90
 CALLED = {"bytes": "memory at most", "ns": "a step, median"}
 
 
@@ -45,9 +46,20 @@ def compare(before: Nodes, now: Nodes, earlier: Numbers, later: Numbers) -> Chan
         numbers=tuple(
             (what, earlier[what], later[what])
             for what in later
-            if what in earlier and (what == "ns" or earlier[what] != later[what])
+            if what in earlier and differ(what, earlier, later)
         ),
     )
+
+
+def differ(what: str, earlier: Numbers, later: Numbers) -> bool:
+    """Whether a number is another one; a time only where nearly all steps took longer, or all took
+    less."""
+    if what not in TIMES:
+        return earlier[what] != later[what]
+    if what != "ns":
+        return False
+    before, now = ([numbers[name] or 0.0 for name in TIMES[1:]] for numbers in (earlier, later))
+    return before[1] < now[0] or now[1] < before[0]
 
 
 def blocks(changes: Changes, now: Nodes, before: Nodes) -> Iterator[Block]:

@@ -7,21 +7,23 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tflab.analysis import critical_path
+from tflab.analysis import critical_path, quality
 from tflab.errors import TflabError
 from tflab.explore import program
 from tflab.explore.asked import Asked
 from tflab.exporters.json import plain
 from tflab.follow import node_history
 from tflab.lifecycle import backward, execution, frontend, placement, values
-from tflab.records import Backward, Execution, NodeHistory, Placement, Stage
+from tflab.records import Backward, Execution, Frontend, NodeHistory, Placement, Stage
 from tflab.records.blocks import Block, Strip, Table
 from tflab.report import drawing, html, viewer_data
 from tflab.report.contents import DrawnGraph
 from tflab.runtime import costs
 from tflab.views import chain_rule, generated_code, in_short, pass_log
 from tflab.views import execution as execution_view
+from tflab.views import placement as fates
 from tflab.views import stages as views
+from tflab.views import values as not_finite
 
 VALUES = "values"  # what comes after the last stage: the same, with the values of a step
 
@@ -111,7 +113,9 @@ def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
             known["FLOPs"] = None if unknown else sum(count or 0 for count in counts)
         elif isinstance(stage, Execution):
             known["bytes"] = stage.memory.peak_bytes
-            known["ns"] = stage.untraced_step_ns.median
+            if not quality.disturbed(stage.quality):
+                step = stage.untraced_step_ns
+                known |= {"ns": step.median, "low_ns": step.p10, "high_ns": step.p90}
         else:
             known["nodes"] = len(stage.nodes)
     return known
@@ -119,18 +123,42 @@ def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
 
 def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
     """Title -> blocks, of what stands below the drawing."""
-    yield "In short", [part for stage in stages for part in in_short.blocks(stage)]
+    yield "In short", in_a_table(stages)
     for stage in stages:
         if isinstance(stage, Backward):
-            yield "Derivatives", chain_rule.opening(stage)
+            if derivatives := list(chain_rule.opening(stage)):
+                yield "Derivatives", derivatives
         elif isinstance(stage, Placement):
             if stage.passes:
-                yield "Passes", [pass_log.pass_log(stage)]
+                log = pass_log.pass_log(stage)
+                frames = (frame for frame in log.frames if frame.about != pass_log.IDLE)
+                yield "Passes", [fates.fate_counts(stage), replace(log, frames=tuple(frames))]
             for code in stage.generated:
                 yield "Generated code", generated_code.blocks(code, stage)
         elif isinstance(stage, Execution):
             top = execution_view.top_table("Ops", stage.top_ops, stage, "node")
             yield "Ops", [top]
+
+
+def in_a_table(stages: Sequence[Stage]) -> Iterator[Block]:
+    """The story in one table, behind what has to be said in sentences."""
+    facts: list[tuple[str, str]] = []
+    for stage in stages:
+        if isinstance(stage, Frontend):
+            yield from stage.notes
+            facts.append(("written", in_short.counts(stage)))
+        elif isinstance(stage, Backward):
+            facts += in_short.gradient_facts(stage)
+        elif isinstance(stage, Placement):
+            yield from stage.notes
+            facts += in_short.run_facts(stage)
+            if stage.toggle:
+                yield fates.toggled(stage.toggle)
+        else:
+            yield from not_finite.not_finite(stage)
+            yield from execution_view.busy(stage.quality)
+            facts += in_short.step_facts(stage)
+    yield in_short.facts(facts)
 
 
 def block(part: Block) -> Any:

@@ -11,6 +11,8 @@ import gc
 import json
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from functools import partial
@@ -21,7 +23,8 @@ from tflab.runtime import dumps, quiet_import
 
 MEMORY = 4 * 2**30  # bytes that a program may take beside what the process has after its start
 PRINTED = 4_000  # characters of what a program prints that are kept
-DIE_WITH_PARENT, ADOPT = 1, 36  # PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER of linux/prctl.h
+ADOPT = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h: also what its children leave is its child
+LOOK_S = 1.0  # between two looks whether the server is still there
 
 
 class LateError(BaseException):
@@ -50,9 +53,8 @@ def main() -> None:
     for pipe in (orders, answers):  # are not for the forks that a program makes
         os.register_at_fork(after_in_child=partial(os.close, pipe.fileno()))
     with suppress(AttributeError, OSError):  # Linux alone has it
-        prctl = ctypes.CDLL(None).prctl
-        prctl(DIE_WITH_PARENT, signal.SIGKILL)
-        prctl(ADOPT, 1)
+        ctypes.CDLL(None).prctl(ADOPT, 1)
+    threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     dumps.prepare()
     quiet_import.load()
     from tflab.explore import life  # imports TensorFlow
@@ -103,6 +105,13 @@ def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> 
         signal.setitimer(signal.ITIMER_REAL, 0)
     end_children()
     return message | ({"printed": printed.text} if printed.text else {})
+
+
+def watch(server: int) -> None:
+    """End the process when the server is gone, whatever its program does."""
+    while os.getppid() == server:
+        time.sleep(LOOK_S)
+    os._exit(1)
 
 
 def late(number: int, frame: FrameType | None) -> None:
