@@ -79,9 +79,8 @@ def run(args: argparse.Namespace) -> int:
     ):
         app = server.App(process, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)
-        folding.say(f"The page: {app.address}")
-        folding.say("Only this machine can open it. Ctrl-C ends it.")
-        sys.stdout.flush()
+        folding.say("The page, which only this machine can open; Ctrl-C ends it:")
+        print(f"  {app.address}", flush=True)  # never folded
         if not args.no_browser:
             show(app.address)
         try:

@@ -21,7 +21,7 @@ from tflab.report import html
 
 FOLDER = resources.files("tflab.explore") / "page"
 STYLES = ("explore.css", "editor.css")
-SCRIPTS = ("text.js", "editor.js", "address.js", "explore.js")
+SCRIPTS = ("text.js", "editor.js", "address.js", "answers.js", "seen.js", "explore.js")
 OF_REPORTS = ("prints.js", "still.js", "predict.js", "folded.js", "start.js")  # alone
 
 

@@ -5,7 +5,9 @@ import { Presenter } from "../../report/page/present.js";
 import { scroller } from "../../report/page/scroller.js";
 import { Viewer } from "../../report/page/viewer.js";
 import { packed, unpacked } from "./address.js";
+import { messages } from "./answers.js";
 import { Editor } from "./editor.js";
+import { keep, restore, stateOf } from "./seen.js";
 
 const PAUSE_MS = 200; // without a key, after which the program runs
 const LOOK_MS = 700; // between two looks at the file
@@ -212,7 +214,7 @@ class Explorer {
     viewer.marks = new Map(Object.entries(marks || {}).map(([name, word]) => [places.get(name), word]));
     this.viewer = viewer;
     this.places = places;
-    viewer.state = this.stateOf(graph);
+    viewer.state = stateOf(graph.states, this.goal);
     if (before) restore(viewer, before, places);
     else viewer.draw();
     this.editor.colour(new Map([...viewer.graph.colourOfLine].map(([line, colour]) => [line, `line-${colour}`])));
@@ -223,16 +225,6 @@ class Explorer {
     const { state, data } = this.viewer;
     const { stage, title } = data.states[state];
     this.goal = state === data.states.length - 1 ? null : { stage, title };
-  }
-
-  stateOf({ states }) {
-    const last = states.length - 1;
-    if (!this.goal) return last;
-    const same = states.findIndex((state) => state.stage === this.goal.stage && state.title === this.goal.title);
-    if (same >= 0) return same;
-    return states.findLastIndex((state) => state.stage === this.goal.stage) >= 0
-      ? states.findLastIndex((state) => state.stage === this.goal.stage)
-      : last;
   }
 
   /* What stands beside and below the drawing; the server has escaped every name in it. */
@@ -332,61 +324,6 @@ class Explorer {
     const copied = await navigator.clipboard.writeText(link).then(() => true, () => false);
     this.say(copied ? "Copied: put it behind the address of any page of tflab.explore." : "Copy it from the address bar: what follows the #.");
   }
-}
-
-/* The lines of an answer as they come, each as an object. */
-async function* messages(response) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    // Each piece is read when the one before is shown
-    // oxlint-disable-next-line no-await-in-loop
-    const { value, done } = await reader.read();
-    if (done) return;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop();
-    for (const line of lines) yield JSON.parse(line);
-  }
-}
-
-/** How a viewer is seen, by names: in another graph, numbers stand for others.
- * @param {Viewer} viewer */
-function keep(viewer) {
-  const paper = viewer.part("paper");
-  return {
-    chosen: viewer.chosen,
-    open: new Set([...viewer.open].map((id) => wayOf(viewer, id))),
-    zoom: viewer.zoom,
-    fitted: viewer.frame.fitted,
-    scroll: [paper.scrollLeft, paper.scrollTop],
-    selected: viewer.selected === null ? null : viewer.data.nodes[viewer.selected].name,
-    height: paper.clientHeight,
-  };
-}
-
-/** The labels of the boxes around a box and of itself.
- * @param {Viewer} viewer
- * @param {number} id */
-function wayOf(viewer, id) {
-  return viewer.graph.ways[id].map((around) => viewer.data.boxes[around].label).join("/");
-}
-
-/** @param {Viewer} viewer
- * @param {ReturnType<typeof keep>} before
- * @param {Map<string, number>} places node -> its number */
-function restore(viewer, before, places) {
-  viewer.open = new Set(viewer.data.boxes.flatMap((box, id) => (box.rows.length && before.open.has(wayOf(viewer, id)) ? [id] : [])));
-  viewer.frame.fitted = before.fitted;
-  viewer.arrange();
-  if (before.fitted) viewer.frame.fit();
-  else viewer.frame.scale(before.zoom);
-  if (before.selected !== null && places.has(before.selected)) {
-    viewer.selected = places.get(before.selected);
-    viewer.show();
-    viewer.draw();
-    viewer.frame.refit();
-  }
-  viewer.part("paper").scrollTo(...before.scroll);
 }
 
 new Explorer();
