@@ -35,9 +35,27 @@ class Explorer {
   }
 
   async begin() {
-    this.set((location.hash && (await unpacked(location.hash.slice(1)))) || { ...this.defaults, text: this.start.text });
-    this.run();
+    if (!(await this.take(location.hash))) {
+      this.set({ ...this.defaults, text: this.start.text });
+      this.run();
+    }
     if (this.start.is_file) setInterval(() => this.look(), LOOK_MS);
+  }
+
+  /* Take the state of an address, if it has one. A program that this tab has not run before may come
+   * from anybody, so it waits for the reader's word. */
+  async take(fragment) {
+    const state = fragment.length > 1 && (await unpacked(fragment.slice(1)));
+    if (!state) return false;
+    this.set(state);
+    this.hold(sessionStorage.getItem("run") !== fragment);
+    this.run();
+    return true;
+  }
+
+  hold(on) {
+    this.held = on;
+    this.part("held").hidden = !on;
   }
 
   controls() {
@@ -48,6 +66,7 @@ class Explorer {
       const example = this.examples[event.target.value];
       event.target.value = "";
       this.goal = null;
+      this.hold(false);
       if (example) this.set({ ...this.defaults, text: example.text, devices: example.devices });
       this.run();
     });
@@ -80,11 +99,11 @@ class Explorer {
     this.part("life").addEventListener("click", (event) => {
       if (event.target.closest("[data-state], [data-part=before], [data-part=after]")) this.wish();
     });
-    window.addEventListener("hashchange", async () => {
-      const state = await unpacked(location.hash.slice(1));
-      if (state) this.set(state);
-      if (state) this.run();
+    this.part("go").addEventListener("click", () => {
+      this.hold(false);
+      this.run();
     });
+    window.addEventListener("hashchange", () => this.take(location.hash));
   }
 
   get form() {
@@ -136,6 +155,7 @@ class Explorer {
 
   async run() {
     clearTimeout(this.timer);
+    if (this.held) return;
     this.abort?.abort();
     this.abort = new AbortController();
     const asked = this.asked();
@@ -143,10 +163,12 @@ class Explorer {
     const off = asked.without.length;
     this.part("off").textContent = off ? `(${off} off)` : "";
     this.dirty();
-    history.replaceState(null, "", `#${await packed(asked)}`);
+    const fragment = `#${await packed(asked)}`;
+    sessionStorage.setItem("run", fragment);
+    history.replaceState(null, "", fragment);
     this.printed = "";
     this.say("Running: frontend");
-    this.part("life").dataset.run = "running";
+    Object.assign(this.part("life").dataset, { run: "running", stage: "" });
     try {
       const response = await this.post("/run", { page: this.page, number, asked }, this.abort.signal);
       if (!response.ok) {
@@ -172,6 +194,7 @@ class Explorer {
       const next = NEXT[message.stage];
       this.say(next ? `Running: ${next}` : "");
       this.draw(message);
+      this.part("life").dataset.stage = message.stage;
       this.list(message);
     }
   }
