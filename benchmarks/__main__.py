@@ -25,7 +25,7 @@ from tflab.errors import TflabError
 from tflab.exporters import markdown, text
 from tflab.records.blocks import Block, Column, Table
 
-BENCHMARKS = ("startup", "run", "capture", "peers", "exports", "torch_peer", "epochs")
+BENCHMARKS = ("startup", "run", "capture", "peers", "exports", "torch_peer", "epochs", "explore")
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 

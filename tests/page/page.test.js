@@ -11,11 +11,14 @@ import process from "node:process";
 import { test } from "node:test";
 
 import { colourOf, legendEntries, standInNotes } from "../../tflab/report/page/colours.js";
+import { packed, unpacked } from "../../tflab/explore/page/address.js";
+import { stateOf } from "../../tflab/explore/page/seen.js";
+import { coloured, indentAfter, indented } from "../../tflab/explore/page/text.js";
 import { carried, edgeLabel } from "../../tflab/report/page/edges.js";
 import { round, rounded, shortened } from "../../tflab/report/page/elements.js";
 import { Graph, flowedIn, valueLines } from "../../tflab/report/page/graph.js";
 import { Layout, READING, spaced, visibleBoxes } from "../../tflab/report/page/layout.js";
-import { comesInStep, linesBelow, under } from "../../tflab/report/page/picture.js";
+import { comesInStep, editWords, linesBelow, under } from "../../tflab/report/page/picture.js";
 import { judged } from "../../tflab/report/page/predict.js";
 import { Routes, curve } from "../../tflab/report/page/routes.js";
 import { goalOf, nodeCount } from "../../tflab/report/page/timeline.js";
@@ -418,4 +421,70 @@ test("a prediction is right, close within a quarter, or so much too high or low"
   const choice = { options: ["a", "b"], answer: "a" };
   assert.deepEqual(judged(choice, "a"), [true, ": right"]);
   assert.deepEqual(judged(choice, "b"), [false, ": not this one"]);
+});
+
+// The live page
+
+test("a box has the colour of its line, and says when it has several", () => {
+  const lines = data.nodes.map((node) => (node.name === "x" ? [3] : node.name.startsWith("layer/") ? [5, 9] : []));
+  const lined = graphOf({ lines });
+  assert.deepEqual([...lined.colourOfLine], [[3, 0], [5, 1], [9, 2]]);
+  assert.deepEqual(lined.linesOf(BOX.layer), [5, 9]);
+  const colours = ["x", "layer", "loss"].map((label) => colourOf(lined, "line", WRITTEN, BOX[label], []));
+  assert.deepEqual(colours, ["line-0", "line-many", "line-none"]);
+  const entries = legendEntries(lined, "line", (selector) => selector === ".box.line-many");
+  assert.deepEqual(entries, [["line-0", "line 3"], ["line-1", "line 5"], ["line-2", "line 9"], ["line-many", "several lines, as shown below the box"]]);
+});
+
+test("a box says what an edit did to it, a scope to how many of its nodes", () => {
+  const marks = new Map([[NODE.x, "new"], [NODE["layer/MatMul"], "changed"], [NODE["layer/Relu"], "changed"]]);
+  const inside = graph.inside[BOX.layer];
+  assert.equal(editWords({ ...view(WRITTEN, "kind"), marks }, [NODE.x], false), "new");
+  assert.equal(editWords({ ...view(WRITTEN, "kind"), marks }, inside, true), "2 changed");
+  assert.equal(editWords({ ...view(WRITTEN, "kind"), marks }, [NODE.loss], false), "");
+  assert.equal(editWords(view(WRITTEN, "kind"), [NODE.x], false), "");
+});
+
+test("an edit stays at the state that was looked at, or at the last of its stage", () => {
+  const states = [["frontend", "Written"], ["placement", "placer"], ["placement", "remapper"], ["execution", "Ran"]].map(([stage, title]) => ({ stage, title }));
+  const shown = (goal, among = states) => stateOf(among, goal);
+  assert.equal(shown(null), 3);
+  assert.equal(shown({ stage: "placement", title: "placer" }), 1);
+  assert.equal(shown({ stage: "placement", title: "gone" }), 2);
+  assert.equal(shown({ stage: "placement", title: "placer" }, states.slice(0, 1)), 0);
+});
+
+test("a program is coloured by comments, texts, numbers and words, line by line", () => {
+  assert.deepEqual(coloured("for x in y: # if\n  z = 'a#b' + 2.5"), [
+    [["word", "for"], ["", " x "], ["word", "in"], ["", " y: "], ["comment", "# if"]],
+    [["", "  z = "], ["text", "'a#b'"], ["", " + "], ["number", "2.5"]],
+  ]);
+  assert.deepEqual(coloured('"""a\nb"""\nformat'), [[["text", '"""a']], [["text", 'b"""']], [["", "format"]]]);
+  const text = "x = 'open\n\ny\n";
+  assert.equal(coloured(text).map((line) => line.map(([, piece]) => piece).join("")).join("\n"), text);
+});
+
+test("Tab goes to the next column of four, or moves the selected lines", () => {
+  const typed = (text, start, end, back) => {
+    const { from, to, by, ...selection } = indented(text, start, end, back);
+    return [text.slice(0, from) + by + text.slice(to), selection.start, selection.end];
+  };
+  assert.deepEqual(typed("ab", 2, 2, false), ["ab  ", 4, 4]);
+  assert.deepEqual(typed("a\nb\nc", 0, 4, false), ["    a\n    b\nc", 4, 12]);
+  assert.deepEqual(typed("    a\n  b", 4, 9, true), ["a\nb", 0, 3]);
+  assert.deepEqual(typed("a\n\nb", 0, 4, false), ["    a\n\n    b", 4, 12]);
+});
+
+test("a new line is indented as the one before, and more behind a colon", () => {
+  assert.equal(indentAfter("x", 1), "");
+  assert.equal(indentAfter("a\n  x", 5), "  ");
+  assert.equal(indentAfter("  with y:", 9), "      ");
+});
+
+test("a state goes through the address and back, and nonsense is none", async () => {
+  const state = { text: "x = 'ä\u2028' # \u{1f600}", without: ["remapper"] };
+  const text = await packed(state);
+  assert.match(text, /^[\w-]+$/);
+  assert.deepEqual(await unpacked(text), state);
+  assert.equal(await unpacked("nonsense!"), null);
 });

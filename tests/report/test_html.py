@@ -571,9 +571,26 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
         "start": 0,
         "made": 0,
         "stops": [
-            {"name": "frontend", "title": "Written", "colour": "kind", "first": 0, "last": 0},
-            {"name": "rewritten", "title": "Rewritten", "colour": "kind", "first": 1, "last": 1},
+            {
+                "name": "frontend",
+                "title": "Written",
+                "colour": "kind",
+                "first": 0,
+                "last": 0,
+                "entry": 0,
+                "ticks": [],
+            },
+            {
+                "name": "rewritten",
+                "title": "Rewritten",
+                "colour": "kind",
+                "first": 1,
+                "last": 1,
+                "entry": 1,
+                "ticks": [],
+            },
         ],
+        "idle": None,
         "standIns": [{"node": 2, "replaced": "s/a", "by": "merger"}],
         "transfers": [
             {"send": 0, "recv": 1, "bytes": "1.50 KiB", "title": "s/a:0, CPU:0 to CPU:1"},

@@ -229,9 +229,9 @@ def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
 def race_passes(program: Program, step: session.Step, options: Options) -> Race | None:
     """The time of the step with passes switched off, compared with all passes on.
 
-    None if no passes are switched off, or after Ctrl-C.
+    None if no passes are switched off, if it is not wanted, or after Ctrl-C.
     """
-    if not options.without:
+    if not (options.without and options.race):
         return None
     ways = (replace(options, without=()), options)
     jobs = [measure.job_of(program, step, way) for way in ways]

@@ -10,11 +10,13 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from importlib import resources
 from itertools import count
 from typing import Any
+from uuid import uuid4
 from xml.etree import ElementTree
 
 import jinja2
@@ -22,8 +24,8 @@ from markupsafe import Markup, escape
 
 from tflab.escaping import visible
 from tflab.exporters.json import plain
-from tflab.records.blocks import Strip, Table
-from tflab.report import stops, viewer_data
+from tflab.records.blocks import Block, Strip, Table
+from tflab.report import viewer_data
 from tflab.report.contents import Annotated, Beside, DrawnGraph, Method, Picture, Report
 from tflab.views import glossary
 
@@ -62,36 +64,64 @@ FOLDER = resources.files("tflab.report") / "page"
 def page(report: Report) -> str:
     """The whole page: markup, style, script, pictures and data."""
     style, script = "\n".join(map(read, STYLES)), program()
-    environment = jinja2.Environment(
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            style=style,
+            script=script,
+            policy=policy(style, script),
+            data=lambda graph: embedded(viewer_data.graph_data(graph)),
+            nodes_of_lines=lambda part: embedded(viewer_data.nodes_of_lines(part)),
+            heat=lambda share: None if share is None else viewer_data.heat(share, 1),
+            answers=embedded([asdict(question) for question in report.questions]),
+            counter=partial(next, count(1)),
+        )
+    )
+
+
+def fragment(blocks: Iterable[Block]) -> str:
+    """Blocks as markup, for a page that is open already."""
+    template = fragments()
+    return "".join(template.render(part=part, counter=uuid4) for part in blocks)
+
+
+@cache
+def fragments() -> jinja2.Template:
+    return environment().get_template("block.html.j2")
+
+
+def environment(more: Callable[[str], str] | None = None) -> jinja2.Environment:
+    """What templates need; `more` reads those that are not the report's."""
+
+    def load(name: str) -> str:
+        try:
+            return read(name)
+        except FileNotFoundError:
+            if more is None:
+                raise
+            return more(name)
+
+    made = jinja2.Environment(
+        loader=jinja2.FunctionLoader(load),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=shown,
     )
-    environment.filters |= {
+    made.filters |= {
         "inline": inline,
         "anchor": anchor,
         "breakable": breakable,
         "commands": commands,
         "hover": hover,
     }
-    environment.tests |= {
+    made.tests |= {
         name: lambda part, kind=kind: isinstance(part, kind) for name, kind in PARTS.items()
     }
-    return environment.from_string(read("report.html.j2")).render(
-        report=report,
-        style=style,
-        script=script,
-        policy=policy(style, script),
-        data=lambda graph: embedded(viewer_data.graph_data(graph)),
-        stops=lambda graph: stops.stops(graph.drawing.states),
-        nodes_of_lines=lambda part: embedded(viewer_data.nodes_of_lines(part)),
-        heat=lambda share: None if share is None else viewer_data.heat(share, 1),
-        ticks=lambda graph, stop: stops.ticks(graph.drawing.states, stop),
-        answers=embedded([asdict(question) for question in report.questions]),
-        counter=partial(next, count(1)),
-    )
+    return made
 
 
 PARTS: dict[str, type] = {
@@ -107,8 +137,12 @@ PARTS: dict[str, type] = {
 
 
 def program() -> str:
-    """The modules as one script, whose names stay within it; so it imports and exports nothing."""
-    scripts = (EXPORTED.sub("", IMPORT.sub("", read(name))) for name in SCRIPTS)
+    return joined(map(read, SCRIPTS))
+
+
+def joined(modules: Iterable[str]) -> str:
+    """Modules as one script, whose names stay within it; so it imports and exports nothing."""
+    scripts = (EXPORTED.sub("", IMPORT.sub("", module)) for module in modules)
     return "(() => {\n'use strict';\n" + "\n".join(scripts) + "})();\n"
 
 
@@ -130,8 +164,13 @@ def policy(style: str, script: str) -> str:
 
 
 def embedded(value: Any) -> str:
+    """Data for a script element, every text in it visible."""
+    return as_json(readable(plain(value)))
+
+
+def as_json(value: Any) -> str:
     """JSON that may stand in a script element: no name can end it."""
-    text = json.dumps(readable(plain(value)), ensure_ascii=True, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text

@@ -20,7 +20,7 @@ from tflab.records.values import VARIABLE
 from tflab.report import guide, pass_log
 from tflab.report.contents import Annotated, DrawnGraph
 from tflab.report.drawn import DIRECTIONS, Box, Lane, StandIn, State
-from tflab.report.stops import last_made, stops
+from tflab.report.stops import last_made, stops, ticks
 from tflab.units import short_device, size, time
 from tflab.views import gradient_drawing, words
 from tflab.views.values import brief
@@ -75,7 +75,8 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         ],
         "start": graph.start,
         "made": last_made(drawing.states),
-        "stops": [asdict(stop) for stop in stops(drawing.states)],
+        "stops": list(stops_data(drawing.states)),
+        "idle": asdict(drawing.idle) if drawing.idle else None,
         "standIns": [stand_in_data(row, index) for row in drawing.stand_ins],
         "transfers": [transfer_data(row, index) for row in drawing.transfers],
         "legend": {
@@ -186,6 +187,13 @@ def hand_on(box: dict[str, Any], boxes: Sequence[dict[str, Any]], node: Mapping[
         if "result" in node and node["result"] not in scope.get("results", ()):
             scope["results"] = [*scope.get("results", ()), node["result"]]
         inner = scope
+
+
+def stops_data(states: Sequence[State]) -> Iterator[dict[str, Any]]:
+    """The stages at which the drawing halts, each with the passes on its way."""
+    for stop in stops(states):
+        passes = [asdict(tick) for tick in ticks(states, stop)]
+        yield {**asdict(stop), "entry": stop.entry, "ticks": passes}
 
 
 def stand_in_data(row: StandIn, index: Mapping[str, int]) -> dict[str, Any]:

@@ -23,10 +23,10 @@ LIBRARIES = tuple(
     for spec in map(importlib.util.find_spec, ("tensorflow", "keras", "tf_keras", "tf_slim"))
     if spec and spec.origin
 )
-# So is what tflab makes of a Keras model, and what it puts in the place of TensorFlow 1's own.
-LIBRARIES += tuple(
-    str(Path(__file__).parents[1] / part) for part in ("models/compiled.py", f"run/v1{os.sep}")
-)
+# So is what tflab makes of a Keras model and of a program on the live page, and what it puts in the
+# place of TensorFlow 1's own.
+OWN = ("models/compiled.py", "explore/program.py", f"run/v1{os.sep}")
+LIBRARIES += tuple(str(Path(__file__).parents[1]) + os.sep + part for part in OWN)
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
 MOST_ELEMENTS = 2**20  # of a constant that is looked into: a file may claim any number
 NONE: Mapping[Any, Any] = MappingProxyType({})

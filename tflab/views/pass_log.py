@@ -10,6 +10,8 @@ from tflab.records.blocks import Frame, Strip
 from tflab.units import plural, short_task
 from tflab.views.words import counted
 
+IDLE = "changed nothing"
+
 
 def pass_log(stage: Placement) -> Strip:
     """The passes that changed the graph, one frame each; the others in one frame."""
@@ -28,7 +30,7 @@ def pass_log(stage: Placement) -> Strip:
         else:
             idle.append(step.name)
     if idle:
-        frames.append(Frame(others(idle), "changed nothing", tuple(idle_names(idle, busy))))
+        frames.append(Frame(others(idle), IDLE, tuple(idle_names(idle, busy))))
     return Strip("What each pass did to the graph (nodes before -> after)", tuple(frames))
 
 

@@ -21,6 +21,11 @@ export function colourOf(graph, colour, state, id, here) {
     if (!devices.size) return "device-none";
     return devices.size > 1 ? "device-many" : `device-${graph.data.legend.device.indexOf([...devices][0]) % DEVICES}`;
   }
+  if (colour === "line") {
+    const lines = graph.linesOf(id);
+    if (!lines.length) return "line-none";
+    return lines.length > 1 ? "line-many" : `line-${graph.colourOfLine.get(lines[0])}`;
+  }
   if (colour === "fate") {
     return box.fates.length > 1 ? "fate-many" : `fate-${box.fates[0][0]}`;
   }
@@ -43,6 +48,10 @@ export function legendEntries(graph, colour, has) {
   if (colour === "device") {
     words.device.forEach((device, i) => entries.push([`device-${i % DEVICES}`, device]));
     entries.push(...drawn("device-many", "several"), ...drawn("device-none:not(.gone)", "not assigned yet"));
+  }
+  if (colour === "line") {
+    graph.colourOfLine.forEach((number, line) => entries.push([`line-${number}`, `line ${line}`]));
+    entries.push(...drawn("line-many", "several lines, as shown below the box"), ...drawn("line-none", "of no line"));
   }
   if (colour === "fate") {
     words.fate.forEach(([fate, text]) => entries.push([`fate-${fate}`, text]));

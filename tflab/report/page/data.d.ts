@@ -12,6 +12,7 @@ export interface GraphData {
   start: number; // a state
   made: number; // the last state before the runtime touches the graph
   stops: Stop[];
+  idle: { heading: string; about: string; lines: string[] } | null; // passes that changed nothing
   standIns: { node: number; replaced: string; by: string }[];
   transfers: Transfer[];
   legend: {
@@ -20,6 +21,7 @@ export interface GraphData {
     device: string[];
     time: string[]; // of each step of the scale
   };
+  lines?: number[][]; // of each node, those of the program whose work it does
 }
 
 /* What a box shows of the recorded step. */
@@ -96,6 +98,15 @@ export interface Stop {
   colour: string;
   first: number;
   last: number;
+  entry: number; // the state to show first
+  ticks: Tick[];
+}
+
+export interface Tick {
+  state: number;
+  title: string;
+  again: string; // `iteration 2` of a pass that runs more than once
+  change: string; // in the number of nodes
 }
 
 export interface Transfer {
@@ -126,6 +137,7 @@ export interface View {
   selected: number | null; // a node
   current: number | null; // a box
   compared?: boolean;
+  marks?: Map<number, string>; // node -> `new` or `changed` since the last edit
   asking?: boolean;
 }
 

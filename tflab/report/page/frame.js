@@ -18,7 +18,7 @@ export class Frame {
     viewer.part("larger").addEventListener("click", () => this.enlarge(1.25));
     viewer.part("smaller").addEventListener("click", () => this.enlarge(1 / 1.25));
     viewer.part("fit").addEventListener("click", () => this.fit());
-    window.addEventListener("resize", () => this.refit());
+    window.addEventListener("resize", () => this.refit(), { signal: viewer.ended.signal });
   }
 
   /* The whole drawing where it can be read like that; else as much of its width as can. */

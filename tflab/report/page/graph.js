@@ -5,6 +5,8 @@ import { shortened } from "./elements.js";
 // What stands where in a version of a node, as Python sends it
 export const [FIRST, LAST, OP, DEVICE, INPUTS, CONTROLS] = /** @type {const} */ ([0, 1, 2, 3, 4, 5]);
 
+const LINE_COLOURS = 10; // drawing.css has as many; more lines share them
+
 export class Graph {
   /** @param {import("./data").GraphData} data */
   constructor(data) {
@@ -18,6 +20,8 @@ export class Graph {
     this.boxOf.forEach((id, node) => this.ways[id].forEach((around) => this.inside[around].push(node)));
     this.labels = data.boxes.map((box) => shortened(box.label));
     data.boxes.forEach((box) => this.distinguish(box.rows.flat().filter((entry) => typeof entry === "number")));
+    const lines = [...new Set((data.lines || []).flat())].sort((a, b) => a - b);
+    this.colourOfLine = new Map(lines.map((line, number) => [line, number % LINE_COLOURS])); // of the program
     this.handing = new Set(data.transfers.flatMap((transfer) => [transfer.send, transfer.recv]));
   }
 
@@ -28,6 +32,13 @@ export class Graph {
     for (const group of alike.values()) {
       if (group.length > 1) group.forEach((id) => (this.labels[id] = this.data.boxes[id].label));
     }
+  }
+
+  /** The lines of the program whose work a box does, in their order.
+   * @param {number} id */
+  linesOf(id) {
+    const { lines } = this.data;
+    return lines ? [...new Set(this.inside[id].flatMap((node) => lines[node]))].sort((a, b) => a - b) : [];
   }
 
   /** The version of a node that stands in a state; none where it is not in the graph.

@@ -176,7 +176,16 @@ function drawBox(view, id, here, about) {
     make("text", { x: middle, y: round(lines.length ? start + letters + 3.5 : rect.y + rect.height / 2 + letters * 0.36), class: "name" }, scope ? `+ ${label}` : label),
     ...lines.map((line, i) => make("text", { x: middle, y: round(start + letters + small + 7 + i * (small + LEADING)), class: line.kind }, line.text)),
   );
-  if (scope && colour === "fate") group.append(fateShares(graph, id, rect));
+  if (scope && colour === "fate") {
+    group.append(shares(box.fates.map(([fate, count]) => [`fate-${fate}`, count]), rect));
+  }
+  const several = colour === "line" ? graph.linesOf(id) : [];
+  if (several.length > 1) group.append(shares(several.map((line) => [`line-${graph.colourOfLine.get(line)}`, 1]), rect));
+  const edited = editWords(view, all.filter((node) => graph.version(node, state)), scope);
+  if (edited) {
+    group.classList.add("edited");
+    group.append(make("text", { x: rect.x + 2, y: rect.y - 3, class: "edit" }, edited));
+  }
   if (scope && (leaving || changed)) {
     const signs = [leaving ? `−${leaving}` : "", changed ? `~${changed}` : ""].filter(Boolean).join(" ");
     group.append(make("text", { x: rect.x + rect.width - 4, y: rect.y - 3, class: "badge" }, signs));
@@ -184,17 +193,30 @@ function drawBox(view, id, here, about) {
   return group;
 }
 
-/* What became of the nodes in a closed scope: a part of its foot for each fate. */
-function fateShares(graph, id, rect) {
-  const shares = make("g", { class: "fates" });
+/* What a box consists of: a part of its foot for each [class, count]. */
+function shares(parts, rect) {
+  const group = make("g", { class: "shares" });
+  const whole = parts.reduce((sum, [, count]) => sum + count, 0);
   let x = rect.x + 6;
-  const across = rect.width - 12;
-  for (const [fate, count] of graph.data.boxes[id].fates) {
-    const width = (across * count) / graph.inside[id].length;
-    shares.append(make("rect", { class: `fate-${fate}`, ...rounded({ x, y: rect.y + rect.height - 6, width, height: 4 }) }));
+  for (const [name, count] of parts) {
+    const width = ((rect.width - 12) * count) / whole;
+    group.append(make("rect", { class: name, ...rounded({ x, y: rect.y + rect.height - 6, width, height: 4 }) }));
     x += width;
   }
-  return shares;
+  return group;
+}
+
+/** What the last edit did to a box: `new`, or `2 new, 1 changed` of a scope.
+ * @param {import("./data").View} view
+ * @param {number[]} here its nodes in this state
+ * @param {boolean} scope */
+export function editWords({ marks }, here, scope) {
+  const words = ["new", "changed"].flatMap((word) => {
+    const count = here.filter((node) => marks && marks.get(node) === word).length;
+    if (!count) return [];
+    return [scope ? `${count} ${word}` : word];
+  });
+  return words.join(", ");
 }
 
 /** What the recorded step says of a box, in the states that show it.

@@ -30,11 +30,12 @@ export class Presenter {
     screen.addEventListener("keydown", (event) => this.key(event));
     screen.addEventListener("close", () => this.leave());
     this.part("sheet").addEventListener("click", (event) => this.toggle(event.target.closest("[data-box]")));
-    window.addEventListener("resize", () => screen.open && this.draw());
+    const { signal } = viewer.ended;
+    window.addEventListener("resize", () => screen.open && this.draw(), { signal });
     document.addEventListener("fullscreenchange", () => {
       if (!document.fullscreenElement && this.full && screen.open) screen.close();
       this.full = Boolean(document.fullscreenElement);
-    });
+    }, { signal });
   }
 
   /* What the colours say on this screen. */

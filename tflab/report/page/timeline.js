@@ -26,6 +26,7 @@ export class Timeline {
     this.states = viewer.data.states;
     this.timer = null;
     const region = this.part("states");
+    this.build(viewer.data);
     this.buttons = /** @type {HTMLButtonElement[]} */ ([...region.querySelectorAll("[data-state]")]);
     for (const button of this.buttons) {
       button.addEventListener("click", () => this.leave(Number(button.dataset.state)));
@@ -34,6 +35,25 @@ export class Timeline {
     this.part("after").addEventListener("click", () => this.leave(viewer.state + 1));
     this.part("play").addEventListener("click", () => (this.timer ? this.pause() : this.play()));
     region.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /* A button for each stop, and for each pass between them.
+   * @param {import("./data").GraphData} data */
+  build({ stops, idle }) {
+    stops.forEach((stop, number) => {
+      const where = { "data-state": stop.entry, "data-first": stop.first, "data-last": stop.last };
+      this.part("stops").append(make("button", { type: "button", ...where }, make("b", {}, `${number + 1}`), ` ${stop.title}`));
+    });
+    const rows = stops.filter((stop) => stop.ticks.length).map((stop) => {
+      const buttons = stop.ticks.flatMap((tick) => {
+        const again = tick.again ? [" ", make("i", {}, tick.again)] : [];
+        return make("button", { type: "button", "data-state": tick.state }, tick.title, ...again, " ", make("b", {}, tick.change));
+      });
+      const label = `${stop.title}, pass by pass`;
+      return make("div", { class: "passes", role: "group", "aria-label": label }, make("span", {}, `${stop.title} by`), ...buttons);
+    });
+    const others = idle && make("details", { class: "idle" }, make("summary", {}, `${idle.heading} ${idle.about}`), ...idle.lines.map((line) => make("p", {}, line)));
+    this.part("passes").append(...rows, ...(others ? [others] : []));
   }
 
   /* Go to a state because the reader says so, which ends the play. */

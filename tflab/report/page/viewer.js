@@ -29,14 +29,25 @@ export class Viewer {
     this.asking = false; // whether the page asks what the reader expects
     this.selected = null;
     this.lit = new Set(); // nodes that something beside the drawing is about
-    this.chosen = "stage"; // what the reader has the colours say
+    /** @type {HTMLElement} */
+    const checked = root.querySelector("[data-colour]:checked");
+    this.chosen = checked.dataset.colour; // what the reader has the colours say
+    /** @type {Map<number, string>} */
+    this.marks = new Map(); // node -> `new` or `changed` since the last edit
+    this.ended = new AbortController(); // ends what listens outside of the root
     this.zoom = 1;
     this.timeline = new Timeline(this);
     this.frame = new Frame(this);
     this.controls();
     this.begin();
     this.timeline.reserve();
-    window.addEventListener("resize", () => this.timeline.reserve());
+    window.addEventListener("resize", () => this.timeline.reserve(), { signal: this.ended.signal });
+  }
+
+  /* The page takes the viewer away. */
+  end() {
+    this.timeline.pause();
+    this.ended.abort();
   }
 
   /* With all scopes closed where the whole cannot be seen otherwise. */
@@ -165,8 +176,7 @@ export class Viewer {
     this.current = id;
     if (!this.asking) {
       this.selected = node;
-      showHistory(this);
-      this.root.classList.add("reading");
+      this.show();
     }
     if (reveal) {
       this.graph.ways[id].slice(0, -1).forEach((around) => this.open.add(around));
@@ -179,6 +189,12 @@ export class Viewer {
     this.focus(id);
     const seen = reveal || !window.matchMedia(NARROW).matches ? this.box(id) : this.part("panel").querySelector("h4");
     if (seen) seen.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  /* The history of the selected node, beside the drawing. */
+  show() {
+    showHistory(this);
+    this.root.classList.add("reading");
   }
 
   /* Close the history: the drawing has all the room again. */

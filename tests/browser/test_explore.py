@@ -1,0 +1,129 @@
+"""The live page in a browser: an edit, an error, the file, and the state in the address."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
+
+WAIT_MS = 120_000  # TensorFlow's import and all stages, on a machine with other work
+PROGRAM = """\
+x = tf1.placeholder(tf.float32, [None], name="x")
+y = tf1.get_variable("y", initializer=2.0)
+z = tf1.get_variable("z", initializer=1.0)
+loss = tf.reduce_sum(x * y + z, name="loss")
+"""
+LAST = PROGRAM.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory):
+    """The address of a page, and the file that it follows."""
+    path = tmp_path_factory.mktemp("program") / "mine.py"
+    path.write_text(PROGRAM)
+    command = [sys.executable, "-m", "tflab.explore", str(path), "--no-browser", "--seconds", "60"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            lines = iter(process.stdout.readline, "")
+            yield next(line.strip() for line in lines if "http://" in line), path
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+@pytest.fixture
+def opened(page, live):
+    address, path = live
+    path.write_text(PROGRAM)
+    said = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(address)
+    ran(page)
+    yield page
+    assert said == []
+
+
+def ran(page, how="done"):
+    page.locator(f"[data-run={how}]").wait_for(timeout=WAIT_MS)
+
+
+def write(page, text):
+    page.locator("textarea").fill(text)
+    page.locator("[data-run=running]").wait_for(timeout=WAIT_MS)
+
+
+def box(page, name):
+    return page.get_by_role("button", name=f"{name}, ", exact=False).first
+
+
+def test_an_edit_is_marked_and_an_error_stands_at_its_line(opened, artefacts):
+    page = opened
+    write(page, PROGRAM.replace("+ z", "+ z * z"))
+    ran(page)
+    page.screenshot(path=artefacts / "explore.png", full_page=True)
+    rows = page.locator(".since tr", has=page.get_by_role("cell", name="new", exact=True))
+    assert "mul_1" in rows.inner_text()
+    assert "new" in box(page, "mul_1").text_content()
+    assert "changed" in box(page, "add").text_content()
+    write(page, PROGRAM.replace("+ z", "+ unknown"))
+    ran(page, "failed")
+    error = page.locator("[data-part=error]")
+    assert error.inner_text() == "Line 4: NameError: name 'unknown' is not defined"
+    assert page.locator(".line.wrong").get_attribute("data-line") == "4"
+    assert page.locator("[data-part=life].stale").count() == 1
+    assert box(page, "mul_1").count() == 1  # the last life stays
+    write(page, PROGRAM)
+    ran(page)
+    assert not error.is_visible()
+    assert page.locator(".stale").count() == 0
+
+
+def test_a_line_and_its_nodes_have_one_colour_and_light_up_together(opened):
+    page = opened
+    kernel = page.locator(".line[data-line='2']")
+    (colour,) = set(kernel.get_attribute("class").split()) - {"line"}
+    assert colour in box(page, "scope y").get_attribute("class").split()
+    kernel.hover(force=True)
+    assert "of-line" in box(page, "scope y").get_attribute("class").split()
+    assert "of-line" not in box(page, "loss").get_attribute("class").split()
+    box(page, "loss").hover()
+    lit = page.locator(".line.lit")
+    assert [line.get_attribute("data-line") for line in lit.all()] == ["4"]
+    page.get_by_role("heading", name="mine.py").hover()
+    assert lit.count() == 0
+
+
+def test_the_state_that_is_looked_at_stays_through_an_edit(opened):
+    page = opened
+    page.get_by_role("button", name="With gradients").click()
+    box(page, "loss").click()
+    write(page, PROGRAM.replace("x * y", "x * y * y"))
+    ran(page)
+    assert page.locator("[data-part=title]").inner_text() == "With gradients"
+    assert page.locator(".panel h4").inner_text() == "loss"
+
+
+def test_the_file_is_followed_saved_and_kept_in_the_address(opened, live, chromium):
+    page, (address, path) = opened, live
+    path.write_text(PROGRAM.replace("+ z", "- z"))
+    page.locator("[data-line='4']", has_text="- z").wait_for(timeout=WAIT_MS)
+    ran(page)
+    mine = PROGRAM.replace("+ z", "/ z")
+    write(page, mine)
+    page.keyboard.press("Control+s")
+    page.get_by_role("button", name="Save", disabled=True).wait_for()
+    assert path.read_text() == mine
+    page.get_by_label("CPU devices").select_option("2")
+    page.locator("[data-run=running]").wait_for()
+    ran(page)
+    fragment = page.url.partition("#")[2]
+    other = chromium.new_page()  # without what the first has
+    other.goto(f"{address}#{fragment}")
+    other.get_by_role("button", name="Run it").click()  # it may come from anybody
+    ran(other)
+    assert other.locator("textarea").input_value() == mine
+    assert other.get_by_label("CPU devices").input_value() == "2"
+    ran(page)
+    other.close()

@@ -1,0 +1,295 @@
+"""The server: its own page gets answers, and nobody else. No program runs here."""
+
+import contextlib
+import http.client
+import json
+import re
+import threading
+
+import pytest
+
+from tflab.errors import UsageError
+from tflab.explore import asked, following, markup, server
+from tflab.explore.__main__ import opening, parser, run
+
+EVIL = "</script><img src=x onerror=alert(1)>"
+STAGE = {
+    "stage": "frontend",
+    "graph": {"title": "program.py", "nodes": []},
+    "parts": {
+        "In short": [
+            f"A sentence of {EVIL}.",
+            {
+                "table": "T",
+                "columns": [["node", False], ["n", True]],
+                "rows": [["a", "1"]],
+                "more": 2,
+            },
+            {"strip": "S", "frames": [["head", "about", ["line"]]]},
+        ]
+    },
+    "nodes": {"a": ["forward", "Const()", None]},
+    "numbers": {"nodes": 1},
+}
+
+
+class Scripted:
+    """In place of a warm process: it says what it is given, and notes what it is asked."""
+
+    def __init__(self):
+        self.said, self.asked, self.restarts = [STAGE, {"done": True}], [], 0
+
+    def life(self, page, number, given):
+        self.asked.append((page, number, given))
+        yield from self.said
+
+    def restart(self):
+        self.restarts += 1
+
+
+class Site:
+    def __init__(self, app, warm, path):
+        self.app, self.warm, self.path = app, warm, path
+        self.own = {
+            "Host": app.host,
+            "Origin": f"http://{app.host}",
+            "Cookie": f"{app.cookie}={app.token}",
+            "Content-Type": "application/json",
+        }
+
+    def request(self, method, path, body=None, **headers):
+        """The response, with the headers of the server's own page but for these; None leaves one
+        out."""
+        connection = http.client.HTTPConnection(*self.app.host.split(":"), timeout=10)
+        with contextlib.closing(connection):
+            connection.putrequest(method, path, skip_host=True)
+            sent = {**self.own, **headers}
+            data = (
+                None
+                if body is None
+                else body
+                if isinstance(body, bytes)
+                else json.dumps(body).encode()
+            )
+            if data is not None:
+                sent.setdefault("Content-Length", str(len(data)))
+            for name, value in sent.items():
+                if value is not None:
+                    connection.putheader(name, value)
+            connection.endheaders()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.send(data or b"")
+            response = connection.getresponse()
+            return response.status, response.headers, response.read().decode()
+
+    def run(self, **changes):
+        body = {"page": "p", "number": 1, "asked": {"text": "x = 1"}} | changes
+        status, _, text = self.request("POST", "/run", body)
+        return [json.loads(line) for line in text.splitlines()] if status == 200 else (status, text)
+
+
+@pytest.fixture
+def site(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text("x = 1\n")
+    warm = Scripted()
+    start, _ = opening(path, None, 10)
+    with server.listening(0) as listener:
+        app = server.App(warm, start, path, listener.getsockname()[1])
+        answering = server.served(app, listener)
+        thread = threading.Thread(target=answering.serve_forever, daemon=True)
+        thread.start()
+        yield Site(app, warm, path)
+        answering.shutdown()
+        thread.join()
+        answering.server_close()
+
+
+def test_the_printed_address_leads_to_the_page_without_the_token(site):
+    path = site.app.address.removeprefix(f"http://{site.app.host}")
+    status, headers, _ = site.request("GET", path, Cookie=None, Origin=None)
+    assert (status, headers["Location"]) == (303, "/")
+    assert headers["Set-Cookie"] == f"{site.own['Cookie']}; HttpOnly; Path=/; SameSite=Strict"
+    status, headers, page = site.request("GET", "/", Origin=None)
+    assert (status, site.app.token in page) == (200, False)
+    assert re.fullmatch(
+        r"default-src 'none'; script-src 'sha256-\S+'; style-src 'sha256-\S+'; img-src data:; "
+        r"base-uri 'none'; form-action 'none'; connect-src 'self'; frame-ancestors 'none'",
+        headers["Content-Security-Policy"],
+    )
+    assert headers["X-Frame-Options"] == "DENY"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Cookie": None},
+        {"Cookie": "tflab-explore-1=guess"},
+        {"Host": "evil.example"},
+        {"Host": "localhost"},
+        {"Host": None},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": None},
+    ],
+)
+@pytest.mark.parametrize("path", ["/run", "/save", "/restart"])
+def test_a_request_from_elsewhere_is_refused_and_runs_nothing(site, path, headers):
+    body = {"page": "p", "number": 1, "asked": {"text": "x"}, "text": "changed", "known": ""}
+    assert site.request("POST", path, body, **headers)[0] == 403
+    assert (site.warm.asked, site.warm.restarts) == ([], 0)
+    assert site.path.read_text() == "x = 1\n"
+
+
+@pytest.mark.parametrize("path", ["/", "/?token=guess", "/file?known="])
+def test_nothing_is_read_without_the_token_or_from_another_page(site, path):
+    assert site.request("GET", path, Cookie=None, Origin=None)[0] == 403
+    assert site.request("GET", path, Origin="http://evil.example")[0] == 403
+    assert site.request("GET", path, Host="evil.example", Origin=None)[0] == 403
+
+
+def test_a_form_of_another_kind_is_refused(site):
+    assert site.request("POST", "/run", b"{}", **{"Content-Type": "text/plain"})[0] == 415
+    assert site.request("POST", "/run", b"nonsense")[0] == 400
+    assert site.request("POST", "/run", b"[" * 100_000)[0] == 400
+    assert site.request("POST", "/run", b"[]")[0] == 400
+    assert site.request("GET", "/run")[0] == 404
+
+
+def test_a_program_of_a_megabyte_is_refused(site):
+    assert site.request("POST", "/run", b"x" * 2**20)[0] == 413
+    status, text = site.run(asked={"text": "x" * (asked.LARGEST_TEXT + 1)})
+    assert (status, "The program has 100,001 characters; it may have 100,000." in text) == (
+        400,
+        True,
+    )
+    assert site.warm.asked == []
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (None, "an object with the program"),
+        ({"text": 1}, "has to be text"),
+        ({"text": "x", "batch_size": 0}, "A batch has 1 to 1024 rows."),
+        ({"text": "x", "batch_size": True}, "A batch has 1 to 1024 rows."),
+        ({"text": "x", "devices": 99}, "There are 1 to 4 devices."),
+        ({"text": "x", "optimiser": "best"}, "There is no optimiser 'best'."),
+        ({"text": "x", "xla": "yes"}, "XLA is on or off."),
+        ({"text": "x", "without": ["all"]}, "no such graph pass: ['all']"),
+        ({"text": "x", "data_dir": "/"}, "an object with the program"),
+    ],
+)
+def test_a_switch_that_is_not_there_is_refused(site, given, words):
+    status, text = site.run(asked=given)
+    assert status == 400
+    assert words in text
+
+
+def test_stages_are_told_as_markup_in_which_no_name_acts(site):
+    stage, done = site.run()
+    assert done == {"done": True}
+    assert (stage["stage"], stage["graph"]) == ("frontend", STAGE["graph"])
+    html = stage["parts"]["In short"]
+    assert "A sentence of &lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;." in html
+    assert '<td>a</td><td class="right">1</td>' in html
+    assert "and 2 more" in html
+    assert "<li>line</li>" in html
+    assert "since" not in stage
+    ((page, number, given),) = site.warm.asked
+    assert (page, number, given) == ("p", 1, asked.Asked("x = 1"))
+
+
+def test_an_edit_is_told_against_the_last_life_of_its_own_page(site):
+    site.run()
+    site.warm.said = [
+        {**STAGE, "nodes": {"b": ["forward", "Add()", None]}, "numbers": {"nodes": 2}},
+        {"error": {"message": "no", "line": 1}},
+    ]
+    stage, error = site.run(number=2)
+    assert stage["marks"] == {"b": "new"}
+    assert "<td>gone</td><td>1</td><td>a</td>" in stage["since"]
+    assert error == {"error": {"message": "no", "line": 1}}
+    site.warm.said = [STAGE, {"done": True}]
+    assert "No node is new" in site.run(number=3)[0]["since"]  # a life that failed is not the last
+    assert "since" not in site.run(page="another")[0]
+
+
+@pytest.mark.parametrize(
+    "stage", [{"stage": "frontend"}, {**STAGE, "parts": {"a": [{}]}}, {**STAGE, "nodes": 1}]
+)
+def test_results_that_a_program_has_made_up_are_an_error(site, stage):
+    site.run()
+    site.warm.said = [stage]
+    assert site.run(number=2) == [
+        {"error": {"message": "The results cannot be read.", "line": None}}
+    ]
+
+
+def test_the_file_is_followed_and_saved(site):
+    known = following.mark("x = 1\n")
+    assert site.request("GET", f"/file?known={known}")[0] == 204
+    site.path.write_text("x = 2\n")
+    status, _, text = site.request("GET", f"/file?known={known}")
+    assert (status, json.loads(text)) == (
+        200,
+        {"text": "x = 2\n", "mark": following.mark("x = 2\n")},
+    )
+    status, _, text = site.request("POST", "/save", {"text": "x = 3\n", "known": known})
+    assert status == 409
+    assert "was changed elsewhere" in json.loads(text)["message"]
+    assert site.path.read_text() == "x = 2\n"
+    site.path.chmod(0o640)
+    body = {"text": "x = 3\n", "known": json.loads(text)["mark"]}
+    assert site.request("POST", "/save", body)[0] == 200
+    assert (site.path.read_text(), site.path.stat().st_mode & 0o777) == ("x = 3\n", 0o640)
+    assert list(site.path.parent.iterdir()) == [site.path]
+    site.path.unlink()
+    status, _, text = site.request("GET", f"/file?known={known}")
+    assert (status, "No such file" in text) == (400, True)
+
+
+def test_a_page_without_a_file_saves_nothing(site):
+    site.app.path = None
+    assert site.request("POST", "/save", {"text": "x", "known": ""})[0] == 404
+
+
+def test_what_cannot_be_opened_is_said(tmp_path):
+    binary, folder, large = (tmp_path / name for name in ("a.py", "b.py", "c.py"))
+    binary.write_bytes(b"\xff\xfe")
+    folder.mkdir()
+    large.write_text("#" * (asked.LARGEST_TEXT + 1))
+    for path, words in (
+        (tmp_path / "none.py", "No such file"),
+        (tmp_path / "a.txt", "no Python file"),
+        (binary, "not a text in UTF-8"),
+        (folder, "Is a directory"),
+        (large, "too large for the page"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            opening(path, None, 10)
+    for model, words in (
+        ("toyy", "has no lines to show"),
+        ("no.module:build", "no module 'no.module'"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            opening(None, model, 10)
+    start, function = opening(None, "toy", 10)
+    assert (start.name, function, start.is_file) == ("toy.py", "build", False)
+    assert "def build() -> Model:" in start.text
+
+
+def test_a_port_in_use_is_said():
+    with server.listening(0) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(UsageError, match=f"Port {port} cannot be had: Address already in use"):
+            run(parser().parse_args(["--port", str(port), "--no-browser"]))
+
+
+def test_the_page_has_its_scripts_and_no_import():
+    page, _ = markup.page(markup.Start("a.py", EVIL))
+    assert EVIL not in page
+    script = page.rpartition("<script>")[2]
+    assert "class Explorer" in script
+    assert "class Viewer" in script
+    assert not re.search(r"^(import|export)\b", script, re.MULTILINE)

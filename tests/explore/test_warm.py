@@ -1,0 +1,173 @@
+"""The warm process: programs that work, programs that fail, and programs that mean harm."""
+
+import os
+import time
+
+import pytest
+
+from tflab.explore import warm, worker
+from tflab.explore.asked import Asked
+from tflab.explore.programs import EXAMPLES
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
+
+SECONDS = 20  # of a stage, on a machine with other work
+STAGES = ["frontend", "backward", "placement", "execution", "values"]
+PRODUCT = """\
+x = tf1.placeholder(tf.float32, [None], name="x")
+y = tf1.get_variable("y", initializer=2.0)
+loss = tf.reduce_sum(x * y, name="loss")
+feeds = {x: [1.0, 2.0]}
+"""
+INTRUDER = """\
+import os
+for pipe in range(3, 64):
+    try:
+        os.write(pipe, b"{}\\n{}\\n")
+    except OSError:
+        pass
+"""
+SMALL = "x = tf.constant(1.0)\ny = x + 2.0\n"
+
+
+class Runner:
+    def __init__(self, process):
+        self.process, self.number = process, 0
+
+    def __call__(self, text, seconds=SECONDS, **switches):
+        """All messages of a program."""
+        self.number += 1
+        self.process.seconds = seconds
+        return list(self.process.life("page", self.number, Asked(text, **switches)))
+
+    def error(self, text, seconds=SECONDS, **switches):
+        return self(text, seconds, **switches)[-1]["error"]
+
+
+@pytest.fixture(scope="module")
+def run():
+    with warm.opened("program.py") as process:
+        yield Runner(process)
+
+
+def by_stage(messages):
+    return {message["stage"]: message for message in messages if "stage" in message}
+
+
+def names(message):
+    return [node["name"] for node in message["graph"]["nodes"]]
+
+
+def test_each_stage_comes_with_its_drawing_and_the_line_of_every_node(run):
+    messages = run(PRODUCT)
+    assert [message.get("stage") for message in messages] == [*STAGES, None]
+    assert messages[-1] == {"done": True}
+    stages = by_stage(messages)
+    lines = dict(zip(names(stages["values"]), stages["values"]["graph"]["lines"], strict=True))
+    assert (lines["x"], lines["y"], lines["mul"], lines["loss"]) == ([1], [2], [3], [3])
+    assert lines["gradients/mul_grad/Mul"] == [3]
+    loss = stages["values"]["graph"]["nodes"][names(stages["values"]).index("loss")]
+    assert loss["data"] == "6"  # 2 * 1 + 2 * 2, of a batch that has the two rows that are fed
+    assert stages["values"]["numbers"]["FLOPs"] > 0
+    assert "data" not in stages["execution"]["graph"]["nodes"][0]
+
+
+def test_the_programs_of_the_menu_run_to_their_end(run):
+    for example in EXAMPLES[1:]:
+        messages = run(example.text, devices=example.devices)
+        assert list(by_stage(messages)) == STAGES, (example.title, messages[-1])
+
+
+def test_switches_reach_the_runtime(run):
+    stages = by_stage(run(EXAMPLES[0].text, optimiser="Adam", devices=2, without=("grappler",)))
+    sent = stages["placement"]["graph"]
+    assert sent["legend"]["device"] == ["CPU:0", "CPU:1"]
+    assert any("Adam" in node["op"] for node in sent["nodes"])
+    assert not any("Grappler" in state["about"] for state in sent["states"])
+    compiled = by_stage(run(EXAMPLES[0].text, xla=True))["placement"]
+    assert "compiled" in [fate for fate, _ in compiled["graph"]["legend"]["fate"]]
+    assert "Generated code" in compiled["parts"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("x = 1 +\n", 1, "SyntaxError"),
+        ("x = tf.constant(1.0)\nfoo\n", 2, "NameError: name 'foo' is not defined"),
+        ("x = tf.ones([3]) \\\n + tf.ones([2])", 1, "Dimensions must be equal, but are 3 and 2"),
+        ("import no_such_package", 1, "No module named 'no_such_package'"),
+        ("open('/no/such/file')", 1, "No such file or directory"),
+        ("raise SystemExit(3)", 1, "SystemExit: 3"),
+        ("", None, "The program makes no node."),
+        ("x = tf1.placeholder(tf.float32, name='x')\ny = x + 1.0", None, "'x' has no shape"),
+        ("big = np.ones(10**10)", 1, "MemoryError"),
+    ],
+)
+def test_an_error_is_said_with_its_line(run, text, line, words):
+    error = run.error(text)
+    assert error["line"] == line
+    assert words in error["message"]
+
+
+def test_a_program_without_a_scalar_is_run_and_not_derived(run):
+    stages = by_stage(run("x = tf1.placeholder(tf.float32, [None, 3])\ny = x * 2.0\n"))
+    assert list(stages) == STAGES
+    short = stages["frontend"]["parts"]["In short"]
+    assert "Nothing is derived: no line names a scalar of a float type." in short
+
+
+def test_what_a_program_prints_is_kept_up_to_a_length(run):
+    assert run("print('hello')\n" + SMALL)[0]["printed"] == "hello\n"
+    ended = run("while True: print('x' * 1000)\n", seconds=1)[-1]
+    assert len(ended["printed"]) == worker.PRINTED
+    assert ended["error"] == {"message": "It was ended: it took longer than 1 s.", "line": 1}
+
+
+def test_an_endless_loop_is_ended_at_its_line_by_the_same_process(run):
+    run(SMALL)
+    before = run.process.process.pid
+    error = run.error("x = 1\nwhile True:\n    x += 1\n", seconds=1)
+    assert error["message"] == "It was ended: it took longer than 1 s."
+    assert error["line"] in (2, 3)
+    run(SMALL)
+    assert run.process.process.pid == before
+
+
+def test_a_fork_neither_answers_nor_stays(run):
+    messages = run("import os\nfor _ in range(3):\n    os.fork()\n" + SMALL)
+    assert [message.get("stage") for message in messages] == [*STAGES, None]
+    assert not list(worker.descendants(run.process.process.pid))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import os\nos._exit(3)", "ended its process with status 3"),
+        (INTRUDER, "wrote into the results"),
+        ("x = tf.while_loop(lambda i: i < 1, lambda i: i * 1, (0,))", "did not stop within 1 s"),
+    ],
+)
+def test_a_process_that_is_lost_is_replaced(run, text, words):
+    run(SMALL)
+    before = run.process.process.pid
+    assert words in run.error(text, seconds=1 if "while" in text else SECONDS)["message"]
+    assert run.process.process.pid != before
+    assert not os.path.exists(f"/proc/{before}")
+    assert list(by_stage(run(SMALL))) == STAGES
+
+
+def test_a_newer_version_of_a_page_takes_the_place_of_an_older_one(run):
+    older = run.process.life("other page", 1, Asked(SMALL))
+    assert next(older)["stage"] == "frontend"
+    run.process.newest["other page"] = 2
+    assert list(older) == [{"superseded": True}]
+
+
+def test_a_process_ends_with_the_server():
+    with warm.opened("program.py") as process:
+        pid = process.process.pid
+    for _ in range(50):
+        if not os.path.exists(f"/proc/{pid}"):
+            return
+        time.sleep(0.1)
+    raise AssertionError("The process is still there.")

@@ -1,0 +1,146 @@
+"""A local page: change the program at the left, and see all four stages move at the right.
+
+    python -m tflab.explore
+    python -m tflab.explore FILE.py
+
+A program is plain graph code: lines that build nodes. What is called `loss`, or else the last
+scalar, is derived; `feeds = {x: values}` says what is fed. The page runs the program with your
+rights, so only this machine can reach it, and only by the address that is printed here. With
+FILE.py it follows the file, and saves to it with Ctrl-S. Ctrl-C ends it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+import threading
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tflab import models
+from tflab.cli import command, folding
+from tflab.errors import UsageError
+from tflab.escaping import visible
+
+if TYPE_CHECKING:
+    from tflab.explore.markup import Start
+
+SECONDS = 10
+MOST_PORT = 65535
+SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")  # one of them says where a browser can open
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command.run(lambda: run(parser().parse_args(argv)))
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = command.parser("explore", __doc__)
+    add = parser.add_argument
+    add("file", nargs="?", metavar="FILE.py", help="program to show, and to follow as it changes")
+    add(
+        "--model",
+        metavar="M",
+        help=f"show the file of a model instead: {', '.join(models.MODELS)}, or "
+        "package.module:function",
+    )
+    add(
+        "--port",
+        default=0,
+        type=command.count("port", 0, MOST_PORT),
+        metavar="N",
+        help="port to listen at (default: any that is free)",
+    )
+    add(
+        "--seconds",
+        default=SECONDS,
+        type=command.count("number of seconds", most=3600),
+        metavar="N",
+        help="end a program when one of its stages takes longer (default: %(default)s)",
+    )
+    add("--no-browser", action="store_true", help="only print the address")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.file and args.model:
+        raise UsageError("A page shows one program: give FILE.py or --model, not both.")
+    from tflab.explore import server, warm
+
+    path = Path(args.file) if args.file else None
+    start, function = opening(path, args.model, args.seconds)
+    with (
+        server.listening(args.port) as listener,
+        warm.opened(start.name, function, args.seconds) as process,
+    ):
+        app = server.App(process, start, path, listener.getsockname()[1])
+        answering = server.served(app, listener)
+        folding.say("The page, which only this machine can open; Ctrl-C ends it:")
+        print(f"  {app.address}", flush=True)  # never folded
+        if not args.no_browser:
+            show(app.address)
+        try:
+            answering.serve_forever()
+        finally:
+            answering.server_close()
+    print("\ntflab: the page has ended.", file=sys.stderr)
+    return command.INTERRUPTED
+
+
+def opening(path: Path | None, model: str | None, seconds: float) -> tuple[Start, str]:
+    """What the page opens with, and the function of it that returns a model, if any."""
+    from tflab.explore import following, markup
+    from tflab.explore.programs import EXAMPLES
+
+    if path:
+        if path.suffix != ".py":
+            raise UsageError(f"'{path}' is no Python file; give one whose name ends with .py.")
+        text = following.text_of(path)
+        mark = following.mark(text)
+        return markup.Start(path.name, text, mark, is_file=True, seconds=seconds), ""
+    if model:
+        source, function = source_of(model)
+        return markup.Start(source.name, following.text_of(source), seconds=seconds), function
+    return markup.Start("program.py", EXAMPLES[0].text, seconds=seconds), ""
+
+
+def source_of(model: str) -> tuple[Path, str]:
+    """The file of a model, and its function. Nothing of it is run."""
+    name = models.MODELS.get(model, model)
+    module, _, function = name.partition(":")
+    if not function or models.is_file(model):
+        raise UsageError(
+            f"'{visible(model)}' has no lines to show. Choose from {', '.join(models.MODELS)}, or "
+            "give package.module:function; `python -m tflab.lifecycle` takes saved graphs."
+        )
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or not spec.origin or not spec.origin.endswith(".py"):
+        raise UsageError(f"There is no module '{visible(module)}' whose file could be shown.")
+    return Path(spec.origin), function
+
+
+def show(address: str) -> None:
+    """Open a browser, or say that there is none."""
+    screen = sys.platform != "linux" or any(map(os.environ.get, SCREENS))
+    opened = threading.Event()
+
+    def open_it() -> None:
+        if screen and webbrowser.open(address):
+            opened.set()
+
+    thread = threading.Thread(target=open_it, daemon=True)
+    thread.start()
+    thread.join(5)
+    if not opened.is_set() and not thread.is_alive():
+        folding.say("No browser can be opened here: open the address yourself.", sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

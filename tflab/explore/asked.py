@@ -1,0 +1,74 @@
+"""Asked: what the page asks for, checked before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tflab.errors import UsageError
+from tflab.records import SWITCHES, Options
+
+NO_OPTIMISER = "none: gradients only"
+OPTIMISERS = ("gradient descent", "momentum", "Adam", NO_OPTIMISER)
+LARGEST_TEXT = 100_000  # characters of a program
+MOST_ROWS = 1024
+MOST_DEVICES = 4
+STEPS, WARMUP = 5, 2  # enough for a median; an edit is to be seen within a second
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A program with its switches."""
+
+    text: str
+    optimiser: str = OPTIMISERS[0]
+    batch_size: int = 16
+    devices: int = 1
+    xla: bool = False
+    without: tuple[str, ...] = ()  # graph passes that are switched off
+
+    @property
+    def options(self) -> Options:
+        return Options(
+            batch_size=self.batch_size,
+            steps=STEPS,
+            warmup=WARMUP,
+            devices=self.devices,
+            xla=self.xla,
+            without=self.without,
+            race=False,
+            values=False,  # they come as a stage of their own, after the picture
+        )
+
+
+def read(given: Any) -> Asked:
+    """What JSON says, as a record. Raises UsageError for anything else than a page sends."""
+    known = {field.name for field in fields(Asked)}
+    right = isinstance(given, Mapping) and "text" in given and {*given} <= known
+    check(right, "A request is an object with the program and its switches.")
+    without = given.get("without", [])
+    check(
+        isinstance(without, list) and {*map(str, without)} <= {*SWITCHES},
+        f"There is no such graph pass: {str(without)[:80]}.",
+    )
+    asked = Asked(**{**given, "without": tuple(without)})
+    check(isinstance(asked.text, str), "The program has to be text.")
+    check(
+        len(asked.text) <= LARGEST_TEXT,
+        f"The program has {len(asked.text):,} characters; it may have {LARGEST_TEXT:,}.",
+    )
+    check(asked.optimiser in OPTIMISERS, f"There is no optimiser '{asked.optimiser}'.")
+    check(is_count(asked.batch_size, MOST_ROWS), f"A batch has 1 to {MOST_ROWS} rows.")
+    check(is_count(asked.devices, MOST_DEVICES), f"There are 1 to {MOST_DEVICES} devices.")
+    check(isinstance(asked.xla, bool), "XLA is on or off.")
+    return asked
+
+
+def is_count(value: Any, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def check(right: bool, sentence: str) -> None:
+    if not right:
+        raise UsageError(sentence)

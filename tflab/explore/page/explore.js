@@ -1,0 +1,352 @@
+/* Explore: the program is run after each edit, and its life is shown stage by stage as it comes. */
+
+import { make } from "../../report/page/elements.js";
+import { Presenter } from "../../report/page/present.js";
+import { scroller } from "../../report/page/scroller.js";
+import { Viewer } from "../../report/page/viewer.js";
+import { packed, unpacked } from "./address.js";
+import { messages } from "./answers.js";
+import { Editor } from "./editor.js";
+import { keep, restore, stateOf } from "./seen.js";
+
+const PAUSE_MS = 200; // without a key, after which the program runs
+const LOOK_MS = 700; // between two looks at the file
+const OPEN = ["In short", "Ops"]; // of what stands below the drawing
+const NEXT = { frontend: "backward", backward: "placement", placement: "execution", execution: "values" };
+
+class Explorer {
+  constructor() {
+    const { start, defaults, examples } = JSON.parse(document.getElementById("settings").textContent);
+    /** @type {(name: string) => any} */
+    this.part = (name) => document.querySelector(`[data-part="${name}"]`);
+    this.start = start;
+    this.defaults = defaults;
+    this.examples = examples;
+    this.page = crypto.randomUUID();
+    this.number = 0; // of the last request
+    this.known = start.mark; // of the file
+    this.saved = start.text;
+    this.viewer = null;
+    this.goal = null; // the state that the reader wants to see, where it is not the last
+    this.open = new Map(OPEN.map((title) => [title, true])); // below the drawing
+    this.editor = new Editor(this.part, () => this.later());
+    this.controls();
+    this.begin();
+  }
+
+  async begin() {
+    if (!(await this.take(location.hash))) {
+      this.set({ ...this.defaults, text: this.start.text });
+      this.run();
+    }
+    if (this.start.is_file) setInterval(() => this.look(), LOOK_MS);
+  }
+
+  /* Take the state of an address, if it has one. A program that this tab has not run before may come
+   * from anybody, so it waits for the reader's word. */
+  async take(fragment) {
+    const state = fragment.length > 1 && (await unpacked(fragment.slice(1)));
+    if (!state) return false;
+    this.set(state);
+    this.hold(sessionStorage.getItem("run") !== fragment);
+    this.run();
+    return true;
+  }
+
+  hold(on) {
+    this.held = on;
+    this.part("held").hidden = !on;
+  }
+
+  controls() {
+    const { form } = this;
+    form.addEventListener("input", () => this.later());
+    form.addEventListener("submit", (event) => event.preventDefault());
+    this.part("menu").addEventListener("change", (event) => {
+      const example = this.examples[event.target.value];
+      event.target.value = "";
+      this.goal = null;
+      this.hold(false);
+      if (example) this.set({ ...this.defaults, text: example.text, devices: example.devices });
+      this.run();
+    });
+    this.part("restart").addEventListener("click", async () => {
+      this.say("TensorFlow is being loaded anew.");
+      await this.post("/restart", {});
+      this.run();
+    });
+    this.part("link").addEventListener("click", () => this.copy());
+    this.part("save")?.addEventListener("click", () => this.save());
+    window.addEventListener("keydown", (event) => {
+      if ((event.ctrlKey || event.metaKey) && event.key === "s") {
+        event.preventDefault();
+        if (this.start.is_file) this.save();
+      }
+    });
+    const editor = this.part("editor");
+    editor.addEventListener("mousemove", (event) => this.lightLine(this.editor.lineAt(event.clientY)));
+    editor.addEventListener("mouseleave", () => this.light(new Set()));
+    this.part("life").addEventListener("mouseover", (event) => {
+      const box = event.target.closest("[data-box]");
+      this.light(new Set(box ? this.viewer.graph.linesOf(Number(box.dataset.box)) : []));
+    });
+    this.part("life").addEventListener("mouseleave", () => this.light(new Set()));
+    this.part("parts").addEventListener("mouseover", (event) => {
+      const row = event.target.closest("[data-of-lines]");
+      this.light(new Set(row ? row.dataset.ofLines.split(" ").map(Number) : []));
+    });
+    this.part("parts").addEventListener("mouseleave", () => this.light(new Set()));
+    this.part("life").addEventListener("click", (event) => {
+      if (event.target.closest("[data-state], [data-part=before], [data-part=after]")) this.wish();
+    });
+    this.part("go").addEventListener("click", () => {
+      this.hold(false);
+      this.run();
+    });
+    window.addEventListener("hashchange", () => this.take(location.hash));
+  }
+
+  get form() {
+    return /** @type {HTMLFormElement} */ (this.part("switches"));
+  }
+
+  /** @param {string} name
+   * @returns {any} a switch */
+  field(name) {
+    return this.form.elements.namedItem(name);
+  }
+
+  /* What is asked for: the program and its switches. */
+  asked() {
+    const passes = /** @type {NodeListOf<HTMLInputElement>} */ (this.form.querySelectorAll("[name=pass]"));
+    return {
+      text: this.editor.text,
+      optimiser: this.field("optimiser").value,
+      batch_size: Number(this.field("batch_size").value),
+      devices: Number(this.field("devices").value),
+      xla: this.field("xla").checked,
+      without: [...passes].filter((pass) => !pass.checked).map((pass) => pass.value),
+    };
+  }
+
+  set(state) {
+    const asked = { ...this.defaults, ...state };
+    this.editor.text = String(asked.text);
+    for (const name of ["optimiser", "batch_size", "devices"]) this.field(name).value = asked[name];
+    this.field("xla").checked = asked.xla === true;
+    for (const pass of /** @type {NodeListOf<HTMLInputElement>} */ (this.form.querySelectorAll("[name=pass]"))) {
+      pass.checked = !asked.without.includes(pass.value);
+    }
+  }
+
+  /* Run when no key has come for a moment. */
+  later() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.run(), PAUSE_MS);
+  }
+
+  say(text) {
+    this.part("status").textContent = text;
+  }
+
+  post(path, body, signal) {
+    return fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
+  }
+
+  async run() {
+    clearTimeout(this.timer);
+    if (this.held) return;
+    this.abort?.abort();
+    this.abort = new AbortController();
+    const asked = this.asked();
+    const number = ++this.number;
+    const off = asked.without.length;
+    this.part("off").textContent = off ? `(${off} off)` : "";
+    this.dirty();
+    const fragment = `#${await packed(asked)}`;
+    sessionStorage.setItem("run", fragment);
+    history.replaceState(null, "", fragment);
+    this.printed = "";
+    this.say("Running: frontend");
+    Object.assign(this.part("life").dataset, { run: "running", stage: "" });
+    try {
+      const response = await this.post("/run", { page: this.page, number, asked }, this.abort.signal);
+      if (!response.ok) {
+        this.fail({ message: await response.text(), line: null });
+        return;
+      }
+      for await (const message of messages(response)) {
+        if (number === this.number) this.show(message);
+      }
+    } catch (error) {
+      if (error.name !== "AbortError") this.fail({ message: "The server does not answer: it may have ended.", line: null });
+    }
+  }
+
+  show(message) {
+    if (message.printed) this.printed += message.printed;
+    this.part("printing").hidden = !this.printed;
+    this.part("printed").textContent = this.printed;
+    if (message.error) this.fail(message.error);
+    if (message.done) this.finish("done");
+    if (message.stage) {
+      this.pass();
+      const next = NEXT[message.stage];
+      this.say(next ? `Running: ${next}` : "");
+      this.draw(message);
+      this.part("life").dataset.stage = message.stage;
+      this.list(message);
+    }
+  }
+
+  fail({ message, line }) {
+    const where = line ? `Line ${line}: ` : "";
+    this.part("error").textContent = where + message;
+    this.part("error").hidden = false;
+    this.editor.mark(line);
+    this.part("life").classList.add("stale");
+    this.part("parts").classList.add("stale");
+    this.part("waiting").hidden = true;
+    this.finish("failed");
+  }
+
+  finish(how) {
+    this.say("");
+    this.part("life").dataset.run = how;
+  }
+
+  pass() {
+    this.part("error").hidden = true;
+    this.editor.mark(null);
+    this.part("life").classList.remove("stale");
+    this.part("parts").classList.remove("stale");
+    this.part("waiting").hidden = true;
+  }
+
+  /* A new drawing, which is seen as the one before was. */
+  draw({ graph, marks }) {
+    const before = this.viewer && keep(this.viewer);
+    this.viewer?.end();
+    const root = this.part("viewer").content.firstElementChild.cloneNode(true);
+    this.part("life").replaceChildren(root);
+    const chosen = before && root.querySelector(`[data-colour="${before.chosen}"]`);
+    if (chosen) chosen.checked = true;
+    const viewer = new Viewer(root, graph);
+    new Presenter(viewer);
+    const places = new Map(graph.nodes.map((node, place) => [node.name, place]));
+    viewer.marks = new Map(Object.entries(marks || {}).map(([name, word]) => [places.get(name), word]));
+    this.viewer = viewer;
+    this.places = places;
+    viewer.state = stateOf(graph.states, this.goal);
+    if (before) restore(viewer, before, places);
+    else viewer.draw();
+    this.editor.colour(new Map([...viewer.graph.colourOfLine].map(([line, colour]) => [line, `line-${colour}`])));
+  }
+
+  /* The reader wants to see this state, also after an edit; the last one means whatever is last. */
+  wish() {
+    const { state, data } = this.viewer;
+    const { stage, title } = data.states[state];
+    this.goal = state === data.states.length - 1 ? null : { stage, title };
+  }
+
+  /* What stands beside and below the drawing; the server has escaped every name in it. */
+  list({ parts, since }) {
+    if (since !== undefined) this.part("since").innerHTML = since;
+    const sections = Object.entries(parts).map(([title, html]) => {
+      const details = /** @type {HTMLDetailsElement} */ (make("details", { class: "later" }, make("summary", {}, make("h2", {}, title))));
+      const body = make("div");
+      body.innerHTML = html;
+      details.open = this.open.get(title) === true;
+      details.addEventListener("toggle", () => this.open.set(title, details.open));
+      details.append(body);
+      this.name(body);
+      return details;
+    });
+    this.part("parts").replaceChildren(...sections);
+    for (const element of document.querySelectorAll("main .scroll")) scroller(element);
+  }
+
+  /* Rows and paragraphs that begin with the name of a node light up with its lines. */
+  name(body) {
+    for (const element of body.querySelectorAll("tbody tr, .strip > p")) {
+      const cell = element.matches("tr") ? element.firstElementChild : element;
+      const place = this.places.get((cell?.firstChild?.wholeText ?? cell?.textContent ?? "").trim()) ?? this.places.get((cell?.textContent ?? "").trim());
+      const lines = place === undefined ? [] : this.viewer.data.lines[place];
+      if (lines.length) element.dataset.ofLines = lines.join(" ");
+    }
+  }
+
+  lightLine(line) {
+    this.light(new Set(line === null || !this.viewer?.graph.colourOfLine.has(line) ? [] : [line]));
+  }
+
+  /** Light up lines, their boxes and their rows.
+   * @param {Set<number>} lines */
+  light(lines) {
+    this.editor.light(lines);
+    if (!this.viewer) return;
+    const paper = this.viewer.part("paper");
+    paper.classList.toggle("dimming", lines.size > 0);
+    for (const box of paper.querySelectorAll("[data-box]")) {
+      const own = lines.size > 0 && this.viewer.graph.linesOf(Number(box.dataset.box)).some((line) => lines.has(line));
+      box.classList.toggle("of-line", own);
+    }
+    for (const row of this.part("parts").querySelectorAll("[data-of-lines]")) {
+      row.classList.toggle("lit", row.dataset.ofLines.split(" ").some((line) => lines.has(Number(line))));
+    }
+  }
+
+  // The file
+
+  dirty() {
+    const unsaved = this.start.is_file && this.editor.text !== this.saved;
+    document.title = `${unsaved ? "• " : ""}${this.start.name}, live`;
+    if (this.part("save")) this.part("save").disabled = !unsaved;
+    return unsaved;
+  }
+
+  async save() {
+    const { text } = this.editor;
+    const response = await this.post("/save", { text, known: this.known });
+    if (response.ok) {
+      this.known = (await response.json()).mark;
+      this.saved = text;
+      this.say("Saved.");
+    } else if (response.status === 409) {
+      const { message, mark } = await response.json();
+      this.known = mark; // so that saving again replaces it
+      this.say(message);
+    } else this.say(await response.text());
+    this.dirty();
+  }
+
+  /* Take the file as another editor has left it, unless there are edits here that are not saved. */
+  async look() {
+    const response = await fetch(`/file?known=${this.known}`).catch(() => null);
+    if (!response || response.status === 204) return;
+    if (!response.ok) {
+      this.say(await response.text());
+      return;
+    }
+    const { text, mark } = await response.json();
+    if (mark === this.known) return;
+    if (this.dirty()) {
+      this.say("The file was changed elsewhere. Save to replace it, or undo your edits to take it.");
+      return;
+    }
+    this.known = mark;
+    this.saved = text;
+    this.editor.text = text;
+    this.run();
+  }
+
+  async copy() {
+    const link = `#${await packed(this.asked())}`;
+    history.replaceState(null, "", link);
+    const copied = await navigator.clipboard.writeText(link).then(() => true, () => false);
+    this.say(copied ? "Copied: put it behind the address of any page of tflab.explore." : "Copy it from the address bar: what follows the #.");
+  }
+}
+
+new Explorer();

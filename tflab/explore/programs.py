@@ -1,0 +1,110 @@
+"""Programs: what the menu of the page offers. The first is shown where no file is named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Example:
+    """A program of the menu, with the switches that it is to be seen with."""
+
+    title: str
+    text: str
+    devices: int = 1
+
+
+EXAMPLES = (
+    Example(
+        "x*y + z",
+        """\
+# Change a line, and see what moves. tf, tf1 and np are there.
+x = tf1.placeholder(tf.float32, [None], name="x")
+y = tf1.get_variable("y", initializer=2.0)
+z = tf1.get_variable("z", initializer=1.0)
+output = x * y + z
+targets = tf1.placeholder(tf.float32, [None], name="targets")
+error = tf.math.squared_difference(output, targets)
+loss = tf.reduce_mean(error)
+rows = np.linspace(-1, 1, 64)
+feeds = {x: rows, targets: 3 * rows + 2}
+""",
+    ),
+    Example(
+        "A layer of LeNet",
+        """\
+images = tf1.placeholder(tf.float32, [None, 28, 28, 1], name="images")
+labels = tf1.placeholder(tf.int64, [None], name="labels")
+kernel = tf1.get_variable("kernel", [5, 5, 1, 6])
+bias = tf1.get_variable("bias", [6], initializer=tf1.zeros_initializer())
+maps = tf.nn.conv2d(images, kernel, strides=1, padding="SAME")
+maps = tf.nn.relu(tf.nn.bias_add(maps, bias))
+pooled = tf.nn.max_pool2d(maps, 2, 2, "VALID")
+dense = tf1.get_variable("dense", [14 * 14 * 6, 10])
+logits = tf.matmul(tf.reshape(pooled, [-1, 14 * 14 * 6]), dense)
+errors = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+loss = tf.reduce_mean(errors)
+""",
+    ),
+    Example(
+        "A loop",
+        """\
+# Newton's method for a square root, in the graph.
+number = tf1.get_variable("number", initializer=9.0)
+root = tf.while_loop(
+    lambda step, guess: step < 5,
+    lambda step, guess: (step + 1, (guess + number / guess) / 2),
+    (0, 1.0),
+)[1]
+loss = tf.square(root - 2.0)
+""",
+    ),
+    Example(
+        "An embedding",
+        """\
+words = tf1.placeholder(tf.int32, [None, 4], name="words")
+table = tf1.get_variable("table", [100, 8])
+vectors = tf.nn.embedding_lookup(table, words)
+sentence = tf.reduce_mean(vectors, axis=1)
+score = tf.reduce_sum(sentence * sentence, axis=1)
+loss = tf.reduce_mean(score)
+""",
+    ),
+    Example(
+        "A formula with a NaN",
+        """\
+# The gradient of a square root at 0 is infinite: see where it begins.
+x = tf1.placeholder(tf.float32, [None], name="x")
+w = tf1.get_variable("w", initializer=1.0)
+root = tf.sqrt(x * w)
+chosen = tf.where(x > 0, root, tf.zeros_like(root))
+loss = tf.reduce_sum(chosen)
+feeds = {x: np.arange(64) / 8}
+""",
+    ),
+    Example(
+        "Batch norm",
+        """\
+x = tf1.placeholder(tf.float32, [None, 8, 8, 3], name="x")
+scale = tf1.get_variable("scale", initializer=np.ones(3, np.float32))
+offset = tf1.get_variable("offset", initializer=np.zeros(3, np.float32))
+normal, mean, variance = tf1.nn.fused_batch_norm(x, scale, offset)
+output = tf.nn.relu(normal)
+loss = tf.reduce_mean(tf.square(output))
+""",
+    ),
+    Example(
+        "Two devices",
+        """\
+x = tf1.placeholder(tf.float32, [None, 16], name="x")
+with tf.device("/CPU:0"):
+    first = tf1.get_variable("first", [16, 8])
+    hidden = tf.nn.relu(tf.matmul(x, first))
+with tf.device("/CPU:1"):
+    second = tf1.get_variable("second", [8, 1])
+    output = tf.matmul(hidden, second)
+loss = tf.reduce_mean(tf.square(output))
+""",
+        devices=2,
+    ),
+)

@@ -1,0 +1,217 @@
+"""Server: the page and what it asks for, on this machine only and for one reader only.
+
+The page runs programs with the rights of its user. So the server listens on 127.0.0.1, wants a
+token that only its own process knows, and the exact Host and Origin of its own page.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.wrappers import Request, Response
+
+from tflab.errors import TflabError, UsageError, reason
+from tflab.explore import asked, following, markup
+from tflab.explore.warm import Message, Warm
+
+HOST = "127.0.0.1"
+LARGEST = 4 * asked.LARGEST_TEXT  # bytes of a request
+PAGES = 16  # whose last life is remembered
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+CLOSED = "This page is for those who have its address. Open the one that the terminal shows."
+Life = dict[str, Message]  # stage -> what came of it
+
+
+class RefusedError(Exception):
+    """A request that is not answered: its status and a sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class App:
+    """The answers of one server. `path` is the file that the page follows, if any."""
+
+    def __init__(self, warm: Warm, start: markup.Start, path: Path | None, port: int) -> None:
+        self.warm, self.start, self.path = warm, start, path
+        self.token = secrets.token_urlsafe(32)
+        self.host = f"{HOST}:{port}"
+        self.cookie = f"tflab-explore-{port}"
+        self.lives: dict[str, Life] = {}  # page -> its last life that came to its end
+
+    @property
+    def address(self) -> str:
+        """What opens the page."""
+        return f"http://{self.host}/?token={self.token}"
+
+    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        request = Request(environ)
+        try:
+            response = self.answer(request)
+        except RefusedError as error:
+            response = Response(f"{error}\n", error.status, mimetype="text/plain")
+        except TflabError as error:
+            response = Response(f"{error}\n", 400, mimetype="text/plain")
+        response.headers.update(HEADERS)
+        if "Content-Security-Policy" not in response.headers:
+            response.headers["Content-Security-Policy"] = "default-src 'none'"
+        return response(environ, start)
+
+    def answer(self, request: Request) -> Response:
+        self.check_origin(request)
+        given = request.args.get("token", "")
+        if request.path == "/" and given and same(given, self.token):
+            # In the address it would be seen, and mailed
+            response = Response(status=303, headers={"Location": "/"})
+            response.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict")
+            return response
+        if not same(request.cookies.get(self.cookie, ""), self.token):
+            raise RefusedError(403, CLOSED)
+        route = ROUTES.get((request.method, request.path))
+        if route is None:
+            raise RefusedError(404, "There is no such page.")
+        return route(self, request)
+
+    def check_origin(self, request: Request) -> None:
+        """Refuse what does not come from the server's own page, whose name is as written."""
+        if request.environ.get("HTTP_HOST") != self.host:
+            raise RefusedError(403, f"This server is called {self.host}.")
+        origin = request.headers.get("Origin")
+        if origin != f"http://{self.host}" and (request.method != "GET" or origin is not None):
+            raise RefusedError(403, "This server answers its own page only.")
+
+    # Routes
+
+    def opened(self, request: Request) -> Response:
+        html, policy = markup.page(self.start)
+        return Response(html, mimetype="text/html", headers={"Content-Security-Policy": policy})
+
+    def run(self, request: Request) -> Response:
+        body = read(request)
+        number, name = body.get("number"), body.get("page")
+        if not (isinstance(name, str) and len(name) <= 64 and isinstance(number, int)):
+            raise RefusedError(400, "A request has a page and a number.")
+        given = asked.read(body.get("asked"))
+        lines = (json.dumps(message) + "\n" for message in self.told(name, number, given))
+        return Response(lines, mimetype="application/x-ndjson")
+
+    def told(self, name: str, number: int, given: asked.Asked) -> Iterator[Message]:
+        """The stages as the page shows them."""
+        before, life = self.lives.get(name, {}), Life()
+        for message in self.warm.life(name, number, given):
+            try:
+                stage = message.get("stage")
+                yield markup.told(message, before.get(stage)) if stage else message
+                if stage:
+                    life[stage] = {key: message[key] for key in ("nodes", "numbers")}
+            except (LookupError, TypeError, ValueError, AttributeError):  # made by the program
+                yield {"error": {"message": "The results cannot be read.", "line": None}}
+                return
+            if "done" in message:
+                self.lives[name] = life
+                while len(self.lives) > PAGES:
+                    del self.lives[next(iter(self.lives))]
+
+    def restart(self, request: Request) -> Response:
+        read(request)
+        self.warm.restart()
+        return Response(status=204)
+
+    def file(self, request: Request) -> Response:
+        """The text of the file, where it is not the one that the page has."""
+        if self.path is None:
+            raise RefusedError(404, "The page follows no file.")
+        text = following.text_of(self.path)
+        if following.mark(text) == request.args.get("known"):
+            return Response(status=204)
+        return as_json({"text": text, "mark": following.mark(text)})
+
+    def save(self, request: Request) -> Response:
+        if self.path is None:
+            raise RefusedError(404, "The page follows no file.")
+        body = read(request)
+        text, known = body.get("text"), body.get("known")
+        if not isinstance(text, str) or len(text) > asked.LARGEST_TEXT:
+            raise RefusedError(400, "This is no program that can be saved.")
+        try:
+            following.save(self.path, text, str(known))
+        except following.ChangedError as error:
+            there = following.mark(following.text_of(self.path))
+            return as_json({"message": str(error), "mark": there}, 409)
+        return as_json({"mark": following.mark(text)})
+
+
+ROUTES: Mapping[tuple[str, str], Callable[[App, Request], Response]] = {
+    ("GET", "/"): App.opened,
+    ("GET", "/file"): App.file,
+    ("POST", "/run"): App.run,
+    ("POST", "/restart"): App.restart,
+    ("POST", "/save"): App.save,
+}
+
+
+def same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(), token.encode())
+
+
+def as_json(value: Any, status: int = 200) -> Response:
+    return Response(json.dumps(value), status, mimetype="application/json")
+
+
+def read(request: Request) -> Mapping[str, Any]:
+    """The object that a request brings. Raises RefusedError for anything else."""
+    if request.mimetype != "application/json":
+        raise RefusedError(415, "A request is JSON.")
+    if request.content_length is None or request.content_length > LARGEST:
+        raise RefusedError(413, f"A request has at most {LARGEST:,} bytes.")
+    try:
+        body = json.loads(request.get_data())
+    except (ValueError, RecursionError):
+        raise RefusedError(400, "A request is JSON.") from None
+    if not isinstance(body, dict):
+        raise RefusedError(400, "A request is an object.")
+    return body
+
+
+class Quiet(WSGIRequestHandler):
+    """Does not log every request."""
+
+    timeout = 60  # seconds that a connection may be silent
+
+    def log(self, type: str, message: str, *args: Any) -> None:
+        pass
+
+
+def listening(port: int) -> socket.socket:
+    """A socket on this machine alone; port 0 is any that is free. Raises UsageError."""
+    try:
+        return socket.create_server((HOST, port))
+    except OSError as error:
+        raise UsageError(
+            f"Port {port} cannot be had: {reason(error)}. Give another with --port, or none."
+        ) from error
+
+
+def served(app: App, listener: socket.socket) -> BaseWSGIServer:
+    """A server that is ready to answer, each request in a thread."""
+    port = listener.getsockname()[1]
+    server = make_server(
+        HOST, port, app, threaded=True, request_handler=Quiet, fd=listener.fileno()
+    )
+    server.daemon_threads = True  # type: ignore[attr-defined]
+    return server
