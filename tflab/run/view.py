@@ -155,8 +155,8 @@ def table_of_tracings(tracings: Sequence[Tracing]) -> Table:
     columns: Sequence[Column] = (
         Column("function", lambda row: row.function),
         Column("time", lambda row: units.time(row.ns), right=True),
-        Column("at", lambda row: row.place),
-        Column("again", reason, elastic=True),
+        Column("called at", lambda row: row.place),
+        Column("traced again", reason, elastic=True),
     )
     return shortened("Functions that were traced", columns, costliest, LINES)
 
