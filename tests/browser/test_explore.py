@@ -86,8 +86,8 @@ def test_a_line_and_its_nodes_have_one_colour_and_light_up_together(opened):
     (colour,) = set(kernel.get_attribute("class").split()) - {"line"}
     assert colour in box(page, "scope y").get_attribute("class").split()
     kernel.hover(force=True)
-    assert "of-line" in box(page, "scope y").get_attribute("class").split()
-    assert "of-line" not in box(page, "loss").get_attribute("class").split()
+    assert "lit" in box(page, "scope y").get_attribute("class").split()
+    assert "lit" not in box(page, "loss").get_attribute("class").split()
     box(page, "loss").hover()
     lit = page.locator(".line.lit")
     assert [line.get_attribute("data-line") for line in lit.all()] == ["4"]

@@ -19,7 +19,7 @@ STUBS = Path(util.find_spec("mypy").submodule_search_locations[0], "typeshed", "
 CAUGHT = {"AttributeError", "Exception", "ImportError", "ModuleNotFoundError"}
 # Files of Linux, for which something else is found where they are missing
 OF_LINUX = {
-    *("/proc/cpuinfo", "/proc/meminfo", "/proc/self/fd", "/proc/stat"),
+    *("/proc/", "/proc/cpuinfo", "/proc/meminfo", "/proc/self/fd", "/proc/stat"),
     *("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.max"),
     "/sys/fs/cgroup/memory.stat",
     *("/dev/nvidiactl", "/dev/nvidia[0-9]*"),

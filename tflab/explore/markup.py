@@ -22,7 +22,7 @@ from tflab.report import html
 FOLDER = resources.files("tflab.explore") / "page"
 STYLES = ("explore.css", "editor.css")
 SCRIPTS = ("text.js", "editor.js", "address.js", "answers.js", "seen.js", "explore.js")
-OF_REPORTS = ("prints.js", "still.js", "predict.js", "folded.js", "start.js")  # alone
+OF_REPORTS = ("script.js", "prints.js", "still.js", "predict.js", "folded.js", "start.js")  # alone
 
 
 @dataclass(frozen=True)

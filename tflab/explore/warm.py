@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import secrets
-import select
 import signal
 import subprocess
 import sys
@@ -18,10 +18,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from typing import IO, Any
+from typing import Any
 
 from tflab.errors import TflabError
-from tflab.explore import worker
+from tflab.explore import processes, worker
 from tflab.explore.asked import Asked
 from tflab.runtime import child
 
@@ -29,6 +29,7 @@ START_S = 120.0  # for TensorFlow's import, on a busy machine
 GRACE_S = 2.0  # after the time of a stage, in which the worker may end it by itself
 LOOK_S = 0.2  # between two looks at its memory
 MOST_BYTES = 2**26  # of an answer
+MOST_LINES = 4  # that wait
 RESIDENT = worker.MEMORY + 2 * 2**30  # bytes, after which the process is replaced
 SAID = 4_000  # bytes of what a process that failed said last
 
@@ -60,14 +61,27 @@ class Warm:
             env=child.surroundings(None),
             start_new_session=True,  # Ctrl-C is for the server
         )
-        self.ready, self.rest, self.said = False, b"", b""
-        threading.Thread(target=self.drain, args=(self.process.stderr,), daemon=True).start()
+        self.ready, self.said = False, b""
+        self.lines: queue.Queue[bytes] = queue.Queue(MOST_LINES)  # an empty one is the end
+        for read in (self.drain, self.listen):
+            threading.Thread(target=read, args=(self.process, self.lines), daemon=True).start()
 
-    def drain(self, stream: IO[bytes]) -> None:
+    def drain(self, process: subprocess.Popen[bytes], lines: queue.Queue[bytes]) -> None:
         """Read what the process prints, so that it can go on, and keep the end of it."""
-        with suppress(OSError, ValueError):
+        assert process.stderr
+        with process.stderr as stream:
             while said := os.read(stream.fileno(), 65536):
                 self.said = (self.said + said)[-SAID:]
+
+    def listen(self, process: subprocess.Popen[bytes], lines: queue.Queue[bytes]) -> None:
+        """Read the answers of the process."""
+        assert process.stdout
+        with process.stdout as stream:
+            while line := stream.readline(MOST_BYTES):
+                with suppress(queue.Full):  # an order has one answer: the rest is the program's
+                    lines.put_nowait(line)
+        with suppress(queue.Full):
+            lines.put_nowait(b"")
 
     def life(self, page: str, number: int, asked: Asked) -> Iterator[Message]:
         """What comes of each stage. The last message has `done`, `error` or `superseded`."""
@@ -115,7 +129,7 @@ class Warm:
         answer = self.read(self.seconds + GRACE_S)
         if answer.pop("mark", None) != mark:
             raise LostError("It was ended: it wrote into the results of tflab.")
-        if resident(self.process.pid) > RESIDENT:
+        if processes.resident(self.process.pid) > RESIDENT:
             self.replace()
             if "stage" in answer:
                 return {"error": {"message": "The programs took too much memory.", "line": None}}
@@ -123,31 +137,26 @@ class Warm:
 
     def read(self, seconds: float) -> Message:
         """The next line of the process. Raises LostError where it does not come in this time."""
-        assert self.process.stdout
         end = time.monotonic() + seconds
-        parts, length = [self.rest], len(self.rest)
-        while b"\n" not in parts[-1]:
-            left = end - time.monotonic()
-            if left <= 0:
+        while True:
+            if time.monotonic() > end:
                 raise LostError(
                     f"It was ended: it did not stop within {self.seconds:g} s. TensorFlow is being "
                     "loaded anew, which takes a few seconds."
                 )
-            if resident(self.process.pid) > RESIDENT or length > MOST_BYTES:
+            if processes.resident(self.process.pid) > RESIDENT:
                 raise LostError("It was ended: it took too much memory.")
-            if not select.select([self.process.stdout], [], [], min(left, LOOK_S))[0]:
+            try:
+                line = self.lines.get(timeout=LOOK_S)
+            except queue.Empty:
                 continue
-            read = os.read(self.process.stdout.fileno(), 2**20)
-            if not read:
+            if not line:
                 raise self.lost()
-            parts.append(read)
-            length += len(read)
-        line, _, self.rest = b"".join(parts).partition(b"\n")
-        with suppress(ValueError):
-            message = json.loads(line)
-            if isinstance(message, dict):
-                return message
-        return {}
+            with suppress(ValueError):
+                message = json.loads(line)
+                if isinstance(message, dict):
+                    return message
+            return {}
 
     def lost(self) -> LostError:
         """How the process ended by itself."""
@@ -164,17 +173,12 @@ class Warm:
 
     def end(self) -> None:
         """End the process and all that its program began."""
-        with suppress(OSError):
-            os.kill(self.process.pid, signal.SIGSTOP)
-        for process in (*worker.descendants(self.process.pid), self.process.pid):
-            with suppress(OSError):
-                os.kill(process, signal.SIGKILL)
-        with suppress(OSError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        processes.end_with_children(self.process.pid)
+        self.process.kill()
         self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            with suppress(OSError):
-                stream.close()  # type: ignore[union-attr]
+        assert self.process.stdin
+        with suppress(OSError):  # it still holds what could not be written
+            self.process.stdin.close()
 
     def close(self) -> None:
         """End the process for good."""
@@ -190,12 +194,3 @@ def opened(file: str, function: str = "", seconds: float = 10.0) -> Iterator[War
         yield warm
     finally:
         warm.close()
-
-
-def resident(process: int) -> int:
-    """The bytes of memory that a process and those that it began take; 0 where nobody says."""
-    total = 0
-    for one in (process, *worker.descendants(process)):
-        with suppress(OSError, ValueError), open(f"/proc/{one}/statm", encoding="ascii") as statm:
-            total += int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return total

@@ -6,7 +6,6 @@ is a line of JSON on what was standard output. What a program prints goes elsewh
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import json
 import os
@@ -14,16 +13,16 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from functools import partial
 from types import FrameType
 from typing import Any
 
+from tflab.explore import processes
 from tflab.runtime import dumps, quiet_import
 
 MEMORY = 4 * 2**30  # bytes that a program may take beside what the process has after its start
 PRINTED = 4_000  # characters of what a program prints that are kept
-ADOPT = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h: also what its children leave is its child
 LOOK_S = 1.0  # between two looks whether the server is still there
 
 
@@ -50,10 +49,10 @@ def main() -> None:
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     own = os.getpid()
-    for pipe in (orders, answers):  # are not for the forks that a program makes
-        os.register_at_fork(after_in_child=partial(os.close, pipe.fileno()))
-    with suppress(AttributeError, OSError):  # Linux alone has it
-        ctypes.CDLL(None).prctl(ADOPT, 1)
+    if hasattr(os, "register_at_fork"):
+        for pipe in (orders, answers):  # are not for the forks that a program makes
+            os.register_at_fork(after_in_child=partial(os.close, pipe.fileno()))
+    processes.adopt()
     threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     dumps.prepare()
     quiet_import.load()
@@ -61,8 +60,9 @@ def main() -> None:
 
     gc.collect()
     gc.freeze()  # what TensorFlow's import made stays, and need not be looked at again
-    limit_memory()
-    signal.signal(signal.SIGALRM, late)
+    processes.limit_memory(MEMORY)
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, late)
     walked: Iterator[dict[str, Any]] = iter(())
     order: dict[str, Any] = {}
 
@@ -92,7 +92,7 @@ def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> 
     """The next stage, the error in its place, or that there is none."""
     printed = Kept()
     try:
-        signal.setitimer(signal.ITIMER_REAL, order["seconds"])
+        processes.limit_time(order["seconds"])
         with redirect_stdout(printed):
             message = next(walked, {"done": True})
     except LateError as error:
@@ -102,8 +102,8 @@ def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> 
     except BaseException as error:  # a program may raise anything
         message = {"error": life.problem(error, order["file"])}
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    end_children()
+        processes.limit_time(0)
+    processes.end_children()
     return message | ({"printed": printed.text} if printed.text else {})
 
 
@@ -116,36 +116,6 @@ def watch(server: int) -> None:
 
 def late(number: int, frame: FrameType | None) -> None:
     raise LateError
-
-
-def limit_memory() -> None:
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        with open("/proc/self/status", encoding="ascii") as status:
-            taken = next(int(line.split()[1]) for line in status if line.startswith("VmData"))
-        limit = taken * 1024 + MEMORY
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-
-
-def end_children() -> None:
-    """End the processes that a program began and left."""
-    for process in descendants(os.getpid()):
-        with suppress(OSError):
-            os.kill(process, signal.SIGKILL)
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def descendants(process: int) -> Iterator[int]:
-    """The children of a process, and theirs, where Linux lists them."""
-    with suppress(OSError):
-        for thread in os.listdir(f"/proc/{process}/task"):
-            with open(f"/proc/{process}/task/{thread}/children", encoding="ascii") as children:
-                for child in map(int, children.read().split()):
-                    yield from descendants(child)
-                    yield child
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import { Viewer } from "../../report/page/viewer.js";
 import { packed, unpacked } from "./address.js";
 import { messages } from "./answers.js";
 import { Editor } from "./editor.js";
-import { keep, restore, stateOf } from "./seen.js";
+import { restore, seenAs, stateOf } from "./seen.js";
 
 const PAUSE_MS = 200; // without a key, after which the program runs
 const LOOK_MS = 700; // between two looks at the file
@@ -225,7 +225,7 @@ class Explorer {
 
   /* A new drawing, which is seen as the one before was. */
   draw({ graph, marks }) {
-    const before = this.viewer && keep(this.viewer);
+    const before = this.viewer && seenAs(this.viewer);
     this.viewer?.end();
     const root = this.part("viewer").content.firstElementChild.cloneNode(true);
     this.part("life").replaceChildren(root);
@@ -286,12 +286,7 @@ class Explorer {
   light(lines) {
     this.editor.light(lines);
     if (!this.viewer) return;
-    const paper = this.viewer.part("paper");
-    paper.classList.toggle("dimming", lines.size > 0);
-    for (const box of paper.querySelectorAll("[data-box]")) {
-      const own = lines.size > 0 && this.viewer.graph.linesOf(Number(box.dataset.box)).some((line) => lines.has(line));
-      box.classList.toggle("of-line", own);
-    }
+    this.viewer.light(this.viewer.data.lines.flatMap((own, node) => (own.some((line) => lines.has(line)) ? [node] : [])));
     for (const row of this.part("parts").querySelectorAll("[data-of-lines]")) {
       row.classList.toggle("lit", row.dataset.ofLines.split(" ").some((line) => lines.has(Number(line))));
     }

@@ -14,7 +14,7 @@ export function stateOf(states, goal) {
 
 /** How a viewer is seen, by names: in another graph, numbers stand for others.
  * @param {import("../../report/page/viewer.js").Viewer} viewer */
-export function keep(viewer) {
+export function seenAs(viewer) {
   const paper = viewer.part("paper");
   return {
     chosen: viewer.chosen,
@@ -35,7 +35,7 @@ function wayOf(viewer, id) {
 }
 
 /** @param {import("../../report/page/viewer.js").Viewer} viewer
- * @param {ReturnType<typeof keep>} before
+ * @param {ReturnType<typeof seenAs>} before
  * @param {Map<string, number>} places node -> its number */
 export function restore(viewer, before, places) {
   viewer.open = new Set(viewer.data.boxes.flatMap((box, id) => (box.rows.length && before.open.has(wayOf(viewer, id)) ? [id] : [])));
