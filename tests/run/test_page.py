@@ -64,7 +64,7 @@ def graph_of(file):
         assignments=(),
         kernels=(),
         traced=2,
-        ops={"y": OpTimes(2, 1_000), "x": OpTimes(2, 30)},
+        ops={"y": OpTimes(2, 1_000), "x": OpTimes(4, 30)},
     )
 
 
