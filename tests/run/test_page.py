@@ -64,7 +64,7 @@ def graph_of(file):
         assignments=(),
         kernels=(),
         traced=2,
-        ops={"y": OpTimes(2, 1_000), "x": OpTimes(2, 30)},
+        ops={"y": OpTimes(2, 1_000), "x": OpTimes(4, 30)},
     )
 
 
@@ -128,6 +128,15 @@ def test_the_drawing_ends_with_what_ran_and_has_no_node_that_is_not_needed(seen)
     assert "init" not in graph.histories
     assert graph.histories["m"].carrier == "y"
     assert graph.histories["g"].derived_from == "y"
+
+
+def test_a_function_is_drawn_as_it_was_traced(seen):
+    traced = replace(seen.graph, executed=(), passes=(), ledger=(), derived={})
+    graph = page.drawn(traced)
+    (written,) = graph.drawing.states
+    assert [node.name for node in written.defined] == ["x", "m", "six", "y", "init", "g"]
+    assert graph.start == 0
+    assert page.notes_by_line(traced, seen.lines)[seen.program[0], 3] == ""
 
 
 def test_the_page_numbers_the_nodes_of_each_line(seen):

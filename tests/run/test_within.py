@@ -50,7 +50,6 @@ def test_what_a_block_runs_is_seen_and_nothing_after_it(graph):
     assert sum(owner.ns for owner in seen.run.process.owners) == seen.run.process.wall_ns
     (line,) = [line for line in seen.run.lines if "y" in line.nodes]
     assert line.code.startswith("loss = tf.reduce_mean(")
-    assert {fate.fate for fate in seen.run.graph.ledger} >= {"executed", "unreached"}
     assert "49 runs" in str(seen)
     assert "<table>" in seen._repr_html_()
 

@@ -22,7 +22,12 @@ from tflab.records.watched import Recorded
 
 
 def stages(graph: Recorded) -> tuple[Stage, ...]:
-    """The graph as it was written, with its gradients where it has any, and as it was placed."""
+    """The graph as it was written, with its gradients where it has any, and as it was placed.
+
+    Of a function only the graph is known that its tracing made, gradients and all.
+    """
+    if not graph.executed:
+        return (Frontend(None, graph.nodes),)
     forward = tuple(node for node in graph.nodes if node.phase == FORWARD)
     added = tuple(node.name for node in graph.nodes if node.phase != FORWARD)
     devices: dict[str, list[str]] = {}
@@ -41,9 +46,8 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         assignments=graph.assignments,
         kernels=graph.kernels,
     )
-    placed = (placement,) if graph.executed else ()  # of a function only its own graph is known
     if not added:
-        return Frontend(None, forward), *placed
+        return Frontend(None, forward), placement
     backward = Backward(
         program=None,  # type: ignore[arg-type]
         nodes=graph.nodes,
@@ -52,7 +56,7 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         variable_count=graph.variables,
         update_nodes=tuple(node.name for node in graph.nodes if node.phase == UPDATE),
     )
-    return Frontend(None, forward), backward, *placed
+    return Frontend(None, forward), backward, placement
 
 
 def needed(graph: Recorded) -> Recorded:

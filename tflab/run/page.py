@@ -106,7 +106,7 @@ def scripts(seen: Watched) -> Iterator[Script]:
         texts = texts or {number: line.code for number, line in sorted(by_file[file].items())}
         rows = partial(row, by_file[file], most)
         yield Script(
-            os.path.relpath(file) if os.path.isabs(file) else file,
+            shown_name(file),
             about,
             tuple(
                 rows(number, text, nodes.get((file, number), ()), told.get((file, number), ""))
@@ -132,6 +132,12 @@ def row(
     cells = (*map(view.time, spent), f"{line.runs:,}" if line.runs else "")
     share = sum(spent) / most if most and sum(spent) else None
     return ScriptLine(number, code.expandtabs(4), cells, share, note, tuple(nodes))
+
+
+def shown_name(file: str) -> str:
+    """The name of a file, below the working directory without what leads there."""
+    within = os.path.relpath(file)
+    return file if within.startswith(os.pardir) else within
 
 
 def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]:

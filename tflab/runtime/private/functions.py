@@ -100,6 +100,7 @@ class Profiling:
         with corner("the profiler", "profiler_v2.py", "Functions are timed without it."):
             from tensorflow.python.framework.errors import AlreadyExistsError
             from tensorflow.python.profiler import profiler_v2
+            from tensorflow.tsl.profiler.protobuf import xplane_pb2  # noqa: F401  (read later)
 
             self._start, self._stop = profiler_v2.start, profiler_v2.stop
             self._busy = AlreadyExistsError
