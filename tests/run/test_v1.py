@@ -254,7 +254,19 @@ from tensorflow.contrib import layers
 
 def logits(images):
     hidden = layers.fully_connected(images, 8)
-    return layers.fully_connected(hidden, 10, activation_fn=None)
+    hidden = layers.batch_norm(hidden, decay=0.9, updates_collections=None, scope="bn")
+    cell = tf.contrib.rnn.OutputProjectionWrapper(tf.contrib.rnn.GRUCell(4), 6)
+    outputs, _ = tf.nn.dynamic_rnn(cell, tf.reshape(hidden, [-1, 2, 4]), dtype=tf.float32)
+    return tf.layers.dense(layers.flatten(outputs), 10)
+
+def normalized():
+    # Of mean 2 and variance 1, in training: the numbers, and the two moving averages
+    rows = layers.batch_norm(tf.constant([[1.0], [3.0]]), 0.9, updates_collections=None)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        (first, second) = session.run(rows)
+        mean, variance = session.run(tf.global_variables("BatchNorm/moving"))
+        return [*first, *second, *mean, *variance]
 """
 TRAINING = """
 import tensorflow as old
@@ -280,6 +292,7 @@ def main(_):
             images, labels = data.train.next_batch(50)
             text, _ = session.run([summaries, train], {x: images, y: labels})
             writer.add_summary(text, step)
+    print(*("%.2f" % value for value in model.normalized()))
     print("steps:", FLAGS.steps, hasattr(old, "estimator"), hasattr(old.contrib, "crf"))
     old.contrib.crf
 
@@ -300,11 +313,20 @@ def test_a_program_of_version_1_runs_unchanged(tmp_path):
     done = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )
-    assert done.stdout == "steps: 7 False False\n"
+    # Of the moving averages 0.9 are what they were, 0 and 1, and 0.1 those of the batch
+    assert done.stdout == "-1.00 1.00 0.20 1.00\nsteps: 7 False False\n"
     assert ENDED in done.stderr
     stood_in = [
         "input_data (digits, not MNIST)",
-        *("contrib.layers.fully_connected", "mul", "scalar_summary", "merge_all_summaries"),
+        *("contrib.layers.fully_connected", "contrib.layers.batch_norm"),
+        *("contrib.rnn.OutputProjectionWrapper", "contrib.rnn.GRUCell"),
+        *(
+            "layers (tf-keras)",
+            "contrib.layers.flatten",
+            "mul",
+            "scalar_summary",
+            "merge_all_summaries",
+        ),
         "train.SummaryWriter",
     ]
     sentence = " ".join(done.stderr.split())

@@ -94,3 +94,17 @@ def test_no_dumps_at_all_are_a_sentence(monkeypatch):
         "(tensorflow/core/util/debug_data_dumper.cc): it wrote none. This is TensorFlow 2.22.0. "
         "Placement works without the pass log. Everything works with tensorflow==2.21.0."
     )
+
+
+@pytest.mark.parametrize(
+    ("file", "skipped"),
+    [
+        ("__inference_Dataset_flat_map_read_14.0000.main.initial.pb", True),
+        ("step_of_a_function.0031.graph_opt_pass.after_opt_group_pre_placement.pb", True),
+        ("unknown_graph.0027.main.before_opt_group_post_rewrite_for_exec.pb", False),
+        (f"unknown_graph{CPU}.0076.main.before_opt_group_post_partitioning.pb", False),
+        ("after_MetaOptimizer_iteration_0_94312345678.pb", False),
+    ],
+)
+def test_dumps_of_functions_that_a_step_calls_are_none_of_its_graph(file, skipped):
+    assert bool(dumps.OF_FUNCTION.fullmatch(file)) is skipped

@@ -62,7 +62,8 @@ def read(folder: Path) -> list[Snapshot]:
     Raises TflabError when there are none, or when one is not what TensorFlow 2.21 writes.
     """
     # The inode decides where the clock of the file system is coarse: it grows within a folder.
-    files = sorted(folder.iterdir(), key=lambda f: (f.stat().st_mtime_ns, f.stat().st_ino))
+    written = sorted(folder.iterdir(), key=lambda f: (f.stat().st_mtime_ns, f.stat().st_ino))
+    files = [file for file in written if not OF_FUNCTION.fullmatch(file.name)]
     if not files:
         raise no_dumps()
     names = [dump_name(file.name) for file in files]
@@ -139,6 +140,8 @@ OPT_PASS = re.compile(
     r".+?(?P<partition>_partition_.+)?\.(?P<number>\d+)\.(main|graph_opt_pass)"
     r"\.(?P<moment>before|after)_opt_group_(?P<group>[a-z_]+?)(_phase_\d+_(?P<name>\w+))?\.pb"
 )
+# The graph of a session has no name; a function that a step calls, as tf.data does, has its own
+OF_FUNCTION = re.compile(r"(?!unknown_graph\b|unknown_graph_).+\.\d+\.(main|graph_opt_pass)\..+")
 
 
 @dataclass(frozen=True)
