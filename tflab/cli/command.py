@@ -105,6 +105,21 @@ def count(
     return check
 
 
+def percentage(what: str, most: int = 100) -> Callable[[str], float]:
+    """An argparse type: a number from 0 to `most`."""
+
+    def check(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number <= most:
+            raise UsageError(f"The {what} is '{text}'; it has to be a percentage from 0 to {most}.")
+        return number
+
+    return check
+
+
 def folder(what: str) -> Callable[[str], str]:
     """An argparse type: the name of a folder, which may be anything but empty."""
 
