@@ -166,7 +166,7 @@ def test_the_ledger_of_a_program_without_tensorflow_adds_up(tmp_path):
         (["folder"], "'folder' is a folder without a __main__.py; give a Python file."),
         ([], "There is no program to run; give the name of a Python file."),
         (["-m"], "There is no program to run; give the name of a Python file."),
-        (["--overhead", "101", "x.py"], "has to be a number of percent, 0 to 100."),
+        (["--overhead", "101", "x.py"], "has to be a percentage from 0 to 100."),
         (["--steps", "0", "x.py"], "it has to be a whole number from 1 on."),
     ],
 )

@@ -1,1 +1,1 @@
-"""What every command shares: arguments, progress, output folders, and where errors leave."""
+"""CLI: what every command shares: arguments, progress, output folders, errors."""

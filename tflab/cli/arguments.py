@@ -1,4 +1,4 @@
-"""Arguments: those that several commands share, each said in one place."""
+"""Arguments: the arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tflab.records import SWITCHES, Options, Saved
 from tflab.records.options import BATCH_SIZES, CONNECTS, READS, SPLITS, WRITES
 
 DEFAULTS = Options()
-MODEL = "toy"  # where a command is given none
+MODEL = "toy"  # the default model
 EXPERIMENTS_S = 60
 
 
@@ -66,7 +66,7 @@ def devices(parser: argparse.ArgumentParser) -> None:
     )
 
 
-MOST_TASKS = 16  # of new ones: each is a process with a TensorFlow of its own
+MOST_TASKS = 16  # each new task is a process with its own TensorFlow
 
 
 def cluster(parser: argparse.ArgumentParser, meaning: str = "run") -> None:
@@ -94,7 +94,7 @@ def way_to_split(parser: argparse.ArgumentParser) -> None:
 
 
 def tasks(text: str) -> int | tuple[str, ...]:
-    """An argparse type: how many tasks to start, or the addresses of those that are there."""
+    """An argparse type: the number of tasks to start, or the addresses of existing ones."""
     if ":" not in text:
         return command.count("number of tasks", most=MOST_TASKS)(text)
     addresses = tuple(address(part) for part in text.split(","))
@@ -107,7 +107,7 @@ def tasks(text: str) -> int | tuple[str, ...]:
 
 
 def check_cluster(args: argparse.Namespace) -> None:
-    """What cannot be combined with --cluster is said before anything starts."""
+    """Refuse what cannot be combined with --cluster, before anything starts."""
     if args.split and not args.cluster:
         raise UsageError(f"--split {args.split} needs --cluster; give --cluster 2, for example.")
     if not args.cluster:
@@ -206,7 +206,7 @@ def data_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def saved(parser: argparse.ArgumentParser) -> None:
-    """What only a graph from a file needs."""
+    """The arguments for a graph from a file."""
     group = parser.add_argument_group("for a graph from a file")
     add = group.add_argument
     add("--signature", metavar="NAME", help="the signature of a SavedModel to run")

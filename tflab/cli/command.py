@@ -1,4 +1,4 @@
-"""Command: what all commands share. Arguments, errors to exit status, TensorFlow's chatter kept.
+"""Command: what all commands share: the parser, errors as exit statuses, TensorFlow's log.
 
 Exit status: 0 done, 1 the run failed, 2 a wrong argument, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
 """
@@ -25,14 +25,14 @@ from tflab.cli import ending, folding
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError
 from tflab.escaping import visible
 
-# The packages that tflab needs, by the names under which they are imported.
+# The packages that tflab needs, by the names under which they are imported
 NEEDED = (
     *("tensorflow", "tensorboard", "xprof", "numpy", "google", "rich", "matplotlib", "jinja2"),
     *("igraph", "sklearn", "capstone", "elftools"),
 )
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 INTERRUPTED = ending.INTERRUPTED
-# Whether what TensorFlow logs may quote files, which a graph from a file reads with leave
+# Whether TensorFlow's log may quote files, which a graph from a file reads with permission
 MAY_QUOTE = ContextVar("may quote", default=False)
 
 
@@ -49,7 +49,7 @@ class Parser(argparse.ArgumentParser):
     def meant(self, message: str) -> str:
         """The nearest option to the first one that argparse does not know."""
         given = message.partition("unrecognized arguments: ")[2]
-        # Without their dashes, which would make all of them alike
+        # Without their dashes, which would make all of them similar
         options = [word[2:].partition("=")[0] for word in given.split() if word.startswith("--")]
         known = [name[2:] for name in self._option_string_actions if name.startswith("--")]
         nearest = difflib.get_close_matches(options[0], known, n=1) if options else []
@@ -67,7 +67,7 @@ def parser(name: str, about: str | None) -> Parser:
 
 
 def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
-    """An argparse type: one of these names, or an error with the nearest right one."""
+    """An argparse type: one of these names, or an error with the nearest one."""
 
     def check(text: str) -> str:
         if text in names:
@@ -105,8 +105,23 @@ def count(
     return check
 
 
+def percentage(what: str, most: int = 100) -> Callable[[str], float]:
+    """An argparse type: a number from 0 to `most`."""
+
+    def check(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number <= most:
+            raise UsageError(f"The {what} is '{text}'; it has to be a percentage from 0 to {most}.")
+        return number
+
+    return check
+
+
 def folder(what: str) -> Callable[[str], str]:
-    """An argparse type: the name of a folder, which may be anything but empty."""
+    """An argparse type: the name of a folder, which must not be empty."""
 
     def check(text: str) -> str:
         if not text:
@@ -117,7 +132,7 @@ def folder(what: str) -> Callable[[str], str]:
 
 
 def file(what: str) -> Callable[[str], str]:
-    """An argparse type: the name of a file, which may be anything but empty or a folder's."""
+    """An argparse type: the name of a file, which must not be empty or end with a slash."""
 
     def check(text: str) -> str:
         if not text or text.endswith(("/", os.sep)):
@@ -128,7 +143,7 @@ def file(what: str) -> Callable[[str], str]:
 
 
 def run(body: Callable[[], int]) -> int:
-    """Run a command's body and turn what goes wrong into a sentence and an exit status."""
+    """Run a command's body; turn errors into a sentence and an exit status."""
     prepare_streams()
     MAY_QUOTE.set(False)
     with chatter_kept() as chatter, ending.as_by_ctrl_c() as ended:
@@ -140,9 +155,9 @@ def run(body: Callable[[], int]) -> int:
                 return ended.status(status)
             finally:
                 with ending.deferred():
-                    sys.stdout.flush()  # so that a closed pipe is not taken for a failure
+                    sys.stdout.flush()  # so that a closed pipe is not mistaken for a failure
         except TflabError as error:
-            if ended.signal:  # which may have ended a process that this one waited for
+            if ended.signal:  # it may have ended a process that this one waited for
                 return interrupted(ended)
             if isinstance(error, RefusedError) and not isinstance(error, RanDryError):
                 show(chatter)
@@ -150,11 +165,11 @@ def run(body: Callable[[], int]) -> int:
             return error.status
         except KeyboardInterrupt:
             return interrupted(ended)
-        except BrokenPipeError:  # the reader had enough (`| head`)
+        except BrokenPipeError:  # the reader closed the pipe (`| head`)
             to_nowhere()
             return 0
         except Exception as error:
-            if ended.signal:  # in the middle of an import, say; or the terminal has gone
+            if ended.signal:  # during an import, for example; or the terminal is gone
                 if isinstance(error, OSError) and error.errno == errno.EIO:
                     to_nowhere()
                 return interrupted(ended)
@@ -167,20 +182,20 @@ def run(body: Callable[[], int]) -> int:
 
 
 def interrupted(ended: ending.Ending) -> int:
-    """Say that a signal ended the command; return its exit status."""
+    """Print that a signal ended the command; return its exit status."""
     name = ended.signal.name if ended.signal else "SIGINT"
-    with suppress(OSError):  # SIGHUP says that the terminal has gone
+    with suppress(OSError):  # SIGHUP means that the terminal is gone
         folding.say(f"tflab: interrupted{'' if name == 'SIGINT' else f' by {name}'}.", sys.stderr)
     return ended.status(INTERRUPTED)
 
 
 def what_is_full(error: Exception) -> str | None:
-    """That there is no space for what is written, to standard output or to a file."""
+    """An error that there is no space for an output, which may be standard output."""
     if not isinstance(error, OSError) or error.errno not in NO_ROOM:
         return None
     try:
         sys.stdout.flush()
-    except OSError:  # it is standard output that is full
+    except OSError:  # standard output is full
         to_nowhere()
     return f"The output cannot be written: {error.strerror}."
 
@@ -192,12 +207,12 @@ def what_is_too_large(error: Exception) -> str | None:
 
 
 def to_nowhere() -> None:
-    """Let what is still to be written go, or Python complains about it at its end."""
+    """Discard the remaining output, about which Python would complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def what_is_missing(error: Exception) -> str | None:
-    """What to do about a package that this Python does not have, such as the system's own."""
+    """What to do about a package that this Python lacks, such as the system's own Python."""
     name = (getattr(error, "name", None) or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or name not in NEEDED:
         return None
@@ -210,10 +225,10 @@ def what_is_missing(error: Exception) -> str | None:
 
 @contextmanager
 def chatter_kept() -> Iterator[BinaryIO]:
-    """Send what C++ writes to standard error into a file; Python's own stderr stays as it is.
+    """Send what C++ writes to standard error into a file; Python's own stderr is unchanged.
 
-    TensorFlow logs to file descriptor 2 before anybody can ask it not to. What its Python side
-    logs goes to the same file.
+    TensorFlow logs to file descriptor 2 before this can be prevented. The log of its Python side
+    goes to the same file.
     """
     with tempfile.TemporaryFile() as kept:
         if not writes_to_descriptor_2():
@@ -244,7 +259,7 @@ def writes_to_descriptor_2() -> bool:
 
 
 def show(chatter: BinaryIO) -> None:
-    """Print what was kept; a message that came again and again is shown once, with its count."""
+    """Print the kept log; a repeated message is shown once, with its count."""
     if MAY_QUOTE.get():
         return
     chatter.seek(0)
@@ -257,12 +272,12 @@ def show(chatter: BinaryIO) -> None:
         folding.say(f"  {visible(message)}{again}", sys.stderr)
 
 
-# Plain: signs for an output whose encoding does not have ours, such as ASCII, Latin-1 or GBK.
+# Plain: replacement characters for an output whose encoding lacks some, such as ASCII or GBK
 #
-# A sign is as wide as the one that it stands for, so that tables and drawings keep their shape.
+# A replacement is as wide as the original, so that tables and drawings keep their shape.
 
 
-HANDLER = "tflab.plain"  # as an `errors` of a text stream
+HANDLER = "tflab.plain"  # as an `errors` handler of a text stream
 
 SIGNS = {
     **dict.fromkeys("─━", "-"),
@@ -280,21 +295,21 @@ SIGNS = {
 
 
 def replaced(error: UnicodeError) -> tuple[str, int]:
-    """What is printed instead of characters that cannot be encoded, and where to go on."""
+    """What is printed instead of characters that cannot be encoded, and where to continue."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(map(sign, error.object[error.start : error.end])), error.end
 
 
 def sign(letter: str) -> str:
-    """`-` for a rule, `e` for an accented e, and `?` for what has nothing like it."""
+    """`-` for a rule, `e` for an accented e, and `?` for characters without a similar one."""
     return SIGNS.get(letter) or unicodedata.normalize("NFD", letter)[0].encode(
         "ascii", "replace"
     ).decode("ascii")
 
 
 def prepare_streams() -> None:
-    """Let what standard output and error cannot encode be printed in plain signs."""
+    """Let standard output and error print plain characters for those that they cannot encode."""
     codecs.register_error(HANDLER, replaced)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)  # a notebook's stream has none

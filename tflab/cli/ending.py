@@ -1,11 +1,10 @@
 """Ending: SIGINT, SIGTERM and SIGHUP end a command, which keeps what it has measured.
 
-A signal raises KeyboardInterrupt; while `deferred` is open it waits, and loops look for it by
-`check`. It also goes on waiting until the exception has arrived: one that is raised in the middle
-of an import, or of a destructor, gets lost there.
-Python sees a signal only between two of its own instructions. A step of TensorFlow can take long,
-so a thread that the signal wakes (`signal.set_wakeup_fd`) cancels what runs, and ends the process
-where that does not help.
+A signal raises KeyboardInterrupt; while `deferred` is open it waits, and loops look for it with
+`check`. It stays pending until the exception has arrived, because an exception during an import or
+in a destructor is lost. Python sees a signal only between two of its own instructions. A step of
+TensorFlow can take long, so a thread that the signal wakes (`signal.set_wakeup_fd`) cancels what
+runs, and ends the process if that does not help.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from tflab import leave
 SIGNALS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
-ONE_S = 0.3  # signals within so many seconds are one: `timeout` sends each twice
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
+ONE_S = 0.3  # signals within this many seconds are one: `timeout` sends each twice
 CANCEL_S = 3.0  # after which a step that has not returned is cancelled
 LEAVE_S = 5.0  # after which the process ends without it
 LEFT = "tflab: interrupted by {}; a step of TensorFlow did not return and was abandoned.\n"
@@ -47,18 +46,18 @@ children: set[subprocess.Popen[Any]] = set()
 
 @dataclass
 class Ending:
-    """How a command is being ended from outside, if it is."""
+    """Whether and how a command is being ended from outside."""
 
-    signal: Signals | None = None  # the first that came
+    signal: Signals | None = None  # the first one
     at: float = 0.0  # when, by time.monotonic
-    deferred: int = 0  # contexts that let a signal wait
-    waiting: bool = False  # a signal that came, and has not arrived
+    deferred: int = 0  # open contexts that let a signal wait
+    waiting: bool = False  # a signal came, and its exception has not arrived
     seen: threading.Event = field(default_factory=threading.Event)  # by Python
-    cancels: list[Callable[[], Any]] = field(default_factory=list)  # of what runs now
-    show: Callable[[], Any] | None = None  # prints what is known so far
+    cancels: list[Callable[[], Any]] = field(default_factory=list)  # of what is running
+    show: Callable[[], Any] | None = None  # prints the results so far
 
     def status(self, status: int) -> int:
-        """The exit status of a command that would exit with this one."""
+        """The exit status of a command that would otherwise exit with this one."""
         return 128 + self.signal if self.signal and status == INTERRUPTED else status
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -68,7 +67,7 @@ class Ending:
             return
         self.signal, self.at = self.signal or Signals(number), time.monotonic()
         self.seen.set()
-        if number != signal.SIGINT:  # which a terminal sends to the children as well
+        if number != signal.SIGINT:  # which a terminal also sends to the children
             for process in tuple(children):
                 process.terminate()
         self.waiting = True
@@ -76,13 +75,13 @@ class Ending:
             raise SignalError
 
 
-current: Ending | None = None  # of the command that runs
+current: Ending | None = None  # of the running command
 
 
 @contextmanager
 def as_by_ctrl_c() -> Iterator[Ending]:
-    """While this is open, signals end the command; one that is ignored, as by nohup, or has a
-    handler of somebody else's stays as it is."""
+    """While this is open, signals end the command; a signal that is ignored, as by nohup, or has
+    another handler stays as it is."""
     global current
     command = Ending()
     if threading.current_thread() is not threading.main_thread():
@@ -95,7 +94,7 @@ def as_by_ctrl_c() -> Iterator[Ending]:
     unraisable = sys.unraisablehook
 
     def unless_interrupted(lost: Any) -> None:
-        """Report an exception that gets lost, unless it is a signal's, which goes on waiting."""
+        """Report an exception that is lost, unless it is that of a signal, which stays pending."""
         if not issubclass(lost.exc_type, KeyboardInterrupt):
             unraisable(lost)
 
@@ -115,7 +114,7 @@ def as_by_ctrl_c() -> Iterator[Ending]:
 
 
 def forget() -> None:
-    """In a fork of a command's process: signals end it as they end a new process."""
+    """In a fork of a command's process: signals end it like a new process."""
     global current
     signal.set_wakeup_fd(-1)
     for number in SIGNALS:
@@ -127,7 +126,7 @@ def forget() -> None:
 
 @contextmanager
 def watched(command: Ending) -> Iterator[None]:
-    """While this is open, a thread sees to it that a signal ends the command."""
+    """While this is open, a thread ensures that a signal ends the command."""
     reading, writing = socket.socketpair()
     with reading, writing:
         writing.setblocking(False)
@@ -157,7 +156,7 @@ def watch(command: Ending, reading: socket.socket) -> None:
 
 
 def give_up(command: Ending, number: Signals) -> None:
-    """End the process, whose main thread does not come back from TensorFlow."""
+    """End the process, whose main thread does not return from TensorFlow."""
     from tflab import atomic
 
     with suppress(Exception):
@@ -175,8 +174,8 @@ def give_up(command: Ending, number: Signals) -> None:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """While this is open, a signal waits; it raises KeyboardInterrupt at the end, unless `taken`.
-    A second one does not wait."""
+    """While this is open, a signal waits; it raises KeyboardInterrupt at the end, unless it was
+    taken. A second signal does not wait."""
     with ExitStack() as stack:
         command = current or stack.enter_context(as_by_ctrl_c())
         command.deferred += 1
@@ -208,18 +207,18 @@ def released() -> Iterator[None]:
 
 
 def is_pending() -> bool:
-    """Whether a signal waits."""
+    """Whether a signal is pending."""
     return current is not None and current.waiting
 
 
 def check() -> None:
-    """Raise KeyboardInterrupt where a signal waits, which goes on waiting."""
+    """Raise KeyboardInterrupt if a signal is pending; it stays pending."""
     if is_pending():
         raise KeyboardInterrupt
 
 
 def take_pending() -> bool:
-    """Whether a signal waited, which it then does no longer."""
+    """Whether a signal was pending; it no longer is."""
     if not is_pending():
         return False
     assert current is not None
@@ -229,7 +228,7 @@ def take_pending() -> bool:
 
 @contextmanager
 def cancelled_by(cancel: Callable[[], Any]) -> Iterator[None]:
-    """While this is open, `cancel` is called from another thread where a signal comes and Python
+    """While this is open, `cancel` is called from another thread if a signal comes and Python
     does not see it for CANCEL_S."""
     if current is None:
         yield
@@ -244,7 +243,7 @@ def cancelled_by(cancel: Callable[[], Any]) -> Iterator[None]:
 
 @contextmanager
 def shown_by(show: Callable[[], Any]) -> Iterator[None]:
-    """While this is open, `show` prints what is known so far where the process has to be ended."""
+    """While this is open, `show` prints the results so far if the process has to be ended."""
     if current is None:
         yield
         return
@@ -258,7 +257,7 @@ def shown_by(show: Callable[[], Any]) -> Iterator[None]:
 
 @contextmanager
 def child(process: subprocess.Popen[Any]) -> Iterator[None]:
-    """While this is open, the process ends when this one is ended."""
+    """While this is open, the process ends when this one does."""
     children.add(process)
     try:
         yield

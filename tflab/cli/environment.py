@@ -1,4 +1,4 @@
-"""Environment: what a measurement was made on. Read from the machine, never assumed."""
+"""Environment: the machine and software of a measurement, read from the system."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import platform
 from datetime import datetime, timezone
 from typing import Any
 
-ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it at its import
+ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it when it is imported
 PACKAGES = ("tensorflow", "tensorboard", "xprof", "numpy", "protobuf")
 
 
 def describe() -> dict[str, Any]:
-    """Python, operating system, processors and packages; imports nothing to find out."""
+    """Python, operating system, processors and packages; imports none of them."""
     return {
         "python": platform.python_version(),
         "os": operating_system(),
@@ -32,7 +32,7 @@ def now() -> str:
 
 
 def version(package: str) -> str | None:
-    from importlib import metadata  # not needed for `--help`
+    from importlib import metadata  # `--help` does not need it
 
     try:
         return metadata.version(package)

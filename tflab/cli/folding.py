@@ -1,6 +1,6 @@
-"""Folding: no line that is printed is wider than the terminal, where it is known how wide that is.
+"""Folding: no printed line is wider than the terminal, if its width is known.
 
-Tables and views are fitted by `exporters.text`; this is for sentences, commands and help.
+`exporters.text` fits tables and views; this module is for sentences, commands and help.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LEAST_WIDTH = 20
 
 
 def width(stream: TextIO | None = None) -> int:
-    """The columns of the terminal that a stream goes to, 0 if they are unknown."""
+    """The columns of a stream's terminal, 0 if unknown."""
     named = os.environ.get("COLUMNS", "")
     if named.isdigit():
         return max(int(named), LEAST_WIDTH)
@@ -28,8 +28,8 @@ def width(stream: TextIO | None = None) -> int:
 
 
 def fold(text: str, columns: int) -> str:
-    """A text whose lines are no longer than so many columns, 0 for any. What goes on stands two
-    columns further to the right. A word that is longer than a line is cut."""
+    """A text with lines of at most this many columns; 0: no limit. Continuation lines are
+    indented by two columns. A word that is longer than a line is cut."""
     return "\n".join(
         line if not columns or len(line) <= columns else folded(line, columns)
         for line in text.split("\n")
@@ -38,7 +38,7 @@ def fold(text: str, columns: int) -> str:
 
 def folded(line: str, columns: int) -> str:
     indent = line[: len(line) - len(line.lstrip())]
-    if len(indent) + 2 > columns // 2:  # a column of its own, as in help
+    if len(indent) + 2 > columns // 2:  # a separate column, as in help
         indent = indent[: columns // 3]
     parts = textwrap.wrap(
         line.strip(),
@@ -56,8 +56,8 @@ def say(text: str, stream: TextIO | None = None) -> None:
 
 
 def say_command(about: str, line: str, stream: TextIO | None = None) -> None:
-    """Print what to type, behind what it is for; on a line of its own where both do not fit, and
-    on several that a shell takes for one."""
+    """Print a command to type, after its purpose; on a line of its own if both do not fit, and
+    on several lines that a shell joins."""
     columns = width(stream)
     if columns and len(about) + 2 + len(line) > columns:
         print(f"{fold(about, columns)}\n{continued(line, columns)}", file=stream)
@@ -66,7 +66,7 @@ def say_command(about: str, line: str, stream: TextIO | None = None) -> None:
 
 
 def continued(line: str, columns: int) -> str:
-    """A command in lines that a shell takes for one, also where a word is cut."""
+    """A command in lines that a shell joins, even if a word is cut."""
     lines, rest = [], line
     for part in textwrap.wrap(line, columns - 2, break_on_hyphens=False):
         rest = rest[len(part) :]
@@ -76,7 +76,7 @@ def continued(line: str, columns: int) -> str:
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help whose paragraphs keep their lines where these fit."""
+    """Help whose paragraphs keep their lines if these fit."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         paragraphs = super()._fill_text(text, width, indent).split("\n\n")
@@ -84,8 +84,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 def paragraph(text: str) -> str:
-    """A paragraph of help, filled anew where it is too wide; commands, which are indented, are
-    not."""
+    """A paragraph of help, refilled if it is too wide; indented commands stay unchanged."""
     columns, lines = width(), text.strip("\n").split("\n")
     if not columns or max(map(len, lines)) <= columns or text.startswith(" "):
         return text

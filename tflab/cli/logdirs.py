@@ -1,4 +1,4 @@
-"""Logdirs: a new folder for every run. Nothing is overwritten, nothing is left half-written."""
+"""Logdirs: a new folder for every run. Nothing is overwritten, nothing is left incomplete."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ RUNS = Path("runs")
 
 @dataclass(frozen=True)
 class Run:
-    """The folder of a run: where it is written, and the name that it will have."""
+    """The folder of a run: where it is written, and its final name."""
 
     work: Path
     final: Path
 
 
 def choose(given: str | None, model: str) -> Path:
-    """The folder for a run: the one given while it is new or empty, else one of its own in it."""
+    """The folder for a run: the given one if it is new or empty, otherwise a new one inside it."""
     return next(names(given, model))
 
 
 def names(given: str | None, model: str) -> Iterator[Path]:
-    """The names that a run may have, the best first."""
+    """The possible names of a run, the best first."""
     folder = Path(given) if given else RUNS
     try:
         if given and takable(folder):
@@ -51,7 +51,7 @@ def names(given: str | None, model: str) -> Iterator[Path]:
 
 
 def takable(folder: Path) -> bool:
-    """Whether a finished run can take this name: it is free, or an empty folder's."""
+    """Whether a finished run can take this name: it is free, or an empty folder has it."""
     if not os.path.lexists(folder):
         return True
     replaceable = (
@@ -62,9 +62,9 @@ def takable(folder: Path) -> bool:
 
 @contextmanager
 def new_run(given: str | None, model: str) -> Iterator[Run]:
-    """As `new_folder`, for a run: where another one has its name, it takes the next.
+    """Like `new_folder`, for a run: if another run has its name, it takes the next one.
 
-    The one folder that was given for a new run cannot be that of two.
+    A single folder that was given for a new run cannot be used by two runs.
     """
     with ExitStack() as stack:
         if granted := confined.output("--logdir"):
@@ -83,10 +83,11 @@ def new_run(given: str | None, model: str) -> Iterator[Run]:
 
 @contextmanager
 def new_folder(final: Path, option: str = "--logdir") -> Iterator[Path]:
-    """A folder to write to, which bears its name once all is in it, and is gone after a failure.
+    """A folder to write to, which gets its name once it is complete, and is removed after a
+    failure.
 
-    Raises UsageError, before anything is computed, when nothing can be written there, or another
-    process is writing just that; it names the `option` that the folder was given with.
+    Raises UsageError, before anything is computed, if nothing can be written there, or another
+    process is writing to it; the error names the `option` that gave the folder.
     """
     if granted := confined.output(option):
         yield granted[0]
@@ -102,7 +103,7 @@ def new_folder(final: Path, option: str = "--logdir") -> Iterator[Path]:
 
 @contextmanager
 def place(final: Path, folder: AbstractContextManager[Path]) -> Iterator[Run]:
-    """The place of an output whose context is that of the folder to write to."""
+    """The place of an output from the context of its folder."""
     with folder as work:
         yield Run(work, final)
 
@@ -131,13 +132,14 @@ def in_the_making(final: Path, option: str) -> Iterator[Path]:
 
 
 def rename(work: Path, final: Path) -> None:
-    """Give a finished folder its name, or the next where somebody else made that meanwhile."""
+    """Give a finished folder its name, or the next name if another process took it meanwhile."""
     for number in count(1):
         name = final if number == 1 else final.with_name(f"{final.name}-{number}")
         try:
             if takable(name):
                 with suppress(FileNotFoundError):
-                    name.rmdir()  # Windows gives no folder the name of another, not an empty one's
+                    # Windows does not rename a folder to an existing name, even of an empty folder
+                    name.rmdir()
                 os.replace(work, name)
                 break
         except OSError as error:
@@ -171,7 +173,7 @@ def unwritable(folder: Path, error: OSError, option: str = "--logdir") -> UsageE
 
 
 def opening_line(logdir: Path) -> str:
-    """What to type to see it, with a path where the shell would not find tensorboard."""
+    """The command to open it, with a path if the shell would not find tensorboard."""
     program = "tensorboard"
     beside = Path(sys.executable).with_name(program)
     if shutil.which(program) is None and beside.exists():
@@ -180,7 +182,7 @@ def opening_line(logdir: Path) -> str:
 
 
 def write_listings(folder: Path, listings: Mapping[str, str]) -> None:
-    """Write text files into a new folder; a name that is more than a name is refused."""
+    """Write text files into a new folder; a name with a path is refused."""
     folder.mkdir(parents=True)
     for name, content in listings.items():
         if Path(name).name != name:

@@ -1,4 +1,4 @@
-"""New files: written whole or not at all, and never over one that is there."""
+"""New files: written completely or not at all, and never over an existing file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from tflab.errors import TflabError, UsageError
 
 
 def write(path: Path, content: bytes, what: str) -> None:
-    """Write a whole file or none. Its name is reserved first, so that no other file is replaced.
+    """Write a complete file or none. Its name is reserved first, so that no other file is replaced.
 
-    Raises UsageError, which calls it `what`, where there is one or none can be written, TflabError
-    where the disk is full. A confined process writes into the folder that it was given for it.
+    Raises UsageError, in which it is called `what`, if there is such a file or none can be written,
+    TflabError if the disk is full. A confined process writes into the folder that it received for
+    the file.
     """
     if granted := confined.output("--save"):
         (granted[0] / CONTENT).write_bytes(content)
@@ -59,7 +60,7 @@ def place(path: Path, what: str) -> Iterator[logdirs.Run]:
 
 
 def check(path: Path, what: str) -> None:
-    """Raise UsageError where this name cannot be taken, before anything is computed."""
+    """Raise UsageError if this name cannot be used, before anything is computed."""
     if os.path.lexists(path):
         raise already_exists(path, what)
     try:

@@ -1,5 +1,5 @@
-"""Progress on stderr, for whatever takes longer than a moment: a bar on a terminal; in a file or a
-pipe a line now and then."""
+"""Progress on stderr for anything that takes longer than a moment: a bar on a terminal; in a
+file or a pipe, a line now and then."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tflab.cli import folding
 from tflab.escaping import visible
 
 Item = TypeVar("Item")
-PATIENCE_S = 1.0  # nothing is drawn for what is over sooner
+PATIENCE_S = 1.0  # shorter work shows no progress
 LINES_S = 10.0  # before a line, and between two
 
 
 @dataclass
 class Phase:
-    """What is done now, and how much of it is over."""
+    """The current work, and how much of it is done."""
 
     label: str
-    total: int = 0  # 0: nobody counts
+    total: int = 0  # 0: unknown
     done: int = 0
     start: float = field(default_factory=time.monotonic)
 
@@ -43,9 +43,9 @@ def track(
     total: int,
     about: Callable[[Item], str] | None = None,
 ) -> Iterator[Item]:
-    """Pass the items on, and show how many are done, and on a terminal the time that is left.
+    """Pass the items on, and show how many are done, on a terminal also the time that is left.
 
-    `about` says which item is worked on, where each of them takes long.
+    `about` describes the current item, if items take long.
     """
     from rich.console import Console, RenderableType
     from rich.markup import escape
@@ -55,7 +55,7 @@ def track(
     start = time.monotonic()
 
     class Bar(Progress):
-        """Its own thread asks what to draw, so that a long first item shows as well."""
+        """Its own thread calls for what to draw, so that a long first item is shown, too."""
 
         def get_renderables(self) -> Iterable[RenderableType]:
             if time.monotonic() - start > PATIENCE_S:
@@ -77,8 +77,8 @@ def track(
 
 @contextmanager
 def phase(label: str, total: int = 0) -> Iterator[Phase]:
-    """While this is open, and stderr is no terminal, a line every LINES_S says what is done: this,
-    or the phase within it that was begun last."""
+    """While this is open, and stderr is no terminal, a line every LINES_S says what is done:
+    this phase, or the latest phase inside it."""
     current = Phase(label, total)
     phases.append(current)
     try:
@@ -90,7 +90,7 @@ def phase(label: str, total: int = 0) -> Iterator[Phase]:
 
 @contextmanager
 def lines() -> Iterator[None]:
-    """While this is open, a thread writes a line on the innermost phase now and then."""
+    """While this is open, a thread regularly writes a line about the innermost phase."""
     over = threading.Event()
 
     def write() -> None:

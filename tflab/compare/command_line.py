@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tflab import models
 from tflab.analysis import row_labels
 from tflab.cli import arguments, command
 from tflab.compare.configurations import CONFIGURATIONS
-from tflab.errors import UsageError
 
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
@@ -111,7 +110,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     add(
         "--threshold",
         default=THRESHOLD_PERCENT,
-        type=percentage("threshold", 100),
+        type=command.percentage("threshold", 100),
         metavar="PERCENT",
         help="in the plot of --by layer, draw bars red whose share of the op time is above this "
         "(default: %(default)s)",
@@ -130,7 +129,7 @@ def add_files(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--fail-if-slower",
-        type=percentage("slowdown", 1_000),
+        type=command.percentage("slowdown", 1_000),
         metavar="PERCENT",
         help="with files: exit with 1 if one is proven slower than the first by more than this",
     )
@@ -175,18 +174,3 @@ def named(
 def as_typed(name: str) -> str:
     """An argument as a user types it: `--batch-sizes`."""
     return f"--{name.replace('_', '-')}"
-
-
-def percentage(what: str, most: int) -> Callable[[str], float]:
-    """An argparse type: a percentage."""
-
-    def share_of(text: str) -> float:
-        try:
-            share = float(text)
-        except ValueError:
-            share = -1.0
-        if not 0 <= share <= most:
-            raise UsageError(f"The {what} is '{text}'; it has to be a percentage from 0 to {most}.")
-        return share
-
-    return share_of

@@ -1,8 +1,8 @@
 """CSV: tables for spreadsheets, as text.
 
-A spreadsheet computes a text that begins as a formula does, and a formula can ask other machines.
-Such a text gets an apostrophe in front, and so does one that has an apostrophe there already, so
-that two texts stay two. Numbers are never touched.
+A spreadsheet evaluates text that begins like a formula, and a formula can contact other machines.
+Such text gets an apostrophe in front, and so does text that already has one, so that different
+texts stay different. Numbers are unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tflab.escaping import visible
 from tflab.exporters.json import OP_STATS, op_stats
 from tflab.records import Comparison, Contrast, Verdict
 
-# Also the wide forms of these signs, which some spreadsheets take for the narrow ones
+# Also the wide forms of these characters, which some spreadsheets treat alike
 FORMULA = re.compile(r"\s*['=+@\-\uff1d\uff0b\uff20\uff0d]")
 COMPARED = ("ratio", "low", "high", "observations", "verdict")  # of a verdict
 
@@ -37,7 +37,7 @@ def comparison(comparison: Comparison) -> str:
 
 
 def contrast(contrast: Contrast) -> str:
-    """One line for each step, untraced and without a name, and each row, of every measurement."""
+    """One line for each step (untraced, without a name) and each row, of every measurement."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["measurement", "batch_size", "key", "step_ns", *COMPARED])
@@ -51,7 +51,7 @@ def contrast(contrast: Contrast) -> str:
 
 
 def compared(verdict: Verdict | None) -> list[Any]:
-    """Of a ratio without an end, nothing."""
+    """The cells of a verdict; empty for a ratio without an interval."""
     if verdict is None:
         return [None] * len(COMPARED)
     high = verdict.high if isfinite(verdict.high) else None
@@ -59,7 +59,7 @@ def compared(verdict: Verdict | None) -> list[Any]:
 
 
 def cell(value: Any) -> Any:
-    """A value as it stands in a cell, a list as one text. For None the writer leaves it empty."""
+    """A value as it is written in a cell, a list as one text. The writer leaves None empty."""
     if isinstance(value, list):
         return cell(" ".join(value))
     if not isinstance(value, str):

@@ -1,7 +1,7 @@
-"""Fitting: which columns of a table a line has room for, and what its cells are cut to.
+"""Fitting: which columns of a table fit on a line, and how its cells are shortened.
 
-Columns that can be spared go first, then prose is cut, names last of all; and a name that is cut
-stays another one than those in the rows around it.
+Spare columns are omitted first, then prose is shortened, names last; a shortened name stays
+different from those in the rows around it.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from rich.cells import cell_len, set_cell_size
 from tflab.records.blocks import Column, Table
 
 GAP = 2  # between columns
-DEPTHS = 2  # of scopes in which names that are cut alike may differ: mul, add, and y/Read, z/Read
+DEPTHS = 2  # of scopes in which equally shortened names may differ: mul, add, and y/Read, z/Read
 RAILS = "lines of the drawing"  # the first column of a drawing, which has no header
-BESIDE = 36  # characters that are left beside rails, or these are left out
-NAME = 24  # characters of a name for which columns are spared; a longer one is cut before them
+BESIDE = 36  # characters next to rails below which the rails are omitted
+NAME = 24  # characters of a name for which columns are omitted; a longer one is shortened first
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A table as a line has room for it."""
+    """A table as it fits on a line."""
 
     columns: tuple[Column, ...]
     widths: tuple[int, ...]
     rows: tuple[tuple[str, ...], ...]
-    left_out: tuple[str, ...]  # headers
+    left_out: tuple[str, ...]  # headers of omitted columns
 
 
 def fit(table: Table, rows: Sequence[Sequence[str]], available: int) -> Fitted:
-    """The table's rows, given as text, within so many characters."""
+    """The table's rows, given as text, within this many characters."""
     natural = [
         max(map(cell_len, cells))
         for cells in zip((column.header for column in table.columns), *rows, strict=True)
@@ -73,10 +73,11 @@ def kept_columns(
     available: int,
     numbers: Sequence[int] | None = None,
 ) -> list[int]:
-    """The places of the columns that stay: the most spare one goes first, the last of its like.
+    """The indices of the columns that stay: the most spare one is omitted first, the last one if
+    several are equal.
 
-    Where that is not enough, the last numbers go: one that is cut is worse than none. `numbers` are
-    the widths of the cells without their headers, which may be wrapped.
+    If that is not enough, the last numbers are omitted, because a cut number is worse than none.
+    `numbers` are the widths of the cells without their headers, which may be wrapped.
     """
     kept = list(range(len(columns)))
     least = list(map(max, least_widths(columns, natural, NAME), wanted_widths(columns, natural)))
@@ -96,17 +97,17 @@ def kept_columns(
 
 
 def longest_word(column: Column) -> int:
-    """What the header of a column takes at least: it is wrapped between words and never cut."""
+    """The least width of a column's header, which is wrapped between words and never cut."""
     return max(map(cell_len, column.header.split()), default=0)
 
 
 def wanted_widths(columns: Sequence[Column], natural: Sequence[int]) -> list[int]:
-    """The width of each column for which others are spared."""
+    """The width of each column for which others are omitted."""
     return [min(width, column.wanted) for column, width in zip(columns, natural, strict=True)]
 
 
 def least_widths(columns: Sequence[Column], natural: Sequence[int], name: int) -> list[int]:
-    """What each column can be cut to; names to no less than so many characters."""
+    """The least width of each column; of names, this many characters."""
     return [
         min(width, max(column.least, name) if column.name else column.least)
         if column.elastic or column.name
@@ -116,7 +117,7 @@ def least_widths(columns: Sequence[Column], natural: Sequence[int], name: int) -
 
 
 def total(widths: Sequence[int], places: Sequence[int]) -> int:
-    """The width of a line with the columns of these places."""
+    """The width of a line with these columns."""
     return sum(widths[place] for place in places) + GAP * (len(places) - 1)
 
 
@@ -126,9 +127,9 @@ def fit_widths(
     available: int,
     numbers: Sequence[int] | None = None,
 ) -> list[int]:
-    """A width for each column. Where the line is too long the elastic columns give way first,
-    names after the others, then headers that are longer than their numbers are wrapped, then always
-    the widest gives way."""
+    """A width for each column. If the line is too long, elastic columns shrink first, names
+    after the others; then headers that are longer than their numbers are wrapped; then the
+    widest column shrinks repeatedly."""
     widths = list(natural)
     available -= GAP * (len(widths) - 1)
     for place in sorted(range(len(widths)), key=lambda at: (columns[at].name, -widths[at])):
@@ -146,8 +147,8 @@ def fit_widths(
 
 
 def cut_all(cells: Sequence[str], width: int, column: Column, wraps: bool = False) -> list[str]:
-    """The cells of a column within a width: prose loses its end, a name its first scopes. A column
-    of sentences that are to be whole is left to be wrapped."""
+    """The cells of a column within a width: prose loses its end, a name its first scopes. A
+    column of sentences is wrapped instead."""
     prose = any(" " in cell for cell in cells)
     if wraps and prose and not (column.elastic or column.name or column.right):
         return list(cells)
@@ -158,7 +159,7 @@ def cut_all(cells: Sequence[str], width: int, column: Column, wraps: bool = Fals
 
 
 def short_names(names: Iterable[str], width: int) -> dict[str, str]:
-    """By its whole name what each one is cut to; two that differ are not cut alike."""
+    """Whole name -> its shortened form; different names have different forms."""
     short = {name: short_name(name, width) for name in names}
     for _ in range(DEPTHS):
         for group in alike(short):
@@ -173,7 +174,7 @@ def short_names(names: Iterable[str], width: int) -> dict[str, str]:
 
 
 def alike(short: dict[str, str]) -> list[list[str]]:
-    """The groups of names that are cut to the same."""
+    """The groups of names with the same shortened form."""
     groups: dict[str, list[str]] = {}
     for name, cut_to in short.items():
         groups.setdefault(cut_to, []).append(name)
@@ -181,7 +182,7 @@ def alike(short: dict[str, str]) -> list[list[str]]:
 
 
 def short_name(name: str, width: int) -> str:
-    """A name in scopes keeps its last ones, and any other its beginning and end."""
+    """A name in scopes keeps its last ones, any other name its beginning and end."""
     if cell_len(name) <= width:
         return name
     if "/" not in name:
@@ -195,7 +196,7 @@ def short_name(name: str, width: int) -> str:
 
 
 def with_difference(name: str, group: Sequence[str], width: int) -> str:
-    """A name that is cut like others, with the last of its scopes in which they differ."""
+    """A shortened name with the last of its scopes that distinguishes it from others."""
     scopes = [one.split("/")[::-1] for one in group]
     depth = next(
         (at for at, parts in enumerate(zip(*scopes, strict=False)) if len({*parts}) > 1), 0

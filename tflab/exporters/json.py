@@ -1,8 +1,8 @@
-"""JSON: the contracts that other programs may rely on, as text.
+"""JSON: the contracts that other programs may rely on.
 
-A record becomes an object of its fields. What a field is called there, where that is a word that
-Python keeps for itself, stands at the field, and so does what is left out because it is live, or
-because it goes to files: `field(metadata={"json": "from"})`, `field(metadata={"json": None})`.
+A record becomes an object of its fields. A field's metadata gives another key, if its name is a
+keyword of Python, or says that JSON omits it, because it is live or is written to files:
+`field(metadata={"json": "from"})`, `field(metadata={"json": None})`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tflab.records import Comparison, Contrast, NodeHistory, OpStats, Stage, edg
 from tflab.records.watched import Watched
 from tflab.views import stages as views
 
-# What is written of op statistics: the field that holds them -> key -> attribute of OpStats
+# What is written of op statistics: the field that contains them -> key -> attribute of OpStats
 TOTALS = {
     "name": "key",
     "op": "op",
@@ -43,7 +43,7 @@ ADDED = (
     "code",
     "step_median_ns",
     *SPENT,
-)  # after the others, so that those keep their places
+)  # after the others, which keep their places
 ROW = {item.name: item.name for item in fields(OpStats) if item.name not in ADDED}
 MEDIAN = {"step_median_ns": "step_median_ns"}
 OP_STATS: Mapping[str, Mapping[str, str]] = {
@@ -101,13 +101,14 @@ def watched(seen: Watched) -> str:
 
 
 def op_stats(row: OpStats, within: str) -> dict[str, Any]:
-    """What is written of a row: it depends on the field that holds it; alone as in tables."""
+    """What is written of a row, which depends on the field that contains it; a single row is
+    written as in tables."""
     names = OP_STATS.get(within, ROW)
     return {key: plain(getattr(row, name)) for key, name in names.items()}
 
 
 def plain(value: Any, within: str = "tables") -> Any:
-    """Records as dicts, tuples as lists, all the way down; live objects left out.
+    """Records as dicts, tuples as lists, at all depths, without live objects.
 
     `within` is the field of a record that the value comes from.
     """
@@ -129,6 +130,6 @@ def plain(value: Any, within: str = "tables") -> Any:
 
 @functools.cache
 def keys(record: Any) -> tuple[tuple[str, str], ...]:
-    """The fields of a kind of record that are written, and the key of each."""
+    """The fields of a record class that are written, with their keys."""
     named = ((item.name, item.metadata.get("json", item.name)) for item in fields(record))
     return tuple((name, key) for name, key in named if key is not None)

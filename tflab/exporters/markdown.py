@@ -1,4 +1,4 @@
-"""Markdown that pastes into a report. Drawings keep their columns in a code block."""
+"""Markdown for reports. Drawings keep their columns in a code block."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def fenced(text: str) -> str:
-    """A block of code, between fences that are longer than any within it."""
+    """A block of code, between fences that are longer than any inside it."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"
@@ -103,7 +103,8 @@ ADDRESS = re.compile(r"(?<=[a-zA-Z])(?=://)|(?<=www)(?=\.)")
 
 
 def escape(text: str) -> str:
-    """Names may hold anything; nothing of it is to become Markdown, HTML or an address."""
+    """Escaped text: names may contain anything, but must not become Markdown, HTML or an
+    address."""
     text = " ".join(visible(text).split()).replace("&", "&amp;")
     return ADDRESS.sub(r"\\", MARKUP.sub(r"\\\1", text))
 

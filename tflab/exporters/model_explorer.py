@@ -1,8 +1,8 @@
-"""Model Explorer: the graph of each stage, and what its nodes took, for Google's graph viewer.
+"""Model Explorer: the graph of each stage, and the times of its nodes, for Google's graph viewer.
 
-    model-explorer graphs.json --node_data_paths time-batch-16.json,memory-batch-16.json
+model-explorer graphs.json --node_data_paths time-batch-16.json,memory-batch-16.json
 
-The shapes are those of `graph_builder` and `node_data_builder` in the package
+The data shapes are those of `graph_builder` and `node_data_builder` in the package
 ai-edge-model-explorer 0.1.34, which is not needed to write them.
 """
 
@@ -31,8 +31,8 @@ Attributes = dict[str, list[tuple[str, str]]]  # of each node
 def write(
     folder: Path, model: str, stages: Sequence[Stage], runs: Mapping[int, Sequence[OpRun]]
 ) -> None:
-    """The graphs; where there are several devices, the device of each node; and for each batch
-    size the time, share and memory of the nodes that ran."""
+    """The graphs; if there are several devices, the device of each node; and for each batch size
+    the time, share and memory of the nodes that ran."""
     folder.mkdir(parents=True)
     ran = {graph_id(i, stage): stage for i, stage in enumerate(stages, 1) if runs_in(stage)}
     devices = {graph: devices_of(stage.nodes) for graph, stage in ran.items()}
@@ -46,7 +46,7 @@ def write(
 def write_graphs(
     folder: Path, graphs: Mapping[str, Any], devices: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """The graphs, and the device of each node where a graph is on several."""
+    """The graphs, and the device of each node if a graph is on several."""
     dump(folder / GRAPHS, graphs)
     if any(len(set(used.values())) > 1 for used in devices.values()):
         dump(folder / DEVICES, {graph: by_device(used) for graph, used in devices.items()})
@@ -61,7 +61,7 @@ def devices_of(nodes: Iterable[Node]) -> dict[str, str]:
 
 
 def opening_line(folder: Path) -> str:
-    """The command that opens what lies in a folder, coloured by time; the device can be
+    """The command that opens the contents of a folder, coloured by time; the device can be
     chosen, and the rest added."""
     whole = folder.resolve()  # the viewer asks its server, which may be elsewhere
     files = (DEVICES, TIMES, "time-batch-*.json")  # the last of them colours
@@ -104,7 +104,7 @@ def graph(
 def graph_node(
     node: Node, names: set[str], known: Attributes, senders: Mapping[str, str]
 ) -> dict[str, Any]:
-    """A node in the box of its name scope, with its edges and all that is known of it."""
+    """A node in the box of its name scope, with its edges and everything that is known about it."""
     scope, _, own = node.name.rpartition("/")
     told = [("op", node.op), ("device", short_device(node.device)), *known.get(node.name, ())]
     return {
@@ -123,7 +123,7 @@ def graph_node(
 
 
 def pairs(told: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
-    """Each key once: what was said first counts."""
+    """Each key once: the first value counts."""
     known: dict[str, str] = {}
     for key, value in told:
         if value:
@@ -132,7 +132,7 @@ def pairs(told: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def edges(node: Node, names: set[str], senders: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Its inputs by their places, then what it waits for; of a receive the send."""
+    """Its inputs by their indices, then its control inputs; for a receive the send."""
     inputs = [(text.partition(":")[2] or "0", node_of(text)) for text in node.inputs]
     inputs += [("0", senders[node.name])] if node.name in senders else []
     inputs += [("control", name) for name in node.control_inputs]
@@ -146,7 +146,7 @@ def edges(node: Node, names: set[str], senders: Mapping[str, str]) -> Iterator[d
 
 
 def attributes(stages: Sequence[Stage]) -> Attributes:
-    """What all stages together know of each node: its line, its fate and its kernel."""
+    """What all stages together know about each node: its line, its fate and its kernel."""
     known: Attributes = defaultdict(list)
     for stage in stages:
         for node in stage.nodes:
@@ -176,7 +176,7 @@ Data = dict[str, tuple[str, Values]]  # file -> its title and values
 
 
 def node_data(runs: Sequence[OpRun]) -> Data:
-    """What the ops of these steps took, and over a cluster the tensors on their way."""
+    """The times of the ops in these steps, and over a cluster those of the tensors on the wire."""
     steps = len({run.step for run in runs}) or 1
     moving = [run for run in runs if run.op == wires.OP]
     ops = [run for run in runs if run.op != wires.OP]
@@ -184,7 +184,7 @@ def node_data(runs: Sequence[OpRun]) -> Data:
 
 
 def times(runs: Sequence[OpRun], steps: int, where: str = "") -> Data:
-    """Means over the steps that were traced."""
+    """Means over the traced steps."""
     time_us = mean(runs, steps, lambda run: run.duration_ns / 1000)
     whole = sum(time_us.values()) or 1.0
     percents = {name: 100 * us / whole for name, us in time_us.items()}
@@ -195,14 +195,14 @@ def times(runs: Sequence[OpRun], steps: int, where: str = "") -> Data:
 
 
 def memory(runs: Sequence[OpRun], steps: int, where: str = "") -> Data:
-    """Nothing where no op asked for any: a GPU's kernels do not, nor does an old trace say it."""
+    """Empty if no op requested memory: kernels of a GPU do not, and old traces do not record it."""
     asked = mean(runs, steps, lambda run: run.requested_bytes)
     title = f"memory requested{where} in bytes"
     return {"memory": (title, asked)} if any(asked.values()) else {}
 
 
 def on_wire(runs: Sequence[OpRun]) -> Data:
-    """Means over what was recorded: the runtime leaves some out."""
+    """Means over the recorded receives: the runtime omits some."""
     recorded = Counter(run.name for run in runs)
     sums = mean(runs, 1, lambda run: run.duration_ns / 1000)
     times_us = {name: us / recorded[name] for name, us in sums.items()}
@@ -210,7 +210,7 @@ def on_wire(runs: Sequence[OpRun]) -> Data:
 
 
 def mean(runs: Iterable[OpRun], steps: int, amount: Callable[[OpRun], float]) -> Values:
-    """What a step has of it on average, by node."""
+    """The mean per step, by node."""
     sums: dict[str, float] = defaultdict(float)
     for run in runs:
         sums[run.name] += amount(run)
@@ -229,7 +229,8 @@ def coloured(title: str, values: Mapping[str, float]) -> dict[str, Any]:
 
 
 def by_device(devices: Mapping[str, str]) -> dict[str, Any]:
-    """A colour for each device, however many there are; a scope says how many of each are in it."""
+    """A colour for each device, however many there are; a scope shows how many of each it
+    contains."""
     names = sorted(set(devices.values()))
     colours = {name: hue(number / len(names)) for number, name in enumerate(names)}
     return {

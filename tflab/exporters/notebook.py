@@ -1,4 +1,4 @@
-"""Notebook: the blocks of a view as HTML that stands in a cell. Everything in it is escaped."""
+"""Notebook: the blocks of a view as HTML for a cell. All text is escaped."""
 
 from __future__ import annotations
 

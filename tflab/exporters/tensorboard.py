@@ -1,5 +1,5 @@
-"""TensorBoard: the graph, a tag for every batch size that colours it by time and memory, and the
-steps behind each of these as a profile; and what a network saw of an image."""
+"""TensorBoard: the graph, a tag for every batch size that colours it by time and memory, the
+steps behind each of these as a profile, and feature maps."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tflab.exporters.plots import files, mosaic
 from tflab.records import Capture, Execution, Maps, Placement, Program, Stage
 
 LARGE = 2**16  # bytes of one constant
-RECORDED = "recorded step"  # the run of what is drawn of it
-IMAGES = "what the network saw"  # its tag
+RECORDED = "recorded step"  # the run of its feature maps
+IMAGES = "what the network saw"  # the tag of the feature maps
 
 
 @dataclass(frozen=True)
@@ -32,21 +32,21 @@ class Captured:
     batch_size: int
     capture: Capture
     trace: Any  # RunMetadata of one of its steps
-    modules: Mapping[str, bytes]  # what XLA compiled for them: a serialised HloProto each
+    modules: Mapping[str, bytes]  # what XLA compiled for them, each a serialised HloProto
 
 
 def write(
     logdir: str | Path, stage: Stage, placement: Placement | None, captured: Sequence[Captured]
 ) -> None:
-    """Write the graph of the program as far as this stage, the graph that ran once there is one,
-    and what was captured of it."""
+    """Write the graph of the program up to this stage, the graph that ran if there is one, and
+    the captures."""
     if stage.program is None:
         return
     write_graph(logdir, stage.program)
     if placement is None:
         return
     traces = {steps.batch_size: steps.trace for steps in captured}
-    # XLA numbers its clusters anew in every session: then each trace brings the graph that ran.
+    # XLA numbers its clusters anew in every session: then each trace has its own graph.
     graphs = [graph for steps in captured[-1:] for graph in steps.trace.partition_graphs]
     write_executed(logdir, stage.program, graphs or placement.partition_graphs, traces)
     for steps in captured:
@@ -79,8 +79,8 @@ def write_executed(
 
 
 def write_images(logdir: str | Path, maps: Maps) -> None:
-    """Feature maps and gradients as the run `recorded step`, in Images: the whole picture, and each
-    row by itself."""
+    """Feature maps and gradients as the run `recorded step`, in Images: the whole picture, and
+    each row separately."""
     with run(os.path.join(logdir, RECORDED)) as writer:
         add_image(writer, IMAGES, files.png(plots.feature_maps.draw(maps)))
         for item in maps.maps:
@@ -100,7 +100,7 @@ def add_image(writer: tf1.summary.FileWriter, tag: str, png: bytes) -> None:
 
 @contextmanager
 def run(folder: str) -> Iterator[tf1.summary.FileWriter]:
-    """The one writer of a run: a second, within the same second, would overwrite its file."""
+    """The only writer of a run: a second one, within the same second, would overwrite its file."""
     with tf1.Graph().as_default():  # the writer refuses to be made in eager mode
         writer = tf1.summary.FileWriter(folder)
     try:
@@ -115,9 +115,9 @@ def add_graph(writer: tf1.summary.FileWriter, graph_def: tf1.GraphDef) -> None:
 
 
 def lighter(graph_def: tf1.GraphDef) -> tf1.GraphDef:
-    """The graph without the values of large constants, each of which says how much was left out.
+    """The graph without the values of large constants, each of which says how much was omitted.
 
-    A graph with its weights in it would be drawn no better, and the browser would have to load it.
+    The values would not improve the drawing, but the browser would have to load them.
     """
     copy = tf1.GraphDef()
     copy.CopyFrom(graph_def)
@@ -134,7 +134,7 @@ def lighter(graph_def: tf1.GraphDef) -> tf1.GraphDef:
 
 
 def tag(program: Program, batch_size: int) -> str:
-    """`batch 16`, and never silent about data that are not the ones asked for."""
+    """`batch 16`; the tag says if the data replace the model's own."""
     dataset = program.dataset("train")
     return f"batch {batch_size}" + (f" ({visible(dataset.name)})" if dataset.stands_in_for else "")
 
@@ -142,10 +142,10 @@ def tag(program: Program, batch_size: int) -> str:
 def drawable(metadata: tf1.RunMetadata) -> tf1.RunMetadata:
     """A copy of a trace from which TensorBoard draws true sums.
 
-    It takes for the time of a scope the span from its first op's start to its last op's end, so
-    that a layer whose variables are read early looks slow. Here the ops of a scope lie end to
-    end: durations are the measured ones, start times are not, and nothing shows those. What took
-    less than a microsecond gets a whole one, and time begins at 1: TensorBoard takes a 0 in either
+    TensorBoard takes for the time of a scope the span from its first op's start to its last op's
+    end, so a layer whose variables are read early looks slow. Here the ops of a scope lie end to
+    end: durations are the measured ones, start times are not, and TensorBoard shows no start times.
+    Durations below a microsecond become one, and time begins at 1: TensorBoard takes a 0 in either
     for an op that did not run.
     """
     copy = tf1.RunMetadata()

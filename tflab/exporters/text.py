@@ -1,4 +1,4 @@
-"""Text for a terminal: as wide as that is, with colour only in a terminal."""
+"""Text for a terminal: as wide as the terminal, with colour only there."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def console(stream: TextIO | None = None) -> Console:
 
 
 def show(out: Console, number: int, stage: Stage, blocks: Iterable[Block] | None = None) -> None:
-    """Print a stage as these blocks, or only its line."""
+    """Print a stage as these blocks, or only its summary."""
     if blocks is None:
         line = visible(f"{stages.title(stage)}: {stages.summary(stage)}.")
         out.print(Text(f"{number}  {line}", style="dim"))
@@ -71,7 +71,7 @@ def show_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
 
 
 def show_block(out: Console, block: Block, apart: bool = True) -> None:
-    """Print a block, apart from what stands above it by an empty line."""
+    """Print a block, separated from the one above by an empty line."""
     if apart:
         out.print()
     block = readable(block)
@@ -102,7 +102,7 @@ def show_strip(out: Console, strip: Strip) -> None:
 
 
 def print_wrapped(out: Console, words: str, indent: int) -> None:
-    """A text in lines; one that would be more than a few on a wide output loses its end."""
+    """A text in lines; one with more than a few lines on a wide output is shortened."""
     whole = fitting.cut(words, STRIP_LINES * (WIDTH - 8), at_end=True)
     margins = " " * indent, " " * (indent + 2)
     for part in textwrap.wrap(

@@ -162,7 +162,7 @@ def write(lab: Lab, args: argparse.Namespace, names: Sequence[str], folder: Path
 
 
 def chapters_of(args: argparse.Namespace) -> Sequence[str]:
-    """Those that were asked for, and those that another option is for."""
+    """The requested chapters, and those that belong to another option."""
     given_for = {selection.ELSEWHERE: args.others, selection.TASKS: args.cluster}
     for name, given_to_it in given_for.items():
         if name in args.chapters and not given_to_it:
@@ -203,13 +203,13 @@ def announced() -> Callable[[str], None]:
 
 
 def free(force: bool) -> Path:
-    """A folder of its own for every report, as for every run; with `force` the first one again."""
+    """A new folder for every report, as for every run; with `force` the first one again."""
     names = (Path(OUT if number == 1 else f"{OUT}-{number}") for number in count(1))
     return next(name for name in names if force or not (reported(name) or being_made(name)))
 
 
 def being_made(out: Path) -> bool:
-    """Whether a report is being written there now, by a process that still runs."""
+    """Whether a process that still runs is writing a report there."""
     work = atomic.unfinished(out / REPORT)
     if not work.exists():
         return False
@@ -218,16 +218,16 @@ def being_made(out: Path) -> bool:
 
 
 def reported(out: Path) -> list[str]:
-    """What there is of a report in a folder."""
+    """The report files in a folder."""
     return [name for name in FILES if os.path.lexists(out / name)]
 
 
 @contextmanager
 def staging(out: Path, force: bool) -> Iterator[Path]:
-    """A folder to write to, whose files move to `out` once all are there.
+    """A folder to write to, whose files move to `out` once all are complete.
 
-    Raises UsageError, before anything is computed, where a report is there already or nothing
-    can be written. What fails later leaves `out` as it was.
+    Raises UsageError, before anything is computed, if there is already a report or nothing can be
+    written. A later failure leaves `out` unchanged.
     """
     if granted := confined.output("--out"):
         yield granted[0]
@@ -247,7 +247,7 @@ def staging(out: Path, force: bool) -> Iterator[Path]:
                 f"The report cannot be written to '{out}': {error.strerror}. "
                 "Give --out a folder that you may write to."
             ) from error
-        check_none_there(out, force)  # one may have been finished since
+        check_none_there(out, force)  # one may have been finished meanwhile
         try:
             yield work
             for name in FILES:
@@ -268,13 +268,13 @@ def check_none_there(out: Path, force: bool) -> None:
 
 
 def remove_if_empty(folder: Path | None) -> None:
-    with suppress(OSError):  # there is something in it
+    with suppress(OSError):  # it is not empty
         if folder:
             folder.rmdir()
 
 
 def replace(new: Path, final: Path) -> None:
-    """Give a file or folder its name, also where an older one has it."""
+    """Rename a file or folder, replacing an older one."""
     if final.is_dir() and not final.is_symlink():
         shutil.rmtree(final)
     os.replace(new, final)

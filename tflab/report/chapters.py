@@ -1,4 +1,4 @@
-"""The chapters of a report, each from what was measured."""
+"""Chapters: the chapters of a report, each from the measurements."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ SLOW, ENVIRONMENT = "slow", "environment"
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:
-    """The report with these chapters; `command` is what repeats it. Of a lab that was interrupted
-    it has the chapters whose measurements are there."""
+    """The report with these chapters; `command` repeats it. After an interruption it has the
+    chapters whose measurements are complete."""
     left_out = tuple(name for name in names if lab.missing & {*selection.NEEDS[name]})
     names = tuple(name for name in names if name not in left_out)
     chapters = tuple(
@@ -52,8 +52,8 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
 
 
 def in_order(lab: Lab, names: Sequence[str]) -> Sequence[str]:
-    """The chapters in order. Of a busy machine the environment, which says so, comes first, and the
-    reasons, which are withheld, come last."""
+    """The chapters in order. On a busy machine the environment, which says so, comes first, and
+    the withheld diagnosis last."""
     if not busy(lab):
         return names
     return sorted(names, key=lambda name: (name != ENVIRONMENT, name == SLOW))
@@ -79,13 +79,13 @@ def about(model: str, names: Sequence[str]) -> str:
 
 
 def partial(left_out: Sequence[str]) -> str:
-    """The end of a sentence on a report that was interrupted."""
+    """The end of a sentence about an interrupted report."""
     chapters = f" These chapters are missing: {', '.join(left_out)}." if left_out else ""
     return f" Partial: these are the measurements up to the interruption.{chapters}"
 
 
 def slow(lab: Lab) -> Iterator[Chapter]:
-    """What a step's time is lost to; of a machine that was busy, that this is withheld."""
+    """Why a step is slow; on a busy machine, that this is withheld."""
     if lab.compared is None:
         return
     parts: list[Part] = [*execution.busy(lab.compared.quality), *view.diagnosis(lab.compared)]
@@ -110,7 +110,7 @@ def two_devices(lab: Lab) -> Iterator[Chapter]:
 
 
 def graph(lab: Lab) -> Iterator[Chapter]:
-    """Where the model is x*y + z itself, its graph is there once."""
+    """The graph of the model; x*y + z, if it is the model, has only one such chapter."""
     if lab.walked and lab.model != TOY:
         yield Chapter(
             f"The stages of {lab.model}", tuple(graph_chapter.parts(lab.walked, lab.model))
@@ -146,7 +146,7 @@ def configurations(lab: Lab) -> Iterator[Chapter]:
 
 
 def elsewhere(lab: Lab) -> Iterator[Chapter]:
-    """Where there is a measurement to be compared with."""
+    """Only if there is a measurement to compare with."""
     if lab.here and lab.others:
         parts = tuple(comparison_chapters.other_measurements(lab.here, lab.others))
         yield Chapter("On another machine, or another day", parts)
@@ -168,7 +168,7 @@ def roofline(lab: Lab) -> Iterator[Chapter]:
 
 
 def tasks(lab: Lab) -> Iterator[Chapter]:
-    """Where there were tasks to run on."""
+    """Only if there were tasks to run on."""
     if lab.tasks:
         parts = tuple(tasks_chapter.parts(lab.model, lab.tasks))
         yield Chapter("One step over several tasks", parts)
@@ -178,7 +178,7 @@ def obtained(lab: Lab) -> Iterator[Chapter]:
     yield Chapter("How each number was obtained", tuple(methods(lab)))
 
 
-# By the names that `selection` has, and in its order
+# The names and the order of `selection`
 CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
     "toy": small_graph,
     "devices": two_devices,

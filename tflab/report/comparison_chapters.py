@@ -20,7 +20,7 @@ from tflab.views import execution
 
 
 def configurations(comparison: Comparison, seconds: int) -> Iterator[Part]:
-    """`seconds` is for how long they were compared."""
+    """`seconds` is the time spent on comparing them."""
     names = tuple(dict.fromkeys(row.config for row in comparison.configs))
     if not names:
         yield "No configuration was compared with the default."
@@ -72,7 +72,7 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
 
 
 def table(comparison: Comparison) -> Table:
-    """One row for each batch size, and what was found there."""
+    """One row for each batch size, with what was found at it."""
 
     def step(size: int) -> float:
         return comparison.steps[size].untraced_ns.median
@@ -115,7 +115,7 @@ def finding_at(comparison: Comparison, size: int) -> str:
     )
 
 
-HERE = "this report"  # what its own measurement is called
+HERE = "this report"  # the name of the report's own measurement
 
 
 def other_measurements(here: Measurement, others: Mapping[str, Measurement]) -> Iterator[Part]:

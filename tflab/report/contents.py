@@ -1,4 +1,4 @@
-"""What a report is made from, and what it consists of: chapters of text, tables, pictures,
+"""Contents: the measurements behind a report, and its parts: chapters of text, tables, pictures,
 commands and drawn graphs."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tflab.report.drawn import Drawing
 from tflab.units import plural
 
 TOP = 10  # rows of a table of ops
-EPOCHS = 2  # of a training for the report: enough for curves, and over in seconds
+EPOCHS = 2  # of a training for the report: enough for curves, and done in seconds
 
 
 @dataclass(frozen=True)
@@ -56,43 +56,43 @@ class OneStep:
 class OverTasks:
     """A model's step on several tasks of a cluster, compared with this process alone."""
 
-    clusters: tuple[Tasks, ...]  # one after the other, the most last
+    clusters: tuple[Tasks, ...]  # in order, the largest last
     split: str
     batch_size: int
     phase: str
     steps: int
-    failure: str | None = None  # of what was not even begun; there is nothing else then
+    failure: str | None = None  # why nothing was measured at all
     scaling: Scaling | None = None
-    # The step on most tasks that was measured; None where it was measured in this process alone
+    # The step on the largest measured number of tasks; None if only this process was measured
     shown: OneStep | None = None
 
 
 @dataclass(frozen=True)
 class Lab:
-    """All that was measured for a report; None is what no chapter of it needs."""
+    """All measurements for a report; None if no chapter needs them."""
 
     model: str
     environment: Sequence[tuple[str, str]]
     toy: Walked | None
     walked: Walked | None
-    history: History | None  # none of a model without a loss, too
-    logdir: str | None  # of a training that existed
+    history: History | None  # None also for a model without a loss
+    logdir: str | None  # of an existing training
     compared: Comparison | None
-    toy_on_two: Walked | None = None  # devices; a walk up to the placement
-    configs_s: int = 0  # for which configurations were compared
-    here: Measurement | None = None  # what is compared with `others`
-    others: Mapping[str, Measurement] = field(default_factory=dict)  # kept ones, by their names
+    toy_on_two: Walked | None = None  # devices; a walk up to placement
+    configs_s: int = 0  # spent on comparing configurations
+    here: Measurement | None = None  # the measurement that is compared with `others`
+    others: Mapping[str, Measurement] = field(default_factory=dict)  # saved measurements, by name
     tasks: OverTasks | None = None
-    soft_placement: bool = False  # which every command that repeats a part needs then
+    soft_placement: bool = False  # every command that repeats a part then needs it
     interrupted: bool = False  # by a signal
-    missing: frozenset[str] = frozenset()  # of what chapters need, as `selection` calls it
+    missing: frozenset[str] = frozenset()  # what chapters lack, by the names of `selection`
 
 
 @dataclass(frozen=True)
 class Picture:
     """A plot, drawn already."""
 
-    name: str  # of its files, without an ending
+    name: str  # of its files, without a suffix
     caption: str
     svg: str = field(repr=False)
     narrow: str = field(repr=False)  # the same, drawn for a phone
@@ -116,17 +116,17 @@ class DrawnGraph:
     histories: Mapping[str, NodeHistory] = field(repr=False)
     ns: Mapping[str, float] = field(repr=False)  # node -> median time in a step, of what ran
     batch_size: int
-    chain_rule: str = ""  # of this graph, as `dL/dy = dL/d(mul) * d(mul)/dy`
+    chain_rule: str = ""  # of this graph, such as `dL/dy = dL/d(mul) * d(mul)/dy`
     statistic: str = "median"  # of the times in `ns`
     start: int = 0  # the state that is shown first
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Graphs side by side as their last states left them, to be compared."""
+    """The last states of several graphs side by side."""
 
     graphs: tuple[DrawnGraph, ...]
-    colour: str  # what the colours say
+    colour: str  # what the colours mean
 
 
 @dataclass(frozen=True)
@@ -166,15 +166,15 @@ Part = Block | Picture | Method | DrawnGraph | Beside | Annotated
 class Chapter:
     title: str
     parts: tuple[Part, ...]
-    folded: bool = False  # in the page, until a reader opens it
+    folded: bool = False  # in the page, until the reader opens it
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a reader may predict before looking, and what was measured."""
+    """A question that a reader may answer before looking, with the measured answer."""
 
     text: str
-    options: tuple[str, ...]  # none where a number is asked for
+    options: tuple[str, ...]  # empty if the answer is a number
     unit: str  # of the number
     answer: str
     reason: str
@@ -214,7 +214,7 @@ SOFTLY = " --soft-placement"
 
 
 def with_soft_placement(chapter: Chapter) -> Chapter:
-    """The chapter of a model that runs nowhere without it: each command needs it, too."""
+    """The chapter of a model that needs soft placement: each of its commands needs it, too."""
     parts = (
         replace(part, command=part.command.replace("\n", f"{SOFTLY}\n") + SOFTLY)
         if isinstance(part, Method)

@@ -1,9 +1,9 @@
-"""Drawing: where each node of a graph stands, from the graph as written to the graph that ran.
+"""Drawing: the place of each node of a graph, from the graph as written to the graph that ran.
 
-Forward nodes are laid out in layers that flow down. The gradients of a
-layer stand beside it and flow up, and the updates of its variables stand beside those. All nodes
-that any state of the graph has are laid out at once, so that each keeps its place through all of
-them. What is decided here is the order of boxes; their sizes are known where they are drawn.
+Forward nodes are laid out in layers that flow down. The gradients of a layer are beside it and flow
+up, and the updates of its variables are beside those. The nodes of all states of the graph are laid
+out at once, so that each keeps its place. This module decides the order of boxes; their sizes are
+set where they are drawn.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tflab.report import layering, pass_log
 from tflab.report.drawn import Box, Drawing, Lane, nodes_of
 from tflab.report.layering import Row, Waits
 
-LEAST = 3  # nodes of a scope that gets a box; those of a smaller one stand for themselves
-MOST = 0.75  # of the forward nodes: a scope with more than that is opened for good
+LEAST = 3  # nodes of a scope with a box; nodes of smaller scopes are drawn separately
+MOST = 0.75  # of the forward nodes: a larger scope is always open
 KINDS = ("forward", "gradient", "update")  # of nodes, in the order of their tracks
 TRACKS = {kind: track for track, kind in enumerate(KINDS)}  # where each kind is drawn
 
-Path = tuple[str, ...]  # the scopes around a node, and its own label
+Path = tuple[str, ...]  # the scopes that contain a node, and its own label
 Homes = dict[str, tuple[int, Path]]  # node -> its track, and its path there
-Anchors = Mapping[str, str]  # node -> the box of the forward track that it belongs to
+Anchors = Mapping[str, str]  # node -> the box of the forward track next to which it is drawn
 
 
 def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawing:
@@ -64,8 +64,8 @@ def waiting(nodes: Iterable[Node]) -> dict[str, set[str]]:
 
 
 def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequence[Stage]) -> Homes:
-    """A home for each node. What the runtime made lives with the nodes whose work it does, or
-    with those that use it."""
+    """The track and path of each node. Nodes that the runtime made are with the nodes whose work
+    they do, or with those that use them."""
     homes: Homes = {
         name: (TRACKS[histories[name].kind], tuple(name.split("/")))
         for name in waits
@@ -102,7 +102,7 @@ def members(homes: Homes, track: int) -> list[tuple[Path, str]]:
 
 
 def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> tuple[Box, ...]:
-    """The boxes of some nodes: scopes, those that are worth it, and nodes."""
+    """The boxes of some nodes: scopes that are large enough, and single nodes."""
     groups: dict[str, list[tuple[Path, str]]] = {}
     for path, name in nodes:
         groups.setdefault(path[0], []).append((path[1:], name))
@@ -119,13 +119,13 @@ def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> t
 
 
 def relabelled(scope: str, boxes: Iterable[Box]) -> Iterator[Box]:
-    """The boxes of a scope that has no box of its own."""
+    """The boxes of a scope without a box of its own."""
     for box in boxes:
         yield replace(box, label=f"{scope}/{box.label}")
 
 
 def opened(boxes: Sequence[Box], waits: Waits) -> tuple[Box, ...]:
-    """The same, but a scope around nearly everything gives way to what is in it."""
+    """The same boxes, but a scope around nearly everything is replaced by its contents."""
     total = sum(len(nodes_of(box)) for box in boxes)
     large = next((box for box in boxes if box.rows and len(nodes_of(box)) > MOST * total), None)
     if large is None:
@@ -142,8 +142,8 @@ def anchors_of(
     histories: Mapping[str, NodeHistory],
     forward: Iterable[Box],
 ) -> Anchors:
-    """The forward box that each node belongs to: what it is derived from, or whose variable it
-    updates, or where all the nodes around it belong. Some belong to none."""
+    """The forward box that each node belongs to: that of the forward op, of the updated
+    variable, or of all its neighbours. Some belong to none."""
     anchors = {name: box.name for box in forward for name in nodes_of(box)}
     for name, before in waits.items():
         track, history = homes[name][0], histories[name]
@@ -159,8 +159,8 @@ def anchors_of(
 
 
 def spread(anchors: dict[str, str], waits: Waits) -> bool:
-    """Give nodes without an anchor that of their users, or else of what they wait for, where
-    these agree; whether there were any."""
+    """Give nodes without an anchor that of their users, or otherwise of what they wait for, if
+    these agree. Returns whether there were any."""
     users = reverse(waits)
     any_new = False
     for name in waits:
@@ -174,8 +174,7 @@ def spread(anchors: dict[str, str], waits: Waits) -> bool:
 
 
 def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors) -> tuple[Box, ...]:
-    """Three boxes whose rows belong together. Above the others stands a row for what belongs to
-    no layer."""
+    """Three boxes with common rows. The top row has what belongs to no layer."""
     ladder = ((), *layering.rows(forward, waits))
     return (
         Box("forward/", "Forward", ladder, framed=False),
@@ -197,7 +196,7 @@ def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors)
 def place_beside(
     ladder: Sequence[Row], track: int, up: bool, waits: Waits, homes: Homes, anchors: Anchors
 ) -> tuple[Row, ...]:
-    """The rows of another track: each box beside the forward box that it belongs to."""
+    """The rows of another track: each box is next to the forward box that it belongs to."""
     nodes = members(homes, track)
     common = len(shared([path for path, name in nodes if name in anchors]))
     groups: dict[str, list[tuple[Path, str]]] = {}
@@ -233,8 +232,8 @@ def place_beside(
 
 
 def grouped(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], waits: Waits) -> Box:
-    """One box for all that stands beside the same layer; it bears the layer's label where the
-    names in it have no scope in common."""
+    """One box for all nodes next to the same layer; it has the layer's label if the names in it
+    have no common scope."""
     boxes = parts(nodes, waits, name)
     if len(boxes) == 1:
         return boxes[0]
@@ -246,13 +245,13 @@ def grouped(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], wai
 
 
 def own_label(box: Box, kind: str, labels: Mapping[str, str]) -> Box:
-    """The same box, with its kind in its label where a forward box has the same."""
+    """The same box, with its kind in the label if a forward box has the same label."""
     taken = box.rows and box.label in labels.values()
     return replace(box, label=f"{box.label} {kind}s") if taken else box
 
 
 def shared(paths: Iterable[Path]) -> Path:
-    """The scopes that are around all of these nodes."""
+    """The scopes that contain all of these nodes."""
     levels = zip(*(path[:-1] for path in paths), strict=False)
     return tuple(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
 

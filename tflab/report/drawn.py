@@ -1,4 +1,4 @@
-"""What a drawing of a graph consists of: boxes in layers, and the states that it goes through."""
+"""Drawn: the parts of a drawn graph: boxes in layers, and the states of the graph."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tflab.records.blocks import Frame
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 
-OUTSIDE = "/"  # the end of a lane that leaves its scope, or comes into it
-DIRECTIONS = {"Forward": "down", "Backward": "up"}  # in which the edges of a track lead
+OUTSIDE = "/"  # the end of a lane that leaves or enters its scope
+DIRECTIONS = {"Forward": "down", "Backward": "up"}  # direction of the edges in a track
 
 
 @dataclass(frozen=True)
 class Lane:
-    """Room that a long edge takes up in a row which it only passes."""
+    """The space of a long edge in a row that it crosses."""
 
     source: str  # a box by its name, or OUTSIDE
     target: str
@@ -24,34 +24,34 @@ class Lane:
 class Box:
     """A node, or a scope with boxes of its own in rows from top to bottom.
 
-    A scope may bear the name of a node within it, so names of scopes end with a slash.
+    A scope may have the name of a node inside it, so names of scopes end with a slash.
     """
 
     name: str
-    label: str  # its name within the box around it
-    rows: tuple[tuple[Box | Lane, ...], ...] = ()  # none in a node
-    framed: bool = True  # else it only keeps its boxes together
+    label: str  # its name inside the box around it
+    rows: tuple[tuple[Box | Lane, ...], ...] = ()  # empty for a node
+    framed: bool = True  # otherwise it only keeps its boxes together
 
 
 @dataclass(frozen=True)
 class State:
-    """The graph after one stage or pass, as what has changed since the state before."""
+    """The graph after one stage or pass, as its changes since the previous state."""
 
     stage: str
     title: str
-    about: str  # what is done to get here
-    lines: tuple[str, ...]  # what that did to this graph
+    about: str  # what this step does
+    lines: tuple[str, ...]  # its effect on this graph
     gone: tuple[str, ...]
     defined: tuple[Node, ...]  # new or changed
     touched: tuple[str, ...] = ()  # nodes that this state is about
-    place: int | None = None  # of the pass among all of the placement, from 0
+    place: int | None = None  # index among all passes of the placement
 
 
 @dataclass(frozen=True)
 class StandIn:
-    """A gradient's node that took the place of an equal one of the forward graph.
+    """A gradient node that replaced an equal node of the forward graph.
 
-    What used the forward node takes its stand-in, so an edge leads from Backward to Forward.
+    The users of the forward node take its stand-in, so an edge leads from Backward to Forward.
     """
 
     node: str
@@ -61,9 +61,9 @@ class StandIn:
 
 @dataclass(frozen=True)
 class Drawing:
-    """One graph with all nodes it ever had, each at a place that it keeps.
+    """One graph with all nodes that it ever had, each at a fixed place.
 
-    The tracks lie side by side and share their rows: a layer's gradients stand beside the layer.
+    The tracks are side by side and share their rows: a layer's gradients are beside the layer.
     """
 
     tracks: tuple[Box, ...]  # forward, backward, update

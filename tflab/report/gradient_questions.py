@@ -1,7 +1,7 @@
 """Questions about gradients: what a row adds to dL/dy, and which way a step moves a variable.
 
-All numbers are those of the recorded step, which computes the same in every
-run. The other answers of the row are what the usual slips would give.
+All numbers are those of the recorded step, which computes the same in every run. The wrong answers
+are the results of common mistakes.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from tflab.report.selection import called
 from tflab.views.gradient_drawing import meaning
 from tflab.views.values import number
 
-SMALL = 100  # nodes of a graph that can be looked at node by node
+SMALL = 100  # nodes of a graph that is shown node by node
 
 
 def questions(walked: Walked) -> Iterator[Question]:
-    """Those that a small graph can answer whose step was recorded."""
+    """Questions about a small graph whose step was recorded."""
     if len(walked.histories) <= SMALL:
         yield from row_of_product(walked)
         yield from way_of_variable(walked)
 
 
 def row_of_product(walked: Walked) -> Iterator[Question]:
-    """What a row adds to a gradient that is a sum over the batch of products."""
+    """The contribution of a row to a gradient that is a sum of products over the batch."""
     for history in walked.histories.values():
         node, own = history.meaning, values.only_value(history)
         if history.op != "Mul" or node is None or not node.formula or node.complete:
@@ -57,8 +57,8 @@ def row_of_product(walked: Walked) -> Iterator[Question]:
 
 
 def factor(tensor: str, walked: Walked) -> tuple[str, tuple[float, ...]] | None:
-    """How a factor is called, and its numbers; those of a gradient as the node holds it that
-    computes it or stands in for it."""
+    """The name of a factor, and its numbers; those of a gradient as the node holds it that
+    computes it or replaces it."""
     history = walked.histories.get(node_of(tensor))
     if history is None:
         return None
@@ -68,7 +68,7 @@ def factor(tensor: str, walked: Walked) -> tuple[str, tuple[float, ...]] | None:
 
 
 def numbers_of(value: Value) -> tuple[float, ...]:
-    """All numbers of a tensor; none where they are too many, or not all are finite."""
+    """All numbers of a tensor; none if they are too many, or not all finite."""
     known = value.values is not None and value.mean is not None and not value.not_finite
     return tuple(map(float, value.values or ())) if known else ()
 

@@ -1,4 +1,4 @@
-"""The chapter of a graph: its sizes, its drawing, and the account of its nodes."""
+"""The chapter of a graph: its sizes, its drawing, and the fates of its nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tflab.units import plural, short_device, time
 from tflab.views import chain_rule, flowed, placement, values
 from tflab.views.words import place
 
-SHORT = 12  # lines of a program that are shown in whole
+SHORT = 12  # lines of a program that is shown completely
 
 
 def parts(walked: Walked, name: str) -> Iterator[Part]:
@@ -51,7 +51,7 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
 
 
 def lines(walked: Walked) -> Iterator[Table]:
-    """The program, where it is short: each line with the nodes that it made."""
+    """A short program: each line with the nodes that it made."""
     made: dict[Source, list[str]] = {}
     for node in walked.stages[0].nodes:
         if node.source:
@@ -73,13 +73,13 @@ def differentiated(walked: Walked) -> Backward | None:
 
 
 def equation(walked: Walked) -> str:
-    """The chain rule of the graph, where it was differentiated."""
+    """The chain rule of the graph, if it was differentiated."""
     backward = differentiated(walked)
     return chain_rule.equation(backward) if backward else ""
 
 
 def ahead(step: Execution) -> str:
-    """That the drawing tells values before the stage that computes them."""
+    """A sentence that the drawing shows values before the stage that computes them."""
     if step.recorded_step is None or not step.values:
         return ""
     return (
@@ -89,7 +89,7 @@ def ahead(step: Execution) -> str:
 
 
 def recorded(step: Execution) -> str:
-    """Which step the values are of, where there are any."""
+    """Which step the values are from, if there are any."""
     if step.recorded_step is None or not step.values:
         return ""
     which = f"{step.recorded_step.which}, recorded and not timed"
@@ -106,7 +106,7 @@ def sizes(walked: Walked) -> str:
 
 
 def more_than_forward(walked: Walked) -> Iterator[str]:
-    """What the graph has grown by, where it has."""
+    """The nodes that the graph has besides forward nodes."""
     kinds = {history.kind for history in walked.histories.values()}
     if "gradient" in kinds:
         yield "gradients"
@@ -121,7 +121,7 @@ def left(placing: Placement) -> str:
 
 
 def layout(walked: Walked) -> str:
-    """Where the drawing has what there is."""
+    """Where in the drawing each kind of node is."""
     more = list(more_than_forward(walked))
     words = ["Forward flows down on the left" if more else "Data flow down"]
     if "gradients" in more:
@@ -132,13 +132,13 @@ def layout(walked: Walked) -> str:
 
 
 def example(walked: Walked) -> str:
-    """The node of the forward graph that took longest, or was fused into the one that did."""
+    """The slowest forward node, or the one that was fused into the slowest."""
     forward = [node.name for node in walked.stages[0].nodes]
     ns = critical_path.median_per_step(walked.execution.runs)
     return max(forward, key=lambda name: ns.get(walked.histories[name].carrier or "", 0))
 
 
-# The chapter of a graph on one device and on two: what is placed where, and what is sent.
+# The chapter of a graph on one device and on two: where nodes are, and which tensors are sent
 
 
 def placed(one: Walked, two: Walked, name: str) -> Iterator[Part]:
@@ -166,7 +166,7 @@ def counts(placing: Placement) -> str:
 
 
 def drawn(walked: Walked, name: str) -> DrawnGraph:
-    """The graph as it is after its last pass, before anything has run."""
+    """The graph after its last pass, before anything has run."""
     stages = before_it_ran(walked)
     placing = walked.placement
     devices = plural(len(placing.partitions), "device")

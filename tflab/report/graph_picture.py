@@ -1,7 +1,7 @@
-"""Graph picture: a drawn graph as a plot, for paper and for pages that run no script.
+"""Graph picture: a drawn graph as a plot, for paper and for pages without scripts.
 
-It has the graph as the user made it, its scopes closed, in the rows and tracks of the drawing.
-Dashed is what the runtime left out.
+It shows the user's graph, with closed scopes, in the rows and tracks of the drawing. Nodes that the
+runtime removed are dashed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST = 40  # characters of a label
 PITCH = 0.4  # inches from row to row
 HEIGHT = 0.24  # inches of a box
 GAP, BETWEEN = 7.0, 30.0  # points between boxes of a row, and between tracks
-MANY = 4  # boxes of a row that belong to no layer; more of them become one
+MANY = 4  # boxes of a row that belong to no layer; more of them are combined
 FILLS = ("#dceaf7", "#fbe7cf", "#d8eedf")  # of forward, gradient, update
 LINES = ("#4f81b3", "#bf7a2c", "#3d8d62")
 
@@ -43,7 +43,7 @@ class Placed:
 
 @style.applied()
 def draw(graph: DrawnGraph) -> Figure:
-    """The graph before the runtime touches it, and what of it is left in the end."""
+    """The graph before the runtime changes it, with the nodes that remain in the end."""
     states = graph.drawing.states
     versions = pass_log.versions(states)
     nodes = passes.graph_at(versions, stops.last_made(states))
@@ -142,7 +142,7 @@ def east(box: Placed) -> float:
 
 
 def draw_edge(axes: Axes, source: Placed, target: Placed, places: Mapping[int, float]) -> None:
-    """From box to box: down or up within a track, and from its side to another track."""
+    """From box to box: down or up inside a track, or from side to side between tracks."""
     upper, lower = places[source.row], places[target.row]
     half = HEIGHT / PITCH / 2
     bend = 0.0

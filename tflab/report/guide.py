@@ -1,6 +1,6 @@
-"""Guide: a sentence for each state of a graph, on what to look at in its drawing.
+"""Guide: a sentence for each state of a graph, about what to look at in its drawing.
 
-Names and numbers come from the records of this very walk.
+Names and numbers come from the records of the walk.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tflab.report.drawn import State
 from tflab.report.stops import PLACER, titles
 from tflab.units import plural, short_device, time
 
-# Characters of a chain rule that leaves room for a sentence on two lines of a screen, or for none
+# Characters of a chain rule that fits on two lines of a screen with a sentence, or alone
 SHORT, LONG = 90, 160
 
 
@@ -46,7 +46,7 @@ def written(state: State) -> str:
 
 
 def end(nodes: Sequence[Node]) -> str:
-    """The last node that no other takes anything from."""
+    """The last node whose output no other node takes."""
     taken = {node_of(tensor) for node in nodes for tensor in node.inputs}
     taken.update(name for node in nodes for name in node.control_inputs)
     return next((node.name for node in reversed(nodes) if node.name not in taken), "its end")

@@ -1,4 +1,4 @@
-"""Handout: a report as Markdown, with its pictures as files beside it."""
+"""Handout: a report as Markdown, with its pictures as files next to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def page(report: Report) -> str:
 
 
 def graph_names(report: Report) -> dict[int, str]:
-    """The name of each drawn graph's files, which holds nothing of its own name."""
+    """The names of each drawn graph's files, which do not contain the graph's own name."""
     drawn = [
         part
         for chapter in report.chapters

@@ -1,7 +1,7 @@
-"""HTML: a report as one page that needs nothing but itself.
+"""HTML: a report as one self-contained page.
 
-Templates escape every name, the viewer sets names as text only, and the page's policy lets no
-script, style or address in but its own: names of nodes come from files of strangers.
+Templates escape every name, the viewer sets names as text only, and the page's policy allows no
+script, style or address but its own: names of nodes come from untrusted files.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tflab.report import viewer_data
 from tflab.report.contents import Annotated, Beside, DrawnGraph, Method, Picture, Report
 from tflab.views import glossary
 
-# The last one changes what the others say, for narrow windows and for paper.
+# The last one overrides the others, for narrow windows and for paper.
 STYLES = ("page.css", "viewer.css", "drawing.css", "script.css", "present.css", "media.css")
-SCRIPTS = (  # modules, each behind those that it imports
+SCRIPTS = (  # modules, each after those that it imports
     "elements.js",
     "graph.js",
     "layout.js",
@@ -54,7 +54,7 @@ SCRIPTS = (  # modules, each behind those that it imports
 )
 IMPORT = re.compile(r"^import \{[^}]*\} from [^;]*;\n", re.MULTILINE)
 EXPORTED = re.compile(r"^export ", re.MULTILINE)
-SHAPES = frozenset(  # what a plot consists of: nothing that could run or ask for an address
+SHAPES = frozenset(  # the elements of a plot: none can run code or load an address
     ["svg", "defs", "g", "path", "rect", "text", "tspan", "use", "clipPath", "pattern", "image"]
 )
 PIXELS = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=\s]*")  # all that an image may show
@@ -151,7 +151,7 @@ def read(name: str) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """A Content-Security-Policy that knows the page's one style, its one script and no address."""
+    """A Content-Security-Policy that allows the page's one style, its one script and no address."""
 
     def hashed(content: str) -> str:
         digest = hashlib.sha256(content.encode()).digest()
@@ -177,7 +177,7 @@ def as_json(value: Any) -> str:
 
 
 def readable(value: Any) -> Any:
-    """Plain data with every text in it visible."""
+    """Plain data with all of their text made visible."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, list):
@@ -188,12 +188,12 @@ def readable(value: Any) -> Any:
 
 
 def shown(value: Any) -> Any:
-    """What the template writes: every text visible, what is markup already as it is."""
+    """What the template writes: text made visible, markup unchanged."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def hover(term: str) -> Markup:
-    """The attribute that shows what a term means; nothing for other words."""
+    """The attribute that shows the meaning of a term; nothing for other words."""
     meaning = glossary.TERMS.get(term)
     return Markup(' title="{}"').format(meaning) if meaning else Markup()
 
@@ -204,9 +204,9 @@ def commands(text: str) -> Markup:
 
 
 def inline(svg: str) -> Markup:
-    """A plot as an element of the page, so that its text can be selected and found.
+    """A plot as an element of the page, so that its text can be selected and searched.
 
-    The page's policy lets no style in, so each becomes attributes.
+    The page's policy allows no inline style, so styles become attributes.
     """
     root = ElementTree.fromstring(svg)
     for element in root.iter():
@@ -228,12 +228,12 @@ def inline(svg: str) -> Markup:
 
 
 def addresses(element: ElementTree.Element) -> list[str]:
-    """What an element asks for, also under the older name of the attribute."""
+    """The addresses of an element, also under the older name of the attribute."""
     return [value for name, value in element.attrib.items() if name.endswith("href")]
 
 
 def breakable(text: str) -> Markup:
-    """A text whose names may break after a scope, and not within one or in `Mbit/s`."""
+    """A text whose names may break after a scope, but not inside one or in `Mbit/s`."""
     pieces = re.split(r"(?<=/)(?=\w)(?!s\b)", visible(text))
     return Markup("<wbr>").join(map(escape, pieces))
 

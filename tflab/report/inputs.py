@@ -1,4 +1,4 @@
-"""Given: what exists already and goes into a report, looked at before anything is measured."""
+"""Inputs: existing files for a report, checked before anything is measured."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tflab.records.options import BATCH_SIZES
 
 
 def measurements(paths: Sequence[str], model: str) -> Mapping[str, Measurement]:
-    """What a report can be compared with. Raises UsageError, before anything is measured, for what
-    it cannot."""
+    """The measurements to compare with. Raises UsageError, before anything is measured, for
+    files that cannot be compared."""
     from tflab.compare import kept
 
     found = kept.read_all(paths)
@@ -31,7 +31,7 @@ def measurements(paths: Sequence[str], model: str) -> Mapping[str, Measurement]:
 
 
 def training(logdir: str, model: str) -> History:
-    """The history of a training that exists. Raises UsageError where it cannot be used."""
+    """The history of an existing training. Raises UsageError if it cannot be used."""
     from tflab.train import history
 
     path = Path(logdir) / history.NAME

@@ -1,4 +1,4 @@
-"""Lab: all that a report needs, measured one part after another."""
+"""Lab: all measurements for a report, part by part."""
 
 from __future__ import annotations
 
@@ -27,28 +27,29 @@ from tflab.report.selection import TOY
 from tflab.runtime import devices, hardware, load
 from tflab.train import history
 
-STEPS = 50  # measured ones of each walk
+STEPS = 50  # measured steps of each walk
 EXPERIMENTS_S = 30  # for what the largest ops cost a step
 
-SWEEP_S = 60  # for inference at all batch sizes; a model that takes longer has fewer images
-KEEP_S = 60  # for processes that can be compared with a kept measurement
-TRAINING_S = 180  # after which a training for the report is ended where it stands
+SWEEP_S = 60  # for inference at all batch sizes; a slow model processes fewer images
+KEEP_S = 60  # for processes that can be compared with a saved measurement
+TRAINING_S = 180  # after which a training for the report is stopped
 
-Announce = Callable[[str], None]  # gets the name of each part before it begins
-# The needs that a part is for, the lab's field for it, and what was measured
+Announce = Callable[[str], None]  # receives the name of each part before it starts
+# The needs that a part fulfils, the lab's field for it, and its result
 Measured = tuple[Set[str], str, Any]
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a report is to be of."""
+    """The contents of the requested report."""
 
     model: str
     chapters: tuple[str, ...]
-    trained: History | None = None  # of a training that exists; else the model is trained briefly
+    # of an existing training; otherwise the model is trained briefly
+    trained: History | None = None
     logdir: str | None = None  # of that training
     data_dir: str | None = None
-    configs: tuple[str, ...] = ()  # beside the default one
+    configs: tuple[str, ...] = ()  # besides the default
     configs_s: int = selection.CONFIGS_S
     others: Mapping[str, Measurement] = field(default_factory=dict)  # to compare with
     soft_placement: bool = False
@@ -60,13 +61,13 @@ class Wanted:
 def measure(wanted: Wanted, announce: Announce) -> Lab:
     """Walk, train and compare a model, as far as the chapters need it.
 
-    A signal ends it: the lab then has what was measured until then, and names what is missing.
-    Raises TflabError when a part fails, KeyboardInterrupt where a signal came before any was done.
+    A signal ends it: the lab then has the measurements so far, and names what is missing. Raises
+    TflabError if a part fails, KeyboardInterrupt if a signal came before any part was complete.
     """
     needs = selection.needs(wanted.chapters, wanted.model)
     options = options_of(wanted)
     measured: dict[str, Any] = {}  # fields of the lab
-    done: set[str] = set()  # of the needs
+    done: set[str] = set()  # needs that are fulfilled
     try:
         for names, field_name, value in released(parts(wanted, needs, options, announce)):
             done |= names
@@ -108,9 +109,9 @@ def options_of(wanted: Wanted) -> Options:
 def parts(
     wanted: Wanted, needs: frozenset[str], options: Options, announce: Announce
 ) -> Iterator[Measured]:
-    """Each part as it is measured. A part that a signal ended comes as far as it got, and then the
-    KeyboardInterrupt."""
-    load_average = load.load_average()  # before tflab itself keeps the machine busy
+    """Each part when it is measured. A part that a signal ended is returned as far as it got,
+    followed by the KeyboardInterrupt."""
+    load_average = load.load_average()  # before tflab itself loads the machine
     model = wanted.model
     several = None
     if "tasks" in needs and wanted.cluster:
@@ -158,7 +159,7 @@ def walks(
 
 
 def of_comparison(compared: Comparison) -> set[str]:
-    """Which needs a comparison has measured, all of them where nothing interrupted it."""
+    """Which needs a comparison fulfils: all of them, unless it was interrupted."""
     whole = not compared.interrupted
     there = {
         "sweep": True,
@@ -175,7 +176,7 @@ def compare(
     load_average: float | None,
     announce: Announce,
 ) -> Comparison:
-    """Inference at all batch sizes, and at these under other configurations."""
+    """Inference at all batch sizes, and under other configurations."""
     configs = configurations(wanted.configs) if raced else (DEFAULT,)
     others = ", ".join(configs[1:])
     then = f", then under {others} for about {wanted.configs_s} s" if others else ""
@@ -199,14 +200,14 @@ def compare(
 
 
 def configurations(names: Sequence[str]) -> tuple[str, ...]:
-    """The default one and those that it is compared with: where none is named, a GPU among them
-    if there is one."""
+    """The default configuration and the others; if none is named, these include a GPU if there
+    is one."""
     usual = (*selection.CONFIGS, "gpu") if devices.gpus() else selection.CONFIGS
     return tuple(dict.fromkeys((DEFAULT, *(names or usual))))
 
 
 def place(model: str, options: Options) -> Walked:
-    """A walk that ends before anything has run."""
+    """A walk that ends before anything runs."""
     stages = tuple(lifecycle.walk(model, options, "placement"))
     return Walked(model, stages, node_history.histories(stages))
 
@@ -214,8 +215,8 @@ def place(model: str, options: Options) -> Walked:
 def walk(
     model: str, options: Options, drawn: bool = True
 ) -> Iterator[tuple[Walked, frozenset[str]]]:
-    """A walk through all stages, and which needs it has measured; where its graph is drawn, once
-    more with times at each batch size."""
+    """A walk through all stages, and which needs it fulfils; if its graph is drawn, also with
+    times at each batch size."""
     stages = tuple(lifecycle.walk(model, options))
     walked = Walked(model, stages, node_history.histories(stages))
     done = frozenset({"walk", "histories"})
@@ -238,10 +239,11 @@ def has_loss(model: str, walked: Walked | None, options: Options) -> bool:
 
 
 def train(model: str, options: Options) -> tuple[History, bool]:
-    """Train in a process of its own, as `python -m tflab.train` does it; only its history is
-    kept. What takes longer than TRAINING_S is ended, and then has fewer epochs.
+    """Train in a separate process, like `python -m tflab.train`; only its history is kept. A
+    training longer than TRAINING_S is stopped, and then has fewer epochs.
 
-    Also returns whether it came to this end: it did not where a signal came after its first step.
+    Also returns whether it ended normally or by that limit, and not by a signal after its first
+    step.
     """
     with atomic.temporary("training") as folder:
         logdir = folder / "run"
@@ -258,8 +260,8 @@ def train(model: str, options: Options) -> tuple[History, bool]:
             try:
                 status = process.wait(TRAINING_S)
             except subprocess.TimeoutExpired:
-                process.kill()  # every step until then is in its history
-                Console(stderr=True).show_cursor()  # its progress bar had hidden it
+                process.kill()  # its history has every step until then
+                Console(stderr=True).show_cursor()  # the progress bar had hidden it
             except KeyboardInterrupt:
                 process.kill()
                 process.wait()
@@ -275,7 +277,7 @@ def train(model: str, options: Options) -> tuple[History, bool]:
 
 
 def released(measured: Iterator[Measured]) -> Iterator[Measured]:
-    """The parts, of which each may be interrupted while it is measured."""
+    """The parts, each of which can be interrupted while it is measured."""
     while True:
         with ending.released():
             part = next(measured, None)

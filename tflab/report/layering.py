@@ -1,9 +1,9 @@
-"""Layering: boxes in rows, so that edges point one way and cross as little as may be.
+"""Layering: boxes in rows, with edges in one direction and few crossings.
 
-Rows come from the longest path to each box, with boxes moved as close to
-their users as that allows; the order within a row is igraph's, by the method of Sugiyama, Tagawa
-and Toda, "Methods for visual understanding of hierarchical system structures", IEEE Transactions
-on Systems, Man and Cybernetics 11(2), 1981.
+Rows come from the longest path to each box, with boxes moved as close to their users as that
+allows; the order within a row is igraph's, by the method of Sugiyama, Tagawa and Toda, "Methods for
+visual understanding of hierarchical system structures", IEEE Transactions on Systems, Man and
+Cybernetics 11(2), 1981.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tflab.analysis import critical_path
 from tflab.report.drawn import OUTSIDE, Box, Lane, nodes_of
 
 OUTSIDE_BELOW = "/below"  # no name of a node begins with a slash
-SWEEPS = 100  # over the rows, each time with fewer crossings
+SWEEPS = 100  # over the rows, each with fewer crossings
 
 Row = tuple[Box | Lane, ...]
 Waits = Mapping[str, set[str]]  # node -> the nodes that it waits for
@@ -26,8 +26,8 @@ Waits = Mapping[str, set[str]]  # node -> the nodes that it waits for
 def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
     """The boxes in rows from top to bottom, an edge's source above its target.
 
-    A long edge has a lane in each row that it passes, and so has an edge that comes from outside
-    of these boxes or leaves them. Of a cycle one edge points upwards.
+    A long edge has a lane in each row that it crosses, and so has an edge that enters or leaves
+    these boxes. Of a cycle one edge points upwards.
     """
     by_name = {box.name: box for box in boxes}
     ordered = critical_path.in_order(between(boxes, waits))
@@ -38,7 +38,7 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
     entries: list[Box | Lane | None] = [by_name.get(name) for name in level]
     rows_of = list(level.values())
     index = {name: number for number, name in enumerate(level)}
-    pieces: list[tuple[int, int]] = []  # of edges, each from a row to the next
+    pieces: list[tuple[int, int]] = []  # parts of edges, each from a row to the next
     for source, target in (*edges, *crossings(boxes, waits)):
         lane = Lane(source, OUTSIDE if target == OUTSIDE_BELOW else target)
         passed = range(level[source] + 1, level[target])
@@ -74,7 +74,7 @@ def crossings(boxes: Sequence[Box], waits: Waits) -> list[tuple[str, str]]:
 
 
 def between(boxes: Sequence[Box], waits: Waits) -> dict[str, list[str]]:
-    """For each box, the other boxes that nodes in it wait for."""
+    """For each box, the other boxes that its nodes wait for."""
     around = {name: box.name for box in boxes for name in nodes_of(box)}
     parents: dict[str, dict[str, None]] = {box.name: {} for box in boxes}
     for name, box in around.items():
@@ -85,10 +85,10 @@ def between(boxes: Sequence[Box], waits: Waits) -> dict[str, list[str]]:
 
 
 def levels(parents: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """A row for each box, below those of its parents; `parents` stand before their children.
+    """A row for each box, below those of its parents; `parents` come before their children.
 
-    A box with no more parents than children moves down to just above the first of these: what
-    is used late is not drawn early.
+    A box with at most as many parents as children moves down to just above the first child: a box
+    that is used late is not drawn early.
     """
     level: dict[str, int] = {}
     children: dict[str, list[str]] = {}

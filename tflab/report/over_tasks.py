@@ -1,4 +1,5 @@
-"""Over tasks: a model's step in this process alone, then on more and more tasks of a cluster."""
+"""Over tasks: a model's step in this process alone, then on increasing numbers of tasks of a
+cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tflab.runtime import quiet_import
 from tflab.units import plural
 
 STEPS = 20  # at each number of tasks
-BATCH_SIZE = BATCH_SIZES[-1]  # there is most to share
+BATCH_SIZE = BATCH_SIZES[-1]  # the largest, because it gives the tasks most work
 
 
 def called(tasks: Tasks) -> str:
@@ -27,9 +28,9 @@ def count(tasks: Tasks) -> int:
 
 
 def plan(model: str, tasks: Tasks, split: str, options: Options) -> OverTasks:
-    """What will be measured, of a training step where there is a loss.
+    """The measurement to make: of a training step if there is a loss.
 
-    Raises UsageError for a model that cannot be cut that way, TflabError where there is no task at
+    Raises UsageError for a model that cannot be split that way, TflabError if there is no task at
     an address.
     """
     addresses = ("",) * tasks if isinstance(tasks, int) else tasks
@@ -51,9 +52,10 @@ def plan(model: str, tasks: Tasks, split: str, options: Options) -> OverTasks:
 
 
 def measure(model: str, begun: OverTasks, options: Options) -> OverTasks:
-    """What goes wrong with a task is said in the result, beside what was measured until then.
+    """The measurement; the failure of a task is part of the result, next to the measurements so
+    far.
 
-    Raises KeyboardInterrupt as soon as it was interrupted.
+    Raises KeyboardInterrupt immediately after an interruption.
     """
     quiet_import.load()
     from tflab.compare import scaling
@@ -70,13 +72,13 @@ def measure(model: str, begun: OverTasks, options: Options) -> OverTasks:
     most = series.measured[-1]
     if most.execution.network is None:
         return replace(begun, scaling=compared)
-    shown = clusters[len(series.measured) - 2]  # the first measurement is of none
+    shown = clusters[len(series.measured) - 2]  # the first measurement has no tasks
     step = OneStep(shown, most.placement, most.execution, most.execution.network)
     return replace(begun, scaling=compared, shown=step)
 
 
 def fewer(tasks: Tasks) -> Iterator[Tasks]:
-    """1, 2, 4 and so on up to all of the tasks, and these."""
+    """1, 2, 4 and so on, and the number of all tasks."""
     number = 1
     while number < count(tasks):
         yield number if isinstance(tasks, int) else tasks[:number]

@@ -1,7 +1,7 @@
-"""Pass log: a graph at each of its states, as what changed since the state before.
+"""Pass log: a graph in each of its states, as the changes since the previous state.
 
-The first state is the graph as written; then come the gradients, each pass
-of the runtime that changed something, and the graph that ran.
+The first state is the graph as written; then come the gradients, each pass of the runtime that
+changed something, and the graph that ran.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tflab.views import pass_log
 
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
-    """The states of a walk's graph, as far as the walk went."""
+    """The states of a walk's graph, up to the end of the walk."""
     known: dict[type, Any] = {type(stage): stage for stage in stages}
     log = [as_written(known[Frontend])]
     if Backward in known:
@@ -95,7 +95,7 @@ def changed(step: Pass) -> bool:
 
 
 def touched(step: Pass) -> tuple[str, ...]:
-    """What a pass added or rewrote, and the nodes that took over from others."""
+    """The nodes that a pass added or rewrote, and those that replaced others."""
     heirs = (taken.into for taken in step.taken if taken.into)
     rewritten = (rewrite.name for rewrite in step.rewritten)
     return tuple(dict.fromkeys((*step.added, *rewritten, *heirs)))
@@ -129,7 +129,7 @@ def as_run(before: Placement, stage: Execution) -> State:
 
 
 def idle(stage: Placement) -> Frame | None:
-    """The passes that changed nothing, where there are any."""
+    """The passes that changed nothing, if there are any."""
     names = [step.name for step in stage.passes if not changed(step)]
     if not names:
         return None
@@ -138,11 +138,12 @@ def idle(stage: Placement) -> Frame | None:
 
 
 def stand_ins(stage: Placement, kinds: Mapping[str, str]) -> tuple[StandIn, ...]:
-    """The nodes of gradients that passes merged nodes of the forward graph with.
+    """The gradient nodes with which passes merged forward nodes.
 
-    A stand-in may itself be merged with another node, which then stands in for both.
+    A stand-in may itself be merged with another node, which then replaces both.
     """
-    replaced: dict[str, list[tuple[str, str]]] = {}  # node -> what it stands in for, and by whom
+    # node -> the nodes that it replaces, and the passes
+    replaced: dict[str, list[tuple[str, str]]] = {}
     for step in stage.passes:
         for taken in step.taken:
             if taken.fate != "merged" or taken.into is None:
@@ -160,17 +161,17 @@ def stand_ins(stage: Placement, kinds: Mapping[str, str]) -> tuple[StandIn, ...]
 
 
 def versions(states: Sequence[State]) -> Versions:
-    """Every definition that a node had, with the states in which it stood."""
+    """Every definition of each node, with the states in which it was valid."""
     return passes.replay((state.gone, state.defined) for state in states)
 
 
 def node_counts(states: Sequence[State], known: Versions) -> list[int]:
-    """How many nodes the graph has in each state, by the versions of the nodes."""
+    """The number of nodes in each state, from the versions of the nodes."""
     return [len(passes.graph_at(known, number)) for number in range(len(states))]
 
 
 def changes(states: Sequence[State]) -> Table:
-    """The states as a table: how many nodes each left, and what was done to get there."""
+    """The states as a table: the number of nodes in each, and the step that led to it."""
     counts = node_counts(states, versions(states))
     return Table(
         "The changes of the graph, step by step",

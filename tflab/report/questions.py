@@ -1,7 +1,7 @@
-"""Questions: what a reader may predict before looking, and what was measured in this very run.
+"""Questions: what a reader may predict before looking, with the answers measured in this run.
 
-A question whose answer could be noise is not asked: none about times where
-the machine was disturbed, and none about what costs most where two ops come close.
+Questions whose answer could be noise are omitted: none about times from a busy machine, and none
+about the most expensive op if two are close.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tflab.report.contents import Lab, Question, Walked
 from tflab.report.selection import called
 from tflab.units import percent, plural, time
 
-OPTIONS = 4  # of a choice
-CLEAR = 1.3  # times the share of the next op: less may be noise
-TAKEN = ("fused", "merged", "folded", "removed")  # fates that a reader can be asked for, best first
-PLAIN = ("VarHandleOp", "ReadVariableOp", "Const", "Placeholder")  # ops that say little as options
+OPTIONS = 4  # of a multiple-choice question
+CLEAR = 1.3  # times the share of the next op: a smaller difference may be noise
+TAKEN = ("fused", "merged", "folded", "removed")  # fates that are asked about, the best first
+PLAIN = ("VarHandleOp", "ReadVariableOp", "Const", "Placeholder")  # ops that make poor options
 
 
 def questions(lab: Lab) -> tuple[Question, ...]:
-    """Those that this run can answer."""
+    """The questions that this run can answer."""
     asked: list[Question] = []
     if lab.walked:
         asked += (nodes_that_run(lab.walked), *node_that_goes(lab.walked))
@@ -55,7 +55,7 @@ def nodes_that_run(walked: Walked) -> Question:
 
 
 def node_that_goes(walked: Walked) -> Iterator[Question]:
-    """Which node of the forward graph does not survive, where there is one among some that do."""
+    """Which node of the forward graph does not survive, if there is exactly one such among some."""
     fates = {fate.name: fate for fate in walked.placement.ledger}
     forward = sorted(walked.stages[0].nodes, key=lambda node: node.op in PLAIN)
     gone = next(of_fate(forward, fates), None)
@@ -75,7 +75,7 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
 
 
 def of_fate(nodes: Sequence[Node], fates: dict[str, Fate]) -> Iterator[Fate]:
-    """The fates of nodes that were taken, those that are the best to ask for first."""
+    """The fates of nodes that were removed, the best to ask about first."""
     for kind in TAKEN:
         for node in nodes:
             if node.name in fates and fates[node.name].fate == kind:
@@ -83,7 +83,7 @@ def of_fate(nodes: Sequence[Node], fates: dict[str, Fate]) -> Iterator[Fate]:
 
 
 def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:
-    """Which op costs most, where it is clear."""
+    """Which op costs most, if that is clear."""
     rows = [row for row in comparison.rows if size in row.cells]
     ranked = sorted(rows, key=lambda row: -row.cells[size].share)[:OPTIONS]
     if len(ranked) < 2 or ranked[0].cells[size].share < CLEAR * ranked[1].cells[size].share:

@@ -1,4 +1,4 @@
-"""The chapters of a step: its largest ops, its time, its memory, and the roof above them."""
+"""The chapters of a step: its most expensive ops, its time, its memory, and the roofline."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def trains(walked: Walked) -> bool:
 
 
 def phases(walked: Walked) -> str:
-    """Why some numbers are of training and others of inference."""
+    """Why some numbers are from training and others from inference."""
     if not trains(walked):
         return f"{walked.model} is not trained here: all numbers are from inference."
     return (
@@ -54,7 +54,7 @@ def phases(walked: Walked) -> str:
 
 
 def fewer_rows(compared: Comparison) -> Iterator[str]:
-    """Why a table of the ten types that cost most has fewer rows."""
+    """Why a table of the ten most expensive types has fewer rows."""
     counts = [
         f"{plural(len(rows), 'type')} at batch {size}"
         for size, rows in compared.tables.items()
@@ -105,11 +105,11 @@ def roofline(compared: Comparison) -> Iterator[Part]:
     )
 
 
-# The chapter of what the network saw: one image through all layers, and the gradients of it.
+# The chapter of what the network saw: one image through all layers, with gradients
 
 
 def maps_of(walked: Walked) -> Maps | None:
-    """What can be drawn of the recorded step; None where that is not even a layer."""
+    """The feature maps of the recorded step; None if there is not even a layer."""
     maps = walked.execution.maps
     return maps if maps and len(maps.maps) > 1 else None
 
@@ -138,7 +138,8 @@ def network(walked: Walked, maps: Maps) -> Iterator[Part]:
 
 
 def is_softmax_less_label(record: Probabilities, batch: int) -> bool:
-    """Whether the gradient by the scores is that of a mean cross entropy over the batch."""
+    """Whether the gradient with respect to the scores is that of a mean cross entropy over the
+    batch."""
     if record.gradient is None or record.label is None or record.computed:
         return False
     expected = (record.array - np.eye(len(record.array))[record.label]) / batch

@@ -1,7 +1,7 @@
-"""Stops: the stages at which a drawing halts, each with the states that lead through it.
+"""Stops: the stages at which a drawing pauses, each with its states.
 
-A stop may have many states, as the graph has one after every pass that
-rewrote it; these bear their names beside the stop.
+A stop may have many states, because there is one after every pass that changed the graph; their
+names are next to the stop.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ PLACER = "placer"  # the pass that gives every node its device
 class Stop:
     name: str
     title: str
-    colour: str  # what the colours of the drawing say here, unless the reader chooses
-    first: int  # of its states, by number
+    colour: str  # the meaning of colours here, unless the reader chooses another
+    first: int  # number of its first state
     last: int
 
     @property
     def entry(self) -> int:
-        """The state to show first: of the passes that rewrite, the first; else what came of all."""
+        """The state to show first: for rewriting passes the first, otherwise the last."""
         return self.first if self.name == "rewritten" else self.last
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A state on the way through a stop, by the pass that made it."""
+    """A state of a stop, with the pass that made it."""
 
     state: int
     title: str
@@ -47,11 +47,11 @@ TITLES = {
     "rewritten": "Rewritten",
     "execution": "Ran",
 }
-COLOURS = {"placed": "device", "execution": "time"}  # of all others: the kind of a node
+COLOURS = {"placed": "device", "execution": "time"}  # default: the kind of a node
 
 
 def stops(states: Sequence[State]) -> tuple[Stop, ...]:
-    """The stops that these states have, in their order."""
+    """The stops of these states, in order."""
     groups = groupby(enumerate(names(states)), key=lambda pair: pair[1])
     spans = [(name, [number for number, _ in members]) for name, members in groups]
     return tuple(
@@ -61,7 +61,7 @@ def stops(states: Sequence[State]) -> tuple[Stop, ...]:
 
 
 def names(states: Sequence[State]) -> Iterator[str]:
-    """The stop of each state: what comes before the placer prepares for it, the rest rewrites."""
+    """The stop of each state: passes before the placer prepare for it, the others rewrite."""
     placed = max((n for n, state in enumerate(states) if state.title == PLACER), default=-1)
     for number, state in enumerate(states):
         if state.stage != "placement":
@@ -71,12 +71,12 @@ def names(states: Sequence[State]) -> Iterator[str]:
 
 
 def last_made(states: Sequence[State]) -> int:
-    """The last state before the runtime touches the graph."""
+    """The last state before the runtime changes the graph."""
     return max(n for n, state in enumerate(states) if state.stage in ("frontend", "backward"))
 
 
 def ticks(states: Sequence[State], stop: Stop) -> tuple[Tick, ...]:
-    """The states of a stop that has more than one."""
+    """The states of a stop with more than one."""
     if stop.first == stop.last:
         return ()
     counts = [0, *pass_log.node_counts(states, pass_log.versions(states))]
@@ -93,7 +93,7 @@ def titles(state: State) -> tuple[str, str]:
 
 
 def change(before: int, after: int) -> str:
-    """`+2` nodes or 13 fewer, or that as many are left."""
+    """The change in the number of nodes: `+2`, 13 fewer, or none."""
     if before == after:
         return "±0"
     return f"+{after - before:,}" if after > before else f"\N{MINUS SIGN}{before - after:,}"

@@ -1,5 +1,5 @@
-"""The chapter of a step that several tasks share: what is where, what crosses the wire, where the
-time goes, and what more tasks bring."""
+"""The chapter of a step over several tasks: its parts, the tensors on the wire, its time, and
+the effect of more tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tflab.runtime import trace
 from tflab.units import plural, short_task, size, task_of
 from tflab.views import execution, network, placement
 
-CUT = {  # by what --split says
+CUT = {  # by the value of --split
     "layers": "Each task has consecutive layers",
     "batch": "Each task has a copy of the model and its part of the rows; task 0 has the variables",
 }
@@ -57,7 +57,7 @@ def one_step(model: str, made: OverTasks, shown: OneStep) -> Iterator[Part]:
 
 
 def in_order(placing: Placement) -> Placement:
-    """With the client's part first, then that of task 0, 1 and so on."""
+    """The client's part first, then that of task 0, 1 and so on."""
 
     def task(part: Partition) -> tuple[bool, int, str]:
         return wires.order(short_task(task_of(part.device)))

@@ -38,13 +38,13 @@ def parts(lab: Lab) -> Iterator[Part]:
 
 
 def left_out(history: History) -> str:
-    """Which steps the rows a second are not of."""
+    """Which steps are not in the rows per second."""
     traced = view.traced_steps(history)
     return f" {traced}: the time includes traced steps, the rows a second do not." if traced else ""
 
 
 def classified(history: History) -> bool:
-    """Whether there are right answers, and so a share of them."""
+    """Whether there are correct answers, and so an accuracy."""
     return any(not math.isnan(epoch.train_accuracy) for epoch in history.epochs)
 
 

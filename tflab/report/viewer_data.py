@@ -1,6 +1,7 @@
-"""Viewer data: a drawn graph as the page's script gets it, its nodes, boxes and states by number.
+"""Viewer data: a drawn graph as data for the page's script, with its nodes, boxes and states
+numbered.
 
-Names stay as they are; html.py sees to it that none becomes markup.
+Names stay unchanged; html.py ensures that none becomes markup.
 """
 
 from __future__ import annotations
@@ -25,24 +26,25 @@ from tflab.units import short_device, size, time
 from tflab.views import gradient_drawing, words
 from tflab.views.values import brief
 
-RUNTIME = "runtime"  # the kind of a node that the runtime made, and what stands for its fate
-KINDS = {  # what the legend says of each; a scope has the first kind that is in it
+RUNTIME = "runtime"  # the kind of a node that the runtime made, used in place of a fate
+KINDS = {  # their names in the legend; a scope has the first of these kinds that it contains
     "forward": "forward",
     "gradient": "gradient",
     "update": "update",
     RUNTIME: "made by the runtime",
 }
 FATES = (*words.FATES, RUNTIME)
-HEATS = 7  # steps of the scale of times, each with a colour in drawing.css
+HEATS = 7  # steps of the colour scale of times, each with a colour in drawing.css
 ARROWS = {"down": " ↓", "up": " ↑"}
-LARGE = 100  # nodes of a drawing that opens on its first layer, to have something to see; in a
+LARGE = 100  # nodes of a drawing in which the first layer is open at the start; in a
 # smaller one each box shows its values
 FLOWED = ("backward", "execution")  # stages whose states show the values of the recorded step
 OUTPUTS = 2  # of a node that fit into its box
 
 
 def graph_data(graph: DrawnGraph) -> dict[str, Any]:
-    """What the script draws: boxes, states and nodes by number, the nodes with their versions."""
+    """The data that the script draws: boxes, states and nodes by number, nodes with their
+    versions."""
     drawing, histories = graph.drawing, graph.histories
     sentences = guide.sentences(drawing.states, graph.ns, graph.chain_rule, graph.statistic)
     versions = pass_log.versions(drawing.states)
@@ -104,7 +106,7 @@ def nodes_of_lines(part: Annotated) -> list[list[int]]:
 def summarize(
     boxes: Sequence[dict[str, Any]], histories: Sequence[NodeHistory], ns: Mapping[str, float]
 ) -> None:
-    """Give each box what the colours say of the nodes in it: their kind, fates and time."""
+    """Give each box the properties that colours show: kind, fates and time of its nodes."""
     inside: list[list[NodeHistory]] = [[] for _ in boxes]
     for number, box in enumerate(boxes):
         around = number if box["node"] is not None else None
@@ -127,7 +129,7 @@ def fate_of(history: NodeHistory) -> str:
 
 
 def heat(ns: float, longest: float) -> int:
-    """The step of the scale of times, from 0: four times as long is twice as high up."""
+    """The step on the colour scale of times, from 0: four times as long is twice as high."""
     return min(HEATS - 1, int(sqrt(ns / longest) * HEATS))
 
 
@@ -146,7 +148,7 @@ def show_values(
     boxes: Sequence[dict[str, Any]],
     index: Mapping[str, int],
 ) -> None:
-    """Give each node its values, and each scope what it shows of them while it is closed."""
+    """Give each node its values, and each scope the values that it shows while it is closed."""
     for node, history in zip(nodes, histories.values(), strict=True):
         node |= flowed(history)
     for history in histories.values():
@@ -177,8 +179,8 @@ def flowed(history: NodeHistory) -> dict[str, str]:
 
 
 def hand_on(box: dict[str, Any], boxes: Sequence[dict[str, Any]], node: Mapping[str, Any]) -> None:
-    """Let the scopes around a node show, while they are closed, what they are about: the values of
-    the node whose name they bear, and the gradients of variables that are computed in them."""
+    """Give the scopes around a node the values that they show while closed: those of the node
+    whose name they have, and the gradients of variables that are computed in them."""
     inner = box
     while inner["parent"] is not None:
         scope = boxes[inner["parent"]]
@@ -201,7 +203,7 @@ def stand_in_data(row: StandIn, index: Mapping[str, int]) -> dict[str, Any]:
 
 
 def transfer_data(row: Transfer, index: Mapping[str, int]) -> dict[str, Any]:
-    """A tensor on its way to another device, from one node to another."""
+    """A tensor that is sent from one node to another on another device."""
     words = f"{row.tensor}, {short_device(row.from_device)} to {short_device(row.to_device)}"
     return {
         "send": index[row.send],
@@ -212,7 +214,7 @@ def transfer_data(row: Transfer, index: Mapping[str, int]) -> dict[str, Any]:
 
 
 def flat(box: Box, parent: int | None, boxes: list[dict[str, Any]], index: dict[str, int]) -> int:
-    """Append a box and all that is in it; its number among the boxes."""
+    """Append a box and everything in it; returns its number among the boxes."""
     number = len(boxes)
     boxes.append(
         {
@@ -241,7 +243,7 @@ def flat(box: Box, parent: int | None, boxes: list[dict[str, Any]], index: dict[
 
 
 def opened(boxes: list[dict[str, Any]], nodes: int) -> list[int]:
-    """The scope that is open at first; none in a small graph, whose nodes can be seen anyway."""
+    """The scope that is open at first; none in a small graph."""
     framed = [number for number, box in enumerate(boxes) if box["rows"] and box["framed"]]
     return framed[:1] if nodes > LARGE else []
 
@@ -299,16 +301,16 @@ def version_data(version: Version, index: dict[str, int]) -> list[Any]:
     ]
 
 
-# Panel: the history of one node as it stands beside a drawing, every name in it a link.
+# Panel: the history of one node beside a drawing, with every name as a link
 #
-# What there is to say comes from `follow.view`; here a node becomes its number in the page, and a
-# stage or a pass the number of its state in the drawing.
+# `follow.view` has the text; here nodes become their numbers in the page, and stages and passes
+# the numbers of their states in the drawing.
 
 
 def sections(
     history: NodeHistory, states: Sequence[State], index: Mapping[str, int]
 ) -> list[dict[str, Any]]:
-    """The sections of a history as viewer.js shows them; `index` numbers the nodes."""
+    """The sections of a history for viewer.js; `index` numbers the nodes."""
     first = {state.stage: number for number, state in reversed(list(enumerate(states)))}
     of_pass = {state.place: number for number, state in enumerate(states)}
 

@@ -55,9 +55,9 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--overhead",
         default=5.0,
-        type=percent,
+        type=command.percentage("overhead"),
         metavar="PERCENT",
-        help="of the program's time that watching may take (default: %(default)g)",
+        help="how much of the program's time watching may take (default: %(default)g)",
     )
     add(
         "--v1",
@@ -92,17 +92,6 @@ def parser() -> argparse.ArgumentParser:
         help="text on standard error, or JSON on standard output (default: %(default)s)",
     )
     return parser
-
-
-def percent(text: str) -> float:
-    """An argparse type: a share of the program's time."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= 100:
-        raise UsageError(f"The overhead is '{text}'; it has to be a number of percent, 0 to 100.")
-    return number
 
 
 def arguments(

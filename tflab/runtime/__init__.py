@@ -1,1 +1,1 @@
-"""Runtime: all that touches TensorFlow's runtime. Live objects stay here, records leave."""
+"""Runtime: everything that calls TensorFlow's runtime. Live objects stay here, records leave."""

@@ -1,7 +1,7 @@
-"""Costs: the FLOPs and bytes of a call of every executed node, from its definition and its shapes.
+"""Costs: the FLOPs and bytes of a call of every executed node, from its definition and shapes.
 
-FLOPs are counted in `flop_counts`. What XLA compiled has no definition in the graph that ran; the
-ledger says which of the user's nodes are in it.
+`flop_counts` counts FLOPs. Nodes that XLA compiled have no definition in the graph that ran; the
+ledger says which of the user's nodes they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tflab.runtime import flop_counts
 from tflab.runtime.flop_counts import HAND_ON, NO_ARITHMETIC
 
 PASSES_OVER_VARIABLE = {"AssignVariableOp": 1, "AssignAddVariableOp": 2, "AssignSubVariableOp": 2}
-UNSIZED = ("resource", "string", "variant")  # a tensor's shape says nothing about its bytes
+# the shape of such a tensor says nothing about its bytes
+UNSIZED = ("resource", "string", "variant")
 
 
 def of_placement(placed: Placement) -> tf.Graph:
@@ -40,9 +41,9 @@ def concrete(
 ) -> tf.Graph:
     """A copy of the graph in which the fed tensors have these shapes, and all others follow.
 
-    `feeds` maps tensors, as `images:0`, to shapes. Where inference does not get through
-    (a boolean mask, say), the measured shapes of `executed` help out. The copy is for reading.
-    Raises TflabError for a feed that is not in the graph or does not fit it.
+    `feeds` maps tensors, such as `images:0`, to shapes. If inference fails (for a boolean mask,
+    say), the measured shapes of `executed` are used. The copy is read-only. Raises TflabError for a
+    feed that is not in the graph or does not fit it.
     """
     copy = tf.Graph()
     try:
@@ -67,9 +68,9 @@ def concrete(
 
 
 def costs(placed: Placement) -> tuple[Costs, ...]:
-    """FLOPs and bytes of one call of every executed node, in their order.
+    """FLOPs and bytes of one call of every executed node, in order.
 
-    FLOPs are None where a formula or a shape is missing, for whatever part of a node's work.
+    FLOPs are None if a formula or a shape is missing for any part of a node's work.
     """
     counts = flop_counts.Counts(placed)
     makers = {node.name: node for node in placed.nodes}
@@ -89,7 +90,8 @@ def known(count: float | flop_counts.Unknown) -> float | None:
 
 
 def of_compiled(placed: Placement) -> dict[str, float | flop_counts.Unknown]:
-    """The FLOPs of what XLA compiled, by the node that runs it: those of the user's nodes in it."""
+    """The FLOPs of compiled nodes, by the node that runs them: the sum over the user's nodes in
+    it."""
     members: dict[str, list[str]] = {}
     for fate in placed.ledger:
         if fate.fate == "compiled" and fate.into:
@@ -109,8 +111,8 @@ def of_compiled(placed: Placement) -> dict[str, float | flop_counts.Unknown]:
 def moving(
     executed: Sequence[Node], user_nodes: Sequence[Node], ledger: Sequence[Fate]
 ) -> set[str]:
-    """The executed nodes that only move or convert data: all of the user's nodes
-    whose work they do are of such types, and not all of them only hand on."""
+    """The executed nodes that only move or convert data: all of the user's nodes whose work they
+    do are of such types, and not all of these only pass a value on."""
     type_of = {node.name: node.op for node in user_nodes}
     work = workers(ledger)
     movers = set()
@@ -123,14 +125,14 @@ def moving(
 
 
 def fed_bytes(executed: Sequence[Node]) -> int:
-    """The bytes of all tensors that are fed to a step, where their sizes are known."""
+    """The bytes of all tensors that are fed to a step, if their sizes are known."""
     fed = (tensor_bytes(node.outputs[0]) for node in executed if node.op == "_Arg" and node.outputs)
     return sum(size or 0 for size in fed)
 
 
 def uncovered(placed: Placement) -> dict[str, int]:
-    """The types of the nodes that ran whose FLOPs are not known, with how many nodes each, in the
-    order of their names."""
+    """The types of executed nodes with unknown FLOPs, with their numbers of nodes, sorted by
+    name."""
     counts = flop_counts.Counts(placed)
     compiled = of_compiled(placed)
     types = Counter(
@@ -156,11 +158,11 @@ def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:
 
 
 def bytes_of(definitions: Mapping[str, Any], node: Node, makers: Mapping[str, Node]) -> int | None:
-    """Bytes of all inputs and outputs of one call. None where a size is not known.
+    """Bytes of all inputs and outputs of one call. None if a size is unknown.
 
-    A tensor counts where it is read and where it is written, whether or not a cache held it. A
-    variable counts where it is used: `ReadVariableOp` only hands it on, and an update reads it
-    and writes it.
+    A tensor counts when it is read and when it is written, whether or not a cache held it. A
+    variable counts when it is used: `ReadVariableOp` only passes it on; an update reads it and
+    writes it.
     """
     if node.op in HAND_ON:
         return 0
@@ -190,7 +192,7 @@ def variable_bytes(definitions: Mapping[str, Any], user: str, handle: Node) -> i
     """Bytes that an op of type `user` reads and writes of the variable behind a handle."""
     passes = 2 if user.startswith("ResourceApply") else PASSES_OVER_VARIABLE.get(user)
     if passes is None or handle.op != "VarHandleOp" or handle.name not in definitions:
-        return None  # the rows of a table, the state of a generator: not known from here
+        return None  # the rows of a table, the state of a generator: unknown here
     attr = definitions[handle.name].attr
     shape = tf.TensorShape(attr["shape"].shape)
     if not shape.is_fully_defined():

@@ -1,9 +1,9 @@
 """Debugger: every tensor of the graph that runs, written by the runtime itself and read back.
 
-The runtime's debugger (tfdbg) puts a copy and a debug node behind each output, after all passes:
-what runs is otherwise the same graph. It makes the path of a file from the name of a node, and
-where that file cannot be opened or closed it ends the process. So names and room are looked at
-beforehand. When reading, nothing is taken from a path but the order in time.
+The runtime's debugger (tfdbg) adds a copy and a debug node after each output, after all passes:
+otherwise the same graph runs. It uses the name of a node as the path of a file, and ends the
+process if that file cannot be opened or closed, so names and disk space are checked first. Paths
+are read only for the order in time.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from tflab.runtime import nodes, private
 from tflab.units import size
 
 MOST_BYTES = 2**30  # of all tensors of a step
-MOST_FILES = 10_000  # one for each tensor, and in a loop one for each time
+MOST_FILES = 10_000  # one for each tensor, in a loop one for each time
 LIMIT = "TFDBG_DISK_BYTES_LIMIT"  # the runtime's own limit, in bytes; read once in a process
-FILE_BYTES = 2**12  # a file takes on top of its tensor
-LONGEST = 180  # characters of a part of a name: the file's name is longer, and ends at 255
-DEEPEST = 2_000  # characters of a whole name; a path ends at 4096
+FILE_BYTES = 2**12  # of a file in addition to its tensor
+LONGEST = 180  # characters of a part of a name: the file's name is longer, and limited to 255
+DEEPEST = 2_000  # characters of a whole name; paths are limited to 4096
 FILE = re.compile(r".*_DebugIdentity_(?P<us>\d+)(-(?P<again>\d+))?", re.DOTALL)
-SCRATCH = ("reserve_space", "workspace")  # how the names of such outputs begin
-OWN = "_tfdbg_"  # how the names of the debugger's other files begin
+SCRATCH = ("reserve_space", "workspace")  # prefixes of the names of such outputs
+OWN = "_tfdbg_"  # prefix of the debugger's other files
 
 
 @dataclass(frozen=True)
 class Dumped:
-    """One tensor at one moment. The array is None where the elements are no values: a handle."""
+    """One tensor at one moment. The array is None if its elements are not values but a handle."""
 
     node: str
     output: int
@@ -49,9 +49,10 @@ class Dumped:
 
 
 def refusal(names: Iterable[str], bytes_: int, files: int, folder: str) -> str:
-    """Why a step is not recorded; "" where it can be.
+    """Why a step is not recorded; "" if it can be.
 
-    `names` are all that the runtime might make paths of, `bytes_` and `files` what it will write.
+    `names` are all names that the runtime might use as paths, `bytes_` and `files` what it will
+    write.
     """
     for name in names:
         if not is_safe(name):
@@ -68,14 +69,14 @@ def refusal(names: Iterable[str], bytes_: int, files: int, folder: str) -> str:
 
 
 def is_safe(name: str) -> bool:
-    """Whether the path that is made of a node's name stays in its folder and can be opened."""
+    """Whether the path made from a node's name stays in its folder and can be opened."""
     parts = name.split("/")
     return ".." not in parts and max(map(len, parts)) <= LONGEST and len(name) <= DEEPEST
 
 
 def names_of(graph_def: Any) -> Iterator[str]:
-    """The names of a graph that the runtime may make others of: nodes, and functions with theirs,
-    which it inlines."""
+    """The names in a graph from which the runtime may make others: nodes, and functions with
+    their nodes, which it inlines."""
     yield from (node.name for node in graph_def.node)
     for function in graph_def.library.function:
         yield function.signature.name
@@ -89,12 +90,12 @@ def options(graph: tf.Graph, folder: str) -> Any:
 
 
 def read(folder: str) -> Iterator[Dumped]:
-    """What a step wrote, in the order of time. Raises TflabError where that is not understood."""
+    """What a step wrote, in the order of time. Raises TflabError if it cannot be understood."""
     yield from map(read_file, sorted(files(Path(folder)), key=moment))
 
 
 def read_file(path: Path) -> Dumped:
-    """What one file has."""
+    """The content of one file."""
     event = tf1.Event.FromString(path.read_bytes())
     if len(event.summary.value) != 1:
         raise private.no_values("a file has no tensor")
@@ -118,7 +119,7 @@ def files(folder: Path) -> Iterator[Path]:
 
 
 def moment(path: Path) -> tuple[int, int]:
-    """When a tensor was written, in us; and which it was of those with the same name and time."""
+    """When a tensor was written, in us; and its index among those with the same name and time."""
     match = FILE.fullmatch(path.name)
     if match is None:
         raise private.no_values("the name of a file has no time")
@@ -126,8 +127,8 @@ def moment(path: Path) -> tuple[int, int]:
 
 
 def is_scratch(op: str, output: int) -> bool:
-    """Whether an output is what an op leaves for its gradient, which may never have been written:
-    the reserved space of a batch norm, the workspace of a pool."""
+    """Whether an output is scratch memory for the op's gradient, which may never have been
+    written: the reserved space of a batch norm, the workspace of a pool."""
     args = nodes.output_args(op)
     if any(arg.number_attr or arg.type_list_attr for arg in args) or output >= len(args):
         return False

@@ -14,11 +14,11 @@ from tflab.records import Assignment, Fate, Node, Origin
 from tflab.runtime import kernels, nodes, private
 from tflab.units import CLUSTER_JOBS
 
-SPLIT, CLUSTER = "--devices", "--cluster"  # who asks where the model itself did not
+SPLIT, CLUSTER = "--devices", "--cluster"  # who requests a device if the model itself does not
 
 
 def gpus() -> int:
-    """How many GPUs the runtime has."""
+    """The number of GPUs that the runtime has."""
     return len(tf.config.list_physical_devices("GPU"))
 
 
@@ -54,10 +54,10 @@ def assignments(
     origins: Iterable[Origin],
     ledger: Iterable[Fate],
 ) -> Iterable[Assignment]:
-    """The device of every executed node with its reason.
+    """The device of every executed node, with the reason.
 
-    For a user's node that is its own request, colocation or resource; a node that the runtime
-    made stands where the pass that made it put it.
+    For a user's node that is its own request, colocation or resource; a node that the runtime made
+    is where the pass put it.
     """
     made = {origin.name: origin.origin for origin in origins}
     user = {fate.name for fate in ledger}
@@ -107,7 +107,7 @@ def requester(op: tf.Operation) -> str:
 
 
 def matches(request: str, device: str) -> bool:
-    """Whether a device fits a request, which may leave parts of the name open."""
+    """Whether a device fits a request, which may omit parts of the name."""
     requested, got = tf.DeviceSpec.from_string(request), tf.DeviceSpec.from_string(device)
     return requested.device_type in (None, got.device_type) and requested.device_index in (
         None,

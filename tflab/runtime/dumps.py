@@ -1,8 +1,8 @@
-"""Dumps: the graphs that the runtime itself writes down before and after each of its passes.
+"""Dumps: the graphs that the runtime writes to files before and after each of its passes.
 
-The runtime writes them where environment variables say so, and it reads most of these only
-once: they have to be there before TensorFlow is imported. `prepare` sets them while there is
-time; where TensorFlow is loaded already, `child` has to look in a process of its own.
+Environment variables request them, and the runtime reads most of these only once: they must be set
+before TensorFlow is imported. `prepare` sets them in time; if TensorFlow is already loaded, `child`
+runs the step in a separate process.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from tflab.runtime import private
 
 @functools.cache
 def prepare() -> Path | None:
-    """Make the runtime ready to dump graphs, and XLA its code; None when TensorFlow is loaded.
+    """Make the runtime ready to dump graphs, and XLA its code; None if TensorFlow is already
+    loaded.
 
-    Returns the folder in which XLA will leave what it generates. It goes with the process.
+    Returns the folder for XLA's dumps, which is removed with the process.
     """
     if "tensorflow" in sys.modules:
         return None
@@ -34,8 +35,8 @@ def prepare() -> Path | None:
     folder.mkdir()
     for name, value in (DUMP_ENVIRONMENT | xla.environment(folder)).items():
         if name == "TF_CPP_MIN_LOG_LEVEL" and name in os.environ:
-            continue  # the user says how much TensorFlow logs
-        # Flags of the user's own stay; neither kind does anything until XLA is asked for.
+            continue  # the user sets how much TensorFlow logs
+        # The user's own flags stay; neither has an effect unless XLA is used.
         own = os.environ.get(name, "") if name.endswith("XLA_FLAGS") else ""
         os.environ[name] = f"{own} {value}".strip()
     return folder
@@ -59,16 +60,16 @@ def into(folder: Path) -> Iterator[None]:
 def read(folder: Path) -> list[Snapshot]:
     """The dumps of a folder in the order in which they were written.
 
-    Raises TflabError when there are none, or when one is not what TensorFlow 2.21 writes.
+    Raises TflabError if there are none, or if one is not as TensorFlow 2.21 writes it.
     """
-    # The inode decides where the clock of the file system is coarse: it grows within a folder.
+    # The inode decides if the clock of the file system is coarse: it grows within a folder.
     written = sorted(folder.iterdir(), key=lambda f: (f.stat().st_mtime_ns, f.stat().st_ino))
     files = [file for file in written if not OF_FUNCTION.fullmatch(file.name)]
     if not files:
         raise no_dumps()
     names = [dump_name(file.name) for file in files]
     address = address_of_graph(names)
-    parsed: dict[bytes, tuple] = {}  # most passes change nothing, so most files are the same
+    parsed: dict[bytes, tuple] = {}  # most passes change nothing, so most files are equal
     snapshots = []
     for file, name in zip(files, names, strict=True):
         if name.address and address and name.address != address:
@@ -81,10 +82,10 @@ def read(folder: Path) -> list[Snapshot]:
 
 
 def address_of_graph(names: Iterable[DumpName]) -> str | None:
-    """Where in memory Grappler keeps the graph, which it notes in the names of its dumps.
+    """The address at which Grappler keeps the graph, from the names of its dumps.
 
-    It optimises the bodies of functions one by one after the graph, in dumps of the same names.
-    The last dump of all, the one of no iteration and no pass, is of the graph again.
+    After the graph it optimises the bodies of functions, with dumps of the same names. The last
+    dump of all, the one without an iteration and a pass, is of the graph again.
     """
     whole = [name for name in names if name.address and name.iteration is None and not name.name]
     return whole[-1].address if whole else None
@@ -116,7 +117,7 @@ def parse(file: str, content: bytes) -> tuple[tuple[Node, ...], dict[str, str]]:
     return tuple(nodes), clusters
 
 
-# Dump names: what the files are called into which the runtime dumps its graphs, pass by pass.
+# Dump names: the names of the files into which the runtime dumps its graphs
 #
 # None of it is promised: tensorflow/core/util/debug_data_dumper.cc, core/util/dump_graph.cc and
 # core/grappler/optimizers/meta_optimizer.cc, TensorFlow 2.21.0.
@@ -128,7 +129,8 @@ DUMP_ENVIRONMENT = {
     "TF_DUMP_GRAPH_GROUPS": "main,graph_opt_pass",
     "TF_DUMP_GRAPH_FMT": "BIN",
     "TF_CPP_VMODULE": "meta_optimizer=4",
-    "TF_CPP_MIN_LOG_LEVEL": "2",  # else every trace logs a warning, and every missed dump another
+    # otherwise every trace logs a warning, and every missing dump another one
+    "TF_CPP_MIN_LOG_LEVEL": "2",
 }
 DUMP_FOLDER = "TF_DUMP_GRAPH_PREFIX"  # read at every dump, so it can be switched on and off
 
@@ -146,18 +148,18 @@ OF_FUNCTION = re.compile(r"(?!unknown_graph\b|unknown_graph_).+\.\d+\.(main|grap
 
 @dataclass(frozen=True)
 class DumpName:
-    """What the name of a dumped graph says."""
+    """The parts of the name of a dumped graph."""
 
     moment: str  # "before" or "after"
     group: str  # "grappler", or the phase of the runtime's own passes
-    name: str | None  # of the pass; None at the beginning and at the end of a group
+    name: str | None  # of the pass; None at the start and the end of a group
     iteration: int | None  # of Grappler
-    partition: str | None  # once there are several graphs, one for each device
+    partition: str | None  # if there are several graphs, one for each device
     address: str | None  # of Grappler's graph in memory
 
 
 def dump_name(file: str) -> DumpName:
-    """What the name of a dumped graph says; a TflabError where the runtime names them otherwise.
+    """The parts of the name of a dumped graph; a TflabError if the runtime names them differently.
 
     tensorflow/core/grappler/optimizers/meta_optimizer.cc and
     tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.
@@ -178,7 +180,7 @@ def dump_name(file: str) -> DumpName:
 
 
 def no_dumps() -> TflabError:
-    """What to say where the runtime wrote no graph although it was asked to."""
+    """The error if the runtime wrote no graph although it was asked to."""
     return private.moved(
         "the graph dumps of the runtime",
         "tensorflow/core/util/debug_data_dumper.cc",

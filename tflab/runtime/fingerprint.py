@@ -1,8 +1,8 @@
-"""Fingerprint: what tells the model and data of one measurement from those of another.
+"""Fingerprint: the identity of the model and data of a measurement.
 
-Of the user's graph count the nodes that a step needs, with their types, edges and attributes. What
-another run, folder or version writes otherwise is left out: attributes at their defaults, hints of
-colocation, seeds, text such as names of files, and values that are weights.
+It covers the nodes of the user's graph that a step needs, with their types, edges and attributes.
+It omits everything that another run, folder or version may write differently: attributes at their
+defaults, colocation hints, seeds, text such as names of files, and values that are weights.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from tflab.runtime import private, session
 NOT_OF_THE_MODEL = ("_class", "_output_shapes", "container", "seed", "seed2", "shared_name")
 SHORT = 16  # characters of a digest
 LOOKED_AT = 1_000  # rows of the data
-AXES = 64  # elements: more integers than that are data, as an embedding's
+AXES = 64  # elements: larger integer tensors are data, such as an embedding
 
 
 def of_step(program: Program, step: session.Step, split: str) -> Fingerprint:
-    """Of what a step needs, and of the data of a split."""
+    """Of the nodes that a step needs, and of the data of a split."""
     graph_def = program.graph.as_graph_def()
     nodes = needed(graph_def.node, (*step.fetches, *step.targets))
     called = [node for function in functions(graph_def, nodes) for node in function.node_def]
@@ -50,13 +50,14 @@ def of_step(program: Program, step: session.Step, split: str) -> Fingerprint:
 def digest(parts: Iterable[bytes]) -> str:
     hashed = hashlib.sha256()
     for part in parts:
-        hashed.update(b"%d:" % len(part))  # else the end of one could be the start of the next
+        # otherwise the end of one part could be the start of the next
+        hashed.update(b"%d:" % len(part))
         hashed.update(part)
     return hashed.hexdigest()[:SHORT]
 
 
 def needed(nodes: Iterable[Any], ends: Sequence[str]) -> list[Any]:
-    """The nodes that these depend on, in the order of their names."""
+    """The nodes that these depend on, sorted by name."""
     by_name = {node.name: node for node in nodes}
     producers = {name: map(producer, node.input) for name, node in by_name.items()}
     return [
@@ -69,7 +70,7 @@ def producer(tensor: str) -> str:
 
 
 def functions(graph_def: Any, nodes: Iterable[Any]) -> list[Any]:
-    """The functions that these nodes name, and those that their bodies name, sorted."""
+    """The functions that these nodes call, and those that their bodies call, sorted."""
     library = {function.signature.name: function for function in graph_def.library.function}
     waiting, seen = list(nodes), set[str]()
     while waiting:
@@ -85,7 +86,7 @@ def functions(graph_def: Any, nodes: Iterable[Any]) -> list[Any]:
 
 
 def described(node: Any) -> Iterator[bytes]:
-    """What is the same wherever the same node is built."""
+    """The parts of a node that are the same wherever it is built."""
     yield "\n".join((node.name, node.op, node.device, *node.input)).encode()
     definition = private.op_def(node.op)
     usual = {attr.name: attr.default_value for attr in definition.attr} if definition else {}
@@ -98,8 +99,8 @@ def described(node: Any) -> Iterator[bytes]:
 
 
 def is_weight(value: Any) -> bool:
-    """Whether an attribute is a tensor that says nothing of the graph: no few integers, as axes and
-    shapes are."""
+    """Whether an attribute is a tensor of weights: anything but a few integers, such as axes or
+    shapes."""
     if value.WhichOneof("value") != "tensor":
         return False
     dtype = tf1.as_dtype(value.tensor.dtype)
@@ -108,7 +109,7 @@ def is_weight(value: Any) -> bool:
 
 
 def weights(nodes: Iterable[Any], start: Start) -> str | None:
-    """Digest of the values that come with the graph; None where each run draws them anew."""
+    """Digest of the values that come with the graph; None if each run draws them anew."""
     parts = [
         node.name.encode() + node.attr["value"].tensor.SerializeToString(deterministic=True)
         for node in nodes
@@ -121,7 +122,7 @@ def weights(nodes: Iterable[Any], start: Start) -> str | None:
 
 
 def start_bytes(value: Any) -> Iterator[bytes]:
-    """A value that variables or tables start with; of the name of a file, what is in that."""
+    """An initial value of variables or tables; for the name of a file, the file's content."""
     if not isinstance(value, str):
         yield np.asarray(value).tobytes()
         return
@@ -140,7 +141,7 @@ def fed(name: str, column: datasets.Column) -> str:
 
 
 def content(column: datasets.Column) -> Iterator[bytes]:
-    """Its size and its first rows, however many of them were worked on."""
+    """Its size and its first rows, however many of them were processed."""
     array = column.value if isinstance(column, datasets.Whole) else column
     yield f"{array.dtype} {array.shape}".encode()
     yield (array if isinstance(column, datasets.Whole) else array[:LOOKED_AT]).tobytes()

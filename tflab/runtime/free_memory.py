@@ -1,4 +1,4 @@
-"""Free memory: what this machine, or the container, has left."""
+"""Free memory: what is left on this machine, or in the container."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 MEMINFO = Path("/proc/meminfo")
 LIMIT, USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 DETAILS = Path("/sys/fs/cgroup/memory.stat")
-CACHED = ("active_file", "inactive_file")  # pages of files, which are given back where it is tight
+CACHED = ("active_file", "inactive_file")  # pages of files, which the system frees if necessary
 
 
 def available() -> int | None:
@@ -29,5 +29,5 @@ def free_of_container() -> int | None:
         limit, used = int(LIMIT.read_text("ascii")), int(USED.read_text("ascii"))
         details = dict(line.split() for line in DETAILS.read_text("ascii").splitlines())
         return max(0, limit - used + sum(int(details[name]) for name in CACHED))
-    except (OSError, KeyError, ValueError):  # there is none, or it has no limit
+    except (OSError, KeyError, ValueError):  # no such file, or no limit
         return None

@@ -1,8 +1,8 @@
 """Functions: the library of a graph, whose functions its nodes call by name.
 
-`If`, `While` and `PartitionedCall` say in an attribute what they run; what that is stands in a
-library beside the nodes, as FunctionDefs. They are read as they are written: nothing is imported
-or run, so a file may hold what it likes.
+`If`, `While` and `PartitionedCall` name functions in attributes; these are FunctionDefs in a
+library next to the nodes. They are read as they are written: nothing is imported or run, so a file
+may contain anything.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Calls = Iterable[tuple[str, Call]]  # (function, who calls it)
 
 
 def of_graph(graph: tf.Graph, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
-    """The functions of a live graph. Those that were made in this process know the user's lines;
-    of others, `lines` may have them."""
+    """The functions of a live graph. Those made in this process know the user's lines; for
+    others, `lines` may have them."""
     traced = private.traced_graphs(graph)
     if not traced:
-        return ()  # and the graph need not be written out to find its library
+        return ()  # so the graph need not be serialised to find its library
     definitions = {d.signature.name: d for d in graph.as_graph_def().library.function}
     calls = (
         call
@@ -51,7 +51,7 @@ def in_order(
 ) -> Iterator[Function]:
     """The functions in the order in which the graph's calls lead to them, then the others.
 
-    One that is called but missing has no nodes. Functions may call each other in a circle.
+    A function that is called but missing has no nodes. Functions may call each other in a circle.
     """
     called_by: dict[str, list[Call]] = {}
     for name, call in calls:
@@ -144,7 +144,7 @@ def function(
 
 
 def argument(arg: Any, made: Any, attributes: Any, source: Source | None) -> Node:
-    """An argument as a node; `made` is the tensor that stood for it while it was traced."""
+    """An argument as a node; `made` is the tensor that represented it during tracing."""
     shape: Shape = None
     if made is not None:
         shape, source = nodes.shape_of(made.shape), nodes.source_of(made.op)
@@ -159,11 +159,11 @@ def argument(arg: Any, made: Any, attributes: Any, source: Source | None) -> Nod
 def makers_and_shapes(
     definition: Any, traced: tf.Graph
 ) -> tuple[dict[str, Node], dict[str, Shape]]:
-    """The nodes, with their lines and phases, and the shapes of their outputs, as the traced graph
-    knows them.
+    """The nodes with their lines and phases, and the shapes of their outputs, from the traced
+    graph.
 
-    It may have grown since, and a node that bore the name of a result is `mul_0` in the
-    definition and `mul` in the graph.
+    That graph may have grown since, and the node of a result may be `mul_0` in the definition and
+    `mul` in the graph.
     """
     ops = {op.name: op for op in traced.get_operations()}
     makers: dict[str, Node] = {}
@@ -180,7 +180,7 @@ def makers_and_shapes(
 
 
 def declared_shapes(definition: Any) -> dict[str, Shape]:
-    """Shapes that the program which saved the function has noted at its nodes."""
+    """Shapes that the program which saved the function stored at its nodes."""
     return {
         f"{node_def.name}:{index}" if index else node_def.name: shape_of_proto(shape)
         for node_def in definition.node_def

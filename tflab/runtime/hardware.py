@@ -1,4 +1,4 @@
-"""Hardware: what there is to say of the machine. Asked of the system and of TensorFlow."""
+"""Hardware: the description of the machine, from the system and from TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tflab.units import size
 
 
 def inspected() -> list[tuple[str, str]]:
-    """(what, found) for each line of the environment table."""
+    """(property, value) for each line of the environment table."""
     about = environment.describe()
     packages = dict(about["packages"])
     framework = packages.pop("tensorflow")
@@ -30,5 +30,5 @@ def inspected() -> list[tuple[str, str]]:
 def memory() -> str:
     try:
         return size(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):  # Windows; a system that does not say
+    except (AttributeError, ValueError, OSError):  # Windows; a system without this information
         return "not known"

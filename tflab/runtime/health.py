@@ -1,4 +1,4 @@
-"""Health: whether the tasks of a cluster are there, and what is said of one that is not."""
+"""Health: whether the tasks of a cluster are there, and the error if one is not."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from tflab.errors import LostTaskError, RefusedError, TflabError, UsageError
 from tflab.runtime import server
 from tflab.units import plural
 
-# How gRPC begins on either side: HTTP/2 (RFC 9113, 3.4), whose first frame has the settings
+# The start of gRPC in both directions: HTTP/2 (RFC 9113, 3.4), whose first frame has the settings
 SETTINGS = b"\0\0\0\4\0\0\0\0\0"
 HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS
-ANSWER_S = 5  # within which a task that is there has to answer
+ANSWER_S = 5  # time in which a running task has to answer
 STARTED: dict[str, subprocess.Popen[bytes]] = {}  # by this process, by address
-INCARNATIONS: dict[str, int] = {}  # by address, when the session began: another start has another
+# by address, when the session began: a restarted task has another one
+INCARNATIONS: dict[str, int] = {}
 
 
 def check_each(addresses: Sequence[str]) -> None:
-    """Raise TflabError where one of the addresses has no task of this version of TensorFlow, or two
-    of them have the same."""
-    named: dict[int, int] = {}  # number of the task, by incarnation
+    """Raise TflabError if an address has no task of this version of TensorFlow, or two have the
+    same."""
+    named: dict[int, int] = {}  # incarnation -> number of the task
     for number, address in enumerate(addresses):
         check(number, address)
         first = named.setdefault(INCARNATIONS[address], number)
@@ -36,7 +37,7 @@ def check_each(addresses: Sequence[str]) -> None:
 
 
 def check(number: int, address: str) -> None:
-    """Raise TflabError where there is no task of this version of TensorFlow at an address."""
+    """Raise TflabError if there is no task of this version of TensorFlow at an address."""
     INCARNATIONS.pop(address, None)
     state = answer(address)
     name = f"Task {number} of the cluster, {address},"
@@ -65,8 +66,8 @@ UNREACHED = "unreached"
 
 
 def answer(address: str) -> str:
-    """The job under which a server started that listens at an address; else SILENT, OTHER,
-    RESTARTED, or UNREACHED with the reason."""
+    """The job name of the server at an address; otherwise SILENT, OTHER, RESTARTED, or UNREACHED
+    with the reason."""
     if state := unconnected(address):
         return state
     config = tf1.ConfigProto(operation_timeout_in_ms=ANSWER_S * 1000)
@@ -74,14 +75,14 @@ def answer(address: str) -> str:
         with tf1.Session(f"{server.SCHEME}{address}", graph=tf.Graph(), config=config) as session:
             device = session.list_devices()[0]
     except tf.errors.OpError:
-        return unconnected(address) or SILENT  # it may have ended just now
+        return unconnected(address) or SILENT  # it may have just ended
     if INCARNATIONS.setdefault(address, device.incarnation) != device.incarnation:
         return RESTARTED
     return device.name.removeprefix("/job:").partition("/")[0]
 
 
 def unconnected(address: str) -> str | None:
-    """Why no gRPC can be spoken with an address: SILENT, OTHER, or UNREACHED with the reason."""
+    """Why an address does not speak gRPC: SILENT, OTHER, or UNREACHED with the reason."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S) as opened:
@@ -91,12 +92,12 @@ def unconnected(address: str) -> str | None:
         return SILENT
     except OSError as error:
         return f"{UNREACHED}: {(error.strerror or str(error)).lower()}"
-    # The type of a frame stands in its fourth byte
+    # The fourth byte is the type of a frame
     return None if frame[3:4] == SETTINGS[3:4] else OTHER
 
 
 def lost(addresses: Sequence[str]) -> list[str]:
-    """What is wrong with the tasks that no longer answer, a clause each."""
+    """What is wrong with each task that no longer answers, as clauses."""
     clauses = []
     for number, address in enumerate(addresses):
         state = answer(address)
@@ -111,15 +112,16 @@ def lost(addresses: Sequence[str]) -> list[str]:
 
 
 def end(address: str) -> None:
-    """Give up a task that stands still: a step would wait for it until its time limit, and a
-    session's end for ever. One of ours is killed; of another one the connections are closed."""
+    """Give up a task that does not respond: a step would wait for it until its time limit, and
+    the end of a session forever. One of tflab's own is killed; to another one the connections
+    are closed."""
     if address in STARTED:
         STARTED[address].kill()
     else:
         server.disconnect(address)
 
 
-# What a step fails with where a task has gone, stands still or was restarted
+# The errors of a step whose task is gone, does not respond or was restarted
 AWAY = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.AbortedError)
 
 
@@ -127,14 +129,14 @@ FORGOTTEN = "Session handle is not found"
 
 
 def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError | None:
-    """The sentence for a step that failed because of a task; None where it did not."""
+    """The sentence for a step that failed because of a task; None if it failed otherwise."""
     if not isinstance(error, (*AWAY, tf.errors.CancelledError, tf.errors.InternalError)):
         return None
     clauses = lost(addresses)
     if clauses:
         return given_up(addresses, clauses)
     if isinstance(error, tf.errors.AbortedError) and FORGOTTEN in str(error.message):
-        # A task ends the sessions of a master when another one of the same name begins
+        # A task ends the sessions of a master when another one with the same name starts
         # (`SessionMgr::CreateSession` in core/distributed_runtime/session_mgr.cc).
         return LostTaskError(
             f"A step over {plural(len(addresses), 'task')} was abandoned: another command started "
@@ -147,9 +149,10 @@ def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError 
 
 
 def check_all(addresses: Sequence[str]) -> None:
-    """Raise LostTaskError where a task has gone: a session would wait until its time limit.
+    """Raise LostTaskError if a task is gone: a session would wait until its time limit.
 
-    One that was restarted is as good as any for a session that begins."""
+    A restarted task does not matter for a new session.
+    """
     for address in addresses:
         INCARNATIONS.pop(address, None)
     if clauses := lost(addresses):

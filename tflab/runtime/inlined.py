@@ -1,10 +1,9 @@
-"""Inlined: lines and phases of nodes that the runtime took out of functions.
+"""Inlined: lines and phases of nodes that the runtime inlined from functions.
 
-It puts the body of a function where the call was, and names each node after its call:
-`call/mul`. In a branch or a loop these are `cond/then/_3/mul` and `loop/body/_8/mul`, and what
-carries values in and out of there has no counterpart in any body (`loop/enter/_4`): that is there
-because of the call, and has its line. (tensorflow/core/common_runtime: inline_function_utils.cc,
-lower_if_op.cc, lower_while_op.cc.)
+It replaces a call by the body of its function, and names each node after the call: `call/mul`. In a
+branch or a loop these are `cond/then/_3/mul` and `loop/body/_8/mul`. Nodes that pass values in and
+out (`loop/enter/_4`) have no counterpart in a body: they have the line of the call.
+(tensorflow/core/common_runtime: inline_function_utils.cc, lower_if_op.cc, lower_while_op.cc.)
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from tflab.records import Function, Node
 
 PART = re.compile(r"(then|else|cond|body)/_\d+/")
 ATTRIBUTES = {"then": "then_branch", "else": "else_branch", "cond": "cond", "body": "body"}
-BESIDE = "Func/"  # before the names of nodes that keep the order around a body
+BESIDE = "Func/"  # prefix of nodes that keep the order around a body
 
 Bodies = Mapping[str | None, Mapping[str, Node]]  # function (None: the graph itself) -> its nodes
 Calls = Mapping[tuple[str | None, str], Mapping[str, str]]
@@ -26,10 +25,10 @@ Calls = Mapping[tuple[str | None, str], Mapping[str, str]]
 def origins(
     names: Iterable[str], nodes: Iterable[Node], functions: Iterable[Function]
 ) -> Iterator[tuple[str, Node]]:
-    """The names that came out of a call in the graph, each with the node that it was copied from.
+    """The names of inlined nodes, each with the node that it was copied from.
 
-    Without a line of its own that node has the line of the innermost call; what has no counterpart
-    in any body comes with the node of that call.
+    Without a line of its own, that node has the line of the innermost call; a node without a
+    counterpart in a body gets the node of the call.
     """
     functions = tuple(functions)
     known: dict[str | None, dict[str, Node]] = {
@@ -47,7 +46,7 @@ def origins(
 
 
 def origin(name: str, known: Bodies, calls: Calls) -> Node | None:
-    """Follow a name from call to call into the functions, as far as it goes."""
+    """Follow a name from call to call into the functions, as far as possible."""
     inside: str | None = None
     nearest: Node | None = None  # the innermost call on the way
     while True:
@@ -71,12 +70,12 @@ def origin(name: str, known: Bodies, calls: Calls) -> Node | None:
 
 
 def below(node: Node, call: Node | None) -> Node:
-    """The node, with the line of the call where it has none."""
+    """The node, with the line of the call if it has none."""
     return replace(node, source=call.source) if call and not node.source else node
 
 
 def scopes(name: str) -> Iterator[str]:
-    """The scopes that a name is in, the innermost first."""
+    """The scopes that contain a name, the innermost first."""
     while "/" in name:
         name = name.rpartition("/")[0]
         yield name

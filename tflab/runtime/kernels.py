@@ -15,9 +15,9 @@ from tflab.runtime import private
 def chosen(graphs: Iterable[Any], user_graph: tf.Graph) -> Iterable[Kernel]:
     """For each node of the partition graphs: the registration that fits its device and types.
 
-    The rule is that of core/framework/op_kernel.cc: device type, type constraints and label have
-    to fit, and the highest priority wins. What a GPU would run is read the same way from the type
-    that the user wrote; nothing of that runs here.
+    The rule is that of core/framework/op_kernel.cc: device type, type constraints and label must
+    fit, and the highest priority wins. What a GPU would run is determined in the same way from the
+    type that the user wrote; it does not run here.
     """
     node_defs = {op.name: op.node_def for op in user_graph.get_operations()}
     for graph in graphs:
@@ -39,7 +39,7 @@ def chosen(graphs: Iterable[Any], user_graph: tf.Graph) -> Iterable[Kernel]:
 def fitting_kernels(node: Any, device_type: str) -> list[Any]:
     """The registered KernelDefs that may run a NodeDef on a type of device.
 
-    Those registered for every device (`DEFAULT`) count only where the device has none.
+    Those registered for every device (`DEFAULT`) count only if the device has none of its own.
     """
     label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
     fitting = [
@@ -75,7 +75,7 @@ def types_of(node: Any) -> str:
 
 
 def describe(kernel: Any) -> str:
-    """`CPU, T in float32`: a registration, as far as it says anything."""
+    """`CPU, T in float32`: the conditions of a registration."""
     parts = ["any device" if kernel.device_type == "DEFAULT" else kernel.device_type]
     for constraint in kernel.constraint:
         names = [tf.dtypes.as_dtype(t).name for t in constraint.allowed_values.list.type]
@@ -88,7 +88,7 @@ def describe(kernel: Any) -> str:
 
 
 def gpu_choice(node: Any) -> str | None:
-    """The registration that a GPU would use for a node, as written where the user wrote it."""
+    """The registration that a GPU would use for a node, as the user wrote it."""
     best = max(fitting_kernels(node, "GPU"), key=lambda kernel: kernel.priority, default=None)
     return None if best is None else describe(best)
 

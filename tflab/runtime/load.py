@@ -1,7 +1,7 @@
-"""Load: what else the machine does while it measures.
+"""Load: what else the machine does during a measurement.
 
-What measures is itself a load, so the average is read before it begins. What the host of a virtual
-machine takes away meanwhile stands in /proc/stat as stolen; other systems do not say.
+A measurement is itself a load, so the average is read before it begins. The time that the host of a
+virtual machine takes is in /proc/stat as "stolen"; other systems do not report it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from tflab.records.quality import Load
 
 STAT = Path("/proc/stat")
-LOOK_S = 0.5  # for what runs now
+LOOK_S = 0.5  # duration of the check of what runs now
 LEAST_TICKS = 50  # half a second of processor time; of fewer, a single tick is a large share
 
 
@@ -35,23 +35,23 @@ class Beginning:
 
 
 def beginning(average: float | None = None) -> Beginning:
-    """What is known before a measurement; `average` is the load where it was read even before."""
+    """The state before a measurement; `average` is the load if it was read earlier."""
     return Beginning(load_average() if average is None else average, ticks())
 
 
 def since(start: Beginning) -> Load:
-    """The load of a measurement that ends now.
+    """The load during a measurement that ends now.
 
-    The average counts who waits for any core of the machine, so it is compared with all of them.
+    The average counts waiting for any core, so it is compared with all cores.
     """
     return Load(os.cpu_count() or 1, start.average, stolen_share(start.ticks, ticks()))
 
 
 def load_average() -> float | None:
-    """How many wanted a core, on average over the last minute; None where nobody counts.
+    """The average number of running and waiting processes over the last minute; None if unknown.
 
-    What kept the machine busy may have ended meanwhile, tflab's last run for one. So where the
-    average is above the cores it is asked what runs now: where most of them are idle, that counts.
+    That load may have ended meanwhile, such as a previous run of tflab. So if the average exceeds
+    the number of cores, the current load is checked, and counts if most cores are idle.
     """
     try:
         average = os.getloadavg()[0]
@@ -80,7 +80,7 @@ def ticks(stat: Path = STAT) -> Ticks | None:
 
 
 def stolen_share(start: Ticks | None, end: Ticks | None) -> float | None:
-    """The share of the time in which something wanted to run that the host gave to others."""
+    """The share of the time in which something wanted to run that the host took."""
     if start is None or end is None:
         return None
     stolen = end.stolen - start.stolen

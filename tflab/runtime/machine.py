@@ -1,8 +1,8 @@
-"""Machine: what this computer can do at most, which no op can beat.
+"""Machine: the highest rates of this computer, which no op can exceed.
 
-Two numbers bound every op: how fast the processor multiplies and adds, and how fast memory, or a
-cache, delivers. They are measured by a short benchmark, once for each machine, and kept in the
-cache folder of the user.
+Two numbers limit every op: the arithmetic rate of the processor, and the bandwidth of memory or a
+cache. A short benchmark measures them once for each machine, and they are kept in the user's cache
+folder.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from tflab.cli import environment
 from tflab.records import Level, Peaks
 from tflab.runtime import peak_benchmark
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # what NumPy's BLAS obeys
+# variables that NumPy's BLAS obeys
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def peaks(cache: Path | None = None) -> Peaks:
     """The peaks of this machine, from the cache or else measured, in about 3 seconds.
 
-    `cache` is a folder; without one it is `tflab` in $XDG_CACHE_HOME or ~/.cache. A file there
-    that is damaged, was written on another machine or a busy one, or lacks a level, is measured
-    again. Where the folder cannot be written, the peaks are measured every time. Nothing is raised
-    for that.
+    `cache` is a folder; the default is `tflab` in $XDG_CACHE_HOME or ~/.cache. If the file there is
+    damaged, was written on another or a busy machine, or lacks a level, the peaks are measured
+    again. If the folder cannot be written, they are measured every time. No error is raised for
+    that.
     """
     machine = description()
     path = cache_file(machine, cache)
@@ -43,11 +44,11 @@ def peaks(cache: Path | None = None) -> Peaks:
 
 
 def measure_again(known: Peaks, cache: Path | None = None) -> Peaks:
-    """The peaks after another look, for when an op was faster than they allow.
+    """The peaks after another measurement, for an op that was faster than they allow.
 
-    They were measured while something else ran, or that op does less than its FLOPs are said to
-    be. The better of either look is true. Into the cache goes only what was measured here and now:
-    `known` may be of another machine, or made up.
+    Either something else ran during the first measurement, or the op does less work than its FLOPs.
+    The higher values are kept. Only values measured here and now go into the cache: `known` may be
+    from another machine, or made up.
     """
     machine = description()
     again = peak_benchmark.measure()
@@ -56,7 +57,7 @@ def measure_again(known: Peaks, cache: Path | None = None) -> Peaks:
 
 
 def best(first: Peaks, second: Peaks) -> Peaks:
-    """The better of either: nothing makes a machine faster than it is."""
+    """The higher of both: nothing makes a machine faster than it is."""
     levels: dict[int, Level] = {}
     for level in (*first.levels, *second.levels):
         other = levels.setdefault(level.working_set_bytes, level)
@@ -84,7 +85,7 @@ def is_whole(peaks: Peaks) -> bool:
 
 
 def description() -> dict[str, Any]:
-    """What the peaks depend on; it is the key of the cache."""
+    """What the peaks depend on, as the key of the cache."""
     facts = environment.describe()
     return {
         "processor": facts["processor"],
@@ -105,13 +106,13 @@ def file_name(machine: dict[str, Any]) -> str:
 
 
 def default_cache() -> Path | None:
-    """The user's cache folder; None where there is no home."""
+    """The user's cache folder; None if there is no home."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(base, "tflab") if os.path.isabs(base) else None
 
 
 def read(path: Path, machine: dict[str, Any]) -> Peaks | None:
-    """The peaks in a cache file; None if it is not there, not whole or of another machine."""
+    """The peaks in a cache file; None if it is missing, incomplete or from another machine."""
     try:
         content = json.loads(path.read_bytes())
         if content["machine"] != machine:
@@ -138,9 +139,9 @@ def read(path: Path, machine: dict[str, Any]) -> Peaks | None:
 
 
 def keep(path: Path, machine: dict[str, Any], measured: Peaks) -> Peaks:
-    """The best of what was measured and what is in the cache, which it holds from then on.
+    """The best of what was measured and what is in the cache, which is then updated.
 
-    Others may measure at the same time: each reads and writes while the rest wait, so that no
+    Others may measure at the same time: each reads and writes while the others wait, so that no
     better number is lost.
     """
     with suppress(OSError):
@@ -155,19 +156,19 @@ def keep(path: Path, machine: dict[str, Any], measured: Peaks) -> Peaks:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """One process after the other. Where the system or the disk has no locks, nobody waits."""
+    """One process after the other. If the system or the disk has no locks, no process waits."""
     with ExitStack() as ending:
         with suppress(ImportError, OSError):
             import fcntl
 
             descriptor = os.open(folder, os.O_RDONLY)
-            ending.callback(os.close, descriptor)  # with its lock
+            ending.callback(os.close, descriptor)  # together with its lock
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
 
 
 def write(path: Path, machine: dict[str, Any], measured: Peaks) -> None:
-    """Replace the cache file in one step, so that nobody reads half of it."""
+    """Replace the cache file in one step, so that no other process reads half of it."""
     draft = path.with_suffix(f".{os.getpid()}")
     try:
         text = json.dumps({"machine": machine, **asdict(measured)}, indent=2)

@@ -1,9 +1,8 @@
-"""Measure: one engine for every measured step. What is measured takes turns.
+"""Measure: the only engine that measures steps. Everything that is compared takes turns.
 
-A turn is one step: of which job, on which values, traced or not. Turns that are to be compared
-stand in one round, so that whatever the machine does meanwhile it does to all of them. A plan says
-which turns come in which order, and an observer is handed each turn with its time and its trace.
-Nothing is added up in here.
+A turn is one step: of which job, on which values, traced or not. Turns that are compared are in one
+round, so that the machine disturbs all of them alike. A plan says which turns come in which order,
+and an observer receives each turn with its time and its trace. Nothing is aggregated here.
 """
 
 from __future__ import annotations
@@ -34,24 +33,24 @@ class Turn:
     batch_size: int
     number: int = 0  # of the step, among those of its kind
     traced: bool = False
-    job: int = 0  # which of those that are measured together
-    warmup: bool = False  # not handed to the observer
+    job: int = 0  # index among the jobs that are measured together
+    warmup: bool = False  # not passed to the observer
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Which turns are taken, in rounds of those that belong together."""
+    """The turns, in rounds of those that belong together."""
 
     label: str  # of the progress bar
-    rounds: Iterable[Iterable[Turn]]  # may be made as they come
+    rounds: Iterable[Iterable[Turn]]  # may be generated
     count: int  # of rounds
     traced: bool = True  # whether any turn is
 
 
 @dataclass(frozen=True)
 class Job:
-    """The step that is measured, in a graph whose variables begin as the start says, and how its
-    session is set up."""
+    """A step to measure: its graph, the initial values of its variables, and the options of its
+    session."""
 
     graph: tf.Graph
     start: Start
@@ -67,7 +66,7 @@ class Outcome:
     failure: RefusedError | None = None
 
     def check(self, kept: bool) -> None:
-        """Pass on what ended it where nothing was kept."""
+        """Raise what ended it if nothing was kept."""
         if self.interrupted and not kept:
             ending.take_pending()
             raise KeyboardInterrupt
@@ -75,16 +74,16 @@ class Outcome:
             raise self.failure
 
 
-Recorded = session.Unparsed | None  # the trace of a step; None where it was untraced
-Observer = Callable[[Turn, StepTime, Any], None]  # the last is Recorded
+Recorded = session.Unparsed | None  # the trace of a step; None if untraced
+Observer = Callable[[Turn, StepTime, Any], None]  # the last argument is Recorded
 
 
 @dataclass
 class Runner:
     """A session that is ready to run the step.
 
-    With XLA the graphs that ran are asked for once: an extra step after the first traced one
-    returns them, because with every step they would cost as much as its ops.
+    With XLA the graphs that ran are requested once: an extra step after the first traced one
+    returns them, because requesting them with every step would cost as much as its ops.
     """
 
     untraced: Callable[..., Any]
@@ -96,7 +95,7 @@ class Runner:
         if turn.traced:
             assert self.traced is not None
             timed, recorded = session.timed_step(self.traced, turn.values, turn.number)
-            if self.with_graphs and not self.graphs:  # afterwards: a cold step is the first of all
+            if self.with_graphs and not self.graphs:  # afterwards: a cold step comes first of all
                 _, extra = session.timed_step(self.with_graphs, turn.values, turn.number)
                 self.graphs = tuple(extra.parsed().partition_graphs)
             recorded.graphs = self.graphs
@@ -111,9 +110,9 @@ def job_of(program: Program, step: session.Step, options: Options) -> Job:
 
 
 def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
-    """Take the turns of a plan, each in the session of its job, and hand every one to `observe`.
+    """Run the turns of a plan, each in the session of its job, and pass every one to `observe`.
 
-    Ctrl-C and a step that fails end it; what was observed until then is whole.
+    Ctrl-C or a step that fails ends it; what was observed until then is complete.
     """
     with sessions(jobs, plan.traced) as runners:
         try:
@@ -138,19 +137,19 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
 
 @contextmanager
 def sessions(jobs: Sequence[Job], traced: bool = True) -> Iterator[list[Runner]]:
-    """A session for each job, all of them alive at once."""
+    """A session for each job, all of them open at once."""
     with ExitStack() as stack:
         yield [stack.enter_context(ready(job, traced)) for job in jobs]
 
 
 @contextmanager
 def ready(job: Job, traced: bool = True) -> Iterator[Runner]:
-    """A session with the compiled step. The traced one is built first of all, as in the step that
+    """A session with the compiled step. The traced one is built first, as in the step that
     placement reads: the runtime numbers the nodes that it makes."""
     with session.fresh(job.graph, job.options) as live:
         if job.options.cluster:
             session.begin(live, job.start)
-            # A compiled step brings no trace back from a master that is asked over the wire.
+            # A compiled step returns no trace from a master that is reached over the network.
             yield Runner(*session.shared_steps(live, job.step, session.FULL_TRACE))
             return
         tracing = with_graphs = None
@@ -163,10 +162,10 @@ def ready(job: Job, traced: bool = True) -> Iterator[Runner]:
 
 
 def in_rotation(jobs: Sequence[Job], plan: Plan, seed: int = 0) -> list[list[int]]:
-    """The times of the untraced steps of each job, in ns, as many of each.
+    """The times of the untraced steps of each job, in ns, equally many of each.
 
-    The seed says which job takes which place of the plan. Ctrl-C keeps the whole rounds; a step
-    that fails raises TflabError.
+    The seed determines which job takes which place of the plan. Ctrl-C keeps complete rounds; a
+    step that fails raises TflabError.
     """
     places = shuffled(len(jobs), seed)
     times: list[list[int]] = [[] for _ in jobs]
@@ -182,9 +181,9 @@ def in_rotation(jobs: Sequence[Job], plan: Plan, seed: int = 0) -> list[list[int
 
 
 def shuffled(count: int, seed: int) -> list[int]:
-    """The numbers below `count` in an order that is another with another seed.
+    """The numbers below `count` in a random order for this seed.
 
-    A session that is made first, or a step that comes first in a round, has it harder or easier
-    than others, and it is not to be the same job in every observation.
+    The first session, or the first step of a round, has an advantage or a disadvantage, which must
+    not always affect the same job.
     """
     return random.Random(seed).sample(range(count), count)

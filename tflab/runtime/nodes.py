@@ -1,4 +1,4 @@
-"""The reader of graphs: a tf.Graph or a GraphDef goes in, `Node` records come out."""
+"""Nodes: a tf.Graph or a GraphDef goes in, `Node` records come out."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ LIBRARIES = tuple(
 OWN = ("models/compiled.py", "explore/program.py", f"run/v1{os.sep}")
 LIBRARIES += tuple(str(Path(__file__).parents[1]) + os.sep + part for part in OWN)
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
-MOST_ELEMENTS = 2**20  # of a constant that is looked into: a file may claim any number
+MOST_ELEMENTS = 2**20  # of a constant that is examined: a file may claim any number
 NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
 def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
     """Every node of a graph under construction, in the order in which they were made.
 
-    `lines` are those of nodes that were imported: TensorFlow does not know who made them.
+    `lines` are those of imported nodes: TensorFlow does not know their makers.
     """
     ops = graph.get_operations()
     known = lines_in(lines)
@@ -45,7 +45,7 @@ def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
 
 
 def phased(made: Sequence[Node], ops: Iterable[tf.Operation]) -> tuple[Node, ...]:
-    """The nodes of these ops, where forward is only what does not work on gradients."""
+    """The nodes of these ops; a node is forward only if it does not depend on gradients."""
     if all(node.phase == FORWARD for node in made):
         return tuple(made)
     derived = [forward.name for op in ops if (forward := private.original_op(op)) is not None]
@@ -54,9 +54,9 @@ def phased(made: Sequence[Node], ops: Iterable[tf.Operation]) -> tuple[Node, ...
 
 
 def for_updates(nodes: Sequence[Node], derived: Iterable[str]) -> set[str]:
-    """The forward nodes that are there for updates: those that work on gradients, such as clipping,
-    and those whose values only updates use, such as a learning rate. What leads to a node that is
-    `derived` by others is none of them."""
+    """The forward nodes that belong to updates: those that depend on gradients, such as
+    clipping, and those whose values only updates use, such as a learning rate. Nodes that lead
+    to a node which others are `derived` from are excluded."""
     forward = [node for node in nodes if node.phase == FORWARD]
     phases = {node.name: node.phase for node in nodes}
     inputs = makers(nodes)
@@ -74,7 +74,7 @@ def for_updates(nodes: Sequence[Node], derived: Iterable[str]) -> set[str]:
 
 
 def ones(graph: tf.Graph) -> set[str]:
-    """The constants of a float type all of whose elements are 1, but for very large ones."""
+    """The constants of a float type all of whose elements are 1, except very large ones."""
     constants = (op for op in graph.get_operations() if op.type == "Const")
     floats = (op for op in constants if op.outputs[0].dtype.is_floating)
     return {op.name for op in floats if all_ones(op)}
@@ -124,8 +124,8 @@ def made_by(op: tf.Operation) -> tuple[Source | None, str]:
 
     The line is the last frame of the node's creation outside the libraries, or the one that made
     the Keras layer in whose call it was created. A node that a gradient function made, or that adds
-    up the gradients of an op, has the line of the forward op: it exists because of that line. Nodes
-    of an imported graph have no line.
+    up the gradients of an op, has the line of the forward op. Nodes of an imported graph have no
+    line.
     """
     forward = private.derived_from(op)
     if forward is not None:
@@ -135,13 +135,13 @@ def made_by(op: tf.Operation) -> tuple[Source | None, str]:
 
 
 def constructed(thing: Any) -> Source | None:
-    """The user's line that made an optimiser or a Keras layer, where it was noted."""
+    """The user's line that made an optimiser or a Keras layer, if known."""
     frame = private.constructed(thing)
     return Source(*frame) if frame else None
 
 
 def forward_of(graph: tf.Graph, name: str) -> str | None:
-    """The forward node that a gradient function derived when it made this one."""
+    """The forward node whose gradient function made this one."""
     forward = private.original_op(graph.get_operation_by_name(name))
     return forward.name if forward is not None else None
 
@@ -151,8 +151,9 @@ def from_graph_def(
 ) -> tuple[Node, ...]:
     """The nodes of a graph that the runtime wrote, in its order.
 
-    It keeps names and types but neither lines nor shapes: lines and phases come from `makers`, the
-    user's nodes by the names that they run under, shapes (by tensor name) from the trace of a step.
+    It has names and types but neither lines nor shapes: lines and phases come from `makers`, the
+    user's nodes by the names under which they run, shapes (by tensor name) from the trace of a
+    step.
     """
     return tuple(from_node_def(node_def, makers, shapes) for node_def in graph_def.node)
 
@@ -163,7 +164,7 @@ def from_node_def(
     shapes: Mapping[str, Shape],
     signatures: Mapping[str, Any] = NONE,
 ) -> Node:
-    """`signatures` are OpDefs of functions, whose names may be the types of nodes."""
+    """`signatures` are OpDefs of functions, whose names may be types of nodes."""
     name = node_def.name
     maker = makers.get(name)
     args = output_args(node_def.op, signatures)
@@ -206,7 +207,7 @@ def output_args(op: str, signatures: Mapping[str, Any] = NONE) -> tuple[Any, ...
 
 @functools.cache
 def op_def_of(op: str) -> Any:
-    """The OpDef of a type; None where TensorFlow does not know it."""
+    """The OpDef of a type; None if TensorFlow does not know it."""
     return private.op_def(op)
 
 

@@ -1,4 +1,4 @@
-"""Elsewhere: steps that are measured in a process of their own, which has run nothing before."""
+"""Own process: steps that are measured in a separate process, in which nothing ran before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tflab.runtime import child, measure, plans, refusals, session, trace
 
 @dataclass(frozen=True)
 class Packed:
-    """A job as it travels to another process."""
+    """A job in a form that can be sent to another process."""
 
     graph_def: bytes
     start: Start
@@ -50,9 +50,9 @@ def untraced(
     turns: int,
     environment: Mapping[str, str],
 ) -> Iterator[Iterator[Times]]:
-    """A process that measures untraced steps whenever the next turn is asked for, so that several
-    such processes can take turns: in each so many rounds of all jobs at every batch size. After so
-    many turns the sessions are made anew."""
+    """A process that measures untraced steps whenever the next turn is requested, so that
+    several such processes can take turns: each turn has this many rounds of all jobs at every
+    batch size. After `turns` turns the sessions are created anew."""
     ready = list(map(packed, jobs))
     with child.stream(
         "tflab.runtime.own_process:untraced_here",
@@ -69,7 +69,8 @@ def untraced_here(
     rounds: int,
     turns: int,
 ) -> Iterator[Times]:
-    """The times of one turn after the other; the first, when all is ready, has none yet."""
+    """The times of one turn after the other; the first item, when everything is ready, has no
+    times."""
     ready = list(map(unpacked, jobs))
     yield [{size: [] for size in batch_sizes} for _ in jobs]
     for seed in count():
@@ -100,10 +101,10 @@ def taken(
 
 
 def cold(job: measure.Job, values: measure.Values, batch_size: int) -> tuple[int, list[OpRun]]:
-    """The very first step of a process: its wall time in ns, and its op runs.
+    """The first step of a process: its wall time in ns, and its op runs.
 
     In this process everything has run before. The job has the options of the warm steps: otherwise
-    other ops would run, and not be comparable.
+    other ops would run, and could not be compared.
     """
     return child.call("tflab.runtime.own_process:cold_here", packed(job), values, batch_size)
 

@@ -1,4 +1,4 @@
-"""Peak benchmark: how fast this computer multiplies, and how fast memory and caches deliver."""
+"""Peak benchmark: the arithmetic rate of this computer, and the bandwidth of memory and caches."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ ARRAY_BYTES = 128 * 2**20  # each of three: far beyond the caches of most proces
 BENCHMARK_SECONDS = 0.7  # for each of the two
 WORKING_SETS = tuple(2**power for power in (14, 16, 18, 20, 22, 24, 27))  # 16 KiB to 128 MiB
 LEVEL_SECONDS = 0.02  # for each of two ways, at each working set, with one thread and with all
-SWEPT_BYTES = 2**26  # of a working set, again and again: starting threads is little beside it
+# read from a working set repeatedly, so that starting threads takes little of the time
+SWEPT_BYTES = 2**26
 FLOAT32 = 4  # bytes
 
 
 def measure() -> Peaks:
-    """The best of many short runs. Other programs only ever slow a run down; on a machine that is
-    busy all the time the peaks come out low, and say that it was.
+    """The best of many short runs. Other programs only slow a run down; on a machine that is always
+    busy the peaks are too low, and marked as such.
 
-    GFLOP/s: square float32 products by NumPy's BLAS, with the threads that it was built or set
-    to use, a multiply-add counted as two operations. TensorFlow has kernels of its
-    own, so a convolution may come out slightly above this peak.
+    GFLOP/s: square float32 products by NumPy's BLAS, with its default threads, a multiply-add
+    counted as two operations. TensorFlow has its own kernels, so a convolution may slightly exceed
+    this peak.
 
     GB/s: the copy and add of McCalpin's STREAM benchmark (1995) with a thread for each processor,
-    counting the bytes that are read and written, but not those that a cache fetches of its own
-    accord before it overwrites them.
+    counting the bytes that are read and written, but not those that a cache fetches before it
+    overwrites them.
 
-    Levels: the add of that benchmark on ever larger arrays, one sum for all turns; see `level`.
+    Levels: the add of that benchmark on arrays of increasing size; see `level`.
     """
     threads = environment.describe()["cpus"]
     average = load.load_average()
@@ -56,7 +57,7 @@ def best_gflops(sides: Sequence[int]) -> float:
         operations = 2 * side**3
         left = end - time.perf_counter()
         if best and 2 * operations / best / 1e9 > left:
-            break  # a slow machine: the next product would take too long
+            break  # on a slow machine the next product would take too long
         factor: np.ndarray = np.full((side, side), 0.5, np.float32)
         product = np.empty_like(factor)
         multiply = partial(np.matmul, factor, factor, out=product)
@@ -69,22 +70,23 @@ def best_gigabytes_per_s(array_bytes: int) -> float:
     threads = environment.describe()["cpus"]
     arrays: list[np.ndarray] = [np.ones(array_bytes // 4, np.float32) for _ in range(3)]
     parts = [np.array_split(array, threads) for array in arrays]
-    with ThreadPoolExecutor(threads) as pool:  # NumPy lets go of Python's lock meanwhile
+    with ThreadPoolExecutor(threads) as pool:  # NumPy releases Python's lock meanwhile
         copying = quickest(lambda: all_of(pool.map(copy, *parts)), BENCHMARK_SECONDS / 2)
         adding = quickest(lambda: all_of(pool.map(add, *parts)), BENCHMARK_SECONDS / 2)
     return max(2 * array_bytes / copying, 3 * array_bytes / adding) / 1e9
 
 
 def level(size: int, threads: int) -> Level:
-    """How fast one thread, and all, read and write over and over again what has this size."""
+    """The bandwidth of one thread, and of all, for repeated access to a working set of this
+    size."""
     return Level(size, sweeping_gb_s(size, 1), sweeping_gb_s(size, threads))
 
 
 def sweeping_gb_s(size: int, threads: int) -> float:
-    """GB/s of adding one array to another, in turns, where both together have this size.
+    """GB/s of adding one array to another, if both together have this size.
 
-    Each turn reads two arrays and writes one. The quicker of two ways counts: all turns in one
-    call of NumPy, so that no small array waits for Python, or a call for each, which is quicker
+    Each turn reads two arrays and writes one. The quicker of two ways counts: all turns in one call
+    of NumPy, so that small arrays do not wait for Python, or one call per turn, which is quicker
     for large ones. The first turn within one call copies: it reads one array.
     """
     elements = max(1, size // (2 * FLOAT32) // threads)
@@ -126,9 +128,9 @@ def all_of(results: Iterable[None]) -> None:
 
 
 def quickest(work: Callable[[], Any], seconds: float) -> float:
-    """Seconds of the quickest of as many runs as fit into a time, but of one at least.
+    """Seconds of the quickest of as many runs as fit into a time, but at least one.
 
-    A run before those pays for threads and for memory never touched; it does not count.
+    A previous run pays for threads and for new memory; it does not count.
     """
     deadline = time.perf_counter() + seconds
     work()

@@ -1,4 +1,5 @@
-"""Plans: which steps are run in which order, so that what is compared meets the same machine."""
+"""Plans: which steps run in which order, so that everything that is compared runs under the same
+conditions."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from tflab import datasets
 from tflab.runtime.measure import Plan, Turn, Values
 
 WARMUP_STEPS = 3  # a new batch size means new shapes: kernels choose their algorithms again
-ROUNDS = 5  # of a sweep: each batch size meets the machine as often
+ROUNDS = 5  # of a sweep: each batch size has a turn in each
 
 
 def observations(least: int, budget_s: float, most: float = inf) -> Iterator[int]:
-    """The numbers of observations that are independent of one another: `least` of them, and then
-    more, up to `most`, until the time is over."""
+    """The numbers of independent observations: `least` of them, and then more, up to `most`,
+    until the time is over."""
     start = time.monotonic()
     for number in count():
         if number >= most or (number >= least and time.monotonic() - start > budget_s):
@@ -37,7 +38,7 @@ def pairs(batches: Iterator[Values], size: int, warmup: int, steps: int) -> Plan
 
 
 def rotation(batches: Iterator[Values], size: int, jobs: int, rounds: int) -> Plan:
-    """Untraced steps of several jobs; the order is turned around every round."""
+    """Untraced steps of several jobs; the order is reversed every round."""
 
     def turns() -> Iterator[list[Turn]]:
         for number, values in enumerate(islice(batches, WARMUP_STEPS + rounds), -WARMUP_STEPS):
@@ -54,11 +55,11 @@ def sweep(
     warmup: int,
     trace_every: int = 1,
 ) -> Plan:
-    """The same rows of data at several batch sizes, each once untraced and once more traced.
+    """The same rows of data at several batch sizes, each once untraced and once traced.
 
-    The rows are cut into rounds, in which every batch size does the same ones. Where one step in
-    `trace_every` is traced, those are spread evenly, the first of all among them, and the others
-    of that pass are warm-ups. The last batch is smaller where it does not come out even.
+    The rows are cut into rounds, in which every batch size processes the same ones. If one step in
+    `trace_every` is traced, those are spread evenly, beginning with the first, and the others of
+    that pass are warm-ups. The last batch may be smaller.
     """
     rounds_of = {size: steps_of_rounds(rows, batch_sizes, size) for size in batch_sizes}
     in_all = len(rounds_of[batch_sizes[0]])
@@ -82,7 +83,7 @@ def sweep(
 
 
 def steps_of_rounds(rows: int, batch_sizes: Sequence[int], size: int) -> list[range]:
-    """The numbers of the steps that a batch size does in each round of a sweep."""
+    """The step numbers of a batch size in each round of a sweep."""
     largest = max(batch_sizes)
     a_round = max(1, ceil(rows / ROUNDS / largest)) * largest
     bounds = [ceil(min(row, rows) / size) for row in range(0, rows + a_round, a_round)]
@@ -101,7 +102,8 @@ def trial(columns: Sequence[datasets.Column], batch_sizes: Sequence[int]) -> Pla
 
 
 def warmups(columns: Sequence[datasets.Column], rows: int, size: int, count: int) -> Iterator[Turn]:
-    """So many steps of every shape that will come: a new shape makes kernels choose anew."""
+    """This many steps of every shape that will occur, because kernels choose anew for a new
+    shape."""
     whole = rows // size * size
     for start, stop in ((0, whole), (whole, rows)):
         for values in islice(cycle(datasets.slices(columns, start, stop, size)), count):
@@ -112,7 +114,7 @@ def warmups(columns: Sequence[datasets.Column], rows: int, size: int, count: int
 def several_rotations(
     columns: Sequence[datasets.Column], batch_sizes: Sequence[int], jobs: int, rounds: int
 ) -> Plan:
-    """A rotation at each batch size, one size after the other; the data may begin anew."""
+    """A rotation at each batch size, one size after the other; the data may start again."""
 
     def turns(size: int) -> Iterator[Turn]:
         whole = len(columns[0]) // size * size if columns else size

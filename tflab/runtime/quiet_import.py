@@ -1,6 +1,6 @@
-"""Quiet: TensorFlow is imported without its notes on what it finds, in a notebook's first cell too.
+"""Quiet import: TensorFlow is imported without its notes, also in a notebook's first cell.
 
-They come before its log has a level that could be set. What is not such a note is passed on.
+They are written before a log level can be set. Everything that is not such a note is passed on.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from glob import glob
 
 NOTES = re.compile(
     r"I\d{4} |WARNING: All log messages before absl::InitializeLog\(\)"
-    # TensorFlow 2.18 dates some of its lines, and says this at every import
+    # TensorFlow 2.18 dates some of its lines, and prints this at every import
     r"|\d{4}-\d\d-\d\d \S+ I |[^]]*\] Unable to register cu\w+ factory"
 )
-NO_GPU = "failed call to cuInit"  # an error only where the machine has a GPU
+NO_GPU = "failed call to cuInit"  # an error only if the machine has a GPU
 
 
 def load() -> None:
-    """Import TensorFlow and let it look for GPUs; where that fails, all that it said is shown."""
+    """Import TensorFlow and let it look for GPUs; if that fails, everything that it printed is
+    shown."""
     if "tensorflow" in sys.modules:
         return
     notes: re.Pattern[str] | None = None
@@ -42,7 +43,7 @@ def load() -> None:
 
 
 def worth_saying(said: str, notes: re.Pattern[str] | None, gpu: bool) -> list[str]:
-    """The lines that are more than notes, of a machine with a GPU or without one."""
+    """The lines that are not notes, on a machine with a GPU or without one."""
     return [
         line
         for line in said.splitlines(keepends=True)

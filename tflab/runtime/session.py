@@ -24,9 +24,9 @@ FULL_TRACE = tf1.RunOptions.FULL_TRACE
 
 @cache
 def trace_level() -> int:
-    """What a measured step traces: ops, and the kernels of GPUs only where there are any.
+    """What a measured step traces: ops, and the kernels of GPUs only if there are any.
 
-    FULL_TRACE starts and stops a tracer of GPUs also where there is none. With XLA that takes
+    FULL_TRACE starts and stops a GPU tracer even if there is no GPU. With XLA that takes
     milliseconds, and ops, times and allocations are the same without it (TensorFlow 2.21).
     """
     gpus = tf.config.list_physical_devices("GPU")
@@ -68,8 +68,8 @@ def opened(
     start: Start | None = None,
     config: tf1.ConfigProto | None = None,
 ) -> Iterator[tf1.Session]:
-    """A session with its variables at their first values, by default those of their initialisers;
-    the runtime's errors as sentences."""
+    """A session whose variables have their initial values, by default those of their
+    initialisers; the runtime's errors become sentences."""
     with fresh(graph, options, config) as session:
         begin(session, start or Start(initializers(graph)))
         yield session
@@ -82,8 +82,8 @@ def fresh(
     """A session that has not built or run anything yet, by default with the configuration of its
     options.
 
-    It is not made the default one: what happens elsewhere meanwhile, between the steps of a
-    training, say, has no business in its graph.
+    It is not made the default session: other code that runs in between, for example between the
+    steps of a training, must not use its graph.
     """
     config = config or config_of(options)
     tasks = cluster.addresses_of(config)
@@ -91,7 +91,8 @@ def fresh(
     session = tf1.Session(cluster.target(config), graph, config)
     try:
         with private.ctrl_c_kept(), ExitStack() as stack:
-            # A step over tasks does not end with its session, but with those that stand still
+            # A step over tasks does not end with its session, but with the tasks that do not
+            # respond
             cancel = (lambda: health.lost(tasks)) if tasks else session.close
             stack.enter_context(ending.cancelled_by(cancel))
             yield session
@@ -102,9 +103,9 @@ def fresh(
 
 
 def start_of(program: Program) -> Start:
-    """The model's own way to give its variables their first values, else their initialisers.
+    """The model's own way to initialise its variables, otherwise their initialisers.
 
-    Raises EffectsError where that may touch more than tensors and is not allowed to.
+    Raises EffectsError if that has effects other than on tensors and is not allowed to.
     """
     start = program.model.start or Start(initializers(program.graph))
     if program.model.check_run:
@@ -113,18 +114,18 @@ def start_of(program: Program) -> Start:
 
 
 def initializers(graph: tf.Graph) -> tuple[str, ...]:
-    """The nodes that give the variables their first values."""
+    """The nodes that initialise the variables."""
     return tuple(variable.initializer.name for variable in graph.get_collection("variables"))
 
 
 def begin(session: tf1.Session, start: Start) -> None:
-    """Give the variables their first values."""
+    """Initialise the variables."""
     session.run(start.targets, dict(start.feeds))
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one `session.run` does: feeds in the order in which the runtime numbers them."""
+    """One `session.run`: feeds in the order in which the runtime numbers them."""
 
     feeds: tuple[str, ...]  # tensors, sorted as `Session.run` sorts them
     fetches: tuple[str, ...]  # tensors whose values come back
@@ -151,7 +152,7 @@ def shared_steps(live: tf1.Session, step: Step, level: int) -> tuple[Any, Any, A
 def step_of(program: Program, fetches: Sequence[str]) -> Step:
     """The step that computes these fetches; names of tensors are fetched, names of nodes run.
 
-    Raises EffectsError where it may touch more than tensors and is not allowed to.
+    Raises EffectsError if it has effects other than on tensors and is not allowed to.
     """
     feeds = tuple(sorted(tensor.name for tensor in program.model.feeds))
     if program.model.check_run:
@@ -164,7 +165,7 @@ def step_of(program: Program, fetches: Sequence[str]) -> Step:
 
 
 def ready(program: Program) -> Program:
-    """The program, where its steps can run. Raises the TflabError that says why they cannot."""
+    """The program, if its steps can run. Raises the TflabError that says why they cannot."""
     if program.model.unready:
         raise program.model.unready
     return program
@@ -173,7 +174,7 @@ def ready(program: Program) -> Program:
 def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
     """The whole data of a split by fed tensor, in the order of `Step.feeds`.
 
-    Raises TflabError when the data have no such column, or one that does not fit its placeholder.
+    Raises TflabError if the data have no such column, or one that does not fit its placeholder.
     """
     feeds = sorted(program.model.feeds.items(), key=lambda feed: feed[0].name)
     dataset = program.dataset(split)
@@ -204,9 +205,9 @@ def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
 def feed_batches(
     program: Program, batch_size: int, split: str = "train"
 ) -> Iterator[list[np.ndarray]]:
-    """Real batches for ever, each a list of values in the order of `Step.feeds`.
+    """Real batches, endlessly, each a list of values in the order of `Step.feeds`.
 
-    Raises the TflabError that says why, where no step of the model can run.
+    Raises the TflabError that says why no step of the model can run.
     """
     ready(program)
     dataset = program.dataset(split)
@@ -227,15 +228,15 @@ def types_that_run(
 
 
 class Unparsed:
-    """The RunMetadata of a traced step, serialised as the runtime handed it over.
+    """The RunMetadata of a traced step, serialised as the runtime returned it.
 
-    A step calls `ParseFromString` of what it is given as `run_metadata`, which here only keeps the
-    bytes: parsing them is no part of the step's time.
+    A step calls `ParseFromString` of its `run_metadata`, which here only keeps the bytes: parsing
+    them is not part of the step's time.
     """
 
     def __init__(self, serialized: bytes = b"") -> None:
         self.serialized = serialized
-        self.graphs: tuple[Any, ...] = ()  # that ran, where another step brought them
+        self.graphs: tuple[Any, ...] = ()  # that ran, if another step returned them
 
     def ParseFromString(self, serialized: bytes) -> None:  # noqa: N802  (TensorFlow calls it)
         self.serialized = serialized
@@ -248,8 +249,8 @@ class Unparsed:
 
 
 def timed_step(traced: Any, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Unparsed]:
-    """One traced step: its time as the caller sees it, and its RunMetadata, which is not parsed
-    yet: the time is the runtime's own."""
+    """One traced step: its time as the caller sees it, and its RunMetadata, not parsed yet: the
+    time is the runtime's own."""
     recorded = Unparsed()
     epoch, start = time.time_ns(), time.perf_counter_ns()
     traced(*values, run_metadata=recorded)

@@ -1,4 +1,4 @@
-"""The reader of traces: StepStats of a traced step go in, `OpRun` records come out.
+"""Trace: StepStats of a traced step go in, `OpRun` records come out.
 
 Works on the protos as objects and imports no TensorFlow. The format is that of
 tensorflow/core/framework/step_stats.proto.
@@ -19,14 +19,14 @@ from tflab.records.buffers import Output
 from tflab.records.cluster import Received
 
 RECEIVED = "RecvTensor"  # what tasks call a row of a tensor that came over the wire
-EXECUTOR = "_SOURCE"  # the executor's own start: it is in every trace, and a node of no graph
+EXECUTOR = "_SOURCE"  # the executor's own start: in every trace, but no node of the graph
 
 
 def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[OpRun]:
     """Every op run of a step, in the runtime's order, which is not that of time.
 
-    `types` maps nodes to op types and is read from the partition graph, because fusion reuses
-    names; a node that is not in it gets the type in its label.
+    `types` maps nodes to op types and comes from the partition graph, because fusion reuses names;
+    a node that is not in it gets the type in its label.
     """
     labels = LabelTypes(types)
     for device in step_stats.dev_stats:
@@ -43,12 +43,12 @@ BITS = {"M": 1e6, "G": 1e9}
 
 
 def received(step: int, step_stats: Any) -> Iterator[Received]:
-    """What came to each task over the wire, as the tasks recorded it.
+    """The tensors that came to each task over the wire, as the tasks recorded them.
 
-    `RecordRecvTensor` in tensorflow/core/distributed_runtime/worker_cache_logger.cc; the row
-    starts when the sender began to send by its own clock, or when it was asked for by the
-    receiver's, whichever is later (grpc_remote_worker.cc, TensorFlow 2.21.0). From 0.1 MB on the
-    size is written in tenths of a megabyte.
+    `RecordRecvTensor` in tensorflow/core/distributed_runtime/worker_cache_logger.cc; the row starts
+    when the sender began to send by its own clock, or when the receiver requested it by its own,
+    whichever is later (grpc_remote_worker.cc, TensorFlow 2.21.0). From 0.1 MB on the size is
+    written in tenths of a megabyte.
     """
     for device in step_stats.dev_stats:
         for stats in device.node_stats:
@@ -80,8 +80,8 @@ def device_runs(
     labels: Mapping[Any, tuple[str, str]],
     text: Callable[[Any], str] = str,
 ) -> Iterator[OpRun]:
-    """The op runs of one device. `labels` has the node and the op type by the name and the label of
-    a row; `text` reads the name of an allocator."""
+    """The op runs of one device. `labels` returns the node and the op type for the name and the
+    label of a row; `text` reads the name of an allocator."""
     for stats in rows:
         name, op = labels[stats.node_name, stats.timeline_label]
         start_ns, duration_ns = stats.all_start_nanos, stats.all_end_rel_nanos
@@ -93,15 +93,15 @@ def device_runs(
 
 
 def microseconds(stats: Any) -> tuple[int, int]:
-    """Start and duration, in ns, of a row without nanoseconds: old traces and GPUs have none."""
+    """Start and duration, in ns, of a row without nanoseconds, as in old traces and of GPUs."""
     duration_us = stats.all_end_rel_micros or stats.op_end_rel_micros
     return stats.all_start_micros * 1000, duration_us * 1000
 
 
 def durations(step_stats: Any, start_ns: int) -> tuple[list[str], list[int], list[int]]:
-    """Node, start (from `start_ns`) and duration of every op run, as three lists, and no more.
+    """Node, start (since `start_ns`) and duration of every op run, as three lists.
 
-    This is what op statistics need of a step; it costs a fraction of making records.
+    Op statistics need nothing else of a step; this costs a fraction of creating records.
     """
     names: list[str] = []
     starts: list[int] = []
@@ -149,7 +149,7 @@ def merging() -> Any:
 def columns(serialized: bytes, start_ns: int) -> tuple[list[str], list[int], list[int]] | None:
     """The `durations` of a serialised RunMetadata, in a third of the time.
 
-    None where they cannot be read by columns: a row of 0 ns, say, does not write its duration.
+    None if they cannot be read by columns: a row of 0 ns, for example, does not write its duration.
     """
     rows = merging().FromString(serialized).steps.device.rows
     names, starts, spans = (getattr(rows, name)[:] for name in FIELDS)  # quicker than `list`
@@ -166,7 +166,7 @@ def labelled_type(label: str) -> str:
 def allocations(
     memory: Iterable[Any], text: Callable[[Any], str]
 ) -> tuple[int, tuple[Allocation, ...]]:
-    """The bytes that a row asked for, and every allocation and release where they are recorded.
+    """The bytes that a row requested, and every allocation and release if they are recorded.
 
     Old traces have only a total for each allocator.
     """
@@ -186,7 +186,7 @@ def allocations(
 
 
 def output_shapes(step_stats: Any) -> dict[str, Shape]:
-    """Shapes of the tensors that a step really made, by tensor name (`split:1`, plain `mul`)."""
+    """Shapes of the tensors that a step made, by tensor name (`split:1`, plain `mul`)."""
     shapes: dict[str, Shape] = {}
     for device in step_stats.dev_stats:
         for stats in device.node_stats:
@@ -198,8 +198,8 @@ def output_shapes(step_stats: Any) -> dict[str, Shape]:
 
 
 def varying_shapes(step_stats: Any) -> dict[str, tuple[Shape, ...]]:
-    """The tensors that a step made several times with different shapes, as in a loop: the shape of
-    each time, in the order of their starts."""
+    """The tensors that a step made several times with different shapes, as in a loop: the shape
+    of each time, in the order of their starts."""
     made: dict[str, list[tuple[int, Shape]]] = {}
     for device in step_stats.dev_stats:
         for stats in device.node_stats:
@@ -216,7 +216,7 @@ def varying_shapes(step_stats: Any) -> dict[str, tuple[Shape, ...]]:
 
 
 def outputs(step_stats: Any) -> Iterator[tuple[Output, ...]]:
-    """The outputs of every op run of a step and where they lie, run by run as from `op_runs`."""
+    """The outputs of every op run of a step and their addresses, run by run as from `op_runs`."""
     for device in step_stats.dev_stats:
         for stats in device.node_stats:
             yield tuple(map(output_of, stats.output))
@@ -228,7 +228,7 @@ def output_of(stats: Any) -> Output:
     size = ITEM_BYTES.get(tensor.dtype, 0) * prod(dim.size for dim in tensor.shape.dim)
     return Output(
         slot=stats.slot,
-        # A tensor may be a part of its memory; of a dtype without a size that is all we know.
+        # A tensor may be a part of its memory; for a dtype without a size no more is known.
         bytes=size or memory.requested_bytes,
         address=memory.ptr,
         allocated_bytes=memory.allocated_bytes,

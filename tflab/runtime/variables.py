@@ -9,14 +9,14 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 HANDLES = ("VarHandleOp",)
-REFERENCES = ("VariableV2", "Variable")  # whose output is the value itself
+REFERENCES = ("VariableV2", "Variable")  # their output is the value itself
 
 
 def readers(graph: tf.Graph, names: Iterable[str]) -> dict[str, str]:
     """Variable -> the tensor that is its value, for those of the named nodes that are variables.
 
-    A read that waits for another node is none: that node may change the variable. A variable that
-    nothing reads by itself is left out.
+    A read that waits for another node does not count: that node may change the variable. A variable
+    without such a read is omitted.
     """
     known = {op.name: op for op in graph.get_operations()}
     tensors = {}
@@ -35,8 +35,7 @@ def readers(graph: tf.Graph, names: Iterable[str]) -> dict[str, str]:
 
 
 def read(live: tf1.Session, tensors: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """The values of these variables; those without one, which nothing has initialised, are left
-    out."""
+    """The values of these variables; uninitialised variables are omitted."""
     try:
         return {name: np.array(value) for name, value in live.run(dict(tensors)).items()}
     except tf.errors.FailedPreconditionError:

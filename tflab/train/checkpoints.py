@@ -1,9 +1,9 @@
-"""Checkpoints: the weights and the optimiser's variables, on disk, to outlive the process.
+"""Checkpoints: the weights and the optimiser's variables, in files.
 
 `tf.compat.v1.train.Saver` writes both files of a checkpoint under temporary names and then renames
 them, the index last. It does the same with the file `checkpoint`, which names the newest one (seen
-in the system calls of TensorFlow 2.21). So a process that is killed meanwhile leaves the checkpoint
-before as it was.
+in the system calls of TensorFlow 2.21). So if the process is killed meanwhile, the previous
+checkpoint is unchanged.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def newest(folder: Path) -> Checkpoint | None:
 
 
 def restore(saver: tf1.train.Saver, session: tf1.Session, start: Checkpoint) -> None:
-    """Give all variables the values in the checkpoint. Raises TflabError where that cannot be."""
+    """Give all variables the values in the checkpoint. Raises TflabError if that is impossible."""
     try:
         check_shapes(session.graph, start)
         with session.graph.as_default():
             saver.restore(session, str(start.path))
-    except health.AWAY:  # a task has gone: that is no failure of the checkpoint
+    except health.AWAY:  # a task is gone: that is not a failure of the checkpoint
         raise
     except (tf.errors.OpError, ValueError, IndexError) as error:
         reason = refusals.sentence(getattr(error, "message", str(error)))
@@ -67,7 +67,7 @@ def restore(saver: tf1.train.Saver, session: tf1.Session, start: Checkpoint) -> 
 
 
 def check_shapes(graph: tf.Graph, start: Checkpoint) -> None:
-    """Raise ValueError for another network, whose values the runtime would assign all the same."""
+    """Raise ValueError for another network, whose values the runtime would assign nevertheless."""
     saved = tf.train.load_checkpoint(str(start.path)).get_variable_to_shape_map()
     for variable in graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES):
         name, shape = variable.op.name, variable.shape.as_list()

@@ -1,8 +1,7 @@
-"""Epochs: how a training is divided into epochs and steps, and the steps of an epoch are summed up.
+"""Epochs: how a training is divided into epochs and steps, and the totals of an epoch's steps.
 
-An epoch is every row of the training data once, in an order of its own that follows from the seed.
-Where the rows do not divide evenly into batches, the last batch is smaller, so an epoch's sums are
-exact.
+An epoch is every row of the training data once, in an order that follows from the seed. If the rows
+do not divide evenly into batches, the last batch is smaller, so the totals of an epoch are exact.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Settings:
     test_rows: int
     batch_size: int
     epochs: int
-    seed: int  # of the first weights and of the order
+    seed: int  # of the initial weights and of the order
     one_thread: bool
 
     def __post_init__(self) -> None:

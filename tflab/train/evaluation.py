@@ -22,7 +22,7 @@ SHOWN = 40  # images in a picture
 @dataclass(frozen=True)
 class Evaluation:
     loss: float  # mean over all test rows
-    accuracy: float  # share of right predictions; nan where nothing is classified
+    accuracy: float  # share of correct predictions; nan if nothing is classified
     predicted: np.ndarray | None  # the class of each row
 
 
@@ -48,7 +48,7 @@ def evaluate(trainer: Trainer, live: tf1.Session) -> Evaluation:
 def pictures(
     program: Program, predicted: np.ndarray
 ) -> Iterator[tuple[str, prediction_images.PngImage]]:
-    """Pictures of the first test images and the first mistakes, where images are classified."""
+    """Pictures of the first test images and the first mistakes, if images are classified."""
     labels = program.dataset("test").columns["labels"]
     images = next(filter(holds_images, session.feed_columns(program, "test").values()), None)
     if images is None or predicted.ndim > 1:

@@ -1,8 +1,8 @@
-"""Finder: where the NaN or Inf of a training came from.
+"""Finder: the origin of the NaN or Inf of a training.
 
-While a training runs, a copy of all its variables is kept from time to time. When a loss or a
-weight is not finite, the steps since are repeated from that copy, on the same batches, and the
-first that makes something not finite is recorded.
+While a training runs, all of its variables are copied from time to time. If a loss or a weight is
+not finite, the steps since the last copy are repeated, on the same batches, and the first step that
+makes a non-finite value is recorded.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tflab.train.trainer import Trainer
 from tflab.units import plural
 from tflab.views import values as view
 
-PAUSES = 50  # times as long as copying the variables took, until they are copied again
+PAUSES = 50  # the time until the next copy, as a multiple of the time that copying takes
 SHOWN = 3  # origins
 
 Arrays = dict[str, np.ndarray]
-Batch = Callable[[int], Sequence[Any]]  # number of the step, from 0 -> what it is fed
+Batch = Callable[[int], Sequence[Any]]  # number of the step, from 0 -> its feeds
 
 
 @dataclass
@@ -35,12 +35,12 @@ class Kept:
 
     trainer: Trainer
     live: tf1.Session
-    step: int = 0  # how many were done before it
+    step: int = 0  # number of steps before it
     variables: Arrays = field(default_factory=dict)
     next_s: float = 0.0  # on the clock of `time.perf_counter`, when to copy again
 
     def copy(self, step: int) -> str | None:
-        """Copy the variables; or the name of one that is not finite."""
+        """Copy the variables; returns the name of one that is not finite, if there is one."""
         start = time.perf_counter()
         now = read(self.trainer, self.live)
         if name := next((name for name, value in now.items() if not finite(value)), None):
@@ -52,7 +52,7 @@ class Kept:
 
 
 def read(trainer: Trainer, live: tf1.Session) -> Arrays:
-    """All variables, those of the optimiser too."""
+    """All variables, including those of the optimiser."""
     known = trainer.program.graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES)
     return {name: np.array(v) for name, v in live.run({v.op.name: v for v in known}).items()}
 
@@ -62,8 +62,8 @@ def finite(value: np.ndarray) -> bool:
 
 
 def find(kept: Kept, batch: Batch, until: int) -> str:
-    """Repeat the steps since the copy up to this number of steps, and say what the first of them
-    that makes something not finite made it of."""
+    """Repeat the steps since the copy up to this number of steps, and say from what the first of
+    them that makes a non-finite value made it."""
     trainer = kept.trainer
     if trainer.options.cluster:
         return "tflab does not look for the origin in training over several tasks."

@@ -1,8 +1,8 @@
-"""History: the record of a training, a line of JSON for every step and epoch.
+"""History: the log of a training, a line of JSON for every step and epoch.
 
-The first line holds the settings; after it, lines are only ever added. A training that is resumed
-from a checkpoint writes the steps after it once more: readers take the later lines. Where the
-process was killed a line may be incomplete, and readers leave it out.
+The first line has the settings; later, lines are only added. A training that is resumed from a
+checkpoint writes the steps after it once more: readers use the later lines. If the process was
+killed, a line may be incomplete, and readers omit it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ TYPES: dict[Any, Any] = {"str": str, "int": int, "bool": bool, "float": (float, 
 
 
 def create(path: Path, settings: Settings) -> None:
-    """Begin a history. Raises FileExistsError where there is one."""
+    """Start a history. Raises FileExistsError if there is one."""
     with open(path, "xb") as file:
         file.write(json_line(settings))
 
 
 def opened(path: Path) -> FileIO:
-    """The file to `add` to; what a killed process left in its last line ends there."""
+    """The file to `add` to; an incomplete last line of a killed process is ended there."""
     file = FileIO(path, "a+")
     file.seek(-1, os.SEEK_END)
     if file.read() != b"\n":
@@ -45,14 +45,14 @@ def opened(path: Path) -> FileIO:
 
 
 def add(file: FileIO, record: TimedStep | Epoch) -> None:
-    """Write a record at once, because a buffer would not outlive the process."""
+    """Write a record immediately, because a buffer would be lost with the process."""
     content = json_line(record)
     if file.write(content) < len(content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def json_line(record: Settings | TimedStep | Epoch) -> bytes:
-    """A record as a line of JSON, which has no nan: a value that a model does not have is null."""
+    """A record as a line of JSON, which has no nan: missing values are null."""
     values = {key: finite_or_none(value) for key, value in asdict(record).items()}
     return json.dumps(values, allow_nan=False).encode() + b"\n"
 
@@ -62,7 +62,7 @@ def finite_or_none(value: Any) -> Any:
 
 
 def settings(path: Path) -> Settings:
-    """The settings of the training. Raises TflabError where this is not a history."""
+    """The settings of the training. Raises TflabError if this is not a history."""
     try:
         first = next(whole_lines(path), b"")
     except OSError as error:
@@ -71,9 +71,9 @@ def settings(path: Path) -> Settings:
 
 
 def read(path: Path) -> History:
-    """The whole history. An incomplete line, as a killed process leaves it, is left out.
+    """The whole history, without an incomplete line.
 
-    Raises TflabError where this is not a history, or a line of it cannot be read.
+    Raises TflabError if this is not a history, or a line of it cannot be read.
     """
     header = settings(path)
     steps: list[TimedStep] = []
@@ -97,7 +97,7 @@ def read(path: Path) -> History:
 
 
 def drop_from(records: list[Any], step: int) -> None:
-    """Remove the records from this step on, which a resumed training did once more."""
+    """Remove the records from this step on, which a resumed training repeated."""
     while records and records[-1].step >= step:
         records.pop()
 

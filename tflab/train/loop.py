@@ -1,7 +1,7 @@
-"""Training loop: the same step again and again, each time on other images.
+"""Training loop: the same step repeatedly, each time on other rows.
 
-Every step is recorded at once, and checkpoints are saved on the way, from which a training that was
-interrupted can be resumed.
+Every step is recorded immediately, and checkpoints are saved on the way, from which an interrupted
+training can be resumed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tflab.train.checkpoints import Checkpoint
 from tflab.train.epochs import Settings, TimedStep
 from tflab.train.trainer import Trainer
 
-PAUSE_S = 10.0  # between checkpoints within an epoch: how much work a kill may lose
+PAUSE_S = 10.0  # between checkpoints within an epoch: the most work that a kill may lose
 
 
 @dataclass(frozen=True)
 class RunningTraining:
-    """A training that is going on."""
+    """A training in progress."""
 
     trainer: Trainer
     settings: Settings
@@ -43,7 +43,7 @@ class RunningTraining:
     history_file: FileIO
     event_files: summaries.EventFiles
     kept: finder.Kept
-    # None in a training that is resumed, which was traced before, and over several tasks
+    # None in a resumed training, which was traced before, and over several tasks
     traced: tracing.Tracing | None
 
 
@@ -53,10 +53,10 @@ def train(
     """Train from a checkpoint, or from the initial weights; yield every step and epoch once it is
     recorded.
 
-    The folder has the history of a training with these settings. The first Ctrl-C saves before
-    it raises KeyboardInterrupt, the second does not wait. Raises TflabError when the
-    checkpoint cannot be restored, when the loss or a weight is not finite any more, and when
-    nothing can be written. The checkpoints until then are kept.
+    The folder has the history of a training with these settings. The first Ctrl-C saves before it
+    raises KeyboardInterrupt, the second does not wait. Raises TflabError if the checkpoint cannot
+    be restored, if the loss or a weight is no longer finite, or if nothing can be written. Earlier
+    checkpoints are kept.
     """
     done = start.step if start else 0
     steps = steps_before(folder / history.NAME, settings, done)
@@ -92,7 +92,7 @@ def train(
 
 
 def steps_before(path: Path, settings: Settings, done: int) -> list[TimedStep]:
-    """The steps of the epoch in which the training goes on, as far as the history has them."""
+    """The steps of the epoch in which the training continues, from the history."""
     begin = done // settings.epoch_steps * settings.epoch_steps
     return [
         step
@@ -109,7 +109,7 @@ def config_of(settings: Settings, options: Options) -> tf1.ConfigProto:
 
 
 def epoch_steps(run: RunningTraining, epoch: int, done: int) -> Iterator[TimedStep]:
-    """Run the steps of an epoch, except for those among the first `done` of the training."""
+    """Run the steps of an epoch, except those among the first `done` steps of the training."""
     settings, trainer = run.settings, run.trainer
     step_once = trainer.train.callable(run.live)
     batch = batches(run)
@@ -124,7 +124,7 @@ def epoch_steps(run: RunningTraining, epoch: int, done: int) -> Iterator[TimedSt
             saved = time.perf_counter()
         if ended > run.kept.next_s:
             keep(run, before)
-            ended = time.perf_counter()  # the time of copying is no step's
+            ended = time.perf_counter()  # copying is not part of a step's time
         values = batch(before)
         rows = min(settings.batch_size, settings.train_rows - index * settings.batch_size)
         traced = run.traced if before in tracing.STEPS else None
@@ -150,12 +150,12 @@ def epoch_steps(run: RunningTraining, epoch: int, done: int) -> Iterator[TimedSt
             summaries.add_step(run.event_files, step)
             if run.traced and step.step == min(tracing.STEPS.stop, settings.steps):
                 tracing.write(run.traced)
-                ended = time.perf_counter()  # the time of writing is no step's
+                ended = time.perf_counter()  # writing is not part of a step's time
         yield step
 
 
 def batches(run: RunningTraining) -> finder.Batch:
-    """What each step is fed, by its number in the whole training, from 0."""
+    """The feeds of each step, by its number in the whole training, from 0."""
     settings = run.settings
     columns = list(session.feed_columns(run.trainer.program, "train").values())
     order = functools.lru_cache(maxsize=1)(functools.partial(epochs.order, settings))
@@ -199,7 +199,7 @@ def save(run: RunningTraining, step: int) -> None:
 
 
 def finite_weights(run: RunningTraining, step: int) -> dict[str, np.ndarray]:
-    """All weights by name. Raises TflabError where one of them is not finite."""
+    """All weights by name. Raises TflabError if one of them is not finite."""
     weights = run.live.run({weight.op.name: weight for weight in run.trainer.weights})
     for name, values in weights.items():
         if not np.isfinite(values).all():
@@ -208,7 +208,7 @@ def finite_weights(run: RunningTraining, step: int) -> dict[str, np.ndarray]:
 
 
 def keep(run: RunningTraining, step: int) -> None:
-    """Copy the variables. Raises TflabError where one of them is not finite."""
+    """Copy the variables. Raises TflabError if one of them is not finite."""
     if not run.trainer.options.cluster and (name := run.kept.copy(step)):
         raise no_number(run, name, step)
 
@@ -218,7 +218,7 @@ def no_number(run: RunningTraining, name: str, step: int) -> TflabError:
 
 
 def divergence(run: RunningTraining, what: str, steps: int) -> TflabError:
-    """What is not finite after so many steps, and where that came from."""
+    """What is not finite after a number of steps, and its origin."""
     return TflabError(
         f"The training diverged: {what}. {finder.find(run.kept, batches(run), steps)} The earlier "
         f"checkpoints are kept in '{run.folder / checkpoints.FOLDER}'."
@@ -232,7 +232,7 @@ def writing(folder: Path, step: int) -> Iterator[None]:
         yield
     except OSError as error:
         raise write_failure(folder, step, str(error.strerror)) from error
-    except health.AWAY:  # a task has gone: that is no failure of the disk
+    except health.AWAY:  # a task is gone: that is not a failure of the checkpoint
         raise
     except tf.errors.OpError as error:
         raise write_failure(folder, step, refusals.sentence(error.message)) from error

@@ -30,7 +30,7 @@ class EventFiles:
     suffix: str = ""  # of the tags of scalars and images
 
     def flush(self) -> None:
-        """Write what is buffered, so that it outlives the process."""
+        """Write what is buffered, so that it is not lost with the process."""
         self.train.flush()
         self.test.flush()
 
@@ -93,7 +93,7 @@ def add_epoch(files: EventFiles, epoch: Epoch) -> None:
 def add_scalars(
     run: tf.io.TFRecordWriter, step: int, tags: Mapping[str, float], suffix: str
 ) -> None:
-    """Write one event with all scalars; unknown ones (nan) are left out."""
+    """Write one event with all scalars; unknown ones (nan) are omitted."""
     known = {f"{tag}{suffix}": value for tag, value in tags.items() if value == value}
     values = [Summary.Value(tag=tag, simple_value=value) for tag, value in known.items()]
     write(run, Event(step=step, summary=Summary(value=values)))

@@ -46,10 +46,10 @@ def prepare(
 ) -> Trainer:
     """Build a model whose initial weights follow from the seed, and add the nodes that train it.
 
-    Where no placeholder is fed from a column `labels`, nothing is classified, and both steps fetch
-    the loss alone. Over `tasks`, checkpoints are saved and restored here. Raises UsageError when a
-    model has no loss or does not say how it is trained, and TflabError when it fails or its loss
-    cannot be differentiated.
+    If no placeholder is fed from a column `labels`, nothing is classified, and both steps fetch
+    only the loss. Over `tasks`, checkpoints are saved and restored here. Raises UsageError if a
+    model has no loss or no way to train it, and TflabError if it fails or its loss cannot be
+    differentiated.
     """
 
     def seeded() -> Model:
@@ -98,7 +98,7 @@ def prepare(
 def accuracy(
     program: Program, labels: tf.Tensor | None, towers: int
 ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-    """Nodes that count what is classified rightly in training, and that classify in a test; none
+    """Nodes that count correct classifications in training, and that classify in a test; none
     without labels."""
     with tf1.name_scope("accuracy"):
         predicted = classes(training_scores(program, towers), labels)
@@ -107,7 +107,7 @@ def accuracy(
 
 
 def recipe_of(name: str, model: Model) -> Recipe:
-    """How to train a model. If it has only an optimizer, its learning rate is not known (nan)."""
+    """How to train a model. If it only has an optimizer, its learning rate is unknown (nan)."""
     if model.loss is None:
         raise UsageError(f"The model '{name}' cannot be trained: its Model has no `loss`.")
     if model.recipe is not None:
@@ -133,7 +133,7 @@ def training_scores(program: Program, towers: int = 1) -> tf.Tensor | None:
     """The scores of the head that is trained, computed in the same step as its loss.
 
     They are the input of the loss's softmax, of all towers or, unless each has exactly one softmax,
-    the model's output. None where the loss does not depend on that output either.
+    the model's output. None if the loss does not depend on that output either.
     """
     model = program.model
     behind = ancestors(program.graph, program.loss.op.name)
@@ -145,7 +145,7 @@ def training_scores(program: Program, towers: int = 1) -> tf.Tensor | None:
 
 
 def ancestors(graph: tf.Graph, *names: str) -> set[str]:
-    """These nodes and all nodes that have to run before them."""
+    """These nodes and all nodes that must run before them."""
     parents = {
         op.name: [*(tensor.op.name for tensor in op.inputs), *(c.name for c in op.control_inputs)]
         for op in graph.get_operations()

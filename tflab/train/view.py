@@ -1,4 +1,4 @@
-"""The view of a training: a line for every epoch while it runs, and a table at the end."""
+"""View of a training: a line for every epoch while it runs, and a table at the end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def progress_line(settings: Settings, recent: Sequence[TimedStep]) -> str:
 
 
 def traced_steps(history: History) -> str:
-    """`Step 4 was traced`, `Steps 4 to 8 were traced`: they stand together; "" for none."""
+    """`Step 4 was traced`, `Steps 4 to 8 were traced`; "" for none."""
     traced = [step.step for step in history.steps if step.traced]
     if len(traced) < 2:
         return f"Step {traced[0]:,} was traced" if traced else ""

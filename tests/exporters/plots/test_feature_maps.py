@@ -135,3 +135,12 @@ def test_for_a_phone_no_text_leaves_the_picture():
         box = text.get_window_extent()
         assert drawn.bbox.x0 <= box.x0 and box.x1 <= drawn.bbox.x1, text.get_text()
     assert any("conv2/Relu" in words for words in map(str, words(drawn.axes[0])))
+
+
+def test_maps_that_are_too_many_are_counted():
+    def left_out(count):
+        return list(feature_maps.left_out(replace(MAPS, left_out=count)))
+
+    assert left_out(0) == []
+    assert left_out(1) == ["1 more map is too many or too large to be drawn."]
+    assert left_out(1_234) == ["1,234 more maps are too many or too large to be drawn."]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -10,7 +12,6 @@ from tflab.exporters.plots.mosaic import Mosaic
 from tflab.exporters.plots.sheet import LINE, NUMBER, Page, box, image, name, sheet, wrapped, write
 from tflab.records.maps import IMAGE, KERNEL, FeatureMap, Maps, Probabilities
 from tflab.units import percent, plural
-from tflab.views import feature_maps as view
 
 EDGE = style.MARGIN * style.POINTS  # points
 GUTTER = 22  # points between the two columns
@@ -139,7 +140,7 @@ def caption(maps: Maps) -> str:
         "both signs, blue is below 0, white 0 and orange above. The colour grows with the square "
         "root of the number, so that small numbers are visible.",
         *(["Vermilion: NaN or infinite."] if any(map(is_bad, maps.maps)) else []),
-        *view.left_out(maps),
+        *left_out(maps),
     ]
     return " ".join(sentences)
 
@@ -201,3 +202,9 @@ def draw_signed_bars(page: Page, gradient: np.ndarray, top: float) -> None:
         write(page, middle + side, at, f"{value:+#.2g}", style.INK, size=NUMBER, align=align)
     end = top + len(gradient) * (BAR + 3) - 3
     page.axes.plot([middle, middle], [top, end], color=style.FAINT, linewidth=0.8, zorder=4)
+
+
+def left_out(maps: Maps) -> Iterator[str]:
+    if maps.left_out:
+        verb = "is" if maps.left_out == 1 else "are"
+        yield f"{plural(maps.left_out, 'more map')} {verb} too many or too large to be drawn."

@@ -1,13 +1,13 @@
-"""Private: the corners of TensorFlow that are not public, a function for each. Nobody else of tflab
-touches them.
+"""Private: the parts of TensorFlow that are not public, one function for each. No other package of
+tflab uses them.
 
-TensorFlow promises to keep only what its API documents. What a graph's ops were made for, which
-kernel fits them and what the runtime did to them stands behind that. Each function here says what
-it does and in which file of TensorFlow it was looked up; all were checked with CHECKED. Where
-another version keeps it elsewhere, a TflabError says so, and what still works.
+TensorFlow promises to keep only its documented API. The purpose of a graph's ops, their kernels and
+the work of the runtime are behind that. Each function here says what it does and which file of
+TensorFlow it was checked with; all were checked with CHECKED. If another version differs, a
+TflabError says so, and what still works.
 
-TensorFlow is imported where it is needed: the variables for dumps have to be set before it is.
-The names of graph dumps are known to `dumps`, XLA's own flags and dumps to `tflab.xla`.
+TensorFlow is imported when needed, because the variables for dumps must be set before. `dumps`
+knows the names of graph dumps, `tflab.xla` XLA's own flags and dumps.
 """
 
 from tflab.runtime.private.corner import CHECKED, moved

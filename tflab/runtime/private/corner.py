@@ -1,4 +1,4 @@
-"""What is said where a corner of TensorFlow is no longer where it was."""
+"""Corner: the error for a private part of TensorFlow that is not as expected."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from tflab.cli import environment
 from tflab.errors import TflabError
 
-CHECKED = "2.21.0"  # the version that all of this was looked up in
+CHECKED = "2.21.0"  # the version with which everything was checked
 
 
 @contextmanager
 def corner(what: str, file: str, works: str) -> Iterator[None]:
-    """Say in a sentence that `what` is no longer in the file where tflab looks for it, and what
-    still works without it."""
+    """Raise an error that `what` is no longer in the file where tflab expects it, and what still
+    works without it."""
     try:
         yield
     except (AttributeError, ImportError) as error:

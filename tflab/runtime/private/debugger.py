@@ -1,4 +1,4 @@
-"""What makes the runtime's debugger write the values of a step."""
+"""How to make the runtime's debugger write the values of a step."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ DEBUG_NODES = {"__copy_": ("Copy", "CopyHost"), "__dbg_": ("DebugIdentity",)}  #
 def debug_options(graph: Any, folder: str) -> Any:
     """The DebugOptions that make a step write each tensor of the graph that runs to a folder.
 
-    `watch_graph` in tensorflow/python/debug/lib/debug_utils.py, TensorFlow 2.21.0. The runtime
-    makes paths of the names of nodes, and ends the process where it cannot write: see
+    `watch_graph` in tensorflow/python/debug/lib/debug_utils.py, TensorFlow 2.21.0. The runtime uses
+    names of nodes as paths, and ends the process if it cannot write: see
     tensorflow/core/debug/debug_io_utils.cc and `tflab.runtime.debugger`.
     """
     with corner(
@@ -37,7 +37,7 @@ def debug_options(graph: Any, folder: str) -> Any:
 
 
 def no_values(reason: str) -> TflabError:
-    """What to say where the debugger wrote something else than it does."""
+    """The error if the debugger wrote something unexpected."""
     return moved(
         "the values of a step",
         "tensorflow/core/debug/debug_io_utils.cc",

@@ -1,4 +1,4 @@
-"""What the ops of a graph remember: gradients, lines, devices, functions."""
+"""What the ops of a graph record: gradients, lines, devices, functions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tflab.runtime.private.corner import corner
 
 Frame = tuple[str, int, str, str]  # file, line, function, code
 
-# graph -> the node of a gradient -> the op to whose gradient function it was given first
+# graph -> the node of a gradient -> the op to whose gradient function it was first passed
 ADDERS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
-# graph of a function's gradient -> its node -> the op of the function that it derives. The original
-# op is not known there, because it is in another graph.
+# graph of a function's gradient -> its node -> the forward op in the function. The original
+# op is unknown there, because it is in another graph.
 DERIVED: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 
@@ -33,8 +33,8 @@ def original_op(op: Any) -> Any:
 
 
 def derived_from(op: Any) -> Any:
-    """The forward op that this one derives: its original op, or the op of whose outputs it adds up
-    the gradients. None for any other, such as the op at which gradients start."""
+    """The forward op that this op differentiates: its original op, or the op whose outputs'
+    gradients it adds up. None for any other, such as the op at which gradients start."""
     original = original_op(op) or DERIVED.get(op.graph, {}).get(op.name)
     if original is None and (adders := ADDERS.get(op.graph)) and op.name in adders:
         return adders[op.name] if frame_within(op, gradients_file()) else None
@@ -43,8 +43,8 @@ def derived_from(op: Any) -> Any:
 
 @contextmanager
 def gradient_calls() -> Iterator[list[tuple[Any, Sequence[Any], Sequence[Any]]]]:
-    """While it lasts, `tf.gradients` adds to the list, for each op whose gradient function it
-    calls: the op, the gradients that the function was given and those that it returned.
+    """While this is open, `tf.gradients` adds to the list, for each op whose gradient function it
+    calls: the op, the gradients that the function received and those that it returned.
 
     `_LogOpGradients` in tensorflow/python/ops/gradients_util.py, TensorFlow 2.21.0, is called with
     them to log them.
@@ -60,7 +60,7 @@ def gradient_calls() -> Iterator[list[tuple[Any, Sequence[Any], Sequence[Any]]]]
 
         log = gradients_util._LogOpGradients
 
-    seen: dict[int, int] = {}  # graph -> how many of its ops were there at the last call
+    seen: dict[int, int] = {}  # graph -> its number of ops at the last call
     file = gradients_file()
 
     def note(op: Any, given: Sequence[Any], returned: Sequence[Any]) -> None:
@@ -90,7 +90,7 @@ def gradient_calls() -> Iterator[list[tuple[Any, Sequence[Any], Sequence[Any]]]]
 
 
 def gradients_file() -> str:
-    """The file whose lines walk the graph and call the gradient functions.
+    """The file that walks the graph and calls the gradient functions.
 
     tensorflow/python/ops/gradients_util.py, TensorFlow 2.21.0.
     """
@@ -105,7 +105,7 @@ def gradients_file() -> str:
 
 
 def frame_within(op: Any, file: str) -> Frame | None:
-    """The last frame in one file, of the Python stack at the making of an op."""
+    """The last frame in one file, of the Python stack at the creation of an op."""
     return next((with_code(*frame) for frame in stack(op) if frame[0] == file), None)
 
 
@@ -144,7 +144,7 @@ def device_requests(op: Any) -> list[tuple[str, int]]:
 
 
 def set_device(op: Any, device: str) -> None:
-    """Ask for a device after an op was made.
+    """Request a device for an existing op.
 
     `Operation._set_device` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
     """
@@ -158,7 +158,7 @@ def set_device(op: Any, device: str) -> None:
 
 
 def rewire(op: Any, index: int, tensor: Any) -> None:
-    """Let an op take another tensor after it was made.
+    """Let an existing op take another tensor.
 
     `Operation._update_input` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
     """

@@ -1,8 +1,8 @@
-"""Makers: the lines behind nodes that a Python stack does not tell.
+"""Makers: the lines behind nodes that a Python stack does not show.
 
-An optimiser is made on one line and makes its step on another, and the nodes of a Keras layer are
-made where the model is called: the user's line that decides about them is the one that made the
-optimiser or the layer.
+An optimiser is created on one line and makes its step on another, and the nodes of a Keras layer
+are made when the model is called: the relevant user's line is the one that created the optimiser or
+the layer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ DERIVING = (
     os.path.join("tensorflow", "python", "ops", "gradients_util.py"),
     os.path.join("tensorflow", "python", "eager", "imperative_grad.py"),
 )
-CALLER = os.path.join("tflab", "lifecycle", "frontend.py")  # calls the program; above is tflab
+# calls the program; frames above it are tflab's
+CALLER = os.path.join("tflab", "lifecycle", "frontend.py")
 THREADS = (thread.__file__, threading.__file__)
 
 CONSTRUCTED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by optimiser or layer
@@ -62,8 +63,8 @@ def layer_names(graph: Any) -> dict[str, str]:
     """Keras's name for the layer of each name scope that a layer's call opened: `first` for
     `training/sequential_1/first_1`, `encoder/dense` in a model within the model.
 
-    The name of the outermost model is left out, unless two layers would then have one name. A scope
-    has no name here if another layer has the same names around it.
+    The name of the outermost model is omitted, unless two layers would then have the same name. A
+    scope has no name here if another layer has the same names around it.
     """
     scopes = SCOPES.get(graph, {})
     layers: dict[str, set[int]] = {}
@@ -85,17 +86,17 @@ def layer_names(graph: Any) -> dict[str, str]:
 
 
 def constructed(thing: Any) -> Frame | None:
-    """The user's line that made an optimiser or a Keras layer; None where nobody noted it."""
+    """The user's line that made an optimiser or a Keras layer; None if unknown."""
     return None if thing is None else CONSTRUCTED.get(thing)
 
 
 def compiled_on(model: Any) -> Frame | None:
-    """The user's line that compiled a Keras model; None where nobody noted it."""
+    """The user's line that compiled a Keras model; None if unknown."""
     return COMPILED.get(model)
 
 
 def stand_in(made: Any, original: Any) -> None:
-    """Let an optimiser that tflab made have the line of the one that it stands for."""
+    """Give an optimiser that tflab made the line of the one that it replaces."""
     frame = CONSTRUCTED.get(original)
     CONSTRUCTED.pop(made, None)
     if frame:
@@ -104,7 +105,8 @@ def stand_in(made: Any, original: Any) -> None:
 
 @contextmanager
 def on_line(frame: Frame | None) -> Iterator[None]:
-    """What is added to the default graph has this line, where no line of the user's adds it."""
+    """While this is open, nodes of the default graph have this line, unless a line of the user's
+    adds them."""
     import tensorflow as tf
 
     graph = tf.compat.v1.get_default_graph()
@@ -123,10 +125,10 @@ def layer_of(op: Any) -> Frame | None:
 
 
 def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
-    """The user's line that made an op, and its phase, by the Python stack at its making.
+    """The user's line that made an op, and its phase, from the Python stack at its creation.
 
-    The line is the last frame outside these folders; where Keras called a layer below that frame,
-    it is the line that made the layer, if noted. An imported op has no stack and no line.
+    The line is the last frame outside these folders; if Keras called a layer below that frame, it
+    is the line that made the layer, if known. An imported op has no stack and no line.
     """
     line, layer, phase = None, False, FORWARD
     for file, number, function in stack(op):
@@ -147,14 +149,14 @@ def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
 
 @contextmanager
 def noted(folders: tuple[str, ...]) -> Iterator[None]:
-    """While it lasts, the lines outside these folders that make optimisers and Keras layers are
-    noted, the nodes that each layer makes, and those that add up gradients.
+    """While this is open, tflab records the lines outside these folders that make optimisers and
+    Keras layers, the nodes that each layer makes, and those that add up gradients.
 
     `Optimizer.__init__` in tensorflow/python/training/optimizer.py, TensorFlow 2.21.0;
     `BaseOptimizer.__init__` in keras/src/optimizers/base_optimizer.py, `Layer.__new__` and
     `Layer.__call__` in keras/src/layers/layer.py, Keras 3.15.1. All are wrapped.
     """
-    from unittest.mock import patch  # brings asyncio, which help and wrong arguments do not need
+    from unittest.mock import patch  # imports asyncio, which help and wrong arguments do not need
 
     with ExitStack() as wrapped:
         wrapped.enter_context(gradient_calls())
@@ -184,7 +186,8 @@ def noting(original: Any, folders: tuple[str, ...], known: WeakKeyDictionary[Any
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
         frame = caller(self, folders)
         if frame:
-            with suppress(TypeError):  # a class of the user's may be neither hashed nor weak
+            # a class of the user's may be neither hashable nor weakly referenceable
+            with suppress(TypeError):
                 known.setdefault(self, frame)
         original(self, *args, **kwargs)
 
@@ -192,8 +195,8 @@ def noting(original: Any, folders: tuple[str, ...], known: WeakKeyDictionary[Any
 
 
 def creating(original: Any, folders: tuple[str, ...]) -> Any:
-    """`Layer.__new__` that notes the line of its caller. Keras reads the arguments of `__init__`,
-    which is therefore left as it is."""
+    """`Layer.__new__` that records the line of its caller. Keras inspects the arguments of
+    `__init__`, which therefore stays unchanged."""
 
     @functools.wraps(original)
     def made(kind: Any, *args: Any, **kwargs: Any) -> Any:
@@ -208,8 +211,8 @@ def creating(original: Any, folders: tuple[str, ...]) -> Any:
 
 
 def calling(original: Any) -> Any:
-    """`Layer.__call__` that notes which nodes it made, and in which name scope; of nested layers
-    the innermost counts, and of those within a layer that is no model the outer one."""
+    """`Layer.__call__` that records which nodes it made, and in which name scope; of nested
+    layers the innermost counts, and of those inside a layer that is not a model the outer one."""
     import tensorflow as tf
 
     model = import_module(MODEL).Model
@@ -238,8 +241,8 @@ def calling(original: Any) -> Any:
 
 
 def opened_scope(outer: str, name: str, ops: Sequence[Any]) -> str | None:
-    """The name scope that a layer's call opened in the scope around it: the one that has the
-    layer's name, which TensorFlow may have numbered. None where there are none or several."""
+    """The name scope that a layer's call opened in the scope around it: the one with the layer's
+    name, which TensorFlow may have numbered. None if there are none or several."""
     prefix = f"{outer}/" if outer else ""
     parts = (op.name.removeprefix(prefix).split("/") for op in ops if op.name.startswith(prefix))
     numbered = re.compile(re.escape(name) + r"(_\d+)?")
@@ -256,7 +259,7 @@ def caller(made: Any, folders: tuple[str, ...]) -> Frame | None:
         first = code.co_varnames[0] if code.co_argcount else ""
         constructor = code.co_name == "__init__" and frame.f_locals.get(first) is made
         if code.co_filename in THREADS:
-            return None  # tflab began the thread, to load a file
+            return None  # tflab started the thread, to load a file
         if not (constructor or code.co_filename.startswith((*folders, __file__))):
             text = linecache.getline(code.co_filename, frame.f_lineno).strip()
             return code.co_filename, frame.f_lineno, code.co_name, text

@@ -1,4 +1,4 @@
-"""What TensorFlow knows of the types of ops."""
+"""What TensorFlow knows about op types."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def registered_kernels(op: str) -> tuple[Any, ...]:
 
 
 def gradient_function(op: Any) -> Callable[..., Any] | None:
-    """The registered gradient function of an op; None where its type is registered as not
-    differentiable, LookupError where it is not registered at all.
+    """The registered gradient function of an op; None if its type is registered as not
+    differentiable. Raises LookupError if it is not registered at all.
 
     tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
     """

@@ -1,4 +1,4 @@
-"""Steps of a session that are compiled, and traced without their graphs."""
+"""Steps of a session that are compiled, and steps that are traced without their graphs."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def shared_step(
 
 @contextmanager
 def ctrl_c_kept() -> Iterator[None]:
-    """Where Ctrl-C came during a step that then failed, KeyboardInterrupt.
+    """Raises KeyboardInterrupt if Ctrl-C came during a step that then failed.
 
-    Python heeds it while the failure is made an exception, and pybind11 makes a RuntimeError of
+    Python handles it while the failure becomes an exception, and pybind11 makes a RuntimeError of
     the two (`error_already_set` in pybind11/pytypes.h, as of TensorFlow 2.21.0).
     """
     try:
