@@ -64,7 +64,7 @@ def test_small_ops_in_a_loop_come_first_with_its_turns():
     first, *_ = diagnosed(planted.small_ops_in_a_loop)
     assert first.kind == "small ops"
     assert "in a loop, where a node runs up to 101 times" in first.sentence
-    assert "above all planted.py:" in first.sentence
+    assert ", mostly planted.py:" in first.sentence
 
 
 def test_small_ops_one_by_one_come_first_with_their_line():

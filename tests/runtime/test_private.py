@@ -29,7 +29,7 @@ def private_uses(source):
         yield from (name for name in modules if name.startswith(NOT_PUBLIC))
         if isinstance(node, ast.Attribute):
             own = ast.unparse(node.value) in ("self", "cls", "super()")
-            public = ast.unparse(node) in ("os._exit", "sys._current_frames")
+            public = ast.unparse(node) in ("os._exit", "sys._current_frames", "sys._getframe")
             if not own and not public and re.match(r"_[^_]", node.attr):
                 yield ast.unparse(node)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SESSION = "tensorflow.python.client.session"
-FUNCTIONS = "tensorflow.python.eager.polymorphic_function.tracing_compilation"
+FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 FLUSH_S = 3.0
 MOST_CODES = 10_000  # pieces of code that are kept: modules, and what `exec` gets
 FLUSH_SHARE = 100  # writing takes at most one part in so many of the time
@@ -141,7 +141,7 @@ class Watcher:
                 from tflab.run import recorder
 
                 self.recorder = recorder.begin(self)
-            elif self.recorder and hasattr(functions, "_set_arg_keywords"):  # its last function
+            elif self.recorder and hasattr(functions, "Function"):  # after all of its imports
                 sys.meta_path.remove(self.finder)
                 self.recorder.functions.watch()
         except Exception as error:

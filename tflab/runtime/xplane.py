@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+
+from tflab.runtime import private
 
 HOST = "/host:CPU"
 OP = re.compile(r"(?P<node>[^\s:]+):(?P<op>\w+)")  # `StatefulPartitionedCall/MatMul:_MklMatMul`
@@ -18,7 +19,7 @@ def durations(content: bytes) -> tuple[list[str], list[int], list[int]]:
     names: list[str] = []
     starts: list[int] = []
     spans: list[int] = []
-    for plane in parsed(content).planes:
+    for plane in private.read_xspace(content).planes:
         if plane.name != HOST:
             continue
         matches = {key: OP.fullmatch(event.name) for key, event in plane.event_metadata.items()}
@@ -30,9 +31,3 @@ def durations(content: bytes) -> tuple[list[str], list[int], list[int]]:
                     starts.append(line.timestamp_ns + event.offset_ps // 1000)
                     spans.append(event.duration_ps // 1000)
     return names, starts, spans
-
-
-def parsed(content: bytes) -> Any:
-    from tensorflow.tsl.profiler.protobuf import xplane_pb2
-
-    return xplane_pb2.XSpace.FromString(content)

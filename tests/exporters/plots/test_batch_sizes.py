@@ -95,7 +95,7 @@ def test_the_upper_panel_shows_the_untraced_step_and_self_times_of_a_traced_one(
         [(4, 100_000), (16, 160_000)],
         [(4, 25_000), (16, 60_000)],
     ]
-    assert (above.get_ylabel(), above.get_xlabel()) == ("time a step", "")
+    assert (above.get_ylabel(), above.get_xlabel()) == ("time per step", "")
 
 
 def test_the_lower_panel_shows_the_same_for_an_image(figure):
@@ -114,9 +114,9 @@ def test_the_lower_panel_shows_the_same_for_an_image(figure):
 
 def test_of_data_that_are_no_images_the_lower_panel_is_of_a_row():
     drawn = batch_sizes.draw(replace(COMPARISON, unit="row"))
-    assert [axes.get_ylabel() for axes in drawn.axes] == ["time a step", "time per row"]
+    assert [axes.get_ylabel() for axes in drawn.axes] == ["time per step", "time per row"]
     assert points(drawn.axes[1].lines[0]) == [(4, 150_000), (16, 100_000)]
-    assert title(drawn) == "From batch 4 to 16, a step takes 2.7 x as long, a row 0.67 x"
+    assert title(drawn) == "From batch 4 to 16, a step takes 2.7 x as long, one row 0.67 x"
 
 
 def test_both_axes_are_logarithmic_and_have_the_batch_sizes_and_round_times(figure):

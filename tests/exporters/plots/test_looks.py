@@ -372,7 +372,7 @@ def test_lines_of_batch_sizes_differ_in_colour_marker_and_dashes():
 
 def test_sizes_above_a_thousand_have_a_comma():
     drawn = batch_sizes.draw(COMPARISON)
-    assert title(drawn) == "From batch 1 to 1,024, a step takes 4 x as long, an image 0.0039 x"
+    assert title(drawn) == "From batch 1 to 1,024, a step takes 4 x as long, one image 0.0039 x"
     single = replace(COMPARISON, model="m" * 15 + "n" * 16, steps={1024: steps(1024, 2400)})
     single = replace(single, rows=())
     assert title(batch_sizes.draw(single)) == (

@@ -417,7 +417,7 @@ def test_lines_are_told_apart_without_colour():
 def test_the_gain_of_a_larger_batch_is_the_title():
     assert (
         title(drawn("batch_sizes"))
-        == "From batch 1 to 16, a step takes 4 x as long, an image 0.25 x"
+        == "From batch 1 to 16, a step takes 4 x as long, one image 0.25 x"
     )
 
 

@@ -72,21 +72,26 @@ def batch_norm(
             _reuse=reuse,
             **given,
         )
-        waiting = tf.get_collection_ref(tf.GraphKeys.UPDATE_OPS)
-        before = len(waiting)
-        outputs = layer.apply(inputs, training=is_training)
-        for variable in layer.variables:
-            if variable not in tf.get_collection(tf.GraphKeys.MODEL_VARIABLES):
-                tf.add_to_collection(tf.GraphKeys.MODEL_VARIABLES, variable)
-        updates = waiting[before:]
-        del waiting[before:]
-        if updates_collections is None:
-            with tf.control_dependencies(updates):
-                outputs = tf.identity(outputs)
-        else:
-            for update in updates:
-                tf.add_to_collections(updates_collections, update)
+        outputs = applied(layer, inputs, is_training, updates_collections)
         return outputs if activation_fn is None else activation_fn(outputs)
+
+
+def applied(layer: Any, inputs: Any, is_training: Any, updates_collections: Any) -> Any:
+    """The outputs of the layer; its updates and variables are in the collections of contrib."""
+    waiting = tf.get_collection_ref(tf.GraphKeys.UPDATE_OPS)
+    before = len(waiting)
+    outputs = layer.apply(inputs, training=is_training)
+    for variable in layer.variables:
+        if variable not in tf.get_collection(tf.GraphKeys.MODEL_VARIABLES):
+            tf.add_to_collection(tf.GraphKeys.MODEL_VARIABLES, variable)
+    updates = waiting[before:]
+    del waiting[before:]
+    if updates_collections is None:
+        with tf.control_dependencies(updates):
+            return tf.identity(outputs)
+    for update in updates:
+        tf.add_to_collections(updates_collections, update)
+    return outputs
 
 
 __all__ = ["batch_norm"]

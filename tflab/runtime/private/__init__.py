@@ -17,6 +17,7 @@ from tflab.runtime.private.functions import (
     Profiling,
     arguments,
     called,
+    read_xspace,
     traced_name,
     watch_functions,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "onednn_is_on",
     "op_def",
     "original_op",
+    "read_xspace",
     "registered_kernels",
     "rewire",
     "saved_model",

@@ -100,7 +100,6 @@ class Profiling:
         with corner("the profiler", "profiler_v2.py", "Functions are timed without it."):
             from tensorflow.python.framework.errors import AlreadyExistsError
             from tensorflow.python.profiler import profiler_v2
-            from tensorflow.tsl.profiler.protobuf import xplane_pb2  # noqa: F401  (read later)
 
             self._start, self._stop = profiler_v2.start, profiler_v2.stop
             self._busy = AlreadyExistsError
@@ -121,3 +120,10 @@ class Profiling:
             return next(self.folder.rglob("*.xplane.pb")).read_bytes()
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def read_xspace(content: bytes) -> Any:
+    """The XSpace that the profiler wrote (tensorflow/tsl/profiler/protobuf/xplane.proto)."""
+    with corner("what the profiler recorded", "xplane_pb2.py", "Functions have no op times."):
+        from tensorflow.tsl.profiler.protobuf import xplane_pb2
+    return xplane_pb2.XSpace.FromString(content)
