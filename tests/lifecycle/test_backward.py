@@ -141,6 +141,24 @@ def test_the_check_separates_a_right_gradient_from_a_wrong_one(square, error):
     assert check.max_relative_error == pytest.approx(error, abs=1e-4)
 
 
+def test_a_mask_drawn_from_a_seed_is_the_same_in_float64():
+    """A random number in float32 is not the one that the same seed gives in float64."""
+
+    def masked(weights):
+        drawn = tf.random.stateless_uniform([8], seed=[1, 2])
+        return tf.reduce_sum(tf.where(drawn < 0.5, weights, 0.0))
+
+    def model():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        weights = tf1.get_variable("weights", initializer=tf.ones(8), use_resource=True)
+        loss = tf.reduce_mean(x) * (masked(weights) + tf.function(masked)(weights))
+        return Model(x, {x: "x"}, ones, loss, tf1.train.GradientDescentOptimizer(0.1))
+
+    (check,) = differentiate(model).gradient_checks
+    assert check.max_relative_error < 1e-4
+    assert check.precision == "float64"
+
+
 def ones(split, data_dir):
     return datasets.Dataset("ones", split, {"x": np.ones(100, np.float32)})
 

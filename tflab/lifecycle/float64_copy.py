@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,10 @@ from tflab.records import node_of
 from tflab.records.graph import reach
 
 WIDER = {tf.float32.as_datatype_enum: tf.float64.as_datatype_enum}
+
+# Ops whose only number is the dtype of what they draw: tensorflow/core/ops/random_ops.cc,
+# stateless_random_ops.cc and stateless_random_ops_v2.cc
+DRAW = re.compile(r"(Stateless)?(Random(Uniform|Normal|StandardNormal)|TruncatedNormal)(V2)?")
 
 
 def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.DType]]:
@@ -51,12 +56,13 @@ def import_graph(graph_def: Any) -> tf.Graph:
 def widen_graph(graph_def: Any) -> Any:
     """The same GraphDef with float64 instead of float32 in types, lists of types and constants.
 
-    Fused batch norm, which has no such version, becomes a call of its formula.
+    Fused batch norm, which has no such version, becomes a call of its formula. Random numbers are
+    drawn in float32 and converted, because the same seed gives other numbers in float64.
     """
     wide = type(graph_def)()
     wide.CopyFrom(graph_def)
     formulas: dict[str, Any] = {}
-    for node in wide.node:
+    for node in [node for node in list(wide.node) if not convert_draw(node, wide.node)]:
         widen(node, formulas)
     for function in wide.library.function:
         for arg in (*function.signature.input_arg, *function.signature.output_arg):
@@ -65,14 +71,43 @@ def widen_graph(graph_def: Any) -> Any:
                 handle.dtype = WIDER.get(handle.dtype, handle.dtype)
         for attributes in function.arg_attr.values():
             widen_types(attributes.attr.values())
-        replaced = {node.name: node for node in function.node_def if widen(node, formulas)}
-        outputs = {
+        drawn = {node.name for node in function.node_def if is_draw(node)}
+        rest = [
+            node
+            for node in list(function.node_def)
+            if not convert_draw(node, function.node_def, ":output:0")
+        ]
+        replaced = {node.name: node for node in rest if widen(node, formulas)}
+        outputs = {f"{name}:output:0": f"{name}:y:0" for name in drawn} | {
             f"{name}:y:0": f"{name}:{formulas[node.op].signature.output_arg[0].name}:0"
             for name, node in replaced.items()
         }
         rename(function, outputs)
     wide.library.function.extend(formulas.values())
     return wide
+
+
+def is_draw(node: Any) -> bool:
+    """Whether a node draws random numbers in float32."""
+    return bool(DRAW.fullmatch(node.op)) and node.attr["dtype"].type in WIDER
+
+
+def convert_draw(node: Any, nodes: Any, output: str = "") -> bool:
+    """Let a node that draws float32 convert what a new one among the nodes draws; whether it does.
+
+    `output` is what follows the name of the new node in that of its tensor.
+    """
+    if not is_draw(node):
+        return False
+    drawn = node.attr["dtype"].type
+    draw = nodes.add()
+    draw.CopyFrom(node)
+    draw.name = f"{node.name}/float32"
+    node.op = "Cast"
+    node.attr.clear()
+    node.attr["SrcT"].type, node.attr["DstT"].type = drawn, WIDER[drawn]
+    node.input[:] = [f"{draw.name}{output}"]
+    return True
 
 
 def widen(node: Any, formulas: dict[str, Any]) -> bool:
