@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tflab import untrusted
+from tflab.cli import folding
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 
@@ -73,7 +74,7 @@ def announce(stand_in: str, line: str) -> None:
     """Print a line on stderr for a stand-in, once per process and not again for the test split."""
     if stand_in not in announced:
         announced.add(stand_in)
-        print(visible(line), file=sys.stderr)
+        folding.say(visible(line), sys.stderr)
 
 
 # What is in them

@@ -174,7 +174,8 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
     if written:
         from tflab.cli import logdirs
 
-        print(f"Open it in TensorBoard: {logdirs.opening_line(args.place.final)}", file=sys.stderr)
+        line = logdirs.opening_line(args.place.final)
+        folding.say_command("Open it in TensorBoard:", line, sys.stderr)
     elif args.place:
         folding.say(NOTHING, sys.stderr)
     return 0
