@@ -38,6 +38,7 @@ FACTS = {
         r"execution  .* a step",
         r"1,000 .* 9\d\.\d %",
     ),
+    "slow_training": (r"\d\d\.\d% of the digits it has not seen are right",),
     "batch_size": (
         *(rf"{batch} .* [\d,]+ +\S+ %" for batch in (1, 2, 4, 8, 16, 32, 64, 128)),
         r"A straight line through the medians: .* a step and ",

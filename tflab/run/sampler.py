@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 INTERVAL_S = 0.007  # between samples; not in step with anything that takes a round number of ms
-# Threads of Python take turns every so often. With the usual 5 ms, the sampler would get its turn
-# only where the program waits, and a loop's Python between two steps would never be seen.
+# Threads of Python take turns every so often. Without ticks and with the usual 5 ms, the sampler
+# would get its turn only where the program waits, and not see a loop's Python between two steps.
 TURN_S = 0.0001
 MOST_LINES = 10_000
 
@@ -71,6 +71,7 @@ class Sampler:
         self.mixed_ns = 0  # of the time outside of runs, that has no owner yet
         self.weights: dict[tuple[str, Line | None], int] = {}  # ns between looks, for its owners
         self.tail: tuple[int, int] = (0, 0)  # runs that had ended, ns of Python since
+        self.looking = _thread.allocate_lock()
         self.kinds: dict[str, int] = {}
         self.library = os.path.dirname(os.__file__) + os.sep
         self.own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -85,15 +86,23 @@ class Sampler:
         ended_ns, _, runs = self.inside
         self.inside = (ended_ns + took_ns, 0, runs + (took_ns > 0))
 
-    def sample(self) -> None:
+    def sample(self, frame: FrameType | None = None) -> None:
         """Look where the main thread is, and give what passed since the last look its owner.
 
-        Where runs began or ended meanwhile, what passed between them is only known as a sum. It is
-        shared out at the end among all that was seen at such moments.
+        The main thread itself gives the frame in which it is.
         """
+        if self.looking.acquire(blocking=False):  # else another thread does
+            try:
+                self.account(frame)
+            finally:
+                self.looking.release()
+
+    def account(self, frame: FrameType | None) -> None:
+        """Where runs began or ended meanwhile, what passed between them is only known as a sum. It
+        is shared out at the end among all that was seen at such moments."""
         state = self.inside
         now_ns = perf_counter_ns()
-        frame = sys._current_frames().get(self.main)
+        frame = frame or sys._current_frames().get(self.main)
         ended_ns, began_ns, runs = state
         owner, line = self.owner_of(frame) if frame and not began_ns else ("", None)
         if self.inside is not state:

@@ -17,6 +17,7 @@ from tflab.run import sampler, segments, v1
 
 TYPE_CHECKING = False  # that of `typing`, which is not imported
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Any
 
 SESSION = "tensorflow.python.client.session"
@@ -42,6 +43,8 @@ class Watcher:
         self.faults: list[str] = []
         self.finder = Finder(self)
         self.running = self.stopping = self.forked = self.looking = False
+        self.ticks: Any = None  # once TensorFlow is there, on Linux; a Ticks
+        self.turn_s = sys.getswitchinterval()
         self.wake = _thread.allocate_lock()  # that the thread waits for between two samples
         self.ended = _thread.allocate_lock()  # that the thread holds
         self.finish_ns = 0  # when the program had ended
@@ -107,9 +110,8 @@ class Watcher:
     def loop(self) -> None:
         try:
             while not self.stopping:
-                self.wake.acquire(timeout=sampler.INTERVAL_S)
+                self.wait()
                 if not self.stopping:
-                    self.sampler.sample()
                     if self.recorder:
                         self.recorder.read_traces()
                     asked = segments.is_asked(self.folder)
@@ -120,7 +122,38 @@ class Watcher:
         except Exception as error:
             self.broke(error)
         finally:
+            if self.ticks:
+                self.ticks.stop()
             self.ended.release()
+
+    def look(self, frame: FrameType | None) -> None:
+        """Called by the main thread, in the middle of the program: nothing is raised."""
+        try:
+            self.sampler.sample(frame)
+        except RecursionError:
+            pass  # the program is near its limit
+        except Exception as error:
+            self.broke(error)
+
+    def wait(self) -> None:
+        """Wait until it is time to look, and look if the main thread has not."""
+        if self.ticks and self.ticks.ended:
+            self.ticks = None
+            sys.setswitchinterval(sampler.TURN_S)
+        elif self.ticks and not self.ticks.timers:
+            self.ticks.start()
+        due = self.ticks.wait() if self.ticks else True
+        if not self.ticks:
+            self.wake.acquire(timeout=sampler.INTERVAL_S)
+        if due and not self.stopping:
+            self.sampler.sample()
+
+    def tick(self) -> None:
+        """From now on a timer says when to look; where there is none, threads take short turns."""
+        from tflab.run import ticks
+
+        self.ticks = ticks.prepared(self.look)
+        sys.setswitchinterval(self.turn_s if self.ticks else sampler.TURN_S)
 
     def broke(self, error: Exception) -> None:
         """Note a fault of tflab's own, and watch no longer."""
@@ -141,6 +174,7 @@ class Watcher:
                 from tflab.run import recorder
 
                 self.recorder = recorder.begin(self)
+                self.tick()
             elif self.recorder and hasattr(functions, "Function"):  # after all of its imports
                 sys.meta_path.remove(self.finder)
                 self.recorder.functions.watch()

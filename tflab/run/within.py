@@ -21,7 +21,7 @@ from tflab import atomic
 from tflab.records.blocks import Block
 from tflab.records.watched import Watched
 from tflab.run import graph as graphs
-from tflab.run import recorder, sampler, summary
+from tflab.run import recorder, summary
 from tflab.run.watcher import Watcher
 from tflab.runtime import private
 
@@ -84,7 +84,7 @@ def begin(folder: str, overhead: float) -> Watcher:
     watcher = Watcher({**given, "START": str(perf_counter_ns())})
     watcher.recorder = recorder.begin(watcher)
     watcher.recorder.functions.watch()
-    sys.setswitchinterval(sampler.TURN_S)
+    watcher.tick()
     watcher.resume()
     return watcher
 

@@ -1,0 +1,102 @@
+"""Ticks: lines are seen as often as their share of the time says, whatever they do with the GIL."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tflab.run import ticks
+
+PROGRAM = """
+import _thread, collections, json, sys, time
+import numpy as np
+from tflab.run import ticks
+
+# The times of the four kinds of lines, and how often each was seen
+main, took, seen = _thread.get_ident(), collections.Counter(), collections.Counter()
+KINDS = ["bytecode", "calls that release the GIL", "an operator that releases it", "waiting"]
+
+def kind(frame):
+    while frame and frame.f_code.co_filename != __file__:
+        frame = frame.f_back
+    line = lines[frame.f_lineno - 1] if frame else ""
+    return line.partition("# ")[2] or "else"
+
+def look(frame):
+    seen[kind(frame)] += 1
+
+def watch(ending, ended):
+    watching.start()
+    while not ending.locked():
+        if watching.wait():
+            look(sys._current_frames()[main])
+    watching.stop()
+    ended.release()
+
+def work():
+    random, square, numbers = np.random.RandomState(0), np.ones([250, 250]), list(range(250))
+    until = time.perf_counter() + 3
+    while time.perf_counter() < until:
+        for _ in range(200):
+            began = time.perf_counter()
+            drawn = random.randint(-1, 2, size=2)  # calls that release the GIL
+            turned = time.perf_counter()
+            for _ in range(2):  # bytecode
+                for number in numbers:  # bytecode
+                    number * number  # bytecode
+            took["calls that release the GIL"] += turned - began
+            took["bytecode"] += time.perf_counter() - turned
+        began = time.perf_counter()
+        for _ in range(3):
+            product = square @ square  # an operator that releases it
+        took["an operator that releases it"] += time.perf_counter() - began
+        began = time.perf_counter()
+        time.sleep(0.003)  # waiting
+        took["waiting"] += time.perf_counter() - began
+
+lines = open(__file__).read().split("\\n")
+watching = ticks.prepared(look)
+ending, ended = _thread.allocate_lock(), _thread.allocate_lock()
+ended.acquire()
+_thread.start_new_thread(watch, (ending, ended))
+work()
+ending.acquire()
+ended.acquire()
+print(json.dumps([[took[kind] for kind in KINDS], [seen[kind] for kind in KINDS]]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a timer of Linux")
+def test_lines_are_seen_by_their_share_of_the_time(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+    took, seen = json.loads(done.stdout)
+    assert sum(seen) > 150
+    by_time = [part / sum(took) for part in took]
+    assert min(by_time) > 0.05
+    for expected, number in zip(by_time, seen, strict=True):
+        assert number / sum(seen) == pytest.approx(expected, abs=0.15)
+
+
+def test_a_signal_that_the_program_handles_is_not_taken(monkeypatch):
+    theirs = {}
+    monkeypatch.setattr(ticks._signal, "getsignal", lambda number: theirs.get(number, 0))
+    monkeypatch.setattr(ticks._signal, "signal", lambda number, handler: None)
+    assert ticks.prepared(print) or not sys.platform.startswith("linux")
+    theirs[ticks._signal.SIGRTMAX - ticks.BEFORE_LAST[0]] = print
+    assert ticks.prepared(print) is None
+
+
+def test_a_program_that_observes_its_calls_does_not_see_ours(monkeypatch):
+    looked = []
+    watching = ticks.Ticks(looked.append, 61, 60)
+    watching.timers = [ticks.ctypes.c_void_p(0)]
+    monkeypatch.setattr(watching, "library", type("", (), {"timer_delete": id}))
+    monkeypatch.setattr(ticks.sys, "getprofile", lambda: print)
+    watching.handle(61, None)
+    assert (looked, watching.ended, watching.timers) == ([], True, [])

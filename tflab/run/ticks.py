@@ -1,0 +1,129 @@
+"""Ticks: the moments at which somebody looks where the main thread is, and who looks.
+
+A thread that wants to look has to wait for the GIL. It gets it where the main thread releases it,
+so in a loop that calls C code it would see the same call each time, however short that is. So two
+timers of the kernel send a signal whenever the main thread has used the processor for so long: one
+to the main thread, where Python calls the handler at the next bytecode that looks for signals, and
+one to the sampler's thread, which looks itself if the main thread cannot, because it is in C code
+without the GIL. Their clock stands still while the main thread waits, so that no signal interrupts
+it. Every so often the sampler's thread finds out whether it waits, and then looks as well.
+"""
+
+from __future__ import annotations
+
+import _signal
+import _thread
+import ctypes
+import sys
+import time
+
+from tflab.run.sampler import INTERVAL_S
+
+TYPE_CHECKING = False  # that of `typing`, which is not imported
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any
+
+    Look = Callable[[FrameType | None], None]
+
+INTERVAL_NS = int(INTERVAL_S * 1e9)
+WINDOW_S = 0.001  # in which a main thread that waits hardly uses the processor
+WAITS = 0.2  # of the window
+BEFORE_LAST = (3, 4)  # the last real-time signals but so many: a program hardly has its own there
+SIGEV_THREAD_ID = 4  # of Linux: include/uapi/asm-generic/siginfo.h
+
+
+class SigEvent(ctypes.Structure):
+    """sigevent(3type), with the thread that gets the signal."""
+
+    _fields_ = (
+        ("value", ctypes.c_void_p),
+        ("signal", ctypes.c_int),
+        ("notify", ctypes.c_int),
+        ("thread", ctypes.c_int),
+        ("rest", ctypes.c_char * 44),
+    )
+
+
+class TimerSpec(ctypes.Structure):
+    """itimerspec(3type)."""
+
+    _fields_ = tuple((name, ctypes.c_long) for name in ("every_s", "every_ns", "s", "ns"))
+
+
+class Ticks:
+    """Two timers, by which the main thread or the sampler's looks every INTERVAL_S."""
+
+    def __init__(self, look: Look, own: int, waking: int) -> None:
+        self.look, self.own, self.waking = look, own, waking
+        self.main = _thread.get_native_id()
+        self.clock = time.pthread_getcpuclockid(_thread.get_ident())
+        self.next_ns = 0  # when to find out whether the main thread waits
+        self.library: Any = ctypes.CDLL(None)
+        if not hasattr(self.library, "timer_create"):  # before version 2.34 of the C library
+            self.library = ctypes.CDLL("librt.so.1")
+        self.timers: list[ctypes.c_void_p] = []
+        self.ended = False
+        # Who looked at the last tick, until the other one has noticed it
+        self.main_looked = self.thread_looked = False
+
+    def start(self) -> None:
+        """Called by the sampler's thread. Raises OSError."""
+        _signal.pthread_sigmask(_signal.SIG_BLOCK, [self.waking])  # it waits for it
+        for number, thread in ((self.own, self.main), (self.waking, _thread.get_native_id())):
+            event, timer = SigEvent(None, number, SIGEV_THREAD_ID, thread, b""), ctypes.c_void_p()
+            if self.library.timer_create(self.clock, ctypes.byref(event), ctypes.byref(timer)):
+                raise OSError("There is no timer for the time of a thread.")
+            self.timers.append(timer)
+        every = TimerSpec(0, INTERVAL_NS, 0, INTERVAL_NS)
+        for timer in self.timers:
+            self.library.timer_settime(timer, 0, ctypes.byref(every), None)
+
+    def stop(self) -> None:
+        while self.timers:
+            self.library.timer_delete(self.timers.pop())
+
+    def wait(self) -> bool:
+        """Wait for a tick or INTERVAL_S; returns whether the sampler's thread has to look."""
+        left_ns = max(self.next_ns - time.monotonic_ns(), 0)
+        if _signal.sigtimedwait([self.waking], left_ns / 1e9):
+            looked, self.main_looked = self.main_looked, False
+            self.thread_looked = not looked
+            return not looked
+        self.next_ns = max(self.next_ns, time.monotonic_ns() - INTERVAL_NS) + INTERVAL_NS
+        return self.main_waits()
+
+    def main_waits(self) -> bool:
+        """Whether the main thread hardly uses the processor."""
+        used_ns, began_ns = time.clock_gettime_ns(self.clock), time.monotonic_ns()
+        time.sleep(WINDOW_S)
+        used_ns = time.clock_gettime_ns(self.clock) - used_ns
+        return used_ns < WAITS * (time.monotonic_ns() - began_ns)
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """The main thread looks at the frame in which it got the signal."""
+        if sys.getprofile() or sys.gettrace():
+            self.ended = True  # the program observes its own calls, and this would be one of them
+            self.stop()
+        elif self.thread_looked:
+            self.thread_looked = False
+        elif self.timers:
+            self.main_looked = True
+            self.look(frame)
+
+
+def prepared(look: Look) -> Ticks | None:
+    """Ticks that call `look` in the main thread, which calls this; None where there are none."""
+    if not sys.platform.startswith("linux") or not hasattr(_signal, "SIGRTMAX"):
+        return None
+    numbers = [_signal.SIGRTMAX - before for before in BEFORE_LAST]
+    handlers = list(map(_signal.getsignal, numbers))
+    if any(at and getattr(at, "__func__", at) is not Ticks.handle for at in handlers):
+        return None  # the program has its own
+    try:
+        ticks = Ticks(look, *numbers)
+        _signal.signal(ticks.own, ticks.handle)
+    except (ValueError, OSError):  # another thread calls this, or the C library has no timers
+        return None
+    return ticks
