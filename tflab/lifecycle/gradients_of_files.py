@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tflab.analysis import gradient_names, gradient_search
+from tflab.analysis import gradient_search
 from tflab.lifecycle import gradient_functions, meaning
 from tflab.records import Backward, Frontend, Gradient, Options
 from tflab.runtime import nodes
@@ -18,11 +18,11 @@ def read(frontend: Frontend, options: Options) -> Backward:
     program.graph.finalize()
     found = gradient_search.search(frontend.nodes, nodes.ones(program.graph))
     order = [node.name for node in frontend.nodes]
-    owners = gradient_names.owners(order, found.gradients)
+    owners = gradient_search.owners(order, found.gradients)
     made: dict[str, list[str]] = {}
     for name, forward in owners.items():
         made.setdefault(forward, []).append(name)
-    gradients = {*found.gradients, *filter(gradient_names.SCOPE.fullmatch, order)}
+    gradients = {*found.gradients, *filter(gradient_search.SCOPE.fullmatch, order)}
     updates = (name for training in found.trainings for name in training.updates)
     stage = Backward(
         program=program,
