@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tflab.analysis import gradient_search
-from tflab.lifecycle import gradient_functions, meaning
+from tflab.lifecycle import meaning
 from tflab.records import Backward, Frontend, Gradient, Options
 from tflab.runtime import nodes
 
@@ -32,7 +32,7 @@ def read(frontend: Frontend, options: Options) -> Backward:
             Gradient(
                 node.name,
                 node.op,
-                gradient_functions.registered(program.graph.get_operation_by_name(node.name))[0],
+                meaning.registered(program.graph.get_operation_by_name(node.name))[0],
                 tuple(made[node.name]),
             )
             for node in frontend.nodes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -11,7 +13,7 @@ import tensorflow as tf
 
 from tflab.analysis import chain_rule, gradient_nodes, inferred_gradients, op_rules
 from tflab.analysis.gradient_graph import GradientGraph, Reader
-from tflab.lifecycle import gradient_functions, points
+from tflab.lifecycle import points
 from tflab.records import Backward, GradientCall, Node, Options, Source
 from tflab.runtime import functions, nodes, private
 
@@ -132,7 +134,7 @@ def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
     function, or at the call in that file."""
     operation = stage.program.graph.get_operation_by_name
     files = {
-        gradient.forward: gradient_functions.file_of(operation(gradient.forward))
+        gradient.forward: file_of(operation(gradient.forward))
         for gradient in stage.gradients
         if gradient.nodes
     }
@@ -145,3 +147,28 @@ def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
         frame = next(filter(None, frames), None) or private.making(op, nodes.LIBRARIES)[0]
         known[name] = Source(*frame) if frame else None
     return known
+
+
+# Gradient functions: the functions that TensorFlow has registered for ops, and their files.
+
+
+def registered(op: tf.Operation) -> tuple[str | None, bool]:
+    """The registered gradient function as `_MulGrad (math_grad.py:1404)`, and whether the type
+    has an entry in the registry; an entry may say "not differentiable"."""
+    try:
+        function = private.gradient_function(op)
+    except LookupError:
+        return None, False
+    if function is None:
+        return None, True
+    code = inspect.unwrap(function).__code__
+    return f"{code.co_name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})", True
+
+
+def file_of(op: tf.Operation) -> str | None:
+    """Where the gradient function of an op is written."""
+    try:
+        function = private.gradient_function(op)
+    except LookupError:
+        return None
+    return inspect.unwrap(function).__code__.co_filename if function else None
