@@ -16,7 +16,7 @@ FROM_WITHIN = {  # what a program uses, and the module that has it
     "watch": "tflab.run.within",
     "Hook": "tflab.run.within",
     "callback": "tflab.run.within",
-    "save_graph": "tflab.saved_graphs.saving",
+    "save_graph": "tflab.saved_graphs.lines",
 }
 
 

@@ -1,4 +1,4 @@
-"""Lines: which line of a program made a node, where the file records it.
+"""Lines: which line of a program made a node, in a file that records it.
 
 A GraphDef may hold a GraphDebugInfo, and a SavedModel may have one beside it (saved with
 `SaveOptions(save_debug_info=True)`): for each node the Python stack when it was made, the outermost
@@ -16,8 +16,9 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from tflab import untrusted
+from tflab.cli import new_files
 from tflab.errors import TflabError
-from tflab.records import Lines, Source
+from tflab.records import Lines, Node, Source
 from tflab.runtime import private
 
 BESIDE = Path("debug", "saved_model_debug_info.pb")  # in the folder of a SavedModel
@@ -64,3 +65,43 @@ def frames(info: Any, trace: Any) -> Iterator[Source]:
         if 0 <= frame.file_index < len(info.files):
             file = info.files[frame.file_index]
             yield Source(file, frame.line, frame.func, frame.code.strip())
+
+
+# Saving a graph with its lines
+
+
+def save_graph(path: str, graph: Any = None) -> None:
+    """Write the default graph, or another one, as a GraphDef with the lines of its nodes in a
+    GraphDebugInfo: a file for `lifecycle --model` and `convert --graph`.
+
+    Raises UsageError where there is such a file already, or none can be written.
+    """
+    import tensorflow as tf
+
+    from tflab.runtime import nodes
+
+    graph = graph or tf.compat.v1.get_default_graph()
+    content = graph.as_graph_def(add_shapes=True)
+    content.debug_info.CopyFrom(debug_info(nodes.from_graph(graph)))
+    new_files.write(Path(path), content.SerializeToString(), "graph")
+
+
+def debug_info(nodes: tuple[Node, ...]) -> Any:
+    """The line of each node, as a stack of one frame."""
+    info = private.debug_info()
+    files: dict[str, int] = {}
+    numbers: dict[Any, int] = {}
+    for node in nodes:
+        made = node.source
+        if made is None:
+            continue
+        number = numbers.setdefault(made, len(numbers) + 1)
+        info.name_to_trace_id[node.name] = number
+        if number in info.traces_by_id:
+            continue
+        frame = info.frames_by_id[number]
+        frame.file_index = files.setdefault(made.file, len(files))
+        frame.line, frame.func, frame.code = made.line, made.function, made.code
+        info.traces_by_id[number].frame_id.append(number)
+    info.files.extend(files)
+    return info
