@@ -34,7 +34,7 @@ def parts(contrast: Contrast, top: int) -> Iterator[Block]:
     yield from steps_abreast(f"The untraced step (times as long as in {first})", contrast.steps)
     for size in dict.fromkeys(row.batch_size for row in contrast.rows):
         yield from rows(contrast, size, top)
-    yield basis(contrast)
+    yield basis()
     if contrast.gate:
         yield gate.sentence(contrast.gate, first)
 
@@ -107,7 +107,7 @@ def in_order(rows: Sequence[RowTimes]) -> list[Key]:
     return sorted(most, key=lambda key: -most[key])
 
 
-def basis(contrast: Contrast) -> str:
+def basis() -> str:
     """What the verdicts were told from."""
     return (
         "Each ratio compares two independent samples in which each process is one observation. "

@@ -237,7 +237,7 @@ def import_graph(
 
 
 def not_importable(file: GraphFile, reason: str) -> NotImportableError:
-    lines = nodes.lines_in(file.lines)
+    lines = nodes.graph_lines(file.lines)
     makers = {name: Node(name, "", source=source) for name, source in lines.items()}
     return NotImportableError(
         f"The graph '{file.name}' cannot be imported: {ended(reason)}",

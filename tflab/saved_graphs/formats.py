@@ -147,7 +147,7 @@ def graph_files(path: Path, content: bytes) -> Iterator[GraphFile]:
         proto = parse(message(), content)
         if proto is None:
             continue
-        meta = served_meta_graph(path, proto) if kind == "SavedModel" else proto
+        meta = served_meta_graph(proto) if kind == "SavedModel" else proto
         graph_def = proto if kind == "GraphDef" else meta.graph_def if meta else None
         if graph_def is None or not is_graph(graph_def):
             continue
@@ -182,7 +182,7 @@ def is_graph(graph_def: Any) -> bool:
     return bool(graph_def.node) and all(node.name and node.op for node in graph_def.node)
 
 
-def served_meta_graph(path: Path, saved: Any) -> Any:
+def served_meta_graph(saved: Any) -> Any:
     """The MetaGraphDef with the tag `serve`, else the first one; None where there is none."""
     metas = list(saved.meta_graphs)
     return next(
