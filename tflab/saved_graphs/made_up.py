@@ -9,7 +9,6 @@ else a graph may ask of its inputs, its user says with `--feed`.
 from __future__ import annotations
 
 import io
-import wave
 from collections.abc import Collection, Iterator, Sequence
 from math import prod
 from typing import Any
@@ -25,7 +24,6 @@ SEED = 1
 LARGEST = 2**30  # bytes for one tensor
 HALF = 0.5  # a number by itself is a probability or a rate, and both are from 0 to 1
 SIDE = 32  # pixels of a picture
-RATE = 16_000  # samples of a second of sound
 SHOWN = 3  # keys that a note lists
 # Types that hand the elements of their first input on as they are
 PASSING = """BroadcastTo Cast Enter ExpandDims GatherNd Identity Print PreventGradient Reshape
@@ -148,15 +146,10 @@ def variable_shape(handle: tf.Tensor) -> tf.TensorShape:
 
 def encoded(op: tf.Operation) -> tuple[bytes, str] | None:
     """What a decoder decodes, and what that is; None where this is none."""
-    file = io.BytesIO()
     if op.type in PICTURES:
+        file = io.BytesIO()
         Image.new("RGB", (SIDE, SIDE), "gray").save(file, "PNG")
         return file.getvalue(), f"a picture of {SIDE} x {SIDE} pixels, as '{op.name}' decodes"
-    if op.type == "DecodeWav":
-        with wave.open(file, "wb") as sound:
-            sound.setparams((1, 2, RATE, RATE, "NONE", ""))
-            sound.writeframes(bytes(2 * RATE))
-        return file.getvalue(), f"a second of silence, as '{op.name}' decodes"
     if op.type == "DecodeCSV":
         fields = len(op.outputs)
         line = op.get_attr("field_delim").join([b"0"] * fields)
