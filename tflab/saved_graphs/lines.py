@@ -1,9 +1,9 @@
-"""Lines: which line of a program made a node, in a file that records it.
+"""Lines: the program's line for each node, in files that record it.
 
-A GraphDef may hold a GraphDebugInfo, and a SavedModel may have one beside it (saved with
-`SaveOptions(save_debug_info=True)`): for each node the Python stack when it was made, the outermost
-frame first (tensorflow/core/framework/graph_debug_info.proto). The programs that it names are not
-opened, because the file may name any path.
+A GraphDef may contain a GraphDebugInfo, and a SavedModel may have one next to it (if it was saved
+with `SaveOptions(save_debug_info=True)`): for each node the Python stack at its creation, the
+outermost frame first (tensorflow/core/framework/graph_debug_info.proto). The source files that it
+names are not opened, because the file may name any path.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def of_graph(graph_def: Any) -> Lines:
 
 
 def of_saved_model(folder: Path) -> Lines:
-    """The lines beside a SavedModel. Raises TflabError where they are damaged."""
+    """The lines next to a SavedModel. Raises TflabError if they are damaged."""
     path = folder / BESIDE
     if not path.is_file():
         return {}
@@ -49,7 +49,7 @@ def lines(info: Any) -> Lines:
     """The line of each (function or None, node); in the file a key is `node@function` or `node`."""
     traces = {name: info.traces_by_id.get(number) for name, number in info.name_to_trace_id.items()}
     sources = {}
-    for key, trace in {**info.traces, **traces}.items():  # `traces` is how older versions wrote it
+    for key, trace in {**info.traces, **traces}.items():  # older versions wrote `traces`
         node, _, function = key.partition("@")
         for frame in reversed(list(frames(info, trace)) if trace else []):
             if not LIBRARY.search(frame.file):
@@ -59,7 +59,7 @@ def lines(info: Any) -> Lines:
 
 
 def frames(info: Any, trace: Any) -> Iterator[Source]:
-    """The frames of a stack, as far as the file has them, the outermost first."""
+    """The frames of a stack that the file contains, the outermost first."""
     own = (info.frames_by_id[number] for number in trace.frame_id if number in info.frames_by_id)
     for frame in (*trace.file_line_cols, *own):
         if 0 <= frame.file_index < len(info.files):
@@ -74,7 +74,7 @@ def save_graph(path: str, graph: Any = None) -> None:
     """Write the default graph, or another one, as a GraphDef with the lines of its nodes in a
     GraphDebugInfo: a file for `lifecycle --model` and `convert --graph`.
 
-    Raises UsageError where there is such a file already, or none can be written.
+    Raises UsageError if the file exists already or cannot be written.
     """
     import tensorflow as tf
 
