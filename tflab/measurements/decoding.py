@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -16,8 +17,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 MOST = 2**53  # larger numbers in JSON are not exact everywhere
 LONGEST = 10_000  # characters of a text
-# Fields that may be negative: differences of times, and an exit status for a signal
+LOSSES = ("loss", "train_loss", "test_loss")
+# Fields that may be negative: losses, differences of times, and an exit status for a signal
 BELOW_ZERO = (
+    *LOSSES,
     "fixed_ns",
     "per_image_ns",
     "once_more_ns",
@@ -26,8 +29,15 @@ BELOW_ZERO = (
     "predicted_ns",
     "exit_status",
 )
-# Ends of intervals, which are infinite for too few observations: null in a file
-ENDLESS = {"low": 0.0, "low_ns": -math.inf, "high": math.inf, "high_ns": math.inf}
+# What null in a file means: an infinite end of an interval of too few observations, or a number
+# that a model or a step does not have
+NULL: dict[str, float] = {
+    "low": 0.0,
+    "low_ns": -math.inf,
+    "high": math.inf,
+    "high_ns": math.inf,
+    **dict.fromkeys((*LOSSES, "accuracy", "train_accuracy", "test_accuracy", "rate"), math.nan),
+}
 
 
 class WrongError(ValueError):
@@ -122,8 +132,8 @@ def key_of(kind: Any, key: str, path: str) -> Any:
 
 
 def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
-    if kind is float and value is None and field in ENDLESS:
-        return ENDLESS[field]
+    if kind is float and value is None and field in NULL:
+        return NULL[field]
     if kind is str:
         return text(value, path)
     if kind is bool:
@@ -133,7 +143,7 @@ def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
     right = (int,) if kind is int else (int, float)
     if isinstance(value, bool) or not isinstance(value, right):
         raise WrongError(path, f"is not a {'whole ' if kind is int else ''}number")
-    if not abs(value) <= MOST:
+    if not abs(value) <= (sys.float_info.max if field in LOSSES else MOST):
         raise WrongError(path, "is a number outside the permitted range")
     if value < 0 and field not in BELOW_ZERO:
         raise WrongError(path, "is below zero")
