@@ -29,7 +29,7 @@ def test_owners_are_named_by_operation_and_node_and_each_once():
         HloOperation("add.2", "add", node="dense/BiasAdd", **shapes),
         HloOperation("exp", "exponential", **shapes),
     ]
-    assert placement.owners(operations) == (
+    assert placement.operation_names(operations) == (
         "add of dense/BiasAdd",
         "exponential of XLA itself",
     )
