@@ -55,7 +55,7 @@ class Package:
     apart: tuple[str, ...] = ()  # modules that need TensorFlow, or a browser
 
 
-REPORTED = ("*chapter*", "panel", "pass_log", "pictures", "recipes")
+REPORTED = ("*chapter*", "panel", "pass_log", "pictures")
 PACKAGES = {
     "analysis": Package(90, ("tflab/analysis/*.py",), ("tests/analysis/test_*.py",)),
     "views": Package(
