@@ -105,7 +105,7 @@ class Step:
         self.timed = True  # whether its time counts as that of an untraced run
         self.begun = 0  # number of calls of functions when its profile began
         self.trace: tuple[Any, Any] | None = None  # tflab's own options and metadata
-        # Of a first run: its number if its graphs are dumped, 0 while another run's are; otherwise None
+        # Of a first run: its number if its graphs are dumped, 0 if another run's are at that time
         self.dumps: int | None = None
 
 
