@@ -18,7 +18,8 @@ NEAR = 3  # points that a label may move before it needs a leader line
 def label(axes: Axes, point: tuple[float, float], words: str, color: str, glyph: str) -> Annotation:
     """A label right of a line's last point: the line's marker as a glyph in its colour, and words.
 
-    `spread` the labels of a panel once the figure is settled; the words move with the glyph.
+    `spread` the labels of a panel when the layout of the figure is final; the words move with the
+    glyph.
     """
     first = axes.annotate(
         glyph,
