@@ -23,8 +23,8 @@ NARROW_COLUMNS = {"mean": 50, "median": 102, "share": 146}
 LETTERS, NARROW_LETTERS = 46, 24  # letters of a layer's name; longer ones are shortened
 FRAME = 1.6  # limit of the axis, in longest bars; a deviation may exceed it
 
-# (singular, plural, types): a layer has the first kind with one of its types. The names of types may
-# contain more, because of fusion and oneDNN: `_MklNativeFusedConv2D`, `Conv2DBackpropFilter`.
+# (singular, plural, types): a layer has the first kind with one of its types. The names of types
+# may contain more, because of fusion and oneDNN: `_MklNativeFusedConv2D`, `Conv2DBackpropFilter`.
 KINDS = (
     ("convolution", "convolutions", ("Conv2D", "Conv3D", "DepthwiseConv")),
     ("matrix product", "matrix products", ("MatMul", "Einsum")),
