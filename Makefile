@@ -15,6 +15,8 @@ PYTHON ?= python3
 VENV = .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/ready
+TESTABLE = $(VENV)/testable
+EXTRAS = [test,dev]
 PAGE = tests/page
 WITH =  # what else is required of the packages, such as tensorflow==2.18.*
 
@@ -28,20 +30,20 @@ LAB ?= --model lenet
 lab: $(READY)
 	$(BIN)/python -m tflab.report $(LAB)
 
-test: $(READY)
+test: $(TESTABLE)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-fast: $(READY)
+fast: $(TESTABLE)
 	$(BIN)/python -m pytest -p tests.without_tensorflow -m "not tensorflow and not slow" \
 	  $(shell grep -rLE --exclude-dir=browser --exclude-dir=fuzz --exclude-dir=plots "^pytestmark = .*pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
 
-stages: $(READY)
+stages: $(TESTABLE)
 	$(BIN)/python -m pytest -m "not mnist" -n 2 --dist loadfile tests/lifecycle tests/runtime tests/xla
 
 test-versions:
 	$(PYTHON) -m tests.on_versions
 
-check: $(READY) check-page
+check: $(TESTABLE) check-page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -61,32 +63,40 @@ $(PAGE)/node_modules/ready: $(PAGE)/package.json $(PAGE)/package-lock.json
 	npm install --prefix $(PAGE) --no-save --silent
 	@touch $@
 
-bench: $(READY)
+bench: $(TESTABLE)
 	$(BIN)/python -m benchmarks
 
-docs: $(READY)
+docs: $(TESTABLE)
 	$(BIN)/python docs/refresh.py
 
-fuzz: $(READY)
+fuzz: $(TESTABLE)
 	$(BIN)/python -m pip install --quiet -r tests/fuzz/requirements.txt
 	$(BIN)/python -m tests.fuzz
 
-mutants: $(READY)
+mutants: $(TESTABLE)
 	$(BIN)/python -m benchmarks.mutants $(PACKAGE)
 
 clean:
 	rm -rf .venv .venvs build dist $(PAGE)/node_modules runs mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): requirements.txt pyproject.toml
+# Installs tflab, with these extras. Where the newest packages cannot be had together, those that were
+# last seen to work are taken.
+define install
+	@echo "Installing tflab$(1) and what pyproject.toml requires."
+	@$(BIN)/python -m pip install --quiet -e '.$(1)' $(WITH:%='%') || { \
+	  echo "The newest packages cannot be installed together: taking those of constraints.txt." >&2; \
+	  $(BIN)/python -m pip install --quiet -e '.$(1)' $(WITH:%='%') -c constraints.txt; }
+endef
+
+$(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(not (3, 10) <= v < (3, 14) and f"tflab needs Python 3.10 to 3.13; {sys.executable} is {v.major}.{v.minor}. Try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv $(VENV)
 	@# The pip of an older Python takes forever to find versions that go together.
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	@# Where the newest cannot be had together, those that were last seen to work are taken.
-	@echo "Installing what requirements.txt asks for."
-	@$(BIN)/python -m pip install --quiet -r requirements.txt $(WITH:%='%') || { \
-	  echo "The newest packages cannot be installed together: taking those of constraints.txt." >&2; \
-	  $(BIN)/python -m pip install --quiet -r requirements.txt $(WITH:%='%') -c constraints.txt; }
-	$(BIN)/python -m pip install --quiet --no-deps -e .
+	$(call install)
 	@touch $(READY)
+
+$(TESTABLE): $(READY)
+	$(call install,$(EXTRAS))
+	@touch $(TESTABLE)

@@ -2,8 +2,8 @@
 
     python -m benchmarks
 
-Let nothing else run meanwhile. With --quick everything is done small and at the same time, which
-shows that it works; such numbers mean nothing.
+Nothing else should run meanwhile. With --quick everything is small and runs in parallel; that shows
+only that the benchmarks work, and its numbers are meaningless.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def blocks(quick: bool) -> Iterator[Block]:
 
 
 def blocks_of(name: str, quick: bool) -> list[Block]:
-    """The blocks of a benchmark; where it fails, a sentence, so that the others still run."""
+    """The blocks of a benchmark; a sentence if it fails, so that the others still run."""
     try:
         return list(report.blocks(name, quick))
     except TflabError as error:
@@ -75,7 +75,7 @@ def blocks_of(name: str, quick: bool) -> list[Block]:
 
 
 def growth(quick: bool) -> list[Block]:
-    """What `benchmarks.placement` prints."""
+    """The output of `benchmarks.placement`."""
     if quick:
         placement.SIZES = (200,)
     printed = StringIO()
@@ -90,7 +90,7 @@ def growth(quick: bool) -> list[Block]:
 
 
 def write(file: Path, page: str) -> None:
-    """Write a page under a temporary name first, so that it is never read half-written."""
+    """Write a page under a temporary name first, so that no reader sees half of it."""
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     unfinished.write_text(page)
     unfinished.replace(file)

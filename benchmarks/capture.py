@@ -17,11 +17,11 @@ from tflab.records.blocks import Block, Column, Table
 from tflab.units import size
 
 PHASES = ("inference", "training")
-PASSES = {  # one step in how many is traced, and what is asked for, to untraced
+PASSES = {  # one step in N is traced; target relative to untraced
     "every step traced": (1, 1.15),
     "one step in 10 traced": (10, 1.10),
 }
-WHOLE = 5  # steps; more than those whose op runs are kept
+WHOLE = 5  # steps; more than those with kept op runs
 STEPS = {1: 100, 16: 50, 64: 25}  # batch size -> steps in a round: about a tenth of a second
 
 
@@ -35,7 +35,7 @@ class Overhead:
 
 @dataclass(frozen=True)
 class Folding:
-    """Traced steps at batch 1 whose traces are folded, beside those whose are never read."""
+    """Traced steps at batch 1 whose traces are folded, and steps whose traces are never read."""
 
     phase: str
     unread: list[float]  # seconds a step, round by round
@@ -44,12 +44,12 @@ class Folding:
 
 @dataclass(frozen=True)
 class Captured:
-    data: str  # what the images are of
+    data: str  # the name of the data set
     images: int
     passes: dict[str, list[float]]  # seconds, round by round
-    grown: int  # bytes, by the first traced pass to its table
-    peak: int  # bytes, the most that pass held at any moment
-    untraced_grown: int  # bytes, by the untraced pass before it
+    grown: int  # bytes, from the first traced pass to its table
+    peak: int  # bytes, the peak of that pass
+    untraced_grown: int  # bytes, in the untraced pass before it
     overheads: list[Overhead]
     foldings: list[Folding]
 
@@ -82,7 +82,7 @@ def folding(phase: str, quick: bool) -> Folding:
 
     count, rounds = (2, 2) if quick else (STEPS[1] // 2, 100)
     with lenet.steps(phase) as steps:
-        measured = steps.fold(WHOLE)  # only of the first steps every op run is kept
+        measured = steps.fold(WHOLE)  # op runs are kept for the first steps only
         works = {
             "unread": partial(turns.seconds, partial(steps.run_traced, 1, count)),
             "folded": partial(turns.seconds, partial(steps.fold, count, into=measured)),

@@ -1,9 +1,9 @@
-"""An epoch of LeNet: tflab's training against Keras' `fit`, and how well the recipe trains it.
+"""An epoch of LeNet: tflab's training compared with Keras' `fit`, and the accuracy of the recipe.
 
     python -m benchmarks.epochs
 
-Both learn from the same images in the same process, in batches as large and with the same
-optimiser, and count right answers on the way. The time of tflab includes what it writes down.
+Both train on the same images in the same process, with the same batch size and optimiser, and count
+correct predictions meanwhile. The time of tflab includes its files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tflab.records.blocks import Block, Column, Table
 
 SEEDS = (1, 2, 3)
 MOMENTUM, RATE = 0.9, 0.05  # of Keras' optimiser; the rate does not change what a step costs
-PUBLISHED = 0.9905  # right on the test set, by the paper
+PUBLISHED = 0.9905  # accuracy on the test set in the paper
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def measure(quick: bool) -> Race:
 
 
 def prepare(quick: bool, seed: int) -> Any:
-    """LeNet, ready to be trained; for a quick look on a few images."""
+    """LeNet, ready for training; with `quick`, on a few images."""
     from tflab import models
     from tflab.train import trainer as trainers
 
@@ -85,7 +85,7 @@ def epochs(trainer: Any, quick: bool) -> int:
 
 
 def begin(trainer: Any, folder: Path, seed: int, count: int) -> Generator[Any, None, None]:
-    """A training of so many epochs, about to begin."""
+    """A training of this number of epochs, before its first."""
     from tflab.train import history, loop
     from tflab.train.epochs import Settings
 
@@ -136,7 +136,7 @@ def fit(trainer: Any) -> Any:
 
 
 def accuracy_of_recipe(quick: bool, seed: int) -> float:
-    """The share of the test images that is read right at the end of the recipe."""
+    """The accuracy on the test set at the end of the recipe."""
     trainer = prepare(quick, seed)
     with TemporaryDirectory(prefix="tflab-") as folder:
         *_, last = begin(trainer, Path(folder), seed, epochs(trainer, quick))

@@ -44,7 +44,7 @@ def measure(quick: bool) -> Times:
 
 
 def typed(browser: object, args: tuple[str, ...], edits: int) -> dict[str, list[float]]:
-    """The seconds from each key to the picture of each stage."""
+    """The seconds from each key press to the picture of each stage."""
     command = [sys.executable, "-m", "tflab.explore", "--no-browser", "--seconds", "60", *args]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -58,7 +58,7 @@ def typed(browser: object, args: tuple[str, ...], edits: int) -> dict[str, list[
             page.keyboard.press("Control+End")
             for number in range(edits + 1):
                 start = time.perf_counter()
-                page.keyboard.type("#")  # all stages run again, whatever an edit changes
+                page.keyboard.type("#")  # all stages run again after any edit
                 page.locator("[data-run=running]").wait_for()
                 for stage in STAGES:
                     page.locator(f"[data-stage={stage}]").wait_for(timeout=WAIT_MS)

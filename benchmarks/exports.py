@@ -22,13 +22,13 @@ from tflab.units import size
 
 ROUNDS = {10_000: 5, 100_000: 3, 1_000_000: 3}  # op runs in a trace -> rounds
 PEER = "Timeline"
-PEER_UP_TO = 100_000  # op runs; ten times as many would take it minutes and gigabytes
+PEER_UP_TO = 100_000  # op runs; ten times as many would take minutes and gigabytes
 
 
 @dataclass(frozen=True)
 class Measured:
     seconds: float
-    peak: int  # bytes, the most that was held at any time, including what was read before
+    peak: int  # bytes, the peak during reading and writing
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def measure(quick: bool) -> list[Export]:
 
 
 def write_trace(file: str, steps: Any, least_op_runs: int) -> int:
-    """Write traced steps as one step of at least so many op runs; return how many they are."""
+    """Write traced steps as one step of at least this number of op runs; return the number."""
     import tensorflow.compat.v1 as tf1
 
     from tflab.exporters.xspace import wire
@@ -79,13 +79,13 @@ def write_trace(file: str, steps: Any, least_op_runs: int) -> int:
     return op_runs
 
 
-# In a process of its own
+# In a separate process
 
 
 def once(tool: str, small: str, file: str, graph: str) -> Measured:
     """The time that a tool takes to write, and the memory of reading and writing."""
     read, write = TOOLS[tool]
-    write(read(small, graph), small)  # so that its imports are not timed
+    write(read(small, graph), small)  # so that imports are not timed
     resident.forget_peak()
     before = resident.now()
     source = read(file, graph)
@@ -125,7 +125,7 @@ def timeline(stats: Any, file: str) -> None:
     Path(f"{file}.json").write_text(Timeline(stats).generate_chrome_trace_format())
 
 
-TOOLS = {  # (how it reads, which is not timed; how it writes)
+TOOLS = {  # (its untimed reading, its writing)
     "file to records": (lambda file, graph: file, lambda file, _: records(file)),
     "records to XSpace": (lambda file, graph: records(file), to_xspace),
     "records to Chrome trace": (lambda file, graph: records(file), chrome_trace),
@@ -134,7 +134,7 @@ TOOLS = {  # (how it reads, which is not timed; how it writes)
 }
 
 
-# What is shown
+# The tables
 
 
 def blocks(exports: list[Export]) -> Iterator[Block]:

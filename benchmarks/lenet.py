@@ -1,4 +1,4 @@
-"""LeNet's steps as tflab runs them, and the pass over many images that is compared with peers."""
+"""LeNet's steps run by tflab, and the pass over many images that is compared with peers."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ class Steps:
     graph: Any
     untraced: Any
     traced: Any
-    columns: list[np.ndarray]  # of the data, in the order in which the steps take them
-    types: Mapping[str, str]  # node -> type that runs
+    columns: list[np.ndarray]  # of the data, in the order of the feeds
+    types: Mapping[str, str]  # node -> executed type
 
     def batches(self, size: int, count: int) -> Iterator[measure.Values]:
-        """So many whole batches; the data begin anew where they end."""
+        """This number of whole batches; the data repeat."""
         whole = len(self.columns[0]) // size * size
         epochs = (datasets.slices(self.columns, 0, whole, size) for _ in repeat(None))
         return islice(chain.from_iterable(epochs), count)
 
     def run(self, size: int, count: int) -> None:
-        """So many untraced steps at this batch size."""
+        """This number of untraced steps at this batch size."""
         for values in self.batches(size, count):
             self.untraced(*values)
 
     def run_traced(self, size: int, count: int) -> None:
-        """So many traced steps, whose traces are never read."""
+        """This number of traced steps, whose traces are never read."""
         for values in self.batches(size, count):
             self.traced(*values, run_metadata=session.Unparsed())
 
     def fold(
         self, count: int, every: int = 1, into: sweep.MeasuredBatch | None = None
     ) -> sweep.MeasuredBatch:
-        """So many steps at batch 1, of which one in `every` is traced and folded."""
+        """This number of steps at batch 1; one in `every` is traced and folded."""
         measured = into or sweep.MeasuredBatch(1, count)
         runner = measure.Runner(self.untraced, self.traced)
         for number, values in enumerate(self.batches(1, count)):
@@ -77,7 +77,7 @@ def lenet() -> Program:
 
 @contextmanager
 def steps(phase: str) -> Iterator[Steps]:
-    """The steps of this phase in a session, warm at batch 1."""
+    """The steps of this phase in a session that is warm at batch 1."""
     program = lenet()
     inference = (program.model.output.name,)
     fetches = inference if phase == "inference" else placement.default_fetches(program)
@@ -96,12 +96,12 @@ def steps(phase: str) -> Iterator[Steps]:
 
 
 def one_pass(images: int) -> dict[str, float]:
-    """What `benchmarks.torch_lenet` prints of torch; for a process of its own."""
+    """The numbers that `benchmarks.torch_lenet` prints for torch; runs in a separate process."""
     with steps("inference") as warm:
         numbers = {"untraced": turns.seconds(lambda: warm.run(1, images))}
         before = resident.now()
         resident.forget_peak()
-        kept = []  # the table's numbers stay, as they would for a reader
+        kept = []  # the numbers of the table stay in memory, as in a command
         numbers["traced"] = turns.seconds(lambda: kept.append(warm.fold(images)))
         numbers["table"] = turns.seconds(lambda: warm.table(kept[0]))
         return numbers | {

@@ -42,20 +42,20 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "mutants"
 PAGE = Path(__file__).with_name("MUTANTS.md")
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
-MEMORY = 4 * 2**30  # bytes of a process: a loop without an end is not to take the machine along
+MEMORY = 4 * 2**30  # bytes of a process, because a mutant may loop and allocate endlessly
 
 
 @dataclass(frozen=True)
 class Package:
-    """Patterns of files below the repository; those that match nothing are passed over."""
+    """Patterns of files in the repository; patterns without a match are ignored."""
 
-    promise: float  # the share of its mutants that is to be killed, in percent
+    promise: float  # percentage of its mutants that must be killed
     modules: tuple[str, ...]
     tests: tuple[str, ...]
     apart: tuple[str, ...] = ()  # modules that need TensorFlow, or a browser
 
 
-REPORTED = ("*chapter*", "panel", "pass_log", "pictures", "recipes")
+REPORTED = ("*chapter*", "panel", "pass_log", "pictures")
 PACKAGES = {
     "analysis": Package(90, ("tflab/analysis/*.py",), ("tests/analysis/test_*.py",)),
     "views": Package(
@@ -93,7 +93,8 @@ TESTS = "not tensorflow and not slow"
 NOT_QUICK = re.compile(r"^pytestmark = .*pytest\.mark\.(tensorflow|slow)", re.M)
 
 NAME = re.compile(r"(.+)\.x(?:_(\w+)|ǁ(\w+)ǁ(\w+))__mutmut_\d+")  # module, function or class.method
-KILLED = ("killed", "timeout", "segfault")  # mutmut's word for whatever ended by a signal
+# Mutmut's words for mutants that ended by a signal or a test
+KILLED = ("killed", "timeout", "segfault")
 UNTESTED = "no tests"
 UNDECIDED = ("not checked", "check was interrupted by user")
 
@@ -116,7 +117,7 @@ class Mutant:
 
     @property
     def where(self) -> str:
-        """`ledger.fates`, `accumulator.Accumulator.add`: does not change when a module moves."""
+        """`ledger.fates`, `accumulator.Accumulator.add`: the same after a module moves."""
         module, function = parts(self.name)
         return f"{module.rpartition('.')[2]}.{function}"
 
@@ -139,11 +140,11 @@ class Score:
     timeouts: int
     survived: int
     untested: int
-    equivalent: int  # of those that survived
+    equivalent: int  # survivors that no test can notice
 
     @property
     def percent(self) -> float:
-        """Of the mutants that could be killed, those that were."""
+        """The percentage of the mutants that could be killed that were killed."""
         possible = self.mutants - self.equivalent
         return 100 * (self.killed + self.timeouts) / possible if possible else 100.0
 
@@ -200,7 +201,7 @@ def measure(names: Sequence[str], children: int, page: Path | None) -> int:
 def blocks(
     packages: Mapping[str, Sequence[Mutant]], excused: Iterable[str], stale: Sequence[Equivalent]
 ) -> list[Block]:
-    """A table of the packages, one of the modules of each, and what is wrong with the list."""
+    """A table of the packages, a table of the modules of each, and errors in the list."""
     excused = set(excused)
     told: list[Block] = [
         "Small mistakes that mutmut plants in the code, one at a time, and how many of them the "
@@ -241,7 +242,8 @@ def columns(label: str) -> tuple[Column, ...]:
 
 
 def score(label: str, mutants: Sequence[Mutant], excused: Iterable[str]) -> Score:
-    """What is neither killed, endless nor without a test survived, whatever mutmut calls it."""
+    """Survivors are all mutants that are not killed, endless or without a test, whatever mutmut's
+    verdict."""
     excused = set(excused)
     statuses = [mutant.status for mutant in mutants]
     killed = statuses.count("killed")
@@ -273,8 +275,8 @@ def matched(
 ) -> tuple[set[str], list[Equivalent]]:
     """The names of the survivors that are listed, and the entries that match none.
 
-    Unless all packages were tried as a `whole`, an entry of a function that was not tried may have
-    its survivor in another package: modules of two packages may share a name.
+    Unless all packages were tried (`whole`), an entry for an untried function may have its survivor
+    in another package, because modules of two packages may share a name.
     """
     survivors = {
         (mutant.where, *changed(diffs[mutant.name])): mutant.name
@@ -306,7 +308,7 @@ def changed(diff: str) -> tuple[str, str]:
 
 
 def verdicts(name: str, package: Package, children: int) -> list[Mutant]:
-    """Let mutmut try what has no verdict yet, and after a change what survived before it."""
+    """Let mutmut try mutants without a verdict, and after a change also earlier survivors."""
     folder = FOLDER / name
     prepare(folder, package)
     seen = folder / "seen"
@@ -335,9 +337,9 @@ def verdicts(name: str, package: Package, children: int) -> list[Mutant]:
 
 
 def prepare(folder: Path, package: Package) -> None:
-    """A folder from which mutmut sees the project, with the settings of this package.
+    """A folder in which mutmut sees the project, with the settings of this package.
 
-    mutmut takes its settings from one pyproject.toml, and writes to a folder beside it.
+    mutmut reads its settings from one pyproject.toml, and writes to a folder next to it.
     """
     tests = [
         name for name in files(package.tests) if not NOT_QUICK.search((ROOT / name).read_text())
@@ -366,7 +368,7 @@ def prepare(folder: Path, package: Package) -> None:
         if not (folder / name).is_symlink():
             (folder / name).symlink_to(Path("..", "..", name))
     file.write_text(project)
-    # mutmut removes no copy of a file that is gone.
+    # mutmut does not remove copies of deleted files.
     copies = folder / "mutants"
     for copy in [*copies.glob("tflab/**/*.py"), *copies.glob("tests/**/*.py")]:
         if not (ROOT / copy.relative_to(copies)).is_file():
@@ -380,7 +382,7 @@ def files(patterns: Iterable[str]) -> list[str]:
 
 
 def fingerprint() -> str:
-    """Of all code and tests: where it is the same, a survivor would survive again."""
+    """A hash of all code and tests: if it is unchanged, survivors would survive again."""
     content = hashlib.sha256()
     for name in files(("tflab/**/*.py", "tests/**/*.py")):
         content.update(f"{name}\n".encode() + (ROOT / name).read_bytes())
@@ -393,7 +395,7 @@ def results(folder: Path) -> list[Mutant]:
 
 
 def differences(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """For each mutant mutmut's difference, headed by its name and verdict."""
+    """mutmut's difference for each mutant, with its name and verdict as heading."""
     if not names:
         return {}
     done = subprocess.run(
@@ -404,7 +406,7 @@ def differences(folder: Path, names: Sequence[str]) -> dict[str, str]:
 
 
 def mutmut(folder: Path, *arguments: str) -> list[str]:
-    """The lines that mutmut prints; a run shows them as they come."""
+    """The lines that mutmut prints; those of a run are shown immediately."""
     run = arguments[0] == "run"
     done = subprocess.run(
         [Path(sys.executable).with_name("mutmut"), *arguments],

@@ -17,7 +17,7 @@ from benchmarks import report, turns
 from tflab.records.blocks import Block, Column, Table
 
 ROUNDS = {1_500: 5, 6_000: 5, 24_000: 5, 100_000: 3}  # op runs in a trace -> rounds
-LIMIT = 60  # seconds, after which a peer is stopped
+LIMIT = 60  # seconds, the time limit of a peer
 BASE = "tflab: table"
 
 
@@ -64,7 +64,7 @@ def measure(quick: bool) -> list[Attempts]:
 
 
 def merged(steps: Any, least_op_runs: int) -> tuple[Any, int]:
-    """Traced steps as one RunMetadata of at least so many op runs, and how many they are."""
+    """Traced steps as one RunMetadata of at least this number of op runs, and the number."""
     import tensorflow.compat.v1 as tf1
 
     whole, devices, op_runs = tf1.RunMetadata(), {}, 0
@@ -100,7 +100,7 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
         folded.add(*trace.durations(stats, 0))
         return folded.stats(steps.types, {}, {})
 
-    return {  # a table is made from records, statistics from an accumulator
+    return {  # tables are made from records, statistics from an accumulator
         BASE: lambda: op_table.table(op_stats.fold(records()), "node", 1, None),
         "tflab: records": records,
         "tflab: statistics": statistics,

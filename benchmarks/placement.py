@@ -1,10 +1,10 @@
-"""How the stages before the execution grow with the graph: 1,000 to 16,000 nodes.
+"""How the time of the stages before execution grows with the graph: 1,000 to 16,000 nodes.
 
     python -m benchmarks.placement
 
-The graphs are generated: layers of a multiplication, an addition and a tanh, each with a variable
-of its own, and a loss. Each size runs in a process of its own; the import of TensorFlow is timed
-apart. A time per node that stays the same means linear growth.
+The graphs are generated: layers of a multiplication, an addition and a tanh, each with its own
+variable, and a loss. Each size runs in a separate process; the import of TensorFlow is timed
+separately. A constant time per node means linear growth.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def measure_size(size: int) -> None:
 
 
 def layers(size: int):
-    """A model of about `size` nodes, gradients included: a layer brings about 36."""
+    """A model of about `size` nodes, gradients included: a layer adds about 36."""
     import numpy as np
     import tensorflow as tf
     import tensorflow.compat.v1 as tf1

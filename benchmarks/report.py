@@ -1,4 +1,4 @@
-"""Report: each benchmark measures in a process of its own, and its result is shown as blocks.
+"""Report: each benchmark runs in a separate process, and its result is shown as blocks.
 
 A benchmark is a module with `measure(quick)`, which returns plain data, and `blocks(result)`.
 """

@@ -1,4 +1,4 @@
-"""Resident: how much memory this process holds, as Linux counts it. Standard library only."""
+"""Resident: the resident memory of this process according to Linux. Standard library only."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def now() -> int:
-    """Bytes resident at this moment."""
+    """Bytes resident now."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
 def forget_peak() -> None:
-    """Reset `peak`. `ru_maxrss` cannot be reset: it includes what was loaded and freed before."""
+    """Reset `peak`. `ru_maxrss` cannot be reset: it includes memory that was freed before."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

@@ -1,4 +1,4 @@
-"""What watching costs a program: LeNet's training as a plain script, with tflab.run and without.
+"""The cost of watching a program: LeNet's training as a plain script, with and without tflab.run.
 
 python -m benchmarks.run
 """
@@ -25,9 +25,9 @@ STEPS = (2_000, 10_000)
 class Run(NamedTuple):
     """One run of the program."""
 
-    loop_s: float  # its steps
-    whole_s: float  # the command, from start to end
-    bytes: int  # resident at most
+    loop_s: float  # seconds of its steps
+    whole_s: float  # seconds of the whole command
+    bytes: int  # peak resident memory
 
     def start_s(self) -> float:
         return self.whole_s - self.loop_s

@@ -1,4 +1,4 @@
-"""How long a command takes to answer: whole processes, from start to end.
+"""The time in which a command answers: whole processes, from start to end.
 
 python -m benchmarks.startup
 """
@@ -21,7 +21,7 @@ COMMANDS = {
     "tflab.lifecycle --stage frontend": ("-m", "tflab.lifecycle", "--stage", "frontend"),
 }
 
-PAIRS = 10  # of a command on a graph from a file, with confinement and without
+PAIRS = 10  # runs on a graph from a file, with and without confinement
 GRAPH = """
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
 node { name: "y" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
@@ -41,12 +41,12 @@ Times = dict[str, list[float]]
 def measure(quick: bool) -> Times:
     works = {name: partial(turns.seconds, partial(run, args)) for name, args in COMMANDS.items()}
     if not quick:
-        turns.take(works, 1)  # files come into the system's cache
+        turns.take(works, 1)  # fills the system's file cache
     return turns.take(works, 1 if quick else 5) | of_file(1 if quick else PAIRS)
 
 
 def of_file(pairs: int) -> Times:
-    """What the confinement of a graph from a file costs."""
+    """The cost of confinement for a graph from a file."""
     with TemporaryDirectory() as folder:
         graph = Path(folder, "graph.pbtxt")
         graph.write_text(GRAPH)

@@ -2,8 +2,8 @@
 
     python -m benchmarks.torch_lenet images.npy
 
-Needs torch and NumPy only, so that it can run in a Python without TensorFlow. The network is that
-of tflab/models/lenet.py, layer by layer.
+It needs only torch and NumPy, so it can run in a Python without TensorFlow. The network is that of
+tflab/models/lenet.py, layer by layer.
 """
 
 from __future__ import annotations

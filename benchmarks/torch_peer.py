@@ -1,4 +1,4 @@
-"""10,000 images through LeNet: tflab against torch.profiler, each in a process of its own.
+"""10,000 images through LeNet: tflab compared with torch.profiler, each in a separate process.
 
     TORCH_PYTHON=/path/to/python python -m benchmarks.torch_peer
 
@@ -30,7 +30,7 @@ Pass = dict[str, float]  # seconds and bytes, as `lenet.one_pass` and `torch_len
 @dataclass(frozen=True)
 class Passes:
     images: int
-    torch: str  # its version; empty where there is none
+    torch: str  # its version; "" if it is missing
     tflab: list[Pass]
     peer: list[Pass]
 
@@ -52,7 +52,7 @@ def measure(quick: bool) -> Passes:
 
 
 def torch_version() -> str:
-    """Empty where there is no torch."""
+    """ "" if torch is missing."""
     command = [PYTHON, "-c", "from importlib.metadata import version; print(version('torch'))"]
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
@@ -61,13 +61,13 @@ def torch_version() -> str:
 
 
 def save(file: Path, images: int) -> None:
-    """The images that tflab's pass works on, for a Python that may not have tflab."""
+    """The images of tflab's pass, for a Python that may not have tflab."""
     import numpy as np
 
     from tflab.datasets import mnist
 
     data = mnist.load("test", None).columns["images"].astype(np.float32)
-    np.save(file, np.resize(data, (images, *data.shape[1:])))  # anew where they end
+    np.save(file, np.resize(data, (images, *data.shape[1:])))  # repeats the data
 
 
 def torch_pass(file: Path) -> Pass:

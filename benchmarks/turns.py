@@ -1,7 +1,7 @@
-"""Turns: what is compared runs in turn, so that disturbances of the machine affect all alike.
+"""Turns: alternatives run in turn, so that disturbances of the machine affect all of them.
 
-Ratios are computed round by round before the median is taken, because a slow minute slows both
-sides of a ratio. A spread is the least and the most of all rounds, without leaving out any.
+Ratios are computed for each round before the median is taken, because a slow minute affects both
+sides of a ratio. A spread is the minimum and the maximum of all rounds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Result = TypeVar("Found")
 
 
 def take(works: Mapping[str, Callable[[], Result]], rounds: int) -> dict[str, list[Result]]:
-    """What each work returned in each round. The order is reversed every other round."""
+    """The results of each work in each round. Every other round has the reverse order."""
     results: dict[str, list[Result]] = {name: [] for name in works}
     for index in range(rounds):
         for name in reversed(works) if index % 2 else works:
@@ -32,7 +32,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def ratio(times: Sequence[float], base: Sequence[float]) -> str:
-    """How many times as long as the base, as `1.05 (1.02 to 1.11)`: median, least and most."""
+    """The time relative to the base, as `1.05 (1.02 to 1.11)`: median, minimum and maximum."""
     return spread([now / then for now, then in zip(times, base, strict=True)], units.three_digits)
 
 

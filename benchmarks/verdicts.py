@@ -1,9 +1,10 @@
-"""Verdicts, put to the test: how often equals are called different, and how often a tenth is found.
+"""Verdicts, tested: how often equal steps are called different, and how often a slowdown of a tenth
+is found.
 
-A training step of LeNet is raced, as `compare --configs` does it, against itself, and against
-itself with one op run once more: of those that take about a tenth of a traced step, the one that
-adds nearest to a tenth by experiment. Once all of them share a process, as graph passes and
-threads do, and once each has processes of its own, as oneDNN needs.
+A training step of LeNet is raced, as by `compare --configs`, against itself, and against itself
+with one op run once more. That op is the one whose experiment adds nearest to a tenth, among those
+that take about a tenth of a traced step. One race has all variants in one process, as for graph
+passes and threads; another has processes for each, as oneDNN needs.
 
     python -m benchmarks.verdicts --seconds 1800
 """
@@ -30,18 +31,18 @@ SIZES = (1, 16, 64)
 TENTH = 0.1
 SECONDS = 1_800
 SAME, SLOWER = "same", "slower"
-PREPARING = 0.3  # of the time, after which no further batch size is prepared
-CANDIDATES = 3  # ops that are tried for the slower step
+PREPARING = 0.3  # share of the time after which no further batch size is prepared
+CANDIDATES = 3  # ops to try for the slower step
 OBSERVATIONS, ROUNDS = 6, 20  # of that experiment
 SHORTEST_S = 2.0  # of an observation
-FILLED = 0.9  # of a race's budget: no observation lasts exactly as long as the one before
+FILLED = 0.9  # share of a race's budget to plan, because observations vary
 Observed = Mapping[str, Any]  # the times of every step, by batch size
 KINDS = ("in one process", "in their own")
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One comparison, with what is known of it."""
+    """One comparison, and the true answer."""
 
     kind: str
     way: str  # SAME or SLOWER
@@ -64,8 +65,8 @@ class Tried:
 
 
 def measure(seconds: float, start: float) -> Tried:
-    """Prepare and race until so many seconds after `start`, by the monotonic clock: at least one
-    race in one process, at one batch size."""
+    """Prepare and race until this number of seconds after `start`, by the monotonic clock; at least
+    one race in one process, at one batch size."""
     from benchmarks import lenet
     from tflab import datasets
     from tflab.compare import race
@@ -105,10 +106,10 @@ def raced(
 ) -> list[Observed]:
     """The observations of one race, which fill its budget and end within it.
 
-    `observe` takes how many seconds an observation measures, and the numbers of the observations.
-    The first observation is short: it tells how long processes take to start. Where the others do
-    not fit, the race is given up (an empty list), unless it is `needed`: then it has as many as a
-    verdict takes.
+    `observe` takes the seconds that an observation measures, and the numbers of the observations.
+    The first observation is short; it shows how long processes take to start. If the others do not
+    fit, the race is abandoned (an empty list), unless it is `needed`: then it has as many
+    observations as a verdict needs.
     """
     from tflab.compare import race
 
@@ -127,8 +128,8 @@ def raced(
 
 
 def share_of(left_s: float, number: int) -> float:
-    """For how many of the seconds that are left a race may go on: the first leaves half of them to
-    the second, which is of the other kind."""
+    """The share of the remaining seconds for a race: the first leaves half of them to the second,
+    which is of the other kind."""
     from tflab.compare import race
 
     return min(race.BUDGET_S, left_s / 2 if number == 0 else left_s)
@@ -137,8 +138,9 @@ def share_of(left_s: float, number: int) -> float:
 def within(
     budget_s: float, most: int, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[int]:
-    """The numbers of the observations after the first: what a verdict takes, and more, up to
-    `most`, as long as another one as long as the longest so far ends within the budget."""
+    """The numbers of the observations after the first: as many as a verdict needs, and further
+    ones, up to `most`, while another one of the longest duration so far would end within the
+    budget."""
     start = last = clock()
     longest = 0.0
     for number in range(most):
@@ -150,9 +152,9 @@ def within(
 
 
 def prepared(end: float) -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
-    """The step, the same once more under another name, and for each batch size a slower one.
+    """The step, the same step under another name, and for each batch size a slower one.
 
-    At `end`, by the monotonic clock, no further batch size begins.
+    After `end`, by the monotonic clock, no further batch size begins.
     """
     from tflab import lifecycle
     from tflab.lifecycle import placement
@@ -180,7 +182,7 @@ def prepared(end: float) -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
 
 
 def candidates(placed: Any, options: Any) -> Iterator[tuple[str, Any]]:
-    """Steps in which one op runs once more, the likeliest to take a tenth longer first."""
+    """Steps in which one op runs once more, the one nearest to a tenth first."""
     from tflab.lifecycle import experiments, once_more
 
     for name, _ in by_share(placed, options):
@@ -192,7 +194,7 @@ def candidates(placed: Any, options: Any) -> Iterator[tuple[str, Any]]:
 
 
 def experiment(placed: Any, jobs: Sequence[Any]) -> list[float]:
-    """By which share of it each step is longer than the first, measured in turn."""
+    """By which share each step is longer than the first, measured in turn."""
     from tflab.runtime import measure as engine
     from tflab.runtime import plans, session
 
@@ -216,7 +218,7 @@ def by_share(placed: Any, options: Any) -> list[tuple[str, float]]:
 
 
 def judged(kind: str, sizes: Sequence[int], observed: Sequence[Observed]) -> Iterator[Trial]:
-    """The verdicts of one race, made together as `compare` makes them."""
+    """The verdicts of one race, computed together as in `compare`."""
     from tflab.compare import race
 
     rows = [

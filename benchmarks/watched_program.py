@@ -1,8 +1,8 @@
-"""LeNet's training as anybody would write it, for `benchmarks.run`: nothing in here knows of tflab.
+"""LeNet's training as an ordinary script, for `benchmarks.run`. It does not use tflab.
 
     python benchmarks/watched_program.py STEPS
 
-Prints the seconds of its loop, and the most memory that was resident, in bytes.
+Prints the seconds of its loop, and its peak resident memory in bytes.
 """
 
 import resource

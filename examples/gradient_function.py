@@ -16,7 +16,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorflow.python.framework import ops as registry  # of gradient functions (TF 2.21)
 
-from tflab.lifecycle import gradient_check, gradient_functions
+from tflab.lifecycle import gradient_check, meaning
 from tflab.records.blocks import Table
 from tflab.views.words import counted
 
@@ -55,7 +55,7 @@ def gradient_by_hand(formula: str) -> tuple[object, ...]:
         slopes = [
             gradient_check.slope(loss, values[x], element, h) for element in range(by_hand.size)
         ]
-    name, _ = gradient_functions.registered(output.op)
+    name, _ = meaning.registered(output.op)
     types = counted(op.type for op in made)
     return (
         formula,

@@ -12,11 +12,11 @@ from typing import Any
 __version__ = "0.1.0"
 
 
-FROM_WITHIN = {  # what a program uses, and the module that has it
+FROM_WITHIN = {  # public name -> its module
     "watch": "tflab.run.within",
     "Hook": "tflab.run.within",
     "callback": "tflab.run.within",
-    "save_graph": "tflab.saved_graphs.saving",
+    "save_graph": "tflab.saved_graphs.lines",
 }
 
 
@@ -27,13 +27,13 @@ def __getattr__(name: str) -> Any:
 
 
 def leave(number: int, frame: FrameType | None) -> None:
-    """Handle Ctrl-C before a command has begun: there is nothing to keep yet."""
+    """Handle Ctrl-C before a command has begun, when there are no results to keep."""
     os.write(2, b"tflab: interrupted.\n")
     os._exit(128 + number)
 
 
 def is_command() -> bool:
-    """Whether Python was started for a command of tflab, rather than for a program that uses it."""
+    """Whether Python was started for a command of tflab, not for a program that uses it."""
     if sys.argv[:1] == ["-m"]:  # while Python looks for the module
         return any(word.partition(".")[0] == "tflab" for word in sys.orig_argv)
     return os.path.basename(sys.argv[0] if sys.argv else "") == "tflab"

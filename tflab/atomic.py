@@ -1,7 +1,8 @@
-"""Atomic folders: made under another name, renamed when complete; their process holds their lock.
+"""Atomic folders: created under a temporary name, renamed when complete, and locked by their
+process.
 
-A lock goes with its process, however that ends. What nobody holds was left by a process that was
-killed, and the next one that works in the same place removes it.
+A lock ends with its process, however that ends. A folder without a lock was left by a killed
+process; the next process that works in the same place removes it.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from pathlib import Path
 with suppress(ImportError):
     import fcntl
 
-# Windows cannot open a folder, and so has no locks of one: there nothing is taken for left.
+# Windows cannot open, and so cannot lock, a folder: there no folder counts as left over.
 DIRECTORY = getattr(os, "O_DIRECTORY", None)
-UNFINISHED = ".tflab-unfinished"  # how names of results in the making end; they begin with a dot
-# Of a process, by its number
+UNFINISHED = ".tflab-unfinished"  # suffix of incomplete results, whose names begin with a dot
+# The temporary folder of a process, with its id
 TEMPORARY = re.compile(r"tflab-\d+-[a-z0-9_]{8}\.tmp")
 
 
 class TakenError(Exception):
-    """Another process, which is still running, is making something of this name."""
+    """Another running process is writing to this name."""
 
 
 @contextmanager
 def claimed(final: Path) -> Iterator[Path]:
-    """A new folder beside `final` for what it will be; gone at the end, unless it was renamed.
+    """A new folder next to `final` for its content; removed at the end, unless it was renamed.
 
-    No two processes have it at once. Raises TakenError while another one does, and OSError where
-    nothing can be written. What killed processes left beside it is removed.
+    Only one process at a time has it. Raises TakenError if another process has it, and OSError if
+    it cannot be written. Folders of killed processes in the same place are removed.
     """
     remove_dead(final.parent.glob(f".*{UNFINISHED}"))
     work = unfinished(final)
@@ -59,36 +60,37 @@ def claimed(final: Path) -> Iterator[Path]:
 
 
 def unfinished(final: Path) -> Path:
-    """Where something is until it gets its name."""
+    """The temporary name of a result."""
     return final.with_name(f".{final.name}{UNFINISHED}")
 
 
 @contextmanager
 def temporary(purpose: str) -> Iterator[Path]:
-    """A new folder among the temporary ones of this process, which is gone at the end."""
+    """A new folder in the temporary folder of this process, removed at the end of the context."""
     with tempfile.TemporaryDirectory(prefix=f"{purpose}-", dir=process_folder()) as folder:
         yield Path(folder)
 
 
 @functools.cache
 def process_folder() -> Path:
-    """The temporary folder of this process, for itself and its children, which goes with it."""
+    """The temporary folder of this process and its children, removed when the process ends."""
     place = Path(tempfile.gettempdir())
     remove_dead(temporary_in(place))
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f"tflab-{os.getpid()}-", suffix=".tmp", dir=place))
-        if locked(folder) is not None:  # and it stays open, so locked, until the process ends
+        # It stays open, and therefore locked, until the process ends
+        if locked(folder) is not None:
             atexit.register(remove_own, folder, os.getpid())
             return folder
 
 
 def remove_own(folder: Path, process: int) -> None:
-    if os.getpid() == process:  # and not a fork of it
+    if os.getpid() == process:  # not in a fork
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def temporary_in(place: Path) -> Iterator[Path]:
-    """The temporary folders of processes, of those that run and of those that were killed."""
+    """The temporary folders of all processes, running and killed."""
     return (path for path in place.glob("tflab-*.tmp") if TEMPORARY.fullmatch(path.name))
 
 
@@ -96,8 +98,8 @@ def temporary_in(place: Path) -> Iterator[Path]:
 
 
 def locked(folder: Path) -> int | None:
-    """The descriptor that holds the lock of a folder that was just made; None where another
-    process took it for one that was left, and removes it."""
+    """The descriptor that holds the lock of a new folder; None if another process took the folder
+    for a leftover and removes it."""
     if DIRECTORY is None:
         return os.open(os.devnull, os.O_RDONLY)
     try:
@@ -109,7 +111,7 @@ def locked(folder: Path) -> int | None:
         taken = False
     except BlockingIOError:
         taken = True
-    except OSError:  # a file system without locks, on which nothing is taken for left either
+    except OSError:  # a file system without locks: no folder counts as left over
         taken = False
     if taken or not is_at(folder, descriptor):
         os.close(descriptor)
@@ -118,7 +120,7 @@ def locked(folder: Path) -> int | None:
 
 
 def remove_dead(folders: Iterable[Path]) -> None:
-    """Remove those of these folders that belong to this user and whose lock nobody holds."""
+    """Remove the folders of this user that no process has locked."""
     for folder in folders:
         with unheld(folder) as dead:
             if dead:
@@ -127,7 +129,7 @@ def remove_dead(folders: Iterable[Path]) -> None:
 
 @contextmanager
 def unheld(folder: Path) -> Iterator[bool]:
-    """Whether nobody holds the lock of this folder; as long as this is open nobody can take it."""
+    """Whether no process has locked this folder; inside the context no process can lock it."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except (OSError, AttributeError):
@@ -136,7 +138,7 @@ def unheld(folder: Path) -> Iterator[bool]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         dead = os.fstat(descriptor).st_uid == os.geteuid() and is_at(folder, descriptor)
-    except (OSError, AttributeError):  # another process holds it, or there are no locks here
+    except (OSError, AttributeError):  # another process has it, or there are no locks here
         dead = False
     try:
         yield dead
@@ -145,7 +147,7 @@ def unheld(folder: Path) -> Iterator[bool]:
 
 
 def is_at(path: Path, descriptor: int) -> bool:
-    """Whether this is still the folder of that name."""
+    """Whether the folder of this name is still the opened one."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))
     except OSError:

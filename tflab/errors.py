@@ -1,20 +1,20 @@
-"""Errors: what was given, what is wrong with it, what would be right."""
+"""Errors: what was given, what is wrong with it, and what would be right."""
 
 
 class TflabError(Exception):
-    """The run failed, for a reason that its user can understand. Commands exit with `status`."""
+    """The run failed for a reason that its user can understand. Commands exit with `status`."""
 
     status = 1
 
 
 class UnreadyError(TflabError):
-    """No step of a graph can run as it is. What may help is named, and not tried yet."""
+    """No step of a graph can run as it is. The error names remedies that were not tried yet."""
 
     def __init__(
         self,
         message: str,
-        shapes: tuple[tuple[str, tuple[int, ...]], ...] = (),  # to feed made-up values of
-        fetches: tuple[str, ...] = (),  # each of them could be run
+        shapes: tuple[tuple[str, tuple[int, ...]], ...] = (),  # shapes for made-up values
+        fetches: tuple[str, ...] = (),  # each of them can be fetched
     ) -> None:
         super().__init__(message)
         self.shapes = shapes
@@ -22,31 +22,31 @@ class UnreadyError(TflabError):
 
 
 class RefusedError(TflabError):
-    """TensorFlow itself would not do it; what it said meanwhile may tell more."""
+    """TensorFlow refused or failed; its log may contain more."""
 
-    nodes: tuple[str, ...] = ()  # that it named, the one that failed first
-    of_device = False  # whether it is a device that cannot do it, and another might
-    batch_size: int | None = None  # of the step that failed, where several were measured
+    nodes: tuple[str, ...] = ()  # the nodes in its message, the one that failed first
+    of_device = False  # whether only this device cannot run it
+    batch_size: int | None = None  # of the step that failed, if several were measured
 
 
 class WithheldError(RefusedError):
-    """What TensorFlow said of it may quote a file that a graph reads, and is not repeated."""
+    """TensorFlow's message is not shown, because it may quote a file that the graph read."""
 
 
 class RanDryError(RefusedError):
-    """The step's own data came to their end, which says all there is to say."""
+    """The step's own data ended; the runtime's log adds nothing."""
 
 
 class LateError(RefusedError):
-    """A step did not end in its time."""
+    """A step did not end within its time limit."""
 
 
 class LostTaskError(RefusedError):
-    """A task of the cluster is no longer there."""
+    """A task of the cluster has ended or does not answer."""
 
 
 class UsageError(TflabError):
-    """The arguments were wrong before anything ran."""
+    """The arguments were wrong; nothing ran."""
 
     status = 2
 
@@ -56,17 +56,17 @@ class SlowerError(TflabError):
 
 
 class UndecidedError(TflabError):
-    """Whether a measurement is slower cannot be told, and --fail-if-undecided was given."""
+    """It is undecided whether a measurement is slower, and --fail-if-undecided was given."""
 
     status = 3
 
 
 class EffectsError(UsageError):
-    """It was not run: it may touch more than tensors, and nobody has allowed that."""
+    """A graph was not run: it may affect more than tensors, and the user has not allowed that."""
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, in words: of the system's errors without their numbers."""
+    """What went wrong, in words; errors of the system without their numbers."""
     if isinstance(error, OSError):
         inner = getattr(error, "reason", None)  # that of a URL
         if isinstance(inner, OSError):

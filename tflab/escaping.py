@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import re
 
-# Characters that take no space or look like a space, which Unicode counts as printable
+# Characters without width or that look like a space, which Unicode counts as printable
 UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-# A backslash that would be read as the beginning of such a code is written as one itself.
+# A backslash that looks like the beginning of such a code is escaped too.
 CODE = re.compile(r"\\(?=x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 
 
 def visible(text: str) -> str:
-    """The text on one line, with the codes of characters that would not be seen, or would act.
+    """The text on one line, with codes for characters that would be invisible or act on the output.
 
-    Exporters call it once for each text: a code in it becomes a code of its backslash.
+    Exporters call it once for each text, because it also escapes the backslashes of codes.
     """
     if text.isascii() and text.isprintable() and "\\" not in text:
         return text
@@ -34,7 +34,7 @@ def visible(text: str) -> str:
 
 
 def ended(sentence: str) -> str:
-    """The sentence with one full stop at its end."""
+    """The sentence with exactly one full stop at its end."""
     return f"{sentence.rstrip(' .')}."
 
 

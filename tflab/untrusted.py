@@ -1,6 +1,6 @@
-"""Untrusted files: opened only if they are files, and read up to a limit.
+"""Untrusted files: opened only if they are regular files, and read up to a limit.
 
-What is wrong is an OSError, whose `strerror` ends the sentence that a caller makes of it.
+Errors are OSErrors, whose `strerror` ends the sentence of the caller.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tflab.units import size
 
 PART = 2**20  # bytes to read at once
 LARGEST = 2**31 - 1  # bytes of a proto; TensorFlow itself reads no larger one
-# Nothing is waited for. Windows has no such flags, and gives bytes only where it is asked to.
+# Never wait. Windows lacks these flags, and needs a flag for binary files.
 FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 KINDS = {
     stat.S_IFIFO: "it is a pipe, not a file",
@@ -26,11 +26,11 @@ KINDS = {
 
 
 def opened(path: str | Path, buffer: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
-    """The file at a path, to read; nothing is waited for.
+    """The file at a path, opened for reading without waiting.
 
-    Raises OSError for a pipe, a device, a folder, and what may not be read.
+    Raises OSError for a pipe, a device, a folder, and a file that may not be read.
     """
-    if os.path.isdir(path):  # of which Windows says that it is not permitted
+    if os.path.isdir(path):  # Windows reports only a missing permission
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     descriptor = os.open(path, os.O_RDONLY | FLAGS)
     try:
@@ -44,7 +44,7 @@ def opened(path: str | Path, buffer: int = io.DEFAULT_BUFFER_SIZE) -> io.Buffere
 
 
 def content(path: str | Path, largest: int = LARGEST) -> bytes:
-    """All that is in a file. Raises OSError for one that has more than it may, before reading."""
+    """The content of a file. Raises OSError, before reading, if it exceeds the limit."""
     with opened(path) as file:
         has = os.fstat(file.fileno()).st_size
         if has > largest:
@@ -52,7 +52,7 @@ def content(path: str | Path, largest: int = LARGEST) -> bytes:
                 errno.EINVAL, f"it has {size(has)}, but tflab reads at most {size(largest)}"
             )
         parts, known = [], 0
-        while part := file.read(max(has, PART)):  # some files do not know their size
+        while part := file.read(max(has, PART)):  # some files do not report their size
             parts.append(part)
             known += len(part)
             if known > largest:

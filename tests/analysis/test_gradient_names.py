@@ -1,6 +1,6 @@
 """Gradient names: scopes of every kind, worked out by hand."""
 
-from tflab.analysis.gradient_names import owners
+from tflab.analysis.gradient_search import owners
 
 FORWARD = ["loss/Mean", "y", "net/MatMul", "my_grad/x"]
 

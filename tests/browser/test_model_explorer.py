@@ -1,7 +1,7 @@
 """Google's Model Explorer takes what is written for it: the graph that ran, coloured by time.
 
 Its package is large (0.7 GB) and nothing else needs it, so where it is missing this is skipped:
-pip install ai-edge-model-explorer.
+pip install ai-edge-model-explorer==0.1.34.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ partition_graphs {
 def explorer():
     command = shutil.which("model-explorer")
     if command is None:
-        pytest.skip("There is no Model Explorer here: pip install ai-edge-model-explorer")
+        pytest.skip("There is no Model Explorer here: pip install ai-edge-model-explorer==0.1.34")
     return command
 
 

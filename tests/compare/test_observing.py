@@ -14,7 +14,7 @@ from tests import graphs
 from tests.measurements_by_hand import measurement
 from tflab import lifecycle
 from tflab.compare import __main__ as compare
-from tflab.compare import observing, processes
+from tflab.compare import observing
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.measurements import contrast, files
@@ -34,8 +34,8 @@ def here(monkeypatch):
 
     monkeypatch.setattr(child, "call", call)
     monkeypatch.setattr(machine, "peaks", lambda: Peaks(100.0, 10.0))
-    monkeypatch.setattr(processes, "MOST", 3)
-    monkeypatch.setattr(processes, "A_PROCESS_S", 0.0)
+    monkeypatch.setattr(observing, "MOST", 3)
+    monkeypatch.setattr(observing, "A_PROCESS_S", 0.0)
 
 
 def test_what_was_measured_is_kept_whole_and_can_be_compared(tmp_path, capsys):
@@ -61,9 +61,9 @@ def test_what_was_measured_is_kept_whole_and_can_be_compared(tmp_path, capsys):
     for process in observed.processes:
         for size in (4, 16):
             turns = process.untraced_ns[size]
-            assert {len(turn) for turn in turns} == {processes.UNTRACED}
-            assert {len(turn) for turn in process.traced_ns[size]} == {processes.TRACED}
-            assert len(turns) >= processes.SESSIONS
+            assert {len(turn) for turn in turns} == {observing.UNTRACED}
+            assert {len(turn) for turn in process.traced_ns[size]} == {observing.TRACED}
+            assert len(turns) >= observing.SESSIONS
             rows = {row.key for row in comparison.tables[size]}
             assert process.rows_ns[size].keys() == rows
             assert min(process.rows_ns[size].values()) > 0
@@ -96,9 +96,9 @@ def test_the_processes_that_have_ended_are_kept(
         calls.append(args)
         if len(calls) == 2:
             raise ending
-        return processes.observed_here(*args[1:])
+        return observing.observed_here(*args[1:])
 
-    monkeypatch.setattr(processes.child, "call", call)
+    monkeypatch.setattr(observing.child, "call", call)
     monkeypatch.setattr("tflab.runtime.own_process.cold", lambda job, values, size: (1_000, []))
     path = tmp_path / "a.json.gz"
     line = f"--model toy --batch-sizes 4 --images 8 --save {path}"
@@ -205,10 +205,10 @@ def test_weights_in_a_file_are_known_by_what_is_in_it_and_not_by_where_it_is(tmp
 
 
 def test_a_quick_step_is_not_run_until_the_time_is_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(processes, "A_PROCESS_S", 1e9)
-    monkeypatch.setattr(processes, "TURNS", 2)
+    monkeypatch.setattr(observing, "A_PROCESS_S", 1e9)
+    monkeypatch.setattr(observing, "TURNS", 2)
     path = tmp_path / "toy.json.gz"
     line = f"--model toy --batch-sizes 4 --images 8 --save {path}"
     assert compare.main(line.split()) == 0
     for process in files.read(str(path)).observed.processes:
-        assert len(process.untraced_ns[4]) == len(process.traced_ns[4]) == 2 * processes.SESSIONS
+        assert len(process.untraced_ns[4]) == len(process.traced_ns[4]) == 2 * observing.SESSIONS

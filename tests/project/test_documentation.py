@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tflab.__main__ import COMMANDS
-from tflab.views.glossary import TERMS
-from tflab.views.words import FATES
+from tflab.views.words import FATES, TERMS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), ROOT / "examples" / "README.md"]

@@ -81,16 +81,6 @@ def test_a_quick_test_that_imports_tensorflow_is_told_of_its_mark():
     )
 
 
-def test_requirements_are_the_dependencies_and_both_extras_with_the_same_ranges():
-    lists = re.findall(
-        r"^(dependencies|test|dev) = \[(.*?)^\]", read("pyproject.toml"), re.M | re.S
-    )
-    assert [name for name, _ in lists] == ["dependencies", "test", "dev"]
-    declared = [range_ for _, lines in lists for range_ in re.findall(r'"(.+?)"', lines)]
-    required = [line for line in read("requirements.txt").splitlines() if line[:1] not in ("", "#")]
-    assert declared == required
-
-
 def read(name: str) -> str:
     return (ROOT / name).read_text(errors="replace")
 

@@ -15,8 +15,13 @@ from tests import on_versions
 ROOT = Path(__file__).parents[2]
 
 
-def lines(name):
-    return [line for line in (ROOT / name).read_text().splitlines() if line and line[0] != "#"]
+def required():
+    """The package's requirements and those of both extras."""
+    lists = re.findall(
+        r"^(dependencies|test|dev) = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.M | re.S
+    )
+    assert [name for name, _ in lists] == ["dependencies", "test", "dev"]
+    return [range_ for _, lines in lists for range_ in re.findall(r'^ *"(.+?)",', lines, re.M)]
 
 
 def steps_of(*command):
@@ -53,7 +58,7 @@ def test_where_none_of_them_is_there_it_is_the_python_that_asks():
 
 
 def test_the_versions_that_are_tested_are_the_ends_of_the_range():
-    (tensorflow,) = (line for line in lines("requirements.txt") if line.startswith("tensorflow"))
+    (tensorflow,) = (range_ for range_ in required() if range_.startswith("tensorflow"))
     assert tensorflow == "tensorflow>=2.18,<2.22"
     oldest, newest = on_versions.PAIRS["3.10"]
     within = Requirement(tensorflow).specifier
@@ -66,19 +71,22 @@ def test_an_environment_is_made_by_the_makefile():
     printed = steps_of(*command)
     venv = ".venvs/python3.10-tensorflow2.18"
     assert f"python3.10 -m venv {venv}\n" in printed
-    assert "-r requirements.txt 'tensorflow==2.18.*'" in printed
+    assert "-e '.' 'tensorflow==2.18.*'" in printed
+    assert "-e '.[test,dev]' 'tensorflow==2.18.*'" in printed
     tests = re.findall(rf"^{re.escape(venv)}/bin/python -m pytest (.+)", printed, re.M)
     assert [words.split()[-1] for words in tests][1:] == ["tests/xla"]
     assert len(tests) == 2
 
 
 def constraints():
-    return {canonicalize_name(pin.name): pin for pin in map(Requirement, lines("constraints.txt"))}
+    content = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [line for line in content if line and line[0] != "#"]
+    return {canonicalize_name(pin.name): pin for pin in map(Requirement, pins)}
 
 
 def test_constraints_are_versions_of_all_that_tflab_requires_within_the_ranges():
     pins = constraints()
-    for requirement in map(Requirement, lines("requirements.txt")):
+    for requirement in map(Requirement, required()):
         pin = pins[canonicalize_name(requirement.name)]
         (exact,) = pin.specifier
         assert exact.operator == "==" and exact.version in requirement.specifier, requirement.name
@@ -96,7 +104,7 @@ case "$*" in
   $BROKEN) exit 1 ;;
 esac
 """
-NEWEST = "-m pip install --quiet -r requirements.txt"
+NEWEST = "-m pip install --quiet -e ."
 
 
 @pytest.fixture
@@ -123,11 +131,7 @@ def lab(tmp_path):
 def test_the_newest_that_go_together_are_taken(lab):
     _, _, (upgrade, *asked) = lab()
     assert upgrade == "-m pip install --quiet --upgrade pip"
-    assert asked == [
-        NEWEST,
-        "-m pip install --quiet --no-deps -e .",
-        "-m tflab.report --model lenet",
-    ]
+    assert asked == [NEWEST, "-m tflab.report --model lenet"]
 
 
 def test_where_the_newest_cannot_be_installed_those_that_worked_are_taken_and_that_is_said(lab):

@@ -51,8 +51,9 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("source")
     leave = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "tflab", folder / "tflab", ignore=leave)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
+    for name in ("pyproject.toml", "docs/package.md", "LICENSE"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
     offline = ("--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", "dist")
     run(sys.executable, "-m", "pip", "wheel", *offline, ".", folder=folder)
     (built,) = (folder / "dist").glob("tflab-*.whl")
@@ -104,7 +105,9 @@ def test_it_says_its_version_its_licence_and_that_it_is_typed(wheel, installed):
     assert installed("--version") == f"tflab {tflab.__version__}\n"
     archive = zipfile.ZipFile(wheel)
     (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
-    lines = archive.read(metadata).decode().splitlines()
+    about = archive.read(metadata).decode()
+    assert "# tflab" in about and "](" not in about  # a link would need a clone
+    lines = about.splitlines()
     assert {"Classifier: Typing :: Typed", "License-File: LICENSE"} <= set(lines)
     assert (installed.packages / "tflab" / "py.typed").is_file()
 

@@ -8,7 +8,7 @@ from tests.follow.test_values import HISTORIES, MEANINGS, defined
 from tests.report.lab_by_hand import LAB
 from tests.views.test_values import value
 from tflab.follow import values
-from tflab.report import gradient_questions, questions
+from tflab.report import questions
 from tflab.report.contents import Question, Walked
 
 NAN = float("nan")
@@ -48,7 +48,7 @@ def walked(*rows, histories=TAKES):
 
 
 def asked(*rows):
-    return list(gradient_questions.questions(walked(*rows)))
+    return list(questions.about_gradients(walked(*rows)))
 
 
 def test_what_a_row_adds_and_where_the_step_goes_are_asked():
@@ -82,8 +82,8 @@ def test_a_variable_that_did_not_go_against_its_gradient_is_not_asked_for():
 def test_a_large_graph_is_not_asked_about():
     more = {
         f"n{number}": replace(HISTORIES["mul"], name=f"n{number}")
-        for number in range(gradient_questions.SMALL)
+        for number in range(questions.SMALL)
     }
     rows = (X, BACK, PRODUCT, SUM, Y)
     large = walked(*rows, histories={**TAKES, **more})
-    assert list(gradient_questions.questions(large)) == []
+    assert list(questions.about_gradients(large)) == []

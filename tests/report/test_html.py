@@ -19,7 +19,7 @@ from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, html, viewer_data
 from tflab.report.contents import Chapter, DrawnGraph, Method, Picture, Report
 from tflab.report.drawn import Box, Drawing, Lane, StandIn, State
-from tflab.views import glossary
+from tflab.views import words
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&{{ 7*7 }}\u2028\\'\""
 
@@ -247,9 +247,9 @@ def test_headers_and_fates_that_are_terms_say_what_they_mean_on_hover():
     elements = Reader(html.page(Report("", "", "", (Chapter("C", (table,)),)))).elements
     titles = [(tag, attributes.get("title")) for tag, attributes in elements if tag in ("th", "td")]
     assert titles == [
-        ("th", glossary.TERMS["fate"]),
-        ("th", glossary.TERMS["node"]),
-        ("td", glossary.TERMS["folded"]),
+        ("th", words.TERMS["fate"]),
+        ("th", words.TERMS["node"]),
+        ("td", words.TERMS["folded"]),
         *[("td", None)] * 3,
     ]
 

@@ -83,11 +83,6 @@ def decoded_picture():
     tf.cast(tf.io.decode_jpeg(text, 3), tf.float32, name="y")
 
 
-def decoded_sound():
-    text = tf1.placeholder(tf.string, [], name="text")
-    tf.identity(tf.audio.decode_wav(text)[0], name="y")
-
-
 def decoded_line():
     text = tf1.placeholder(tf.string, [None], name="text")
     tf.add_n(tf.io.decode_csv(text, [[0.0]] * 3, field_delim=";"), name="y")
@@ -104,7 +99,6 @@ def decoded_pictures():
     "build, said",
     [
         (decoded_picture, "[] (a picture of 32 x 32 pixels, as 'DecodeJpeg' decodes)"),
-        (decoded_sound, "[] (a second of silence, as 'DecodeWav' decodes)"),
         (decoded_line, "[batch] (3 zeros, as 'DecodeCSV' reads)"),
         (
             decoded_pictures,

@@ -92,6 +92,12 @@ def test_what_a_model_does_not_tell_is_nan(path):
     assert math.isnan(history.read(path).steps[-1].accuracy)
 
 
+def test_a_loss_may_be_huge_or_below_zero(path):
+    losses = 1e300, -2.0
+    write(path, [replace(STEPS[0], step=5 + n, loss=loss) for n, loss in enumerate(losses)])
+    assert tuple(step.loss for step in history.read(path).steps[-2:]) == losses
+
+
 def test_a_step_of_before_tracing_was_recorded_is_untraced(path):
     path.write_text(path.read_text().replace(', "traced": false', ""))
     assert history.read(path).steps == tuple(STEPS)

@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tests.exporters.xspace.test_xspace import convert, table
 from tests.train.test_loop import SETTINGS, STEPS, trained, untimed, values
-from tflab.train import history, tracing
+from tflab.train import history, summaries
 
 pytestmark = pytest.mark.tensorflow
 
@@ -29,7 +29,7 @@ def both(tmp_path_factory):
     here = tmp_path_factory.mktemp("both")
     records = {"traced": begun(here / "traced")}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tracing, "STEPS", range(0))
+        patch.setattr(summaries, "TRACED", range(0))
         records["untraced"] = begun(here / "untraced")
     return here, records
 

@@ -24,7 +24,6 @@ OPTIMISERS = re.compile(r"(Resource)?(Sparse)?Apply\w+")
 UPDATES = re.compile(
     rf"{OPTIMISERS.pattern}|Assign(Add|Sub)?(VariableOp)?|(Resource)?Scatter(Nd)?(Add|Sub|Update)"
 )
-VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 TO_OTHERS = ("_HostRecv", "_HostSend", "_Recv", "_Retval", "_Send")
 PASSING = ("Enter", "Identity", "ReadVariableOp", "RefEnter", "RefIdentity", "Switch", *TO_OTHERS)
 NO_RESULT = (

@@ -1,7 +1,7 @@
-"""Confined: this process on its own side of the confinement, where it works on a graph from a file.
+"""Confined: the confined process, which works on a graph from a file.
 
-`confinement` starts it and says in a variable what it may do. It gives up all other rights before
-it reads the graph, and runs the command.
+`confinement` starts it and passes its rights in an environment variable. The process gives up all
+other rights before it reads the graph, and then runs the command.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from tflab import atomic
 from tflab.cli import ending, landlock
 from tflab.errors import TflabError
 
-with suppress(ImportError):  # Windows has none, and no Landlock either
+with suppress(ImportError):  # Windows has neither this nor Landlock
     import resource
 
-GIVEN = "TFLAB_CONFINEMENT"  # the variable that tells the confined process what it may do
-IMPORT_S = 120  # in which TensorFlow has to have imported a graph
-LEAST_BYTES = 2**30  # bytes that an import may take, plus BYTES_PER_BYTE for each byte of the graph
+GIVEN = "TFLAB_CONFINEMENT"  # the variable with the rights of the process
+IMPORT_S = 120  # time limit for importing a graph
+LEAST_BYTES = 2**30  # limit for an import, plus BYTES_PER_BYTE per byte of the graph
 BYTES_PER_BYTE = 16
-PARTIAL = "partial"  # the document of the stages so far, in case that the process is killed
+PARTIAL = "partial"  # the document of the stages so far, if the process is killed
 
 
 @dataclass(frozen=True)
 class Rights:
-    """What a confined process may do."""
+    """The rights of a confined process."""
 
     readable: tuple[str, ...]
-    temporary: str  # its temporary folder, which it may write
-    outputs: Mapping[str, tuple[str, str]]  # option -> (folder to write to, what it will become)
-    writable: tuple[str, ...] = ()  # besides
+    temporary: str  # its temporary folder, which it may write to
+    outputs: Mapping[str, tuple[str, str]]  # option -> (folder to write to, final name)
+    writable: tuple[str, ...] = ()  # other paths
     ports: tuple[int, ...] | None = ()  # TCP; None: any
-    memory: int = 0  # bytes that it may take; 0: any
+    memory: int = 0  # limit in bytes; 0: none
     import_s: int = IMPORT_S
-    passed: int = -1  # the descriptor at which it says that the graph is imported
+    passed: int = -1  # a descriptor on which it reports the import of the graph
     unimported: str = ""  # why TensorFlow must not import the graph: it is only parsed
 
 
 CONFINED: Rights | None = None  # of this process
-abandoned: list[object] = []  # files of the parent, which must not close what has their numbers now
-PORTS: Iterator[int] = iter(())  # at which this process may listen
+abandoned: list[object] = []  # the parent's files; closing them would close reused descriptors
+PORTS: Iterator[int] = iter(())  # on which this process may listen
 
 
 def mark(final: Path) -> str:
@@ -59,8 +59,8 @@ def mark(final: Path) -> str:
 
 
 def go_on(command: Sequence[str], environment: Mapping[str, str], passed: int) -> NoReturn:
-    """In a fork of the command's process: give up what belongs to that, and run the command as a
-    new process would. Only the standard streams and the descriptor `passed` stay open."""
+    """Continue in a fork of the command's process: give up the parent's resources and run the
+    command like a new process. Only the standard streams and the descriptor `passed` stay open."""
     status = TflabError.status
     try:
         ending.forget()
@@ -75,7 +75,7 @@ def go_on(command: Sequence[str], environment: Mapping[str, str], passed: int) -
         os.environ.update(environment)
         tempfile.tempdir = None
         atomic.process_folder.cache_clear()
-        gc.enable()  # which `subprocess` switched off
+        gc.enable()  # `subprocess` switched it off
         sys.argv = ["", *command]
         status = main()
     except BaseException:
@@ -104,7 +104,7 @@ def main() -> int:
         rights.readable, [rights.temporary, "/dev/null", *works, *rights.writable], rights.ports
     )
     name, *argv = sys.argv[1:]
-    # By name: `python -m` has this module a second time, as __main__
+    # By name, because `python -m` also loads this module as __main__
     shared: Any = importlib.import_module("tflab.cli.confined")
     shared.CONFINED, shared.PORTS = rights, iter(rights.ports or ())
     sys.argv = [name, *argv]
@@ -112,7 +112,7 @@ def main() -> int:
 
 
 def output(option: str) -> tuple[Path, Path] | None:
-    """Where this process writes what is for an option, and the name that it will have."""
+    """The folder to which this process writes the output of an option, and its final name."""
     if CONFINED is None or option not in CONFINED.outputs:
         return None
     work, final = map(Path, CONFINED.outputs[option])
@@ -120,30 +120,30 @@ def output(option: str) -> tuple[Path, Path] | None:
 
 
 def finish(option: str) -> None:
-    """Tell the parent that all is written that is for an option."""
+    """Tell the parent that the output of an option is complete."""
     assert CONFINED is not None
     Path(CONFINED.temporary, mark(Path(CONFINED.outputs[option][1]))).touch()
 
 
 def port() -> int:
-    """A port that this process may listen at; 0, any, where it is not confined."""
+    """A port on which this process may listen; 0 (any port) if it is not confined."""
     return next(PORTS) if CONFINED is not None and CONFINED.ports is not None else 0
 
 
 def keep(document: str) -> None:
-    """Keep what is known so far, in case that the graph makes this process fail."""
+    """Save the result so far, in case the graph crashes this process."""
     if CONFINED is not None:
         Path(CONFINED.temporary, PARTIAL).write_text(document, encoding="utf-8")
 
 
 def unimported() -> str:
-    """Why TensorFlow must not import the graph; "" where it may."""
+    """Why TensorFlow must not import the graph; "" if it may."""
     return CONFINED.unimported if CONFINED else ""
 
 
 @contextmanager
 def importing(path: str) -> Iterator[None]:
-    """While this is open the graph of this path is imported, within bounds of its own."""
+    """A context in which the graph at this path is imported, with limits of its own."""
     if CONFINED is None:
         yield
         return
@@ -161,14 +161,14 @@ def importing(path: str) -> Iterator[None]:
 
 
 def tell() -> None:
-    """Tell the parent that the import begins, or is over."""
+    """Tell the parent that the import begins or has ended."""
     assert CONFINED is not None
-    with suppress(OSError):  # the parent has read what it waits for
+    with suppress(OSError):  # the parent no longer reads
         os.write(CONFINED.passed, b".")
 
 
 def used() -> int:
-    """Bytes of this process that count for its limit (VmData of proc(5))."""
+    """The bytes of this process that count towards its limit (VmData of proc(5))."""
     for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmData:"):
             return int(line.split()[1]) * 1024
@@ -176,7 +176,7 @@ def used() -> int:
 
 
 def bytes_of(path: str) -> int:
-    """The size of a graph's own file, without the values of variables beside it."""
+    """The size of a graph's own file, without the values of variables in other files."""
     graphs = [path] if os.path.isfile(path) else glob.glob(os.path.join(glob.escape(path), "*.pb*"))
     return sum(map(os.path.getsize, graphs))
 

@@ -1,8 +1,9 @@
-"""Confinement: a command on a graph from a file works in a process that the kernel confines first.
+"""Confinement: a command works on a graph from a file in a process that the kernel confines first.
 
-The rules of `saved_graphs.permissions` understand a graph; this does not need to. The process reads
-Python, its packages and the graph, writes a temporary folder and the results that the user asked
-for, and has no network. `run` starts it, watches it, and puts the results in their place.
+Unlike the rules of `saved_graphs.permissions`, the kernel needs no knowledge of graphs. The process
+can read Python, its packages and the graph, can write to a temporary folder and to the requested
+outputs, and has no network. `run` starts it, watches it, and moves the results to their final
+names.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from tflab.cli import confined, ending, folding, landlock
 from tflab.cli.confined import Rights
 from tflab.errors import TflabError
 
-PATIENCE_S = 20.0  # in which an interrupted process has to end by itself
-SPARED = 2**30  # bytes of the free memory that the process leaves to others
-SYSTEM = (  # what Python and TensorFlow read of the system; most is there on some systems only
+PATIENCE_S = 20.0  # time limit for an interrupted process to end by itself
+SPARED = 2**30  # free memory in bytes that the process must leave
+SYSTEM = (  # system files that Python and TensorFlow read; many exist on some systems only
     *("/usr", "/lib", "/lib64", "/bin", "/opt/intel", "/nix/store"),
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/os-release", "/etc/fonts", "/etc/mime.types"),
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/version", "/proc/self"),
@@ -48,7 +49,7 @@ MISSING = (
 
 
 class Place(Protocol):
-    """Where an output is written, and the name that it will have."""
+    """Where an output is written, and its final name."""
 
     @property
     def work(self) -> Path: ...
@@ -57,7 +58,7 @@ class Place(Protocol):
     def final(self) -> Path: ...
 
 
-ENABLED = True  # tests that look at the rules alone switch the confinement off
+ENABLED = True  # tests of the rules alone switch the confinement off
 
 
 @functools.cache
@@ -77,9 +78,9 @@ def run(
 ) -> int:
     """The exit status of `python -m tflab.COMMAND ARGV` in a confined process.
 
-    `args` are the arguments, parsed. `outputs` are contexts of places to write to, by option: each
-    ends as it does without confinement, once the command is through with it. `readable` are files
-    that the arguments name, besides the model.
+    `args` are the parsed arguments. `outputs` are contexts that give the places to write to, by
+    option; each is left in the same way as without confinement. `readable` are files that the
+    arguments name, in addition to the model.
     """
     allowed = getattr(args, "allow_read", ()), getattr(args, "allow_write", ())
     feeds = (file for _, file in getattr(args, "feed", ()))
@@ -113,7 +114,7 @@ def run(
 
 
 def is_wanted(from_file: bool) -> bool:
-    """Whether a command on this model has to be run in a confined process."""
+    """Whether a command must run in a confined process for this model."""
     if not from_file or confined.CONFINED is not None or not ENABLED:
         return False
     if not is_available():
@@ -122,14 +123,14 @@ def is_wanted(from_file: bool) -> bool:
 
 
 class UnfinishedError(Exception):
-    """The confined process did not come to the end of an output, which is dropped."""
+    """The confined process did not complete an output, which is discarded."""
 
 
 def enter(
     stack: ExitStack, context: AbstractContextManager[Place], folder: Path
 ) -> tuple[Path, Path]:
-    """Enter the context of an output, which ends as a failed one where the process did not mark it
-    as finished."""
+    """Enter the context of an output. It is left with an error unless the process completed the
+    output."""
     place = context.__enter__()
 
     def leave(kind: Any, error: Any, trace: Any) -> bool:
@@ -145,7 +146,7 @@ def enter(
 
 
 def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
-    """The exit status of the confined process; a reason, where it ended before TensorFlow had
+    """The exit status of the confined process; or a reason, if it ended before TensorFlow had
     imported the graph."""
     reading, writing = os.pipe()
     rights = replace(rights, passed=writing)
@@ -156,7 +157,7 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
         "TMPDIR": rights.temporary,
         "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),
     }
-    # A fork need not start Python and import the command once more
+    # A fork does not have to start Python and import the command again
     go_on = partial(confined.go_on, [command, *argv], environment, writing)
     sys.stdout.flush()
     try:
@@ -166,9 +167,9 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
                 env=environment,
                 pass_fds=[writing],
                 stderr=terminal(),
-                start_new_session=True,  # a terminal's Ctrl-C reaches it once, through this one
+                start_new_session=True,  # a terminal's Ctrl-C reaches it only through this process
                 preexec_fn=go_on if can_fork() else None,
-                restore_signals=False,  # Python ignores SIGPIPE in either case
+                restore_signals=False,  # Python ignores SIGPIPE anyway
             ) as process,
             ending.child(process),
         ):
@@ -187,13 +188,13 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
 
 
 def can_fork() -> bool:
-    """Whether this process can go on as two: its only threads are the main one and that of
-    `ending`, and no library has any that Python does not know of."""
+    """Whether this process can fork: its only threads are the main one and that of `ending`, and no
+    library has threads that Python does not know."""
     return threading.active_count() <= 2 and {"numpy", "tensorflow"}.isdisjoint(sys.modules)
 
 
 def terminal() -> int | None:
-    """Where Python's standard error goes: `command` sends only that of C++ elsewhere."""
+    """The file of Python's standard error; `command` redirects only that of C++."""
     try:
         return sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):
@@ -201,8 +202,7 @@ def terminal() -> int | None:
 
 
 def keep_fonts(home: Path) -> None:
-    """Copy matplotlib's list of fonts into the home of the process, for which making it anew would
-    take seconds."""
+    """Copy matplotlib's list of fonts into the home of the process; making it takes seconds."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "matplotlib")
     copy = home / ".cache" / "matplotlib"
     copy.mkdir(parents=True)
@@ -212,7 +212,7 @@ def keep_fonts(home: Path) -> None:
 
 def watched(process: subprocess.Popen[bytes], reading: int, rights: Rights) -> int | str:
     began = time.monotonic()
-    begun = bool(os.read(reading, 1))  # nothing, where the process ends before
+    begun = bool(os.read(reading, 1))  # empty if the process ends before
     late = begun and not select.select([reading], [], [], rights.import_s)[0]
     if late:
         process.kill()
@@ -233,9 +233,9 @@ def watched(process: subprocess.Popen[bytes], reading: int, rights: Rights) -> i
 
 
 def interrupted(process: subprocess.Popen[bytes]) -> int:
-    """Interrupt the process as well, wait for it, and end it where it does not answer."""
+    """Interrupt the process too, wait for it, and kill it if it does not end."""
     by = ending.current.signal if ending.current else None
-    if by in (None, signal.SIGINT):  # of the others `ending` has told it
+    if by in (None, signal.SIGINT):  # `ending` has passed on the other signals
         process.send_signal(signal.SIGINT)
     try:
         return process.wait(PATIENCE_S)
@@ -255,13 +255,13 @@ def installed() -> list[str]:
 
 
 def is_package_folder(path: str) -> bool:
-    """Whether packages are imported from there. The working directory may hold anything, and is
-    not given as a whole."""
+    """Whether this is a folder of packages. The working directory may contain anything, so it is
+    not readable as a whole."""
     return bool(path) and os.path.isdir(path) and not os.path.samefile(path, os.getcwd())
 
 
 def model_files(model: Path) -> Iterator[str]:
-    """A SavedModel's folder; of a single file, itself and the checkpoints beside it."""
+    """A SavedModel's folder; for a single file, the file and the checkpoints next to it."""
     yield str(model)
     if model.is_file():
         names = (f"{model.stem}*", f"{model.name}*", "*.index", "*.data-?????-of-?????")
@@ -271,15 +271,15 @@ def model_files(model: Path) -> Iterator[str]:
 
 
 def of_tasks(args: Any) -> tuple[str, ...]:
-    """What tasks read besides: each its own command line, or TensorFlow ends it
-    (`GetExecutablePath` in core/platform/env.cc). Its folder in /proc is not there yet, so that
-    it has to be all of /proc; of processes outside the kernel still keeps memory and variables."""
+    """What tasks read in addition: each reads its own command line, or TensorFlow ends it
+    (`GetExecutablePath` in core/platform/env.cc). Its folder in /proc does not exist yet, so all of
+    /proc is readable; the kernel still protects memory and variables of other processes."""
     return ("/proc",) if getattr(args, "cluster", ()) else ()
 
 
 def ports_for(args: Any) -> tuple[int, ...]:
-    """The ports of the tasks that a command starts or names, and of its own servers: one at the
-    loopback device, and one that other machines reach."""
+    """The ports of the tasks that a command starts or names, and of its own servers: one for the
+    loopback device, and one that other machines can reach."""
     asked = getattr(args, "cluster", ()) or ()
     tasks = asked if isinstance(asked, list) else [asked] if asked else []
     started = sum(task for task in tasks if isinstance(task, int))
@@ -289,7 +289,7 @@ def ports_for(args: Any) -> tuple[int, ...]:
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """So many TCP ports of this machine that nobody listens at."""
+    """This number of TCP ports of this machine on which no process listens."""
     with ExitStack() as stack:
         probes = [stack.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -298,7 +298,7 @@ def free_ports(count: int) -> tuple[int, ...]:
 
 
 def free_memory() -> int:
-    """Bytes that the process may take; 0 where the system does not say what is free."""
+    """The bytes that the process may use; 0 if the system does not report free memory."""
     with suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
         line = next(line for line in lines if line.startswith("MemAvailable:"))

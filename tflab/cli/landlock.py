@@ -1,12 +1,13 @@
-"""Landlock: Linux confines this process, and all that it starts, to the files and ports it names.
+"""Landlock: Linux restricts this process, and all processes that it starts, to the given files and
+ports.
 
 A process needs no privileges for it, and cannot undo it. Source: the kernel's
-Documentation/userspace-api/landlock.rst and include/uapi/linux/landlock.h. Each ABI handles more:
-1 files (Linux 5.13), 2 moves between folders, 3 truncation, 4 TCP ports, 5 ioctl of devices,
-6 signals and abstract sockets.
+Documentation/userspace-api/landlock.rst and include/uapi/linux/landlock.h. Each ABI handles more: 1
+files (Linux 5.13), 2 moves between folders, 3 truncation, 4 TCP ports, 5 ioctl of devices, 6
+signals and abstract sockets.
 
-The packages that bind Landlock for Python know files and ports only, or start programs of their
-own. Three system calls are less than either.
+Python packages for Landlock support only files and ports, or start programs. The three system calls
+here need less code than either.
 """
 
 from __future__ import annotations
@@ -22,23 +23,24 @@ from contextlib import suppress
 
 from tflab.cli import seccomp
 
-CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # system calls, alike on x86-64 and ARM
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # system calls, the same on x86-64 and ARM
 VERSION = 1  # the flag that asks for the ABI
 BENEATH, PORT = 1, 2  # kinds of rules
 NO_NEW_PRIVILEGES, DEATH_SIGNAL = 38, 1  # of prctl
 
-# Rights to files, in the order of their bits, and the ABI that brought them
+# Rights to files, in the order of their bits, and the ABI that introduced them
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 TRUNCATE, IOCTL = 1 << 14, 1 << 15
 RIGHTS_OF_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL  # what a rule for a file may have
+# The rights that a rule for a file can have
+OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL
 READ = EXECUTE | READ_FILE | READ_DIR
 TCP = 0b11  # bind and connect
-SCOPES = 0b11  # abstract sockets and signals of processes outside
+SCOPES = 0b11  # abstract sockets and signals of other processes
 
 
 def abi() -> int:
-    """The version of Landlock that this kernel has; 0 where it has none."""
+    """The version of Landlock in this kernel; 0 if it has none."""
     if not sys.platform.startswith("linux") or not hasattr(os, "O_PATH"):
         return 0
     return max(0, call(CREATE_RULESET, None, 0, VERSION))
@@ -60,11 +62,11 @@ def die_with_parent() -> None:
 def confine(
     readable: Iterable[str], writable: Iterable[str], ports: Iterable[int] | None = ()
 ) -> None:
-    """Confine this process for good: it reads beneath these paths, writes beneath the writable
-    ones, binds and connects to these TCP ports and to no others (None: has the network), and
-    signals only its children.
+    """Confine this process permanently. It can read below these paths, write below the writable
+    ones, bind and connect to these TCP ports only (None: any network), and signal only its
+    children.
 
-    Paths that do not exist are passed over. Raises OSError where the kernel refuses.
+    Missing paths are ignored. Raises OSError if the kernel refuses.
     """
     version = abi()
     if not version:

@@ -1,7 +1,7 @@
-"""Seccomp: Linux lets this process, and all that it starts, open TCP sockets and no others.
+"""Seccomp: Linux allows this process, and all processes that it starts, no sockets other than TCP.
 
-Landlock decides about the ports of TCP; it is not asked about other protocols. A filter of system
-calls refuses their sockets, and io_uring, which could open them. Sources: the kernel's
+Landlock restricts the ports of TCP, but not other protocols. A filter of system calls refuses their
+sockets, and io_uring, which could open them. Sources: the kernel's
 Documentation/userspace-api/seccomp_filter.rst, include/uapi/linux/{filter,seccomp,audit}.h.
 """
 
@@ -15,17 +15,18 @@ import socket
 import struct
 import sys
 
-ARCHITECTURES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}  # and `socket` there
+# And the number of `socket`
+ARCHITECTURES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 IO_URING_SETUP = 425
-FOREIGN = 0x40000000  # from there on x86-64 has the system calls of another ABI
+FOREIGN = 0x40000000  # x86-64: system calls from here on are of another ABI
 NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16  # places in struct seccomp_data
 LOAD, AND, RETURN, EQUAL, AT_LEAST = 0x20, 0x54, 0x06, 0x15, 0x35  # instructions of BPF
 VERDICTS = {"allow": 0x7FFF0000, "refuse": 0x00050000 | errno.EACCES}
 KIND = 0xF  # of a socket's type, without its flags
-INTERNET, INTERNET_6_BIT = 2, 8  # AF_INET, and what AF_INET6 has besides
+INTERNET, INTERNET_6_BIT = 2, 8  # AF_INET, and the bit that AF_INET6 adds
 NO_NEW_PRIVILEGES, SECCOMP, FILTER = 38, 22, 2  # of prctl
 
-# Instruction, value, and what follows where a comparison holds and where not: "" is the next one
+# Instruction, value, and where to go if a comparison is true or false: "" is the next one
 Instruction = tuple[int, int, str, str]
 
 
@@ -36,8 +37,8 @@ def is_available() -> bool:
 
 
 def only_tcp() -> None:
-    """Let this process open no sockets but those of TCP, for good; where `is_available` says no,
-    do nothing. Raises OSError where the kernel refuses."""
+    """Allow this process only TCP sockets, permanently; do nothing if `is_available` is false.
+    Raises OSError if the kernel refuses."""
     if not is_available():
         return
     architecture, opens = ARCHITECTURES[platform.machine()]
@@ -48,13 +49,13 @@ def only_tcp() -> None:
         (AT_LEAST, FOREIGN, "refuse", ""),
         (EQUAL, IO_URING_SETUP, "refuse", ""),
         (EQUAL, opens, "", "allow"),
-        (LOAD, ARGUMENTS, "", ""),  # the family
+        (LOAD, ARGUMENTS, "", ""),  # the address family
         (AND, 0xFFFFFFFF ^ INTERNET_6_BIT, "", ""),
         (EQUAL, INTERNET, "", "refuse"),
         (LOAD, ARGUMENTS + 8, "", ""),
         (AND, KIND, "", ""),
         (EQUAL, socket.SOCK_STREAM, "", "refuse"),
-        (LOAD, ARGUMENTS + 16, "", ""),  # the protocol; 0 is TCP, of a stream
+        (LOAD, ARGUMENTS + 16, "", ""),  # the protocol; 0 is TCP for a stream
         (EQUAL, 0, "allow", ""),
         (EQUAL, socket.IPPROTO_TCP, "allow", "refuse"),
     ]
@@ -68,7 +69,8 @@ def only_tcp() -> None:
 
 
 def instructions(program: list[Instruction]) -> list[bytes]:
-    """The program as struct sock_filter, each label as the distance to its verdict at the end."""
+    """The program as struct sock_filter; each label becomes the distance to its verdict at the
+    end."""
     ends = dict(zip(VERDICTS, range(len(program), len(program) + len(VERDICTS)), strict=True))
     coded = [
         struct.pack("=HBBI", code, *(ends.get(to, at + 1) - at - 1 for to in (yes, no)), value)

@@ -1,21 +1,25 @@
-"""Observing: the additional measurements and facts that a saved measurement needs."""
+"""Observing: what a saved measurement has besides: the step in several processes, and the place."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import cycle, islice
 from pathlib import Path
 
 import tflab
-from tflab import models
+from tflab import datasets, models
+from tflab.analysis import verdicts
+from tflab.analysis.accumulator import Accumulator
 from tflab.cli import ending as signals
-from tflab.cli import environment
-from tflab.compare import processes, sweep
+from tflab.cli import environment, progress
+from tflab.compare import sweep
 from tflab.compare.batch_tables import Tables
 from tflab.errors import RefusedError, TflabError
 from tflab.records import Comparison, Measurement, Observed, Options, Process, Program
-from tflab.runtime import fingerprint, hardware, measure, session
+from tflab.runtime import child, fingerprint, hardware, measure, own_process, plans, session, trace
 
 # Variables that affect a measurement and are read by TensorFlow or its libraries
 VARIABLES = (
@@ -45,7 +49,7 @@ def observe(
     try:
         job = measure.job_of(program, step, options)
         with signals.released():
-            ended.extend(processes.run(job, columns, keys, budget_s))
+            ended.extend(run_processes(job, columns, keys, budget_s))
     except KeyboardInterrupt:
         ending = measure.Outcome(interrupted=True)
     except TflabError as error:
@@ -98,3 +102,97 @@ def chosen(options: Options) -> dict[str, str]:
 def without_folders(model: str) -> str:
     """The name of a model, without its folder."""
     return Path(model).name if models.is_file(model) else model
+
+
+# Processes: the same step in several processes, one after the other, for comparisons with other
+# places or times.
+#
+# Steps of one process are not independent of one another (see `race`), so a process is one
+# observation, however many steps it runs. In each, turns of untraced and of traced steps go from
+# batch size to batch size, in a few sessions one after the other.
+
+MOST = 10  # processes, if there is time
+A_PROCESS_S = 4.0  # of turns, after which no further turn starts
+TURNS = 40  # per session at most: more steps of a quick model tell no more, and enlarge the file
+# per process: the place of a session in memory makes all of its steps faster or slower
+SESSIONS = 3
+UNTRACED, TRACED = 12, 4  # steps of a turn at each batch size
+
+Keys = Mapping[int, Mapping[str, Sequence[str]]]  # by batch size: key of a row -> its nodes
+
+
+def run_processes(
+    job: measure.Job, columns: Sequence[datasets.Column], keys: Keys, budget_s: float
+) -> Iterator[Process]:
+    """The processes, each as it ends. After `budget_s` none starts, except those that a verdict
+    requires. Raises TflabError if a step fails."""
+    packed = own_process.packed(job)
+    rows = [datasets.head(column, UNTRACED * max(keys)) for column in columns]
+    numbers = plans.observations(verdicts.LEAST, budget_s, MOST)
+    for _ in progress.track("processes", numbers, MOST):
+        yield child.call("tflab.compare.observing:observed_here", packed, rows, keys, A_PROCESS_S)
+
+
+@dataclass
+class Seen:
+    """The measurements of one process at a batch size."""
+
+    untraced_ns: list[tuple[int, ...]] = field(default_factory=list)
+    traced_ns: list[tuple[int, ...]] = field(default_factory=list)
+    accumulator: Accumulator = field(default_factory=Accumulator)
+
+    def turn(self, runner: measure.Runner, batches: Iterator[measure.Values], size: int) -> None:
+        """Run a turn of steps; the first of each kind are warm-ups, because kernels inspect
+        shapes anew."""
+        untraced = [measure.Turn(values, size) for values in islice(batches, UNTRACED)]
+        traced = [measure.Turn(values, size, traced=True) for values in islice(batches, TRACED)]
+        for turn in (*untraced[: plans.WARMUP_STEPS], traced[0]):
+            runner.take(turn)
+        self.untraced_ns.append(tuple(runner.take(turn)[0].wall_ns for turn in untraced))
+        taken = [runner.take(turn) for turn in traced]
+        self.traced_ns.append(tuple(step.wall_ns for step, _ in taken))
+        for step, recorded in taken:
+            assert recorded is not None
+            found = trace.columns(recorded.serialized, step.start_ns)
+            self.accumulator.add(
+                *(found or trace.durations(recorded.parsed().step_stats, step.start_ns))
+            )
+
+    def row_ns(self, nodes: Sequence[str]) -> float:
+        """What a step spends in these nodes: the median; of very many nodes, the mean."""
+        median = self.accumulator.step_median_ns(nodes)
+        if median is not None:
+            return median
+        stats = self.accumulator.stats(dict.fromkeys(nodes, ""), {}, {})
+        return sum(node.total_ns for node in stats) / self.accumulator.steps
+
+
+def observed_here(
+    job: own_process.Packed, columns: Sequence[datasets.Column], keys: Keys, seconds: float
+) -> Process:
+    """All turns of this process, in each session at least one and at most TURNS."""
+    ready = own_process.unpacked(job)
+    seen = {size: Seen() for size in keys}
+    batches = {size: endless(columns, size) for size in keys}
+    start = time.monotonic()
+    for number in range(1, SESSIONS + 1):
+        with measure.sessions([ready]) as (runner,):
+            for _ in range(TURNS):
+                for size, of_size in seen.items():
+                    of_size.turn(runner, batches[size], size)
+                if time.monotonic() - start > seconds * number / SESSIONS:
+                    break
+    return Process(
+        untraced_ns={size: tuple(of_size.untraced_ns) for size, of_size in seen.items()},
+        traced_ns={size: tuple(of_size.traced_ns) for size, of_size in seen.items()},
+        rows_ns={
+            size: {key: of_size.row_ns(nodes) for key, nodes in keys[size].items()}
+            for size, of_size in seen.items()
+        },
+    )
+
+
+def endless(columns: Sequence[datasets.Column], size: int) -> Iterator[measure.Values]:
+    """Whole batches of the columns, repeated endlessly."""
+    whole = len(columns[0]) // size * size if columns else size
+    return cycle(datasets.slices(columns, 0, whole, size))

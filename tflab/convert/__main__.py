@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read(args: argparse.Namespace) -> Recording:
-    """What is in the files. In a chart all steps share one axis, which must not get too long."""
+    """The recorded steps. In a chart all steps share one axis, which must not get too long."""
     from tflab.convert import reading
 
     recorded = reading.read(args.files, args.graph)
@@ -97,7 +97,7 @@ def read(args: argparse.Namespace) -> Recording:
 
 @contextmanager
 def output(name: str | None) -> Iterator[TextIO]:
-    """Standard output, or a file that bears its name once all is in it."""
+    """Standard output, or a new file, which gets its name when it is complete."""
     if name is None:
         yield sys.stdout
         return
@@ -108,7 +108,7 @@ def output(name: str | None) -> Iterator[TextIO]:
             half = work / "half"
             with opened(half, "xt", encoding="utf-8", newline="") as stream:
                 yield stream
-            final.open("x").close()  # so that nothing is overwritten that was written meanwhile
+            final.open("x").close()  # fails if the name was taken meanwhile
             half.replace(final)
     except atomic.TakenError as error:
         raise logdirs.being_written(final, "--out") from error
@@ -129,7 +129,7 @@ def write_json(stream: TextIO, recorded: Recording) -> None:
     from tflab.convert import conversion, op_runs
 
     converted = conversion.convert(recorded)
-    with ending.deferred():  # half a document is none
+    with ending.deferred():  # half a JSON document is useless
         op_runs.write_json(stream, converted)
 
 
@@ -167,11 +167,11 @@ def opening_line(to: str, folder: Path) -> tuple[str, str]:
     return "Open it in Model Explorer:", visible(model_explorer.opening_line(folder))
 
 
-FOLDERS = {  # the formats of more than one file, and the beginning of a sentence on where they go
+FOLDERS = {  # formats with several files, and the beginning of an error without --out
     "xspace": "An xspace goes into a logdir of TensorBoard",
     "model-explorer": "What Model Explorer reads goes into a folder",
 }
-WRITERS: dict[str, Callable[[Any, Recording], None]] = {  # into a folder, or into a stream
+WRITERS: dict[str, Callable[[Any, Recording], None]] = {  # to a folder or a stream
     "text": write_text,
     "json": write_json,
     "csv": write_csv,

@@ -1,4 +1,4 @@
-"""Conversion: what recorded steps add up to, as for steps that tflab ran itself."""
+"""Conversion: recorded steps, summarised like the steps that tflab runs itself."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Conversion:
     step_times: tuple[StepTime, ...]
     wall_ns: int
     time_ledger: tuple[Owner, ...]
-    top_ops: Mapping[str, tuple[OpStats, ...]]  # by kind of track; shares are of that kind
+    top_ops: Mapping[str, tuple[OpStats, ...]]  # by kind of track; shares refer to that kind
     critical_path: CriticalPath | None  # unknown without a graph
     memory: Memory
 
 
 def convert(recorded: Recording) -> Conversion:
-    """The account of recorded steps.
+    """The summary of recorded steps.
 
-    A node that ran on a GPU has a launch and kernels, which are not added up: they are rows of two
-    kinds, and on the critical path stands what its kernels took.
+    A node that ran on a GPU has a launch and kernels. They are not added up but are rows of two
+    kinds; the critical path has the time of the kernels.
     """
     of_nodes = [run for run in recorded.runs if run.name != trace.EXECUTOR]
     of_kind: dict[str, list[OpRun]] = {}
@@ -53,6 +53,6 @@ def convert(recorded: Recording) -> Conversion:
 
 
 def ranked(conversion: Conversion) -> list[tuple[str, OpStats]]:
-    """The rows of all kinds, each with its kind, by self time, most first."""
+    """The rows of all kinds, each with its kind, by self time in descending order."""
     rows = [(kind, row) for kind, table in conversion.top_ops.items() for row in table]
     return sorted(rows, key=lambda item: (-item[1].self_ns, item[1].key))

@@ -1,7 +1,7 @@
-"""Decoded: what the protos of `tflab.convert.protos` say in bytes, as names, op types and nodes.
+"""Decoded: names, op types and nodes from the bytes in the protos of `tflab.convert.protos`.
 
-The bytes of a file may be any; a name that is not UTF-8 is shown with
-replacement characters, and two names that then look alike get different numbers.
+The bytes in a file may be arbitrary. A name that is not UTF-8 is shown with replacement characters;
+if two names then look alike, they are numbered.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tflab.runtime.trace import labelled_type
 
 OP_TYPE = re.compile(r"[A-Za-z_]\w*")
 VARIABLES = (b"VarHandleOp", b"VariableV2", b"Variable")
-ANONYMOUS = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"  # the shared name of those that share nothing
-RPC = "RecvTensor"  # the row of a transfer between processes; its label tells of no op
+ANONYMOUS = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"  # a shared name that means "not shared"
+RPC = "RecvTensor"  # a transfer between processes; its label has no op
 SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")
 
 
 class NameTexts(dict[bytes, str]):
-    """The text of every name that has been asked for. Each name has a text of its own."""
+    """The text of each name. Different names have different texts."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
@@ -42,8 +42,8 @@ class NameTexts(dict[bytes, str]):
 class RowTypes(dict[tuple[bytes, bytes], tuple[str, str]]):
     """Node and op type by the name and the label of a row, for rows of one kind of `tracks`.
 
-    The label knows the type that ran. A graph may be that of before fusion, which reuses names,
-    so it is asked only where there is no type in the label.
+    The label has the type that ran. The graph may be from before fusion, which reuses names, so it
+    is used only if the label has no type.
     """
 
     def __init__(self, kind: str, names: NameTexts, types: Mapping[str, str]) -> None:
@@ -62,7 +62,7 @@ class RowTypes(dict[tuple[bytes, bytes], tuple[str, str]]):
 
 
 class Vocabulary:
-    """The names in several files, and what is known of the types of nodes."""
+    """The names in several files, and the known types of nodes."""
 
     def __init__(self) -> None:
         self.names = NameTexts()
@@ -70,14 +70,14 @@ class Vocabulary:
         self._labels: dict[str, RowTypes] = {}
 
     def labels(self, device: str) -> RowTypes:
-        """Those of the rows of a device; most come again in the next step."""
+        """The types of the rows of a device; most rows recur in the next step."""
         if device not in self._labels:
             self._labels[device] = RowTypes(tracks.track_kind(device), self.names, self.types)
         return self._labels[device]
 
 
 def nodes(graphs: Iterable[Any], names: NameTexts) -> dict[str, Node]:
-    """The nodes of GraphDefs by their names; of two with one name, the first."""
+    """The nodes of GraphDefs by name; if two have the same name, the first."""
     found: dict[str, Node] = {}
     for node_def in (node_def for graph in graphs for node_def in graph.node):
         name = names[node_def.name]
@@ -96,7 +96,7 @@ def nodes(graphs: Iterable[Any], names: NameTexts) -> dict[str, Node]:
 
 
 def variables(graphs: Iterable[Any], names: NameTexts) -> dict[str, Variable]:
-    """The nodes of GraphDefs that are variables, by their names."""
+    """The variables among the nodes of GraphDefs, by name."""
     found = (
         variable(node_def, names)
         for graph in graphs
@@ -121,15 +121,15 @@ def shape_of(shape: Any) -> Shape:
 
 
 def tensor(raw: bytes, names: NameTexts) -> str:
-    """`split:1`, by the text of its node."""
+    """The name of a tensor, such as `split:1`."""
     node, colon, index = raw.partition(b":")
     return names[node] + (colon + index).decode(errors="replace")
 
 
 def transfers(graphs: Iterable[Any], names: NameTexts) -> Iterator[Transfer]:
-    """What goes from one partition to another: every send, with the receive of the same tensor.
+    """The transfers between partitions: every send, with the receive of the same tensor.
 
-    Neither dtype nor shape is in these graphs.
+    These graphs have neither dtypes nor shapes.
     """
     node_defs = [
         (node_def, {attr.key: attr.value.s for attr in node_def.attr})

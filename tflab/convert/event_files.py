@@ -1,8 +1,9 @@
-"""Event files: what TensorBoard reads, with the traces that a FileWriter's `add_run_metadata` put
-into them, each under a tag.
+"""Event files: the files that TensorBoard reads, with the traces that `add_run_metadata` of a
+FileWriter added, each under a tag.
 
-The file is a row of records (tensorflow/core/lib/io/record_writer.h): eight bytes of length and a
-checksum of four, the content, a checksum of four. Each content is an Event (event.proto).
+The file is a sequence of records (tensorflow/core/lib/io/record_writer.h): a length of eight bytes
+and its checksum of four, the content, and its checksum of four. Each content is an Event
+(event.proto).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Tagged:
 
 
 def recognised(file: BinaryIO) -> bool:
-    """Whether a file is an event file: its first record says so."""
+    """Whether a file is an event file, according to its first record."""
     file.seek(0)
     head = file.read(FRAME.size + 64)
     if len(head) < FRAME.size:
@@ -41,7 +42,7 @@ def recognised(file: BinaryIO) -> bool:
 
 
 def traces(file: BinaryIO) -> Iterator[Tagged]:
-    """The traces, one after the other. Raises DamagedError where the file is cut off."""
+    """The traces in their order. Raises DamagedError for a truncated file."""
     for start, end in events(file, TAGGED):
         parts = {number: (begin, stop) for number, begin, stop in whole_fields(file, start, end)}
         if METADATA in parts:
@@ -50,12 +51,12 @@ def traces(file: BinaryIO) -> Iterator[Tagged]:
 
 
 def graphs(file: BinaryIO) -> Iterator[BinaryIO]:
-    """The GraphDefs that were written as they were built."""
+    """The GraphDefs, as the program built them."""
     return (io.BytesIO(content(file, start, end)) for start, end in events(file, GRAPH))
 
 
 def events(file: BinaryIO, wanted: int) -> Iterator[tuple[int, int]]:
-    """Where this field of an Event stands, in every event that has it."""
+    """The position of this field in every event that has it."""
     for start, end in records(file):
         for number, begin, stop in whole_fields(file, start, end):
             if number == wanted:
@@ -63,8 +64,8 @@ def events(file: BinaryIO, wanted: int) -> Iterator[tuple[int, int]]:
 
 
 def records(file: BinaryIO) -> Iterator[tuple[int, int]]:
-    """Where the content of each record begins and ends. The last one of a file that is still being
-    written may be cut off, and is not there yet."""
+    """The position of the content of each record. An incomplete last record, of a file that is
+    still being written, is omitted."""
     size = file.seek(0, 2)
     position = 0
     while position + FRAME.size <= size:

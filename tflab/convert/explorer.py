@@ -1,4 +1,4 @@
-"""Explorer: the graph that traces bring, and what its nodes took, for Google's Model Explorer."""
+"""Explorer: the graph in the traces and the times of its nodes, for Google's Model Explorer."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ Runs = Sequence[OpRun]
 
 
 def write(folder: Path, recorded: Recording) -> Iterator[str]:
-    """The graph and its node data, of all devices together and of each; yields what is not in them.
+    """Write the graph and its node data, for all devices together and for each; yield sentences
+    about what is missing.
 
-    Raises UsageError where there is no graph.
+    Raises UsageError if there is no graph.
     """
     if not recorded.nodes:
         raise UsageError(
@@ -55,7 +56,7 @@ def write(folder: Path, recorded: Recording) -> Iterator[str]:
 
 
 def attributes(recorded: Recording, runs: Runs) -> Attributes:
-    """What the traces know of each node and the graph does not say: where it ran, and as what."""
+    """Facts about each node that are in the traces only: where it ran, and as which type."""
     devices: dict[str, dict[str, None]] = defaultdict(dict)
     types: dict[str, dict[str, None]] = defaultdict(dict)
     for name, op, device in dict.fromkeys((run.name, run.op, run.device) for run in runs):
@@ -71,8 +72,8 @@ def attributes(recorded: Recording, runs: Runs) -> Attributes:
 
 
 def devices_of(recorded: Recording, runs: Runs) -> dict[str, str]:
-    """The device of each node by the graph, or else by the traces: where it ran, or was launched
-    from."""
+    """The device of each node according to the graph, otherwise according to the traces: where it
+    ran or was launched."""
     kinds = {track.device: track.kind for track in recorded.tracks}
     drawn = {node.name for node in recorded.nodes}
     ran = {
@@ -84,8 +85,8 @@ def devices_of(recorded: Recording, runs: Runs) -> dict[str, str]:
 
 
 def node_data(runs: Runs, steps: int) -> Data:
-    """Of all devices together, where the time of a node is that of its work; and, if there are
-    several, of each by itself."""
+    """The data of all devices together, in which the time of a node is that of its work, and of
+    each device if there are several."""
     data = model_explorer.times(tracks.work_runs(runs), steps)
     data |= model_explorer.memory(runs, steps)
     by_device: dict[str, list[OpRun]] = defaultdict(list)
@@ -102,7 +103,7 @@ def node_data(runs: Runs, steps: int) -> Data:
 
 
 def file_names(devices: Iterable[str]) -> Iterator[str]:
-    """A name for each that any file system takes, and no two the same."""
+    """A different name for each device that every file system accepts."""
     taken: set[str] = set()
     for device in devices:
         plain = re.sub(r"[^A-Za-z0-9_.]+", "-", short_device(device)).strip("-.") or "device"
@@ -113,7 +114,7 @@ def file_names(devices: Iterable[str]) -> Iterator[str]:
 
 
 def not_drawn(work: Runs, drawn: set[str]) -> Iterator[str]:
-    """A sentence on rows that belong to no node in the graph, such as ops of the runtime."""
+    """A sentence about rows without a node in the graph, such as ops of the runtime."""
     missing = [run for run in work if run.name not in drawn]
     if missing:
         names = list(dict.fromkeys(run.name for run in missing))

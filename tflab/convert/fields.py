@@ -1,7 +1,7 @@
-"""Fields: where the fields of a binary proto begin and end in a file, found without parsing it.
+"""Fields: the positions of the fields of a binary proto in a file, found without parsing it.
 
-The encoding is that of https://protobuf.dev/programming-guides/encoding. Files may be damaged or
-cut off; nothing is believed that goes beyond the end of what it stands in.
+The encoding is described in https://protobuf.dev/programming-guides/encoding. Files may be damaged
+or truncated: a length that exceeds the surrounding message is an error.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import BinaryIO
 from tflab import units, untrusted
 from tflab.errors import TflabError
 
-VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5  # wire types; the old groups are not among them
-HEADER = 20  # bytes: a tag and a length take no more
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5  # wire types, without the old groups
+HEADER = 20  # bytes, the most that a tag and a length take
 PIECE = 1 << 18  # bytes of a trace that are parsed at once
 LONGER = "a part is longer than the message around it"
 
 
 class DamagedError(TflabError):
-    """What is wrong in a file, as the end of a sentence that begins with the file's name."""
+    """What is wrong with a file, as the end of a sentence that begins with the file's name."""
 
 
 def whole_fields(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(number, start, end) of every field. Raises DamagedError if one is longer than its whole."""
+    """(number, start, end) of every field. Raises DamagedError if a field exceeds its message."""
     try:
         for number, _, begin, stop in fields(file, start, end):
             if stop > end:
@@ -38,7 +38,8 @@ def whole_fields(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, in
 def fields(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """(number, wire type, start, end) of every field between two positions of a file.
 
-    The end is what the field claims. The file may be read elsewhere in between.
+    The end follows from the declared length and is not checked. The caller may read elsewhere in
+    the file in between.
     """
     position = start
     while position < end:
@@ -62,7 +63,7 @@ def fields(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, int
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, the lowest first, and the place behind it."""
+    """A number with seven bits per byte, the lowest first, and the position after it."""
     value = shift = 0
     for byte in data[at : at + 10]:
         at += 1
@@ -83,7 +84,7 @@ def content(file: BinaryIO, start: int, end: int) -> bytes:
 
 
 def pieces(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
-    """A DeviceStepStats cut between its fields: every piece is one of its own."""
+    """A DeviceStepStats, split between its fields; every piece is a DeviceStepStats itself."""
     size = PIECE
     while start < end:
         data = content(file, start, min(start + size, end))
@@ -98,7 +99,8 @@ def pieces(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
 
 
 def whole_part(data: bytes) -> int:
-    """How many of these bytes are whole fields. As `fields`, but it sees every row of a trace."""
+    """The number of bytes that are complete fields. A faster `fields`, because it runs for every
+    row of a trace."""
     at = 0
     try:
         while True:

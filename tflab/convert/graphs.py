@@ -1,7 +1,7 @@
-"""Graphs of traces: from whatever `--model` of the other commands takes, as nodes.
+"""Graphs for traces: from anything that `--model` of the other commands accepts, as nodes.
 
-A GraphDef is read without TensorFlow. For a SavedModel, a MetaGraphDef, a Keras file, a registered
-model or a model function it is loaded; nothing is run.
+A GraphDef is read without TensorFlow. A SavedModel, a MetaGraphDef, a Keras file, a registered
+model or a model function is loaded, but not run.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tflab.errors import TflabError, UsageError
 
 
 def read(name: str) -> list[Any]:
-    """The GraphDefs of a file, of a RunMetadata its partition graphs; or of a model.
+    """The GraphDefs of a file (of a RunMetadata, its partition graphs) or of a model.
 
-    Raises UsageError where that has no graph, or there is no such thing.
+    Raises UsageError if there is no such file or model, or it has no graph.
     """
     if os.path.isfile(name):
         with opened(name) as file:
@@ -48,7 +48,7 @@ def partition_graphs(name: str, graphs: list[Any]) -> list[Any]:
 
 
 def in_event_files(names: Sequence[str]) -> list[Any]:
-    """The graphs that event files have, each as it was built."""
+    """The graphs in event files, as the program built them."""
     found = []
     for name in names:
         with opened(name) as file:
@@ -72,7 +72,7 @@ def of_model(name: str) -> Any:
 
 
 def built(function: Any) -> Any:
-    """What a model function builds, with gradients and updates where it has an optimiser."""
+    """The graph that a model function builds, with gradients and updates if it has an optimiser."""
     import tensorflow as tf
 
     with tf.Graph().as_default() as graph:
@@ -88,7 +88,7 @@ BUFFER = 1 << 16  # bytes of a file
 
 @contextmanager
 def opened(path: str) -> Iterator[BinaryIO]:
-    """The file at a path; whatever is wrong with it as a sentence."""
+    """The file at a path. Errors become sentences."""
     try:
         with untrusted.opened(path, BUFFER) as file:
             yield file

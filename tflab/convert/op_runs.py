@@ -1,4 +1,4 @@
-"""Op runs: recorded steps for other programs, as JSON and CSV, each run written as it comes."""
+"""Op runs: recorded steps as JSON and CSV, written run by run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "r
 
 
 def write_json(stream: TextIO, conversion: Conversion) -> None:
-    """The contract of `convert --to json`: `steps`, `devices`, `top_ops`, what else they add up
-    to, and at last the `runs`."""
+    """The contract of `convert --to json`: `steps`, `devices`, `top_ops`, further summaries, and
+    finally `runs`."""
     recorded = conversion.recorded
     about = {
         "files": recorded.files,
@@ -48,7 +48,7 @@ def write_csv(stream: TextIO, recorded: Recording) -> None:
     kinds = {track.device: track.kind for track in recorded.tracks}
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
-    text = functools.cache(cell)  # a name comes with every step
+    text = functools.cache(cell)  # every step has the same names
     for run in recorded.runs:
         names = text(run.name), text(run.op), text(run.device), kinds[run.device]
         times = (run.start_ns, run.duration_ns, run.requested_bytes)

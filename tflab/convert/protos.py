@@ -1,12 +1,13 @@
-"""Protos: TensorFlow's files as messages, read without TensorFlow, and traces a row at a time.
+"""Protos: TensorFlow's files as messages, read without TensorFlow, and traces row by row.
 
-Whether a file holds a RunMetadata, a bare StepStats or a GraphDef, in binary or in text, is told by
-what is in it, not by its name. Only the fields that tflab asks for are declared here; upb skips the
-rest. Strings are declared as bytes, because nothing keeps names that are not UTF-8 out of a file.
+The content of a file shows whether it is a RunMetadata, a bare StepStats or a GraphDef, and binary
+or text; its name does not matter. SCHEMA declares only the fields that tflab reads; the parser
+skips the others. Strings are declared as bytes, because a file may contain names that are not
+UTF-8.
 
-Numbers and types of the fields are those of config.proto, step_stats.proto, graph.proto,
-node_def.proto, attr_value.proto and tensor_shape.proto of TensorFlow, which have only ever been
-added to since 2016.
+Numbers and types of the fields are those of TensorFlow's config.proto, step_stats.proto,
+graph.proto, node_def.proto, attr_value.proto and tensor_shape.proto. Since 2016 fields were only
+added there.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ SCHEMA = {
 }
 SCALARS = {"bytes": 12, "int64": 3, "bool": 8}  # FieldDescriptorProto.Type
 
-# By what a binary file is recognised. A RunMetadata or a GraphDef may grow new fields.
-Fields = dict[int, tuple[int, str]]  # number -> wire type, and the message that is looked into
+# The fields by which a binary file is recognised. Newer versions may add fields.
+Fields = dict[int, tuple[int, str]]  # number -> wire type, and the nested message to check
 KNOWN: dict[str, Fields] = {
     "RunMetadata": {
         **dict.fromkeys(range(1, 16), (LENGTH, "")),
@@ -64,7 +65,7 @@ KNOWN: dict[str, Fields] = {
     },
     "NodeDef": dict.fromkeys(range(1, 8), (LENGTH, "")),
 }
-SAMPLE = 100  # fields of a message that are looked at to recognise it
+SAMPLE = 100  # fields of a message that are checked to recognise it
 
 # The same by the first field of a text file
 FIRST_FIELD = re.compile(rb"(?:\s|#[^\n]*\n)*(\w+)\s*[:{<]")
@@ -75,19 +76,20 @@ TEXT = {
     **dict.fromkeys((b"node", b"versions", b"version", b"library"), "GraphDef"),
 }
 LARGEST_TEXT = 1 << 28  # bytes, which take minutes to parse
-HEAD = 1 << 16  # bytes in which the first field of a text has to come
+HEAD = 1 << 16  # bytes that must contain the first field of a text
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What a RunMetadata holds: the graphs that ran, if it has them, and each device's rows."""
+    """The content of a RunMetadata: the graphs that ran, if it has them, and the rows of each
+    device."""
 
     graphs: tuple[Any, ...]  # GraphDef
-    devices: Iterator[tuple[bytes, Iterator[Any]]]  # to be gone through once, rows before the next
+    devices: Iterator[tuple[bytes, Iterator[Any]]]  # to be read once, in this order
 
 
 def recognised(file: BinaryIO) -> tuple[str, bool]:
-    """The message in a file, or "" where it is none that tflab reads, and whether it is text."""
+    """The message in a file, "" for another file, and whether it is text."""
     match = FIRST_FIELD.match(start_of(file))
     if match and match[1] in TEXT:
         return TEXT[match[1]], True
@@ -102,7 +104,7 @@ def start_of(file: BinaryIO) -> bytes:
 
 
 def fits(file: BinaryIO, start: int, end: int, name: str) -> bool:
-    """Whether a part of a file can be this message, also if the file is cut off in it."""
+    """Whether a part of a file can be this message, which may be truncated."""
     known = KNOWN[name]
     try:
         for number, wire, begin, stop in islice(fields(file, start, end), SAMPLE):
@@ -117,9 +119,9 @@ def fits(file: BinaryIO, start: int, end: int, name: str) -> bool:
 
 
 def read_trace(file: BinaryIO, name: str, text: bool) -> Trace:
-    """A RunMetadata or a StepStats, by what `recognised` said of the file.
+    """A RunMetadata or a StepStats, as `recognised`.
 
-    Raises DamagedError, also while the rows are gone through.
+    Raises DamagedError, also while its rows are read.
     """
     if text:
         found = parsed_text(file, name)
@@ -154,7 +156,7 @@ def device_rows(
 
 
 def rows(file: BinaryIO, start: int, end: int) -> Iterator[Any]:
-    """The NodeExecStats of a DeviceStepStats; only a piece of it is held at a time."""
+    """The NodeExecStats of a DeviceStepStats, of which only a piece is in memory at a time."""
     parse = message("DeviceStepStats").FromString
     try:
         for piece in pieces(file, start, end):
@@ -171,13 +173,14 @@ def parsed(file: BinaryIO, name: str, start: int, end: int) -> Any:
 
 
 def parsed_text(file: BinaryIO, name: str) -> Any:
-    """A message from its text form, which takes about 400 us a row: the parser is pure Python."""
+    """A message from its text form. This takes about 400 us per row, because the parser is pure
+    Python."""
     from google.protobuf import text_format
 
     if file.seek(0, 2) > LARGEST_TEXT:
         raise DamagedError(f"is text of over {units.size(LARGEST_TEXT)}; give it in binary")
     file.seek(0)
-    # As escapes, bytes that are not UTF-8 come through the parser, which wants text.
+    # The parser takes only text, so bytes that are not UTF-8 become escapes.
     text = file.read().decode(errors="backslashreplace")
     try:
         return text_format.Parse(text, message(name)(), allow_unknown_field=True)

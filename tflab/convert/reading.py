@@ -1,7 +1,7 @@
-"""The reader of traces recorded anywhere: files of RunMetadata go in, records come out.
+"""Reading: recorded traces, that is files of RunMetadata, become records.
 
-Each file is a step. How long its `session.run` took is not in a RunMetadata: a step is taken from
-the start of its first op to the end of its last one.
+Each file is a step. A RunMetadata does not contain the duration of its `session.run`, so a step
+extends from the start of its first op to the end of its last.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tflab.records import Capture, Node, OpRun, StepTime, Transfer
 from tflab.runtime import trace
 from tflab.units import plural
 
-LATEST_NS = 2**62  # the year 2116: what is later does not fit into the formats of other tools
-MOST_BYTES = 2**48  # 256 TB: no op asks for more
+LATEST_NS = 2**62  # the year 2116: the formats of other tools have no later times
+MOST_BYTES = 2**48  # 256 TiB: no op requests more
 WANTED = "give the output of run_metadata.SerializeToString(), or its text form"
 
 Runs = list[OpRun]
@@ -36,39 +36,39 @@ Runs = list[OpRun]
 
 @dataclass(frozen=True)
 class TrackSummary:
-    """The rows under one name in a trace, which may be less than a device (see `tracks`)."""
+    """The rows under one name in a trace, which may be a part of a device (see `tracks`)."""
 
     device: str
     kind: str
     op_runs: int
     total_ns: int
-    left_out: int  # rows that stand under another name as well
+    left_out: int  # rows that are under another name as well
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What is in the files of a conversion."""
+    """The content of the files of a conversion."""
 
     files: tuple[str, ...]
-    labels: tuple[str, ...]  # what each step is called: its file, in an event file its tag
+    labels: tuple[str, ...]  # name of each step: its file, or its tag in an event file
     steps: tuple[StepTime, ...]
     runs: tuple[OpRun, ...] = field(repr=False)  # step by step, each once
     tracks: tuple[TrackSummary, ...] = ()
     nodes: tuple[Node, ...] = field(default=(), repr=False)
     transfers: tuple[Transfer, ...] = ()
-    parameters: Parameters | None = None  # of the graph, where there is one
-    notes: tuple[str, ...] = ()  # what was wrong in the files, and what was done about it
+    parameters: Parameters | None = None  # of the graph, if there is one
+    notes: tuple[str, ...] = ()  # problems in the files, and what was done about them
 
     def capture(self) -> Capture:
-        """For the exporters, under the name of the first file."""
+        """The steps as a capture for exporters, named after the first file."""
         more = f"-and-{len(self.files) - 1}-more" if len(self.files) > 1 else ""
         return Capture(Path(self.files[0]).stem + more, self.steps, self.runs)
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without Python's search for cycles. Records are in none, and going through all of them again
-    and again takes a fifth of the time of making them."""
+    """Without Python's search for reference cycles: records have none, and searching them
+    repeatedly takes a fifth of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -80,12 +80,12 @@ def uncollected() -> Iterator[None]:
 
 @uncollected()
 def read(files: Sequence[str], graph: str | None = None) -> Recording:
-    """The steps in these files, in this order, and the graph that ran, where there is one.
+    """The steps in these files, in this order, and the graph that ran, if there is one.
 
-    `graph` is what `--model` of the other commands takes; without it the partition graphs in the
-    files are taken, or else the graph that an event file has beside its traces.
-    Raises UsageError for a file that holds something else, TflabError for one that is damaged or
-    has no op runs.
+    `graph` is anything that `--model` of the other commands accepts. Without it, the graph is that
+    of the partition graphs in the files, or else the one that an event file has next to its traces.
+    Raises UsageError for a file with other content, TflabError for a damaged file and for one
+    without op runs.
     """
     words = decoded.Vocabulary()
     given = graphs.read(graph) if graph else []
@@ -139,7 +139,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
 
 
 def possible_runs(path: str, runs: Runs) -> tuple[Runs, list[str]]:
-    """The op runs whose times and sizes are possible, and a note where others are left out."""
+    """The op runs with possible times and sizes, and a note if others were omitted."""
     kept = [run for run in runs if possible(run)]
     if not kept:
         raise TflabError(f"'{path}' has no op runs. Record the step with trace_level=FULL_TRACE.")
@@ -150,7 +150,7 @@ def possible_runs(path: str, runs: Runs) -> tuple[Runs, list[str]]:
 
 
 def by_device(step: int, found: protos.Trace, words: decoded.Vocabulary) -> dict[str, Runs]:
-    """All rows of a step as op runs. A device may stand in a trace more than once."""
+    """All rows of a step as op runs. A trace may contain a device more than once."""
     rows: dict[str, Runs] = {}
     for raw, stats in found.devices:
         device = words.names[raw]
@@ -161,7 +161,7 @@ def by_device(step: int, found: protos.Trace, words: decoded.Vocabulary) -> dict
 
 
 def possible(run: OpRun) -> bool:
-    """Whether times and sizes are those of a clock and an allocator, and not of a damaged file."""
+    """Whether a clock and an allocator can have produced these times and sizes."""
     return (
         0 <= run.start_ns <= run.start_ns + run.duration_ns <= LATEST_NS
         and 0 <= run.requested_bytes <= MOST_BYTES
@@ -179,7 +179,8 @@ def span(step: int, runs: Runs) -> StepTime:
 
 
 def totals(runs: Runs, left_out: Mapping[str, int]) -> tuple[TrackSummary, ...]:
-    """Every name under which a trace has rows, in its order. Never add up tracks of two kinds."""
+    """The total of every name that has rows in a trace, in the order of the trace. Totals of
+    different kinds of tracks must not be added."""
     calls = Counter(run.device for run in runs)
     times: Counter[str] = Counter()
     for run in runs:
@@ -201,8 +202,8 @@ def totals(runs: Runs, left_out: Mapping[str, int]) -> tuple[TrackSummary, ...]:
 
 
 def traces_in(path: str) -> Iterator[tuple[str, protos.Trace]]:
-    """The traces in a file, each with what to call it: of a RunMetadata one, of an event file one
-    for each tag."""
+    """The traces in a file, each with its name: one in a RunMetadata, one for each tag in an event
+    file."""
     with opened(path) as file:
         if not event_files.recognised(file):
             yield Path(path).name, protos.read_trace(file, *message_in(path, file))
@@ -221,7 +222,7 @@ def traces_in(path: str) -> Iterator[tuple[str, protos.Trace]]:
 
 
 def message_in(path: str, file: BinaryIO) -> tuple[str, bool]:
-    """What `recognised` says of a file that has to be a trace."""
+    """The kind of message in a file that should be a trace, and whether it is text."""
     other = other_kind(protos.start_of(file))
     if other:
         raise UsageError(f"'{path}' {other}.")
@@ -236,18 +237,18 @@ def message_in(path: str, file: BinaryIO) -> tuple[str, bool]:
     return name, text
 
 
-# Other kinds: files that people take for traces of a session, and what to do with each.
+# Other files that look like traces of a session, and what to do with each
 
 
 STEP_WANTED = "convert takes the RunMetadata of a step"
-# An XSpace begins with an XPlane (field 1): its number or its name, which is that of a device.
+# An XSpace begins with an XPlane (field 1), which begins with its number or the name of a device.
 LENGTH = rb"[\x80-\xff]*[\x00-\x7f]"
 PLANE = re.compile(rb"\x0a%b(\x08%b)?\x12.(/host:|/device:|Task )" % (LENGTH, LENGTH), re.DOTALL)
 TIMELINE = re.compile(rb'\s*[\[{].*"(traceEvents|ph)"\s*:', re.DOTALL)
 
 
 def other_kind(head: bytes) -> str | None:
-    """What a file is by its beginning, as the end of a sentence; None where that is not known."""
+    """The kind of a file according to its beginning, as the end of a sentence; None if unknown."""
     if head.startswith(b"\x1f\x8b"):
         return f"is compressed with gzip. Decompress it first: {STEP_WANTED}"
     if PLANE.match(head):

@@ -1,4 +1,4 @@
-"""View of recorded steps: what was in the files, where the time went, which ops cost most."""
+"""View of recorded steps: the content of the files, the time by owner, the most expensive ops."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
 
 
 def devices(conversion: Conversion) -> Iterable[Block]:
-    """Everything under which there are rows, and what the rows are."""
+    """All names that have rows, with the kind of the rows."""
     all_tracks = conversion.recorded.tracks
     repeated = Column("left out", lambda track: f"{track.left_out:,}", right=True)
     yield Table(
@@ -75,7 +75,7 @@ def devices(conversion: Conversion) -> Iterable[Block]:
 
 
 def counted(parameters: Parameters) -> str:
-    """The parameters of the graph, and what was counted to say so."""
+    """The number of parameters of the graph, and of which variables."""
     if not parameters.variables:
         return (
             "The graph has no variables, so no parameters are counted: frozen weights are "
@@ -142,7 +142,8 @@ def steps(conversion: Conversion) -> Table:
 
 
 def top(conversion: Conversion) -> Table:
-    """The nodes of all kinds; where there are several, with the kind, which the share is of."""
+    """The nodes of all kinds; if there are several kinds, with the kind, to which the share
+    refers."""
     several = len(conversion.top_ops) > 1
     headers = {"share": "share of kind"} if several else {}
     node, op_type, *numbers = op_table.within(
@@ -159,7 +160,7 @@ def top(conversion: Conversion) -> Table:
 
 
 def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
-    """The longest chain, without what took no time on it."""
+    """The critical path, without nodes that took no time on it."""
     if not critical.nodes:
         yield execution.NO_CHAIN
         return

@@ -1,4 +1,4 @@
-"""Data sets: named columns of equal length, and the batches cut from them."""
+"""Data sets: named columns of equal length, and their batches."""
 
 import functools
 import itertools
@@ -13,7 +13,8 @@ from tflab.errors import TflabError, UsageError
 
 @dataclass(frozen=True)
 class Whole:
-    """A column that is not cut into batches: each batch takes all of it (scalars, fixed shapes)."""
+    """A column that is not divided into batches: each batch gets all of it (scalars, fixed
+    shapes)."""
 
     value: np.ndarray
     rows: int  # the length of the other columns
@@ -26,7 +27,7 @@ class Whole:
 
 
 class Renumbered(Whole):
-    """A column of indices, whose first number is the place of a row: in each batch from 0 on."""
+    """A column of indices that begin with the index of a row; in each batch rows count from 0."""
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         taken = self.value[rows].copy()
@@ -35,7 +36,8 @@ class Renumbered(Whole):
 
 
 class Counted(Whole):
-    """A column that is a shape in each batch, whose first size is the number of the rows."""
+    """A column whose value in each batch is a shape, of which the first size is the number of
+    rows."""
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         shape = self.value.copy()
@@ -48,7 +50,7 @@ CHANNELS = (1, 3, 4)  # of an image
 
 
 def batch_shape(column: Column, rows: int) -> tuple[int, ...]:
-    """The shape of what a batch of so many rows takes of a column."""
+    """The shape of the values of a column in a batch of this number of rows."""
     return column[:rows].shape if isinstance(column, Whole) else (rows, *column.shape[1:])
 
 
@@ -62,7 +64,7 @@ class Dataset:
     name: str  # "MNIST", or "digits, not MNIST"
     split: str  # "train" or "test"
     columns: Mapping[str, Column]  # all equally long along axis 0
-    stands_in_for: str | None = None  # the data set in whose place this one is used
+    stands_in_for: str | None = None  # the data set that this one replaces
 
     def __post_init__(self) -> None:
         rows = {name: len(column) for name, column in self.columns.items()}
@@ -74,8 +76,8 @@ class Dataset:
 
     @property
     def unit(self) -> str:
-        """What a row is: an image where a column is called so or has a height, a width and 1, 3 or
-        4 channels; else a row."""
+        """The name of a row: an image if a column is called so or has a height, a width and 1, 3 or
+        4 channels; otherwise a row."""
 
         def images(name: str, column: Column) -> bool:
             shape = batch_shape(column, 1)[1:]
@@ -100,10 +102,11 @@ def slices(
 def batches(
     dataset: Dataset, batch_size: int, *, seed: int | None = None
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Endless batches of exactly `batch_size` rows: an epoch's last batch continues in the next.
+    """Endless batches of exactly `batch_size` rows: the last batch of an epoch continues with the
+    next.
 
     With a seed every epoch has its own order, the same in every run. Without one the rows come in
-    their stored order, where possible as views: do not write into a batch.
+    their stored order, if possible as views: do not write into a batch.
     """
     if not 1 <= batch_size <= dataset.size:
         raise UsageError(

@@ -26,9 +26,10 @@ Content = TypeVar("Content")
 
 
 def cached(folder: Path, read: Callable[[Path], Content], fill: Callable[[Path], None]) -> Content:
-    """What `read` returns for a folder of the cache; if it fails, after `fill` has completed it.
+    """The result of `read` for a folder of the cache; if it fails, after `fill` has completed the
+    folder.
 
-    Raises TflabError where both fail.
+    Raises TflabError if both fail.
     """
     try:
         return read(folder)

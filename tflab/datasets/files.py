@@ -1,7 +1,7 @@
-"""Files of data sets: where they are looked for, and how they are read.
+"""Files of data sets: where they are, and how they are read.
 
-A folder that the user named comes first, then the cache (see `downloads`). Each data set verifies
-the content of its files itself.
+The folder that the user gave comes first, then the cache (see `downloads`). Each data set verifies
+the content of its files.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tflab.escaping import visible
 
 
 def given_folder(data_dir: str | Path | None, wanted: str) -> Path | None:
-    """The folder that the user named, if any. It has to exist; no other place is tried.
+    """The folder that the user gave, if any. It must exist; no other place is tried.
 
-    `wanted` says what should be in it, for the error.
+    `wanted` says what it should contain, for the error.
     """
     given = data_dir or os.environ.get("TFLAB_DATA_DIR")
     if not given:

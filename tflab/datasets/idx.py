@@ -1,7 +1,7 @@
-"""IDX: the format of MNIST's files, and what is wrong with a file that differs from the published.
+"""IDX: the format of MNIST's files, and how a file differs from the published one.
 
 A magic number (two zeros, 8 for bytes, the number of axes), the length of each axis as a big-endian
-32-bit number, then the bytes. The format is described where MNIST was first published, at
+32-bit number, then the bytes. The format is described at the place of MNIST's first publication,
 yann.lecun.com/exdb/mnist.
 """
 

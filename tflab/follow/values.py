@@ -128,7 +128,7 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
     for value in history.carrier_values[:MOST]:
         yield f"{about(value)}: {view.amounts_of(value, value.shape)}", (), ""
     for value in history.values[:MOST]:
-        before, nodes, after = whose(value, history)
+        before, nodes, after = whose(value)
         yield before, nodes, f"{after}: {view.amounts_of(value, value.shape)}"
         if value.after is not None:
             yield f"after the step: {view.amounts_of(value.after, value.shape)}", (), ""
@@ -147,7 +147,7 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
         )
 
 
-def whose(value: Value, history: NodeHistory) -> Sentence:
+def whose(value: Value) -> Sentence:
     """Where the numbers are from: the step that ran, or the reference step alone."""
     if not isinstance(value, Defined):
         return about(value), (), ""

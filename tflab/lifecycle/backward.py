@@ -14,14 +14,7 @@ import tensorflow as tf
 
 from tflab.analysis import chain_rule
 from tflab.errors import EffectsError, RefusedError, TflabError
-from tflab.lifecycle import (
-    derivatives,
-    gradient_check,
-    gradient_functions,
-    gradients_of_files,
-    meaning,
-    points,
-)
+from tflab.lifecycle import derivatives, gradient_check, meaning, points
 from tflab.records import (
     Backward,
     Frontend,
@@ -55,7 +48,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     """
     program = frontend.live
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
-        return gradients_of_files.read(frontend, options)
+        return meaning.of_file(frontend, options)
     # TensorFlow does not do so by default; over several devices a gradient follows its forward op.
     with private.gradient_calls() as calls:
         derived = derive(program, together=options.devices > 1 or bool(options.cluster))
@@ -242,9 +235,7 @@ def gradients_of(
     needed = reach([program.loss.op.name], makers(forward))
     trained = trained_nodes(program, forward)
     for node in forward:
-        function, registered = gradient_functions.registered(
-            program.graph.get_operation_by_name(node.name)
-        )
+        function, registered = meaning.registered(program.graph.get_operation_by_name(node.name))
         reason = None
         if node.name not in derived:
             if node.name not in needed:

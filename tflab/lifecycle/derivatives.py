@@ -20,7 +20,7 @@ from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import EffectsError, RefusedError
-from tflab.lifecycle import gradient_check, variable_values
+from tflab.lifecycle import gradient_check, graph_copies
 from tflab.records import Derivative, Options, Program, node_of
 from tflab.runtime import nodes, session
 
@@ -82,7 +82,7 @@ def largest(value: Any) -> float:
 def simple(pair: tuple[Any, Any]) -> bool:
     """Whether a gradient is one tensor, of a small floating-point variable."""
     gradient, variable = pair
-    floats = variable_values.dtype_of(variable) in FLOATS
+    floats = graph_copies.dtype_of(variable) in FLOATS
     return isinstance(gradient, tf.Tensor) and floats and size_of(variable) <= LARGEST
 
 
@@ -110,11 +110,11 @@ def computed(
     batch = next(session.feed_batches(program, options.batch_size))
     feeds = gradient_check.feeds_of(program, [g for g, _ in pairs.values()], batch)
     options = replace(options, soft_placement=True)
-    graph, variables = variable_values.settable(program)
+    graph, variables = graph_copies.settable(program)
     rng = np.random.default_rng(0)
     with session.opened(graph, options, session.start_of(program)) as live:
         first = dict(gradient_check.first_values(live, variables, rng, noise=0))
-        tensors = {name: variable_values.within(graph, g) for name, (g, _) in pairs.items()}
+        tensors = {name: graph_copies.within(graph, g) for name, (g, _) in pairs.items()}
         # The output of a conditional cannot be fetched; a formula with it is not checked.
         fetches = {
             name: name if ":" in name else f"{name}:0"

@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from tflab.errors import RefusedError
-from tflab.lifecycle import float64_copy
-from tflab.lifecycle.variable_values import Settable, assign, dtype_of, settable, within
+from tflab.lifecycle import graph_copies
+from tflab.lifecycle.graph_copies import Settable, assign, dtype_of, settable, within
 from tflab.records import GradientCheck, Options, Program, node_of
 from tflab.runtime import session
 
@@ -113,7 +113,7 @@ def differences(
 ) -> tuple[dict[str, np.ndarray], tf.DType]:
     """The central differences of a loss with respect to these elements of each variable, and
     their precision: that of the widest copy of the graph that runs."""
-    for copy, dtype in float64_copy.copies(run.graph, [node_of(run.loss), *run.values]):
+    for copy, dtype in graph_copies.copies(run.graph, [node_of(run.loss), *run.values]):
         try:
             with session.opened(copy, run.options) as live:
                 assign(live, run.values)
@@ -211,7 +211,7 @@ def floats_of_a_row(program: Program) -> int:
     gradients differ: another reason to keep the batch of a large model small.
     """
     graph = program.graph
-    needed = float64_copy.prune(graph.as_graph_def(), [program.loss.op.name]).node
+    needed = graph_copies.prune(graph.as_graph_def(), [program.loss.op.name]).node
     tensors = (t for node in needed for t in graph.get_operation_by_name(node.name).outputs)
     shapes = (t.shape.as_list() for t in tensors if t.shape.rank)
     return sum(prod(dims) for batch, *dims in shapes if batch is None and None not in dims) or 1

@@ -1,7 +1,9 @@
-"""Meaning: the calls of `tf.gradients`, as records from which formulas are derived."""
+"""Meaning: the calls of `tf.gradients`, or the gradients in a file, as records for formulas."""
 
 from __future__ import annotations
 
+import inspect
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -9,10 +11,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.analysis import chain_rule, gradient_nodes, inferred_gradients, op_rules
+from tflab.analysis import chain_rule, gradient_nodes, gradient_search, inferred_gradients, op_rules
 from tflab.analysis.gradient_graph import GradientGraph, Reader
-from tflab.lifecycle import gradient_functions, points
-from tflab.records import Backward, GradientCall, Node, Options, Source
+from tflab.lifecycle import points
+from tflab.records import Backward, Frontend, Gradient, GradientCall, Node, Options, Source
 from tflab.runtime import functions, nodes, private
 
 SMALL = 64  # elements of a constant whose value may appear in a formula
@@ -132,7 +134,7 @@ def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
     function, or at the call in that file."""
     operation = stage.program.graph.get_operation_by_name
     files = {
-        gradient.forward: gradient_functions.file_of(operation(gradient.forward))
+        gradient.forward: file_of(operation(gradient.forward))
         for gradient in stage.gradients
         if gradient.nodes
     }
@@ -145,3 +147,69 @@ def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
         frame = next(filter(None, frames), None) or private.making(op, nodes.LIBRARIES)[0]
         known[name] = Source(*frame) if frame else None
     return known
+
+
+# Gradient functions: the functions that TensorFlow has registered for ops, and their files.
+
+
+def registered(op: tf.Operation) -> tuple[str | None, bool]:
+    """The registered gradient function as `_MulGrad (math_grad.py:1404)`, and whether the type
+    has an entry in the registry; an entry may say "not differentiable"."""
+    try:
+        function = private.gradient_function(op)
+    except LookupError:
+        return None, False
+    if function is None:
+        return None, True
+    code = inspect.unwrap(function).__code__
+    return f"{code.co_name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})", True
+
+
+def file_of(op: tf.Operation) -> str | None:
+    """Where the gradient function of an op is written."""
+    try:
+        function = private.gradient_function(op)
+    except LookupError:
+        return None
+    return inspect.unwrap(function).__code__.co_filename if function else None
+
+
+# Gradients that a graph from a file came with
+
+
+def of_file(frontend: Frontend, options: Options) -> Backward:
+    """The backward stage of a graph to which nothing is added, with the gradients that it contains.
+
+    Edges show which nodes lead from a loss to an update; names show which forward op they belong
+    to.
+    """
+    program = frontend.live
+    program.graph.finalize()
+    found = gradient_search.search(frontend.nodes, nodes.ones(program.graph))
+    order = [node.name for node in frontend.nodes]
+    owners = gradient_search.owners(order, found.gradients)
+    made: dict[str, list[str]] = {}
+    for name, forward in owners.items():
+        made.setdefault(forward, []).append(name)
+    gradients = {*found.gradients, *filter(gradient_search.SCOPE.fullmatch, order)}
+    updates = (name for training in found.trainings for name in training.updates)
+    stage = Backward(
+        program=program,
+        nodes=frontend.nodes,
+        functions=frontend.functions,
+        gradients=tuple(
+            Gradient(
+                node.name,
+                node.op,
+                registered(program.graph.get_operation_by_name(node.name))[0],
+                tuple(made[node.name]),
+            )
+            for node in frontend.nodes
+            if node.name in made
+        ),
+        update_nodes=tuple(dict.fromkeys(updates)),
+        shared_nodes=tuple(name for name in order if name in gradients - owners.keys()),
+        losses=tuple(training.loss for training in found.trainings if training.loss),
+        inferred=bool(owners or found.gradients),
+    )
+    return inferred(stage, options) if stage.inferred else stage

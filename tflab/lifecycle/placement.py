@@ -7,18 +7,19 @@ passes, the partition graphs, and this stage reads them.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import tensorflow as tf
 
+from tflab import xla
 from tflab.analysis import ledger, passes
 from tflab.errors import TflabError, UsageError
-from tflab.lifecycle import generated_code as code
 from tflab.lifecycle import instrumented_step, least_memory, split, transfers
 from tflab.records import (
     Backward,
     Generated,
+    Machined,
     Options,
     Partition,
     Placement,
@@ -28,6 +29,8 @@ from tflab.records import (
 )
 from tflab.runtime import devices, inlined, kernels, nodes, session, trace
 from tflab.units import plural
+from tflab.xla import links
+from tflab.xla.listings import HloOperation
 
 SMALL = 100  # nodes of a graph whose code is shown without --xla
 
@@ -112,11 +115,11 @@ def generated_code(
     If the code is not available, the stage only has a note about it.
     """
     if options.xla:
-        return tuple(code.of_modules(observed.modules, fetches, options.batch_size)), ()
+        return tuple(code_of_modules(observed.modules, fetches, options.batch_size)), ()
     if options.cluster or len(program.graph.get_operations()) > SMALL:
         return (), ()  # XLA compiles for one process
     try:
-        return tuple(code.of_output(program, options)), ()
+        return tuple(code_of_output(program, options)), ()
     except TflabError as error:
         return (), (f"No generated code is shown. {error}",)
 
@@ -174,3 +177,61 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
     alike = difflib.get_close_matches(name, names, n=1)
     alike_at_end = difflib.get_close_matches(name.rpartition("/")[2], last_parts, n=1)
     return inside or next(iter(alike), None) or next((last_parts[p] for p in alike_at_end), None)
+
+
+# Generated code: XLA's code for the graph, from node to machine instruction.
+
+ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
+
+
+def code_of_output(program: Program, options: Options) -> Iterable[Generated]:
+    """The code for the model's output alone, compiled for a batch that fills vectors."""
+    rows = min(ROWS, program.dataset("train").size)
+    options = replace(options, xla=True, batch_size=rows, devices=1, soft_placement=True)
+    fetches = (program.model.output.name,)
+    needed = session.step_of(program, fetches)
+    observed = instrumented_step.run(program, needed, options)
+    return code_of_modules(observed.modules, fetches, rows)
+
+
+def code_of_modules(
+    modules: Sequence[xla.Module], fetches: tuple[str, ...], batch_size: int
+) -> Iterable[Generated]:
+    for module in modules:
+        yield Generated(
+            cluster=module.name,
+            fetches=fetches,
+            batch_size=batch_size,
+            kernels=tuple(
+                (kernel.name, kernel.opcodes, own_bytes(kernel)) for kernel in module.kernels
+            ),
+            fusions_inside=sum(
+                kernel.kind == "kLoop" and not kernel.code for kernel in module.kernels
+            ),
+            path=tuple(map(machined, links.arithmetic_links(module))),
+            listings=xla.listing_files(module),
+        )
+
+
+def own_bytes(kernel: xla.XlaKernel) -> int:
+    """The bytes of a function that several kernels share, counted for the first of them."""
+    return kernel.code.size_bytes if kernel.code and kernel.function == kernel.name else 0
+
+
+def machined(link: links.CodeLink) -> Machined:
+    return Machined(
+        node=link.node,
+        hlo=f"{link.operation.opcode} in {link.kernel}",
+        llvm=tuple(instruction.text for instruction in link.llvm),
+        machine=tuple(f"{code.address:#x} {code.mnemonic} {code.operands}" for code in link.code),
+        lanes=link.lanes,
+        fused=link.fused,
+        inferred=link.inferred,
+        llvm_owners=operation_names(link.llvm_owners),
+        machine_owners=operation_names(link.code_owners),
+    )
+
+
+def operation_names(operations: Iterable[HloOperation]) -> tuple[str, ...]:
+    """`add of dense/BiasAdd`, each name once; XLA also makes operations of its own."""
+    return tuple(dict.fromkeys(f"{op.opcode} of {op.node or 'XLA itself'}" for op in operations))

@@ -22,7 +22,7 @@ from tflab.analysis.evaluation import NOWHERE, Points
 from tflab.analysis.gradient_graph import GradientGraph, leading_to
 from tflab.datasets import Whole
 from tflab.errors import TflabError
-from tflab.lifecycle import float64_copy, gradient_check, variable_values
+from tflab.lifecycle import gradient_check, graph_copies
 from tflab.records import Node, Options, Program, Start, node_of
 from tflab.runtime import session
 
@@ -61,13 +61,13 @@ def run(program: Program, nodes: Sequence[Node], options: Options) -> Points:
     ]
     tensors = fetchable(nodes, max(map(rows_of, batches)))
     session.step_of(program, [f"{node_of(tensor)}:0" for tensor in tensors])
-    stateful = [node.name for node in nodes if node.op in variable_values.VARIABLES]
-    graph, variables = variable_values.settable(program, stateful)
+    stateful = [node.name for node in nodes if node.op in graph_copies.VARIABLES]
+    graph, variables = graph_copies.settable(program, stateful)
     variables = {name: variables[name] for name in stateful if name in variables}
     with session.opened(graph, options, session.start_of(program)) as live:
         rng = np.random.default_rng(0)
         first = dict(gradient_check.first_values(live, variables, rng, noise=0))
-    for copy, dtype in float64_copy.copies(graph, [*map(node_of, tensors), *first]):
+    for copy, dtype in graph_copies.copies(graph, [*map(node_of, tensors), *first]):
         points = list(at_points(copy, tensors, first, batches, options))
         if len(points) > 1:
             return Points(tuple(points), ROUNDING[dtype])
@@ -156,7 +156,7 @@ def at_points(
             variables = {name: moved(value, rng, *move) for name, value in first.items()}
             feeds = {t: moved(v, rng, *move) for t, v in batch.items() if node_of(t) in operations}
             try:
-                variable_values.assign(live, variables)
+                graph_copies.assign(live, variables)
                 values = live.run(fetches, feeds)
             except tf.errors.DeadlineExceededError as error:
                 raise TflabError(TOO_SLOW) from error

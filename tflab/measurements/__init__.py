@@ -1,1 +1,1 @@
-"""Measurements that are kept: in files, read again, and compared with one another."""
+"""Measurements in files: written, read, and compared."""

@@ -1,5 +1,4 @@
-"""Comparable: whether measurements have anything to do with one another, and what differs between
-them."""
+"""Comparable: whether measurements can be compared, and what differs between them."""
 
 from __future__ import annotations
 
@@ -10,9 +9,9 @@ from tflab.errors import UsageError
 from tflab.records import Difference, Fingerprint, Measurement
 from tflab.units import plural
 
-NOT_SET = "not set"  # of a variable that only others have
+NOT_SET = "not set"  # value of a variable that only others have
 
-Named = Mapping[str, Measurement]  # by what each is called, the first one first
+Named = Mapping[str, Measurement]  # by name, the first measurement first
 
 
 def refuse(
@@ -48,7 +47,7 @@ def refuse(
 
 
 def of_models(usual: Measurement, other: Measurement) -> Iterator[str]:
-    """How the graphs of two steps, and what is fed to them, differ."""
+    """How the graphs of two steps, and their feeds, differ."""
     mine, theirs = usual.observed.fingerprint, other.observed.fingerprint
     if mine.graph != theirs.graph:
         if usual.comparison.model != other.comparison.model:
@@ -65,8 +64,8 @@ def of_models(usual: Measurement, other: Measurement) -> Iterator[str]:
 
 
 def most_telling(mine: Mapping[str, int], theirs: Mapping[str, int]) -> list[str]:
-    """The types of ops whose counts differ: first those that only one graph has, then by how much
-    the counts differ."""
+    """The op types with different counts: first those that only one graph has, then by the
+    difference of the counts."""
 
     def rank(op: str) -> tuple[bool, int, str]:
         counts = (mine.get(op, 0), theirs.get(op, 0))
@@ -80,7 +79,7 @@ def sizes_of(fingerprint: Fingerprint) -> tuple[int, int, Mapping[str, int]]:
 
 
 def other_tensorflow(usual: Measurement, other: Measurement) -> bool:
-    """Versions of TensorFlow write gradients, and so the graphs of models, differently."""
+    """Versions of TensorFlow write gradients, and therefore the graphs of models, differently."""
     return usual.environment.get("Framework") != other.environment.get("Framework")
 
 
@@ -100,7 +99,7 @@ def listed(sizes: Iterable[int]) -> str:
 
 
 def differences(measurements: Sequence[Measurement]) -> Iterator[Difference]:
-    """Of machine, software and options first, then of what was worked on."""
+    """The differences: first of machine, software and options, then of the model."""
     about = [described(item) for item in measurements]
     for what in dict.fromkeys(what for each in about for what in each):
         values = tuple(each.get(what, NOT_SET) for each in about)

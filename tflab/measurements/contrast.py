@@ -1,6 +1,6 @@
-"""Contrast: measurements made elsewhere, or at other times, each compared with the first of them.
+"""Contrast: measurements from other places or times, each compared with the first.
 
-An observation is a process: the median of its turns, which each have the median of their steps.
+An observation is a process: the median of its turns, each of which is the median of its steps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tflab.records import (
 
 
 def named(files: Sequence[str]) -> list[str]:
-    """What measurements are called: the names of their files, with folders where names agree."""
+    """The names of measurements: those of their files, with folders if the names are equal."""
     short = [Path(file).name.removesuffix(".gz").removesuffix(".json") for file in files]
     names = short if len(set(short)) == len(short) else [*files]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -36,10 +36,10 @@ def named(files: Sequence[str]) -> list[str]:
 
 
 def contrast(measurements: Named, other_graph: bool = False) -> Contrast:
-    """What differs, and by how much every step and row does.
+    """The differences, and the change of every step and row.
 
-    Raises UsageError for measurements that have nothing to do with one another. A model with
-    another graph is one of them, but where the user allows it.
+    Raises UsageError for measurements that cannot be compared. That includes another graph, unless
+    the user allows it.
     """
     (first, usual), *others = measurements.items()
     for name, other in others:
@@ -62,12 +62,12 @@ def contrast(measurements: Named, other_graph: bool = False) -> Contrast:
 
 
 def observations(processes: Iterable[Process], size: int) -> list[float]:
-    """Of each process the untraced step: the median of its turns."""
+    """The untraced step of each process: the median of its turns."""
     return [median(map(median, process.untraced_ns[size])) for process in processes]
 
 
 def row_observations(processes: Iterable[Process], size: int, key: str) -> list[float]:
-    """Likewise what a traced step spends in a row; of those processes where it ran."""
+    """The time of a row in a traced step, for each process in which the row ran."""
     times = (process.rows_ns[size].get(key, 0) for process in processes)
     return [ns for ns in times if ns > 0]
 
@@ -80,7 +80,7 @@ def judged(pairs: Sequence[two_samples.Pair], busy: bool) -> tuple[Verdict, ...]
 def step_pairs(
     measurements: Named, sizes: Sequence[int]
 ) -> dict[tuple[str, int], two_samples.Pair]:
-    """By measurement and batch size: the first one's observations, and its own."""
+    """By measurement and batch size: the first measurement's observations, and its own."""
     usual, *others = measurements.items()
     return {
         (name, size): (
@@ -108,7 +108,7 @@ def steps(measurements: Named, sizes: Sequence[int], busy: bool) -> Iterator[Con
 
 
 def row_times(measurements: Named, sizes: Sequence[int], busy: bool) -> Iterator[RowTimes]:
-    """Every row at every batch size in each measurement; all verdicts are made together."""
+    """Every row at every batch size in each measurement; all verdicts are computed together."""
     first = next(iter(measurements))
     rows = {(size, key): None for size in sizes for key in keys(measurements, size)}
     seen = {

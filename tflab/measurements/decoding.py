@@ -1,23 +1,26 @@
-"""Decoding: records as JSON, whole, and back again from files of strangers.
+"""Decoding: complete records as JSON, and back again from files that may come from strangers.
 
-What a record holds is said by the types of its fields, and each value is checked against them:
-numbers are finite, and not below zero but where a difference may be. Nothing is ever unpickled or
-imported. Other programs are served by `exporters.json`, which leaves out and renames.
+The types of the fields define the content of a record, and each value is checked against them:
+numbers are finite, and not negative unless they may be a difference. Nothing is unpickled or
+imported. For other programs there is `exporters.json`, which omits and renames fields.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import sys
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-MOST = 2**53  # above which JSON's numbers are no longer exact everywhere
+MOST = 2**53  # larger numbers in JSON are not exact everywhere
 LONGEST = 10_000  # characters of a text
-# What may be below zero: differences of times, and an exit status that stands for a signal
+LOSSES = ("loss", "train_loss", "test_loss")
+# Fields that may be negative: losses, differences of times, and an exit status for a signal
 BELOW_ZERO = (
+    *LOSSES,
     "fixed_ns",
     "per_image_ns",
     "once_more_ns",
@@ -26,19 +29,26 @@ BELOW_ZERO = (
     "predicted_ns",
     "exit_status",
 )
-# What has no end in an interval of too few observations, which is null in a file
-ENDLESS = {"low": 0.0, "low_ns": -math.inf, "high": math.inf, "high_ns": math.inf}
+# What null in a file means: an infinite end of an interval of too few observations, or a number
+# that a model or a step does not have
+NULL: dict[str, float] = {
+    "low": 0.0,
+    "low_ns": -math.inf,
+    "high": math.inf,
+    "high_ns": math.inf,
+    **dict.fromkeys((*LOSSES, "accuracy", "train_accuracy", "test_accuracy", "rate"), math.nan),
+}
 
 
 class WrongError(ValueError):
-    """A value that is not what its field holds: where it is, and what is wrong."""
+    """A value that does not fit its field: where it is, and what is wrong."""
 
     def __init__(self, path: str, wrong: str) -> None:
         super().__init__(f"{path.lstrip('.') or 'its content'} {wrong}")
 
 
 def encoded(value: Any) -> Any:
-    """Records as objects of all their fields, for `json.dumps`."""
+    """Records as objects with all their fields, for `json.dumps`."""
     if is_dataclass(value):
         return {item.name: encoded(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, tuple):
@@ -51,8 +61,8 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(kind: Any, value: Any, path: str = "", field: str = "") -> Any:
-    """A value of this type, of a field of a record where it is the value itself, and not one of
-    many in it. Raises WrongError where it is something else."""
+    """A value of this type. `field` names the field of a record if this is its direct value. Raises
+    WrongError for another value."""
     origin, arguments = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         return record(kind, value, path)
@@ -113,7 +123,7 @@ def mapping(arguments: tuple[Any, ...], value: Any, path: str) -> dict[Any, Any]
 
 
 def key_of(kind: Any, key: str, path: str) -> Any:
-    """JSON has only texts as keys; a number among ours is a batch size."""
+    """The key of a mapping. Keys in JSON are text; an integer key is a batch size."""
     if kind is not int:
         return text(key, path)
     if not (key.isascii() and key.isdecimal() and len(key) < 10 and key == str(int(key))):
@@ -122,8 +132,8 @@ def key_of(kind: Any, key: str, path: str) -> Any:
 
 
 def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
-    if kind is float and value is None and field in ENDLESS:
-        return ENDLESS[field]
+    if kind is float and value is None and field in NULL:
+        return NULL[field]
     if kind is str:
         return text(value, path)
     if kind is bool:
@@ -133,7 +143,7 @@ def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
     right = (int,) if kind is int else (int, float)
     if isinstance(value, bool) or not isinstance(value, right):
         raise WrongError(path, f"is not a {'whole ' if kind is int else ''}number")
-    if not abs(value) <= MOST:
+    if not abs(value) <= (sys.float_info.max if field in LOSSES else MOST):
         raise WrongError(path, "is a number outside the permitted range")
     if value < 0 and field not in BELOW_ZERO:
         raise WrongError(path, "is below zero")

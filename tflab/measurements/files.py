@@ -1,7 +1,7 @@
-"""Files of measurements: written whole, and read again, also those of strangers.
+"""Files of measurements: written completely, and read again, also if they come from strangers.
 
-A file is JSON, compressed by gzip or not: what it is, the version of its format, a `Measurement`
-with all fields of its records, and a checksum of all that. docs/measurements.md describes it for
+A file is JSON, possibly compressed by gzip: its kind, the version of its format, a `Measurement`
+with all fields of its records, and a checksum of all this. docs/measurements.md describes it for
 other programs.
 """
 
@@ -27,28 +27,28 @@ from tflab.records import Comparison, Fingerprint, Measurement, Observed
 KIND = "tflab measurement"
 FORMAT = 2  # a file that older versions would misread gets the next number
 CHECKED = 2  # from this format on a file has a checksum
-WHAT = "measurement"  # what errors call it
+WHAT = "measurement"  # its name in errors
 GIVE = "give a file that `python -m tflab.compare --save FILE` wrote"
 MOST_BYTES = 2**25  # of a compressed file
-MOST_TEXT = 2**28  # of its JSON: a small file may unpack to a great deal of nothing
-GZIP = b"\x1f\x8b"  # how compressed content begins
+MOST_TEXT = 2**28  # of its JSON: a small file may unpack to a very large one
+GZIP = b"\x1f\x8b"  # the first bytes of compressed content
 WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 DIGEST = re.compile("[0-9a-f]{16}")
 
 
 def write(path: Path, measurement: Measurement) -> None:
-    """Raises UsageError where there is such a file, or none can be written."""
+    """Raises UsageError if the file exists already or cannot be written."""
     new_files.write(path, packed(measurement), WHAT)
 
 
 def packed(measurement: Measurement) -> bytes:
     content = {"kind": KIND, "format": FORMAT, **encoded(measurement)}
     text = written({"checksum": checksum(content), **content}, allow_nan=False)
-    return gzip.compress(text, mtime=0)  # the same content, the same bytes
+    return gzip.compress(text, mtime=0)  # the same content gives the same bytes
 
 
 def checksum(content: Mapping[str, Any]) -> str:
-    """SHA-256 of the content, but for the checksum itself."""
+    """SHA-256 of the content without the checksum itself."""
     rest = {name: value for name, value in content.items() if name != "checksum"}
     return hashlib.sha256(written(rest, sort_keys=True)).hexdigest()
 
@@ -58,8 +58,8 @@ def written(content: Mapping[str, Any], **options: Any) -> bytes:
 
 
 def read(path: str) -> Measurement:
-    """Raises UsageError for a file of something else or of a newer version, and for one that was
-    damaged or changed."""
+    """Raises UsageError for a file of another kind or a newer version, and for a damaged or changed
+    one."""
     content = parsed(path, json_of(path))
     if not isinstance(content, dict) or content.get("kind") != KIND:
         raise UsageError(f"'{path}' is not a measurement; {GIVE}.")
@@ -85,7 +85,7 @@ def read(path: str) -> Measurement:
 
 
 def json_of(path: str) -> bytes:
-    """The JSON of a file, which is compressed or not."""
+    """The JSON in a file, which may be compressed."""
     try:
         with untrusted.opened(path) as file:
             content = file.read(MOST_BYTES + 1)
@@ -138,11 +138,11 @@ def damaged(path: str, wrong: str) -> UsageError:
     )
 
 
-# What no type says
+# What types cannot express
 
 
 def check(measurement: Measurement) -> None:
-    """Raise WrongError where the parts do not belong together."""
+    """Raise WrongError if the parts do not fit together."""
     for wrong in (
         *of_comparison(measurement.comparison),
         *of_configurations(measurement.comparison),

@@ -1,8 +1,8 @@
-"""Gate: whether a step is proven to have become slower by a given share.
+"""Gate: whether a step is proven to be slower by a given percentage.
 
-Proven is what the verdict calls slower and whose interval lies above the share, at each batch size
-of each measurement, with all of them tested together. What cannot be told is no proof, and a status
-of its own where that is asked for.
+A slowdown is proven if the verdict is "slower" and its interval lies above the percentage, with all
+batch sizes of all measurements tested together. An undecided comparison is no proof; an option
+gives it an exit status of its own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def judge(measurements: Named, held: Contrast, percent: float) -> Gate:
 
 
 def failure(gate: Gate, first: str, if_undecided: bool) -> TflabError | None:
-    """The error with which a command ends, if any: slower comes before undecided."""
+    """The error with which the command ends, if any: slower takes precedence over undecided."""
     if gate.slower:
         return SlowerError(sentence(gate, first))
     if gate.undecided and if_undecided:
@@ -50,7 +50,7 @@ def failure(gate: Gate, first: str, if_undecided: bool) -> TflabError | None:
 
 
 def sentence(gate: Gate, first: str) -> str:
-    """The result of the gate, as the view and the error say it."""
+    """The result of the gate, for the view and the error."""
     share = f"{gate.percent:g} %"
     if gate.slower:
         told = f"Proven to be slower than '{first}' by more than {share}: {listed(gate.slower)}."

@@ -1,4 +1,4 @@
-"""Runs: what was seen of a watched program, as a file that other commands read again."""
+"""Runs: the record of a watched program, as a file that other commands read."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def text(seen: Watched) -> str:
 
 
 def read(path: str) -> Watched:
-    """The run in a file, or in the logdir of one. Raises UsageError for a file of something else,
-    of a newer version, or one that was changed so that it is no longer what it was."""
+    """The run in a file, or in the logdir of one. Raises UsageError for a file of another kind or a
+    newer version, and for one with invalid content."""
     content = read_content(os.path.join(path, NAME) if os.path.isdir(path) else path)
     if content is None:
         raise UsageError(f"'{path}' is not a watched run; {GIVE}.")
@@ -41,7 +41,7 @@ def read(path: str) -> Watched:
 
 
 def read_content(path: str) -> dict[str, Any] | None:
-    """The content of a file, where it says that it is a watched run."""
+    """The content of a file, if it says that it is a watched run."""
     try:
         content = json.loads(json_of(path))
     except (UsageError, ValueError, RecursionError):

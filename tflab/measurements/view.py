@@ -1,4 +1,5 @@
-"""View of a contrast: what differs first, then the steps and the rows of several measurements."""
+"""View of a contrast: first the differences, then the steps and the rows of several
+measurements."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ Cells = dict[tuple[Key, str], RowTimes]
 
 
 def blocks(contrast: Contrast, top: int = BRIEF) -> Iterable[Block]:
-    """All that the command prints; its option says how many rows of a table are shown."""
+    """Everything that the command prints; `--top` gives the number of rows of a table."""
     for block in parts(contrast, top):
         yield replace(block, option="--top") if isinstance(block, Table) else block
 
@@ -34,7 +35,7 @@ def parts(contrast: Contrast, top: int) -> Iterator[Block]:
     yield from steps_abreast(f"The untraced step (times as long as in {first})", contrast.steps)
     for size in dict.fromkeys(row.batch_size for row in contrast.rows):
         yield from rows(contrast, size, top)
-    yield basis(contrast)
+    yield basis()
     if contrast.gate:
         yield gate.sentence(contrast.gate, first)
 
@@ -53,7 +54,8 @@ def made(contrast: Contrast) -> Table:
 
 
 def differing(contrast: Contrast) -> Iterator[Block]:
-    """What is not the same, a column for each measurement, two at a time; of one, nothing."""
+    """What differs, with a column for each measurement, two per table; nothing for one
+    measurement."""
     if len(contrast.measurements) < 2:
         return
     if not contrast.differences:
@@ -73,7 +75,7 @@ def differing(contrast: Contrast) -> Iterator[Block]:
 
 
 def rows(contrast: Contrast, size: int, top: int) -> Iterator[Table]:
-    """What a step spends in each row, in the order of what costs most anywhere."""
+    """The time of each row in a step, the most expensive in any measurement first."""
     of_size = [row for row in contrast.rows if row.batch_size == size]
     cells: Cells = {(row.key, row.measurement): row for row in of_size}
     first, *others = contrast.measurements
@@ -107,8 +109,8 @@ def in_order(rows: Sequence[RowTimes]) -> list[Key]:
     return sorted(most, key=lambda key: -most[key])
 
 
-def basis(contrast: Contrast) -> str:
-    """What the verdicts were told from."""
+def basis() -> str:
+    """How the verdicts were computed."""
     return (
         "Each ratio compares two independent samples in which each process is one observation. "
         "Its interval contains the true ratio in 99 of 100 comparisons. It covers differences "

@@ -29,11 +29,11 @@ MODELS = {
 }
 
 
-# A name that can only be a path: it has a slash and is not a Python file, or it ends as graphs do.
+# A name that must be a path: it has a slash and is not a Python file, or it ends like a graph file.
 GRAPHS = re.compile(r"[^:]*/(?!.*\.py(:|$))[^:]*|.*\.(pb|pbtxt|keras|h5|hdf5|meta)$")
 
 
-# What to do with a program that is no model function
+# What to do with a program instead of a model function
 ELSE = (
     "Or save what it computes with tf.saved_model.save(..., "
     "options=tf.saved_model.SaveOptions(save_debug_info=True)), which keeps the lines, and give "
@@ -43,9 +43,9 @@ ELSE = (
 
 def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
     """The model function for a registered name, for `package.module:function` or for the path of a
-    saved graph. `options` are for a graph from a file.
+    saved graph. `options` apply to a graph from a file.
 
-    Raises UsageError where there is none.
+    Raises UsageError if there is none.
     """
     path = MODELS.get(name, name)
     if is_file(name):
@@ -92,18 +92,17 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
 
 
 def compiled_model(function: Any) -> bool:
-    """Whether this is a Keras model in place of a function that makes one."""
+    """Whether this is a Keras model instead of a function that makes one."""
     return hasattr(function, "trainable_variables") and hasattr(function, "get_config")
 
 
 def refuse_arguments(name: str, function: Callable[..., Any]) -> None:
-    """Raise UsageError for a tf.function, and for a function that cannot be called without
-    arguments."""
+    """Raise UsageError for a tf.function, and for a function that needs arguments."""
     if hasattr(function, "get_concrete_function"):
         raise UsageError(f"'{name}' is a tf.function, which is traced with its arguments. {ELSE}")
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # of something built in
+    except (TypeError, ValueError):  # a builtin
         return
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     wanted = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
@@ -123,13 +122,13 @@ def is_module(name: str) -> bool:
     """Whether this is the name of a module that can be imported."""
     try:
         return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):  # its package is missing or fails; or this is not a name
+    except (ImportError, ValueError):  # not a module name, or its package is missing or fails
         return False
 
 
 def from_file(path: str, options: Saved) -> Any:
-    """A saved graph, imported into the default graph; of a file with a compiled Keras model, that
-    model, unless the user says what to feed or to fetch, or its loss or its optimiser cannot be
+    """A saved graph, imported into the default graph. For a file with a compiled Keras model it is
+    that model, unless the user says what to feed or fetch, or its loss or optimiser cannot be
     loaded."""
     from pathlib import Path
 
@@ -156,6 +155,6 @@ def from_file(path: str, options: Saved) -> Any:
 
 
 def first_sentence(error: Exception) -> str:
-    """The first sentence of an error's message, or else its type."""
+    """The first sentence of an error's message, otherwise its type."""
     words = reason(error).strip() or type(error).__name__
     return words.splitlines()[0].partition(". ")[0].rstrip(".")

@@ -1,9 +1,9 @@
-"""Compiled: a Keras model as a Model, with the loss and the optimiser that it was compiled with.
+"""Compiled: a Keras model as a Model, with the loss and the optimiser with which it was compiled.
 
-Keras calls the model and its loss in the graph that is being built, with variables of that graph in
-place of its own (`keras.StatelessScope`), so nodes have the names of the layers and the lines that
-made them. Keras's own optimisers do not run in such a graph. One of `tf.compat.v1.train` stands in
-for them where it makes the same steps.
+Keras calls the model and its loss in the graph that is being built, with variables of that graph
+instead of its own (`keras.StatelessScope`). So nodes have the names of the layers and the lines
+that made them. Keras's own optimisers do not run in such a graph; one of `tf.compat.v1.train`
+replaces them if it makes the same steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tflab.records import Model
 from tflab.runtime import private
 from tflab.saved_graphs import feeding, keras_archives
 
-MOST_BYTES = 2**30  # of variables: their values stand in the graph, which has 2 GB at most
+MOST_BYTES = 2**30  # of variables: the graph, limited to 2 GiB, contains their values
 # Options of Keras's optimisers that change the formula
 EXTRAS = (
     *("clipnorm", "clipvalue", "global_clipnorm", "weight_decay", "use_ema", "amsgrad"),
@@ -39,7 +39,7 @@ def is_keras(model: Any) -> bool:
 
 
 def from_file(path: Path, config: Mapping[str, Any]) -> Any:
-    """The Keras model of a file, compiled as the file says: by its `keras_archives.compile_config`.
+    """The Keras model in a file, compiled according to its `keras_archives.compile_config`.
 
     Code in the file is not loaded (`safe_mode`). Keras may raise anything.
     """
@@ -57,22 +57,23 @@ def from_file(path: Path, config: Mapping[str, Any]) -> Any:
 
 
 def is_eager(model: Any) -> bool:
-    """Whether a Keras model is known to be made outside of graphs: its variables have values."""
+    """Whether a Keras model was certainly made outside of graphs: its variables have values."""
     handles = [variable.value.handle for variable in model.variables]
     return bool(handles) and all(hasattr(handle, "numpy") for handle in handles)
 
 
 def eagerly(make: Callable[[], Any]) -> Any:
-    """What a function returns that is called in a thread of its own, where no graph is built."""
+    """The result of a function, called in a separate thread, in which no graph is built."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(make).result()
 
 
 def build(model: Any, name: str) -> Model:
-    """The model in the default graph: a head that infers and, if it is compiled, one that trains.
+    """The model in the default graph: a head for inference and, if it is compiled, one for
+    training.
 
-    Raises TflabError where the inputs of the model are not known or its variables are too large;
-    Keras may raise anything else.
+    Raises TflabError if the inputs of the model are unknown or its variables are too large; Keras
+    may raise anything else.
     """
     graph = tf1.get_default_graph()
     own = [*model.trainable_variables, *model.non_trainable_variables]
@@ -82,7 +83,7 @@ def build(model: Any, name: str) -> Model:
     lines = dict(lines_of(model))
     variables = in_graph(own, values, lines)
     inputs = [tf1.placeholder(t.dtype, t.shape, name=t.name) for t in model.inputs]
-    structure = getattr(model, "input", model.inputs[0])  # a Sequential has none of its own
+    structure = getattr(model, "input", model.inputs[0])  # a Sequential has no `input`
     fed = tf.nest.pack_sequence_as(structure, inputs)
     scope = stateless(own, variables)
     with scope:
@@ -127,12 +128,12 @@ def build(model: Any, name: str) -> Model:
 
 
 def in_graph(own: Sequence[Any], values: Sequence[Any], lines: Mapping[int, Any]) -> list[Any]:
-    """Variables of the graph for those of Keras, with their values, names and lines."""
+    """Variables of the graph that replace those of Keras, with their values, names and lines."""
     variables: list[Any] = []
     paths = Counter[str]()
     for variable, value in zip(own, values, strict=True):
         path = variable.path
-        paths[path] += 1  # layers of nested models may have the same name
+        paths[path] += 1  # layers of nested models may share a name
         with private.on_line(lines.get(id(variable))):
             variables.append(
                 tf1.get_variable(
@@ -156,12 +157,12 @@ def compiled_with(model: Any) -> str:
 
 
 def has_own_step(model: Any) -> bool:
-    """Whether a Keras model has another training step than that of Keras."""
+    """Whether a Keras model overrides Keras's training step."""
     return not type(model).train_step.__module__.startswith("keras.")
 
 
 def stateless(own: Sequence[Any], variables: Sequence[Any]) -> Any:
-    """A scope in which Keras takes these variables of the graph for its own."""
+    """A scope in which Keras uses these variables of the graph instead of its own."""
     import keras
 
     return keras.StatelessScope(state_mapping=list(zip(own, variables, strict=True)))
@@ -170,9 +171,9 @@ def stateless(own: Sequence[Any], variables: Sequence[Any]) -> Any:
 def updates(
     scope: Any, own: Sequence[Any], variables: Sequence[Any], lines: Mapping[int, Any], head: str
 ) -> Iterator[Any]:
-    """Assignments of what the call gave to variables that are not trained, such as moving averages
-    and the state of random masks. Each comes after all reads of the value before in the name scope
-    `head`: without that order, a mask might be drawn from the state of the next step."""
+    """Assignments of the new values of variables that are not trained, such as moving averages and
+    the state of random masks. Each runs after all reads of the old value in the name scope `head`;
+    otherwise a mask might use the state of the next step."""
     for variable, mine in zip(variables, own, strict=True):
         value = scope.get_current_value(mine)
         if mine.trainable or value is variable:
@@ -184,7 +185,7 @@ def updates(
 
 
 def lines_of(model: Any) -> Iterator[tuple[int, Any]]:
-    """The line of each variable, by its id: that of the innermost layer that has it."""
+    """The line of each variable, by its id: the line of the innermost layer that has it."""
     for variable in model.variables:
         yield id(variable), private.constructed(model)
     for layer in getattr(model, "layers", ()):
@@ -192,7 +193,7 @@ def lines_of(model: Any) -> Iterator[tuple[int, Any]]:
 
 
 def label_of(model: Any, head: Any, at: int, heads: int) -> Any:
-    """A placeholder for what an output of the model is to be."""
+    """A placeholder for the target of an output of the model."""
     loss = model.loss
     if isinstance(loss, dict):
         loss = loss.get(model.output_names[at])
@@ -201,7 +202,7 @@ def label_of(model: Any, head: Any, at: int, heads: int) -> Any:
     kind = getattr(loss, "name", None) or getattr(loss, "__name__", None) or str(loss)
     kind = kind.lower().replace("_", "")
     name = "labels" if heads == 1 else f"labels_{model.output_names[at]}"
-    if "sparse" in kind:  # the number of a class
+    if "sparse" in kind:  # the index of a class
         return tf1.placeholder(tf.int32, head.shape[:-1], name=name)
     dtype = tf.int32 if "crossentropy" in kind or "hinge" in kind else head.dtype
     return tf1.placeholder(dtype, head.shape, name=name)
@@ -209,7 +210,7 @@ def label_of(model: Any, head: Any, at: int, heads: int) -> Any:
 
 def replaced(model: Any, variables: Sequence[Any]) -> tuple[Any, str]:
     """The optimiser of `tf.compat.v1.train` that makes the same steps as the model's own, and a
-    sentence about it; None where there is none. `variables` are those of the graph."""
+    sentence about it; None if there is none. `variables` are those of the graph."""
     own = model.optimizer
     kind = type(own).__name__
     config = eagerly(own.get_config)
@@ -242,11 +243,11 @@ def replaced(model: Any, variables: Sequence[Any]) -> tuple[Any, str]:
 
 
 def is_gathered(variable: Any) -> bool:
-    """Whether the graph takes rows of a variable, as an embedding does.
+    """Whether the graph gathers rows of a variable, as an embedding does.
 
-    Its gradient then has some rows only, and these more than once where a batch repeats them. With
+    Its gradient then has only some rows, and a row several times if a batch repeats it. With
     momentum, Keras moves the other rows too, and tf.compat.v1.train does not. For Adam, Keras
-    squares each repeated row by itself, and tf.compat.v1.train squares their sum.
+    squares each repeated row separately, and tf.compat.v1.train squares their sum.
     """
     waiting = [variable.handle]
     while waiting:

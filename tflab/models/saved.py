@@ -1,8 +1,9 @@
-"""Saved: a graph from a file as a Model. What it lacks is chosen or made up, and its notes say so.
+"""Saved: a graph from a file as a Model. Missing information is chosen or made up, and its notes
+say so.
 
-What is run: the user's fetches, else what `fetching` finds. What is fed: the user's arrays, else
-values made up with a seed. Initial values of variables: those of a checkpoint, else of their
-initialisers, else made up with a seed.
+Fetched are the user's fetches, otherwise those that `fetching` finds. Fed are the user's arrays,
+otherwise values made up with a seed. Variables get the values of a checkpoint, otherwise of their
+initialisers, otherwise values made up with a seed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from tflab.saved_graphs.starting import VARIABLES
 
 
 class NotImportableError(TflabError):
-    """A graph that parses but cannot be imported: only its nodes can be shown."""
+    """A graph that can be parsed but not imported: only its nodes can be shown."""
 
     def __init__(
         self, message: str, nodes: tuple[Node, ...], functions: tuple[Function, ...]
@@ -50,9 +51,9 @@ class NotImportableError(TflabError):
 def build(file: GraphFile, options: Saved) -> Model:
     """Import the graph into the default graph and find out how to run it.
 
-    Raises NotImportableError where TensorFlow refuses the graph, UsageError where the options name
-    something that it does not have. What keeps it from running, such as a queue that nobody fills,
-    is the model's `unready`: a graph is shown whatever it is.
+    Raises NotImportableError if TensorFlow rejects the graph, UsageError if the options name
+    something that it does not have. If only running is impossible, for example because of a queue
+    that no node fills, the model has the reason as `unready`, and the graph is still shown.
     """
     graph = tf.compat.v1.get_default_graph()
     graph_def, moved = (
@@ -110,7 +111,8 @@ def build(file: GraphFile, options: Saved) -> Model:
 def started(
     file: GraphFile, graph: tf.Graph, graph_nodes: Sequence[Node], needed: set[str], fed: list[Any]
 ) -> tuple[Start, list[str]]:
-    """What is run once before the first step, and a sentence for each iterator that it begins."""
+    """What is run once before the first step, and a sentence for each iterator that it
+    initialises."""
     begun = [op.name for op in waiting.beginnings(graph, needed)]
     needed = needed | nodes_needed(graph_nodes, begun, ())
     waiting.refuse(graph, needed, {tensor.name for tensor in fed})
@@ -126,7 +128,7 @@ def what_runs(
     signature: Any,
     options: Saved,
 ) -> tuple[tuple[str, ...], str]:
-    """The fetches, and why these; none where nothing was asked for and no node stands out."""
+    """The fetches, and why these; none if the user chose none and there is no clear choice."""
     asked = fetching.asked_for(graph, graph_nodes, options.fetches)
     if asked:
         return asked, "as asked for"
@@ -135,7 +137,7 @@ def what_runs(
 
 
 def training_of(graph: tf.Graph, graph_nodes: Sequence[Node]) -> tuple[str, ...]:
-    """The loss and the train op of the first training that the graph holds."""
+    """The loss and the train op of the first training in the graph."""
     for training in gradient_search.search(graph_nodes, nodes.ones(graph)).trainings:
         return (*([f"{training.loss}:0"] if training.loss else []), *training.train_ops)
     return ()
@@ -148,8 +150,8 @@ def what_is_fed(
     asked: feeding.Asked,
     ends: Sequence[str],
 ) -> tuple[list[tf.Tensor], set[str], list[str]]:
-    """The tensors to feed, the nodes that the ends then need, and what of the signature cannot be
-    fed. An input of the signature that is made of what the user feeds is left to that."""
+    """The tensors to feed, the nodes that the ends then need, and the inputs of the signature that
+    cannot be fed. An input of the signature that depends on what the user feeds is not fed."""
     given = [graph.get_tensor_by_name(name) for name in asked.tensors]
     by_user = {tensor.op.name for tensor in given}
     inputs, unfed = feeding.inputs_of(graph, signature)
@@ -199,7 +201,7 @@ def notes_of(
 def import_graph(
     file: GraphFile, graph: tf.Graph, options: Saved, paths: Sequence[str] = ()
 ) -> None:
-    """Import the graph of a file. `paths` are constants that hold the path of an asset."""
+    """Import the graph of a file. `paths` are constants that contain the path of an asset."""
     if confined.unimported():
         raise not_importable(file, confined.unimported())
     if circle := recursion.circle(file.graph_def):
@@ -213,9 +215,10 @@ def import_graph(
     try:
         with graph.as_default():
             tf.import_graph_def(graph_def, name="")
-    except Exception as error:  # of many types, by what is wrong with the graph
+    except Exception as error:  # TensorFlow raises many types
         if options.side_effects or options.allowed:
-            # What was read meanwhile may be quoted; without leave nothing is, and it fails alike
+            # The message may quote a file that was read. Without permission no file is read, and
+            # the error is the same.
             import_graph(file, tf.Graph(), replace(options, side_effects=False, allowed=()), paths)
             raise not_importable(
                 file,
@@ -237,7 +240,7 @@ def import_graph(
 
 
 def not_importable(file: GraphFile, reason: str) -> NotImportableError:
-    lines = nodes.lines_in(file.lines)
+    lines = nodes.graph_lines(file.lines)
     makers = {name: Node(name, "", source=source) for name, source in lines.items()}
     return NotImportableError(
         f"The graph '{file.name}' cannot be imported: {ended(reason)}",
@@ -249,7 +252,7 @@ def not_importable(file: GraphFile, reason: str) -> NotImportableError:
 def output_of(
     graph: tf.Graph, graph_nodes: Sequence[Node], fetches: Sequence[str]
 ) -> tf.Tensor | None:
-    """The first tensor that is fetched, else one that the fetches need."""
+    """The first fetched tensor, otherwise a tensor that the fetches need."""
     named = next((name for name in fetches if ":" in name), None)
     if named:
         return fetching.tensor(graph, named)
@@ -260,7 +263,8 @@ def output_of(
 def parameters(
     graph: tf.Graph, graph_nodes: Sequence[Node], loss: Any, fed: Sequence[tf.Tensor]
 ) -> tuple[tf.Tensor, ...]:
-    """What a chosen loss is derived by: the variables, or where there are none, the feeds."""
+    """The tensors with respect to which a chosen loss is differentiated: the variables, or the
+    feeds if there are none."""
     if loss is None:
         return ()
     behind = nodes_needed(graph_nodes, [loss.name], ())

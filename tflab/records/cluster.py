@@ -5,14 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
-class Task:
-    """A process that runs a part of the graph."""
-
-    name: str  # `task 0`
-    address: str  # host:port
-
-
 @dataclass(frozen=True, slots=True)
 class Received:
     """A tensor that was sent over the wire, as the receiving task recorded it."""

@@ -27,7 +27,7 @@ from tflab.exporters.json import plain
 from tflab.records.blocks import Block, Strip, Table
 from tflab.report import viewer_data
 from tflab.report.contents import Annotated, Beside, DrawnGraph, Method, Picture, Report
-from tflab.views import glossary
+from tflab.views import words
 
 # The last one overrides the others, for narrow windows and for paper.
 STYLES = ("page.css", "viewer.css", "drawing.css", "script.css", "present.css", "media.css")
@@ -194,7 +194,7 @@ def shown(value: Any) -> Any:
 
 def hover(term: str) -> Markup:
     """The attribute that shows the meaning of a term; nothing for other words."""
-    meaning = glossary.TERMS.get(term)
+    meaning = words.TERMS.get(term)
     return Markup(' title="{}"').format(meaning) if meaning else Markup()
 
 

@@ -1,7 +1,8 @@
-"""Functions: the calls of tf.functions, each concrete function a group of runs, and its tracings.
+"""Functions: the calls of tf.functions, with each concrete function as a group of runs, and their
+tracings.
 
-A function takes no options by which one of its runs could be traced. TensorFlow's profiler is
-started around some of its calls instead, within the same budget.
+A function has no options to trace one of its runs. Instead, TensorFlow's profiler runs during some
+of its calls, within the same budget.
 """
 
 from __future__ import annotations
@@ -18,21 +19,22 @@ from tflab.records import Node
 from tflab.run.groups import Group, Step
 from tflab.runtime import private
 
-MOST_TRACINGS = 200  # that are told apart; later ones are only counted
-ERROR = 2  # of the runtime's log: below it, the profiler says that it begins and ends
+MOST_TRACINGS = 200  # tracings that are kept; later ones are only counted
+ERROR = 2  # a log level: below it, the profiler logs its start and end
 
 
 class Functions:
-    """What `private.watch_functions` tells. Nothing that it is told raises anything."""
+    """What `private.watch_functions` reports. None of its methods raises an exception."""
 
     def __init__(self, recorder: Any) -> None:
         self.recorder, self.watcher = recorder, recorder.watcher
         self.tracings: list[dict[str, Any]] = []
-        self.more = 0  # tracings that are not among them
-        self.traced: dict[Any, list[dict[str, str]]] = {}  # function -> what it was traced for
-        self.depth: dict[int, int] = {}  # of tracings within tracings, by thread
+        self.more = 0  # further tracings
+        # Function -> the arguments of each tracing
+        self.traced: dict[Any, list[dict[str, str]]] = {}
+        self.depth: dict[int, int] = {}  # depth of nested tracings, by thread
         self.begun = 0  # calls
-        self.profiled: Step | None = None  # the call that is being profiled
+        self.profiled: Step | None = None  # the call that is profiled now
         self.profiling: private.Profiling | None = None
         self.stop: Callable[[], None] = lambda: None
 
@@ -44,7 +46,7 @@ class Functions:
         self.stop = private.watch_functions(self)
 
     def begin_function(self, function: Any) -> Step | None:
-        """A function is called, or becomes a node of another one's graph."""
+        """A function is called, or becomes a node of another function's graph."""
         try:
             called = private.called(function)
             if called is None:
@@ -67,7 +69,7 @@ class Functions:
         return self.recorder.add_group(key, graph, (name,), types, function=name)
 
     def profile(self, step: Step) -> None:
-        """Start the profiler, where the budget allows it and no other thread is in a call."""
+        """Start the profiler if the budget allows it and no other thread is in a call."""
         recorder, group = self.recorder, step.group
         if self.profiling is None or recorder.log is None or len(recorder.calls) > 1:
             return
@@ -90,7 +92,7 @@ class Functions:
             self.recorder.leave(step.call)
 
     def take(self, step: Step) -> None:
-        """Stop the profiler. What it saw counts where no other call began meanwhile."""
+        """Stop the profiler. Its trace counts only if no other call began meanwhile."""
         assert self.profiling and self.recorder.log
         self.profiled = None
         content = self.profiling.stop()
@@ -107,7 +109,7 @@ class Functions:
             thread = get_ident()
             self.depth[thread] = self.depth.get(thread, 0) + 1
             if self.depth[thread] > 1:
-                return None  # its time is part of that of the outer one
+                return None  # its time is part of the outer tracing
             key, name = private.traced_name(options)
             types = private.arguments(function_type)
             earlier = self.traced.setdefault((key, name), [])
@@ -145,7 +147,7 @@ class Functions:
         return {"tracings": list(self.tracings), "more_tracings": self.more}
 
     def inlined(self, graph: Any, nodes: Sequence[Node], names: Iterable[str]) -> Iterator[Node]:
-        """The nodes of functions that a function calls, by the names under which they ran."""
+        """The nodes of the functions that a function calls, by the names under which they ran."""
         from tflab.runtime import functions, inlined
 
         known = {node.name for node in nodes}
@@ -156,7 +158,7 @@ class Functions:
 
 
 def nearest(types: dict[str, str], earlier: list[dict[str, str]]) -> list[tuple[str, str, str]]:
-    """The arguments that differ from the earlier tracing that is most alike: name, then, now."""
+    """The arguments that differ from the most similar earlier tracing: name, then, now."""
     changes = [
         [
             (name, before.get(name, "nothing"), types.get(name, "nothing"))

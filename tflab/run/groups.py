@@ -1,4 +1,4 @@
-"""Groups: runs of sessions that do the same, in sums and samples that do not grow with the runs."""
+"""Groups: runs of sessions that do the same, as sums and samples of constant size."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from time import time_ns
 from typing import Any
 
-KEPT_TIMES = 1001  # of a group, for its median
-MOST_SAMPLES = 16  # traced runs of a group that are kept, where a profile is asked for
-FIRST_GUESS = 0.5  # what a trace adds to a step, as a share of it, before one was taken
+KEPT_TIMES = 1001  # times of a group, for its median
+MOST_SAMPLES = 16  # traced runs of a group that are kept for a profile
+FIRST_GUESS = 0.5  # assumed cost of a trace, as a share of a step, before the first one
 
 
 class Group:
@@ -24,24 +24,25 @@ class Group:
         function: str = "",
     ):
         self.number = number
-        self.function = function  # the name of a tf.function; "" of a graph that a session runs
-        self.graph = graph  # None where it is not kept
+        self.function = function  # the name of a tf.function; "" for a graph of a session
+        self.graph = graph  # None if it is not kept
         self.fetches = fetches
         self.feeds = feeds  # tensor -> shape
         self.calls = 0
         self.cold_ns = 0  # the first run
-        self.total_ns = 0  # of all runs but the first
+        self.total_ns = 0  # of all runs after the first
         self.main_ns = [0, 0]  # in the main thread: first run, others
         self.traced = 0
         self.traced_ns = 0
-        self.spent_ns = 0  # by tracing: what steps took longer, and reading the traces
-        self.times: list[int] = []  # a random sample of the untraced runs but the first
+        self.spent_ns = 0  # the cost of tracing: longer steps, and reading the traces
+        self.times: list[int] = []  # a random sample of the untraced runs after the first
         self.ops: dict[str, list[int]] = {}  # node -> runs and ns, in traced steps
-        self.executed: bytes | None = None  # a RunMetadata with the graphs that ran, once asked for
+        # A RunMetadata with the graphs that ran, after one run with them
+        self.executed: bytes | None = None
         self.random = random.Random(number)
-        # For a profile, spread over the whole run: number, start (epoch), duration and trace
+        # Traced runs for a profile, evenly spread: number, start (epoch), duration and trace
         self.samples: list[tuple[int, int, int, bytes]] = []
-        self.stride = 1  # of the traced runs, one in so many is among them
+        self.stride = 1  # one traced run in so many is kept
 
     def add(self, took_ns: int, step: Step, main: bool) -> None:
         self.calls += 1
@@ -62,14 +63,14 @@ class Group:
             self.times[place] = took_ns
 
     def sample(self, took_ns: int, content: bytes) -> None:
-        """Keep a traced run that has just ended; where there are many, every other one goes."""
+        """Keep a traced run that has just ended; if there are too many, drop every other one."""
         if self.traced % self.stride == 0:
             self.samples.append((self.calls, time_ns() - took_ns, took_ns, content))
         if len(self.samples) > MOST_SAMPLES:
             self.samples, self.stride = self.samples[::2], 2 * self.stride
 
     def usual_ns(self) -> int:
-        """About what an untraced run takes."""
+        """The approximate time of an untraced run."""
         times = self.times[-9:]
         return sorted(times)[len(times) // 2] if times else self.cold_ns
 
@@ -89,7 +90,7 @@ class Group:
         }
 
     def affords(self, share: float) -> bool:
-        """Whether another traced step is within this share of the group's time."""
+        """Whether another traced step fits into this share of the group's time."""
         cost_ns = self.spent_ns / self.traced if self.traced else FIRST_GUESS * self.usual_ns()
         return self.spent_ns + cost_ns <= share * self.total_ns
 
@@ -101,16 +102,15 @@ class Step:
 
     def __init__(self, group: Group, call: Call, first: bool, owned: bool) -> None:
         self.group, self.call, self.first, self.owned = group, call, first, owned
-        self.timed = True  # what it takes is what a run of the group takes untraced
-        self.begun = 0  # calls of functions, when this one was to be profiled
-        self.trace: tuple[Any, Any] | None = None  # options and metadata of tflab's own
-        # The number of the first run whose graphs are dumped, 0 where another one's are; None where
-        # it is no first run.
+        self.timed = True  # whether its time counts as that of an untraced run
+        self.begun = 0  # number of calls of functions when its profile began
+        self.trace: tuple[Any, Any] | None = None  # tflab's own options and metadata
+        # Of a first run: its number if its graphs are dumped, 0 if another run's are at that time
         self.dumps: int | None = None
 
 
 class Call:
-    """A call from Python, which ends in a step, or in none."""
+    """A call from Python, which leads to one step or none."""
 
     __slots__ = ("start_ns", "step")
 

@@ -1,7 +1,7 @@
-"""Launch: the program starts in a process of its own, and this one waits for its end.
+"""Launch: the program runs in a separate process, and this process waits for its end.
 
-A signal that somebody sends to the command goes on to the program. One of the terminal, such as
-Ctrl-C, reaches both of them anyway, and is the program's.
+A signal to the command is passed on to the program. A signal from the terminal, such as Ctrl-C,
+reaches both processes anyway and is left to the program.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from tflab.errors import UsageError
 from tflab.run import segments, startup
 
 PREFIX = "TFLAB_RUN_"  # as in startup/sitecustomize.py
-PASSED_ON = {  # signals by which somebody asks a process for something
+PASSED_ON = {  # signals that ask a process for something
     getattr(signal, name)
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
     if hasattr(signal, name)
 }
-ANSWER_S = 1.0  # in which the program's process writes down what was measured
+ANSWER_S = 1.0  # time limit for the program's process to write its results
 POLL_S = 0.005
-BY_A_PROCESS = 0  # `si_code` of a signal from `kill`, as opposed to the kernel's own (SI_USER)
+BY_A_PROCESS = 0  # `si_code` of a signal from `kill`, not from the kernel (SI_USER)
 
 
 @dataclass(frozen=True)
 class Ended:
     """How the program ended."""
 
-    status: int  # its exit status; negative: the signal that ended it, as `subprocess` counts
+    status: int  # its exit status; negative for a signal, as in `subprocess`
     start_ns: int  # by time.perf_counter_ns
     wall_ns: int
 
 
 def check() -> None:
-    """Raise UsageError where Python was told not to import what watches the program."""
+    """Raise UsageError if Python was started with options that prevent watching."""
     if sys.flags.ignore_environment or sys.flags.no_site:
         raise UsageError("A program is not watched under python -E, -I or -S; leave it out.")
 
@@ -50,7 +50,7 @@ def check() -> None:
 def run(program: Sequence[str], folder: Path, settings: Mapping[str, str]) -> Ended:
     """Run `python PROGRAM...` with this process's input and output, and wait for its end.
 
-    `settings` reach `watcher.begin`; they and what the program leaves behind are in `folder`.
+    `folder` has the `settings` for `watcher.begin`, and later the results.
     """
     given = {"FOLDER": str(folder), **settings}
     path = [str(Path(startup.__file__).parent)]
@@ -64,7 +64,7 @@ def run(program: Sequence[str], folder: Path, settings: Mapping[str, str]) -> En
         **{PREFIX + name: value for name, value in given.items()},
         "PYTHONPATH": os.pathsep.join(path),
     }
-    # Ctrl-C is for the program: until this process waits for signals, it does nothing here.
+    # Ctrl-C is for the program. Until this process waits for signals, it ignores it.
     handled = [number for number in PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
     for number in handled:
         signal.signal(number, lambda *_: None)
@@ -81,15 +81,15 @@ def run(program: Sequence[str], folder: Path, settings: Mapping[str, str]) -> En
 
 
 def wait(child: subprocess.Popen[bytes], folder: Path) -> None:
-    """Wait for the program's end, and pass on what somebody sends to this process meanwhile: it may
-    end the program at once, so what was measured until then is written down before."""
+    """Wait for the program's end, and pass on signals to it. A signal may end the program
+    immediately, so its process writes its results before."""
     if not hasattr(signal, "sigtimedwait"):
         child.wait()
         return
     signals = PASSED_ON | {signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     while child.poll() is None:
-        # Not for ever: the child may have ended before signals were blocked.
+        # With a limit: the child may have ended before signals were blocked.
         came = signal.sigtimedwait(signals, 1.0)
         if came and came.si_signo in PASSED_ON and came.si_code == BY_A_PROCESS:
             ask_for_segment(child, folder)
@@ -98,7 +98,7 @@ def wait(child: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def ask_for_segment(child: subprocess.Popen[bytes], folder: Path) -> None:
-    """Let the program's process write down what was measured, in so far as it does so soon."""
+    """Let the program's process write its results now, if it answers soon."""
     end = time.monotonic() + ANSWER_S
     segments.ask(str(folder))
     while segments.is_asked(str(folder)) and time.monotonic() < end and child.poll() is None:
@@ -106,14 +106,15 @@ def ask_for_segment(child: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def own_flags() -> list[str]:
-    """The options of Python itself with which this command was started: `-u`, `-X dev`."""
+    """The options of Python with which this command was started, such as `-u` or `-X dev`."""
     words = sys.orig_argv[1:]
     flags = [*takewhile(lambda word: not word.startswith("-m"), words)]
     return flags if len(flags) < len(words) else []
 
 
 def leave(status: int) -> int:
-    """The exit status of this process; where a signal ended the program, it ends this one too."""
+    """Return the exit status of this process; if a signal ended the program, end this process with
+    it too."""
     if status >= 0 or not hasattr(signal, "SIGKILL"):
         return status
     sys.stdout.flush()
@@ -122,8 +123,8 @@ def leave(status: int) -> int:
     with suppress(ImportError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left one, if any
-    with suppress(OSError):  # there is no other way than the usual for SIGKILL
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has written one, if any
+    with suppress(OSError):  # SIGKILL already has its default handler
         signal.signal(-status, signal.SIG_DFL)
     os.kill(os.getpid(), -status)
     return 128 - status

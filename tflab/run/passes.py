@@ -1,7 +1,8 @@
-"""Passes: what the runtime writes down at the program's own first runs, and what became of nodes.
+"""Passes: the graphs that the runtime writes during the program's own first runs, and the fates of
+nodes.
 
-The runtime writes when it builds a step, which is at its first run; later runs cost what they do
-without. It is asked for it during the first runs alone.
+The runtime writes them when it builds a step, which happens in its first run. Only first runs are
+asked for them, so later runs cost no more than usual.
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ from tflab.errors import TflabError
 from tflab.records import Fate, Node, Origin, Pass
 from tflab.runtime import dumps, private
 
-GRAPPLER = ("meta_optimizer", 4)  # the file, and the detail of its log from which on it dumps
+GRAPPLER = ("meta_optimizer", 4)  # the file, and the log level from which it dumps
 NAMES = ("TF_DUMP_GRAPH_NAME_FILTER", "TF_DUMP_GRAPH_GROUPS", "TF_DUMP_GRAPH_FMT")
 OF_USERS = (dumps.DUMP_FOLDER, *NAMES, "TF_CPP_VMODULE")
-MOST_CONSTANTS = 2 * 2**20  # bytes in a graph that is written down: each pass writes all of it
-SMALL = 2**16  # bytes of a constant that are counted by its shape
+# Bytes of constants in a graph to dump, because each pass writes all of them
+MOST_CONSTANTS = 2 * 2**20
+SMALL = 2**16  # bytes of a constant up to which its shape gives its size
 MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
 
 
 @dataclass(frozen=True)
 class Account:
-    """What became of each node of a graph, pass by pass."""
+    """The fate of each node of a graph, pass by pass."""
 
     passes: tuple[Pass, ...]
     ledger: tuple[Fate, ...]
@@ -38,36 +40,37 @@ NOT_SEEN = Account((), (), ())
 
 
 class Dumps:
-    """What the runtime writes of its graphs, that of each group of runs in a folder of its own."""
+    """The runtime's dumps of graphs, with a folder for each group of runs."""
 
     def __init__(self, folder: str, log: private.Log) -> None:
         self.fresh, self.log = Path(folder, "dumps"), log
         self.kept_bytes = 0
-        self.constants: dict[int, tuple[int, int]] = {}  # of graphs: ops so far, bytes of constants
-        # Where the program's user wants dumps, they are not touched.
+        # Graph -> ops so far, bytes of their constants
+        self.constants: dict[int, tuple[int, int]] = {}
+        # Dumps that the user of the program requested are left alone.
         self.wanted = not any(name in os.environ for name in OF_USERS)
         if self.wanted:
             self.fresh.mkdir()
 
     def size_of_constants(self, graph: Any) -> int:
-        """How many bytes the constants of a graph have; it may have grown since the last time."""
+        """The bytes of the constants in a graph, which may have grown since the last call."""
         count, size = self.constants.get(id(graph), (0, 0))
         ops = graph.get_operations()
         for op in ops[count:]:
             if op.type == "Const":
                 value = op.outputs[0]
                 bytes_by_shape = (value.shape.num_elements() or 0) * value.dtype.size
-                # One that repeats a number is smaller
+                # A constant that repeats a number is smaller
                 small = bytes_by_shape <= SMALL
                 size += bytes_by_shape if small else op.node_def.ByteSize()
         self.constants[id(graph)] = len(ops), size
         return size
 
     def begin(self) -> None:
-        """From now on the runtime writes. The program's Python does not see the variables."""
+        """From now on the runtime writes dumps. The program's Python does not see the variables."""
         if not self.wanted:
             return
-        for file in self.files():  # of nobody's
+        for file in self.files():  # left over
             file.unlink(missing_ok=True)
         os.putenv(dumps.DUMP_FOLDER, str(self.fresh))
         for name in NAMES:
@@ -76,11 +79,12 @@ class Dumps:
         self.log.detail(*GRAPPLER)
 
     def end(self, group: int, keep: bool) -> None:
-        """What was written since is of this group, where it is of it alone."""
+        """Assign the files written since `begin` to this group, unless other steps ran
+        meanwhile."""
         if not self.wanted:
             return
         self.log.detail(GRAPPLER[0], 0)
-        for name in NAMES:  # children of the program are not to write anything
+        for name in NAMES:  # child processes of the program should write nothing
             os.unsetenv(name)
         self.log.read_variables()
         files = self.files()
@@ -106,8 +110,8 @@ class Dumps:
         fetches: Iterable[str],
         feeds: Iterable[str],
     ) -> Account | None:
-        """What became of the nodes of the program's graph at the first run of a group; None where
-        nothing was written. Raises TflabError where the account does not close."""
+        """The fates of the nodes of the program's graph in the first run of a group; None if there
+        are no dumps. Raises TflabError if a node has no fate."""
         folder = self.of(group)
         if not folder.is_dir() or not executed:
             return None

@@ -16,9 +16,9 @@ Sample = tuple[int, int, int, bytes]  # number, start (epoch), duration and trac
 def write(
     logdir: str, graph: Any, executed: Any, samples: Sequence[Sample], parsed: Callable[..., Any]
 ) -> None:
-    """Write a graph as it was written and as it ran, and some of its runs as a profile.
+    """Write a graph as the program built it and as it ran, and some of its runs as a profile.
 
-    `executed` is a RunMetadata with the graphs that ran; `parsed` makes one of a trace.
+    `executed` is a RunMetadata with the graphs that ran; `parsed` makes one from a trace.
     """
     types = {node.name: node.op for part in executed.partition_graphs for node in part.node}
     steps: list[StepTime] = []

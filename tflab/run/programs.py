@@ -1,7 +1,7 @@
-"""Programs: what a script needs, told by its code, which is read and not run.
+"""Programs: what a script needs, found in its code, which is read but not run.
 
-A name counts as that of TensorFlow where the script has it from `import tensorflow`, under whatever
-name, or from `from tensorflow import ...`.
+A name counts as one of TensorFlow if the script has it from `import tensorflow`, under any name, or
+from `from tensorflow import ...`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tflab.run import python2
 from tflab.run.v1 import gone
 
 PACKAGE = "tensorflow"
-MOST_FILES = 50  # of the program's own that are read
-ONLY_V1 = frozenset(  # paths in `tensorflow` that version 2 does not have, and what is in them
+MOST_FILES = 50  # files of the program that are read
+ONLY_V1 = frozenset(  # paths in `tensorflow`, and below them, that version 2 does not have
     (
         *("placeholder", "Session", "InteractiveSession", "app", "flags", "contrib"),
         *("examples", "layers", "models", "get_variable", "variable_scope"),
@@ -63,8 +63,8 @@ class Use:
 
 
 def found(*program: str) -> Path | None:
-    """The file that Python would run: that of `SCRIPT`, or of `-m`, `MODULE` where it is in this
-    folder. Raises UsageError where there is nothing that Python could run."""
+    """The file that Python would run: the file `SCRIPT`, or for `-m` the module if it is in this
+    folder. Raises UsageError if there is none."""
     if program[0] == "-":
         return None
     if program[0] == "-m":
@@ -86,7 +86,7 @@ def found(*program: str) -> Path | None:
 
 
 def nearest(script: Path) -> str:
-    """What would be right instead of a script that is not there."""
+    """A suggestion for a script that does not exist."""
     if script.parent.is_dir():
         names = sorted(file.name for file in script.parent.glob("*.py"))
         for name in difflib.get_close_matches(script.name, names, n=1):
@@ -95,12 +95,12 @@ def nearest(script: Path) -> str:
 
 
 def check_python(script: Path) -> None:
-    """Raise UsageError where Python 3 cannot read a script because it is one of Python 2."""
+    """Raise UsageError if Python 3 cannot read a script because it is written in Python 2."""
     try:
         with tokenize.open(script) as file:
             source = file.read()
     except (OSError, SyntaxError, UnicodeDecodeError):
-        return  # Python says it better
+        return  # Python reports it better
     if line := python2.line_of(source):
         code = source.splitlines()[line - 1].strip()
         raise UsageError(
@@ -110,16 +110,16 @@ def check_python(script: Path) -> None:
 
 
 def version_1(script: Path) -> Use | None:
-    """The first name that only TensorFlow 1 has, in a script or in what it imports of its own.
+    """The first name that only TensorFlow 1 has, in a script or its own imports.
 
-    Of a file that also has `tensorflow.compat.v1` only folders count that no version has any more:
-    it knows which version it runs on.
+    In a file that also uses `tensorflow.compat.v1`, only packages count that no version has any
+    more, because such a file checks the version.
     """
     return next((use for use in uses(script) if is_version_1(use.path)), None)
 
 
 def check_gone(script: Path) -> None:
-    """Raise UsageError where a script of TensorFlow 1 uses what nothing can stand in for."""
+    """Raise UsageError if a script of TensorFlow 1 uses a part that nothing replaces."""
     for use in uses(script):
         if use.file == script and (why := gone.reason(use.path)):
             raise UsageError(f"{script}, line {use.line}: {why}")
@@ -160,7 +160,7 @@ class Names:
         self.tree = tree
         self.paths: dict[str, str] = {}  # a name in the file -> its path within tensorflow
         self.imported: list[tuple[str, int]] = []  # paths within tensorflow, and their lines
-        self.modules: list[str] = []  # of its own, perhaps, as a path of files
+        self.modules: list[str] = []  # possibly its own modules, as paths of files
         self.knows_versions = False
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
@@ -201,7 +201,7 @@ class Names:
             self.imported.append((path, line))
 
     def used(self) -> Iterator[tuple[str, int]]:
-        """Paths within `tensorflow`, and their lines, in their order."""
+        """Paths within `tensorflow` and their lines, in order."""
         found = list(self.imported)
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Attribute) and not self.knows_versions:
@@ -213,7 +213,7 @@ class Names:
 
 
 def chain(node: ast.AST) -> str:
-    """`tf.nn.relu` of such an expression; empty where it is something else."""
+    """The dotted path of an expression, such as `tf.nn.relu`; empty for other expressions."""
     words: list[str] = []
     while isinstance(node, ast.Attribute):
         words.append(node.attr)

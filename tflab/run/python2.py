@@ -1,7 +1,7 @@
-"""Python 2: whether a script is written in it, told by what only Python 2 could read.
+"""Python 2: whether a script is written in it, judged by code that only Python 2 can read.
 
-A script that Python 3 cannot read is translated where the error is, as long as it is one of the few
-things that Python 2 wrote differently. If Python 3 can read it then, it was written in Python 2.
+If Python 3 cannot read a script, known constructs of Python 2 are translated at the position of the
+error. If Python 3 can read it then, the script is written in Python 2.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 
-# What Python 2 wrote, and the same or something as long that Python 3 can read
+# Constructs of Python 2, and replacements of the same length that Python 3 can read
 TRANSLATIONS = (
     (re.compile(r"\b(print|exec)\b(?=[ \t]*[\"'`]|[ \t]+[^\s=(.,)\]}:#>])"), "_="),
     (re.compile(r"\bexcept\s+([^:#]+?)\s*,\s*(\w+)\s*:"), r"except (\1, \2):"),
@@ -24,7 +24,8 @@ TRANSLATIONS = (
 
 
 def line_of(source: str) -> int | None:
-    """The first line that only Python 2 can read, of a script in Python 2; else None."""
+    """The first line that only Python 2 can read, if the script is written in Python 2; otherwise
+    None."""
     error = error_in(source)
     first = error.lineno if error else None
     if isinstance(error, TabError):

@@ -1,11 +1,11 @@
-"""Sampler: each nanosecond of the main thread gets exactly one owner.
+"""Sampler: every nanosecond of the main thread is attributed to exactly one owner.
 
-The time within `session.run` is measured. All other time is sampled: a light thread looks every few
-milliseconds where the main thread is, and what passed outside of runs belongs to what it sees. So
-the owners add up exactly, and single lines are known as well as samples know them.
+The time within `session.run` is measured. All other time is sampled: a thread checks every few
+milliseconds where the main thread is, and attributes the time outside of runs to that place. So the
+owners add up exactly, and the time of single lines is known with the precision of samples.
 
-Until TensorFlow is there this imports nothing but built-in modules: the program's own files may
-have the names of others.
+Before TensorFlow is imported, this module imports only built-in modules, because the program's own
+files may have the names of others.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import os
 import sys
 from time import perf_counter_ns
 
-TYPE_CHECKING = False  # that of `typing`, which is not imported
+TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
     from types import FrameType
 
-INTERVAL_S = 0.007  # between samples; not in step with anything that takes a round number of ms
+# Between samples; not a round number, so that it is not in step with the program
+INTERVAL_S = 0.007
 # Threads of Python take turns every so often. Without ticks and with the usual 5 ms, the sampler
 # would get its turn only where the program waits, and not see a loop's Python between two steps.
 TURN_S = 0.0001
@@ -38,9 +39,9 @@ AFTER = "Python after the last step"
 
 PROGRAM, LIBRARY, IMPORTLIB, TENSORFLOW = range(4)  # kinds of files
 PACKAGES = ("site-packages", "dist-packages")
-AUTOGRAPH = "__autograph_generated_file"  # how files begin into which TensorFlow puts such code
+AUTOGRAPH = "__autograph_generated_file"  # prefix of the files with generated code
 OF_TENSORFLOW = ("tensorflow", "keras", "tf_keras", "tf_slim")
-# Within TensorFlow, by the end of the file of the innermost frame; all else builds graphs
+# Within TensorFlow, by the end of the name of the innermost file; all other code builds graphs
 OWNERS = (
     ("eager/execute.py", EAGER),
     ("eager/context.py", EAGER),
@@ -61,16 +62,17 @@ class Sampler:
     def __init__(self, start_ns: int) -> None:
         self.start_ns = start_ns
         self.main = _thread.get_ident()
-        # Of the main thread: ns in runs that ended, the start of the one that runs (0: none runs),
-        # and how many ended. One object, so that another thread never sees half of a change.
+        # Of the main thread: ns in finished runs, the start of the current run (0: none), and the
+        # number of finished runs. One object, so that other threads see complete changes only.
         self.inside: tuple[int, int, int] = (0, 0, 0)
         self.owners: dict[str, int] = {START: perf_counter_ns() - start_ns}
-        self.assigned_ns = self.owners[START]  # of the time outside of runs
+        self.assigned_ns = self.owners[START]  # time outside of runs with an owner
         self.lines: dict[Line, int] = {}
-        self.looked = (0, perf_counter_ns())  # at the last look: ended runs (-1: in a run); when
-        self.mixed_ns = 0  # of the time outside of runs, that has no owner yet
-        self.weights: dict[tuple[str, Line | None], int] = {}  # ns between looks, for its owners
-        self.tail: tuple[int, int] = (0, 0)  # runs that had ended, ns of Python since
+        # The last sample: number of finished runs (-1: in a run), and its time
+        self.looked = (0, perf_counter_ns())
+        self.mixed_ns = 0  # time outside of runs without an owner yet
+        self.weights: dict[tuple[str, Line | None], int] = {}  # ns between samples, for its owners
+        self.tail: tuple[int, int] = (0, 0)  # number of finished runs, ns of Python since the last
         self.looking = _thread.allocate_lock()
         self.kinds: dict[str, int] = {}
         self.library = os.path.dirname(os.__file__) + os.sep
@@ -82,14 +84,14 @@ class Sampler:
         self.inside = (ended_ns, now_ns, runs)
 
     def leave(self, took_ns: int) -> None:
-        """The run that the main thread began has ended. One that ran nothing took 0 ns."""
+        """The run that the main thread began has ended. A call that ran nothing took 0 ns."""
         ended_ns, _, runs = self.inside
         self.inside = (ended_ns + took_ns, 0, runs + (took_ns > 0))
 
     def sample(self, frame: FrameType | None = None) -> None:
-        """Look where the main thread is, and give what passed since the last look its owner.
+        """Find the place of the main thread, and attribute the time since the last sample.
 
-        The main thread itself gives the frame in which it is.
+        The main thread itself gives its frame.
         """
         if self.looking.acquire(blocking=False):  # else another thread does
             try:
@@ -98,15 +100,15 @@ class Sampler:
                 self.looking.release()
 
     def account(self, frame: FrameType | None) -> None:
-        """Where runs began or ended meanwhile, what passed between them is only known as a sum. It
-        is shared out at the end among all that was seen at such moments."""
+        """If runs began or ended meanwhile, only the sum of the time between them is known. At the
+        end it is distributed over the places of all samples of this kind."""
         state = self.inside
         now_ns = perf_counter_ns()
         frame = frame or sys._current_frames().get(self.main)
         ended_ns, began_ns, runs = state
         owner, line = self.owner_of(frame) if frame and not began_ns else ("", None)
         if self.inside is not state:
-            return  # the main thread went on meanwhile
+            return  # the main thread has moved on meanwhile
         outside_ns = (began_ns or now_ns) - self.start_ns - ended_ns
         spent_ns, self.assigned_ns = outside_ns - self.assigned_ns, outside_ns
         if owner and self.looked[0] == runs:
@@ -128,12 +130,12 @@ class Sampler:
             self.owners[BEFORE] = self.owners.get(BEFORE, 0) + spent_ns
         elif runs == self.tail[0]:
             self.tail = (runs, self.tail[1] + spent_ns)
-        else:  # there was a run since: what passed before it was between steps
+        else:  # a run happened since: the time before it was between steps
             self.owners[BETWEEN] = self.owners.get(BETWEEN, 0) + self.tail[1]
             self.tail = (runs, spent_ns)
 
     def owner_of(self, frame: FrameType | None) -> tuple[str, Line | None]:
-        """Whom the time at this frame belongs to, and the innermost line of the program."""
+        """The owner of the time at this frame, and the innermost line of the program."""
         importing = tensorflow = False
         owner = None
         while frame is not None:
@@ -155,7 +157,7 @@ class Sampler:
         return (owner or GRAPHS, None) if tensorflow else (BETWEEN, line)
 
     def line_of(self, frame: FrameType | None) -> Line | None:
-        """The innermost line of the program from this frame on."""
+        """The innermost line of the program, from this frame outwards."""
         while frame is not None:
             file = frame.f_code.co_filename
             if self.kind_of(file) == PROGRAM:
@@ -172,12 +174,12 @@ class Sampler:
             return TENSORFLOW if parts[package + 1] in OF_TENSORFLOW else LIBRARY
         if parts[-1].startswith(AUTOGRAPH):
             return LIBRARY
-        # Code of no file, such as that of `exec`, counts to the line that runs it.
+        # Code without a file, such as that of `exec`, counts for the line that runs it.
         library = file.startswith((self.library, self.own, "<"))
         return LIBRARY if library else PROGRAM
 
     def segment(self) -> dict[str, object]:
-        """What is known so far; of owners nothing that is 0."""
+        """The results so far, without owners of 0 ns."""
         runs = self.inside[2]
         tail = AFTER if runs else BEFORE
         owners = {**self.owners, tail: self.owners.get(tail, 0) + self.tail[1]}
@@ -201,5 +203,5 @@ class Sampler:
 def special_owner(file: str) -> str | None:
     name = file.rsplit(os.sep, 1)[1]
     if name.startswith("gen_") and name.endswith("_ops.py"):
-        return EAGER  # it calls the runtime by itself; a graph's op would be made further inside
+        return EAGER  # it calls the runtime directly; ops of a graph are made in inner frames
     return next((owner for end, owner in OWNERS if file.endswith(end)), None)

@@ -1,14 +1,14 @@
-"""Segments: what the program's process leaves for the command that waits, as literals of Python.
+"""Segments: the results that the program's process writes for the command, as Python literals.
 
-The process may end at any moment, so there is always a whole one: it is written beside and renamed.
-This imports nothing that a file of the program may have the name of.
+The process may end at any moment, so there is always a complete segment: it is written under
+another name and renamed. This module imports nothing that a file of the program may be named like.
 """
 
 import os
 
 NAME = "segment"
-FAULT = "fault"  # what could not even be watched
-ASKED = "asked"  # is there while the command waits for a new segment
+FAULT = "fault"  # why watching failed
+ASKED = "asked"  # exists while the command waits for a new segment
 
 
 def write(folder: str, segment: dict[str, object]) -> None:

@@ -1,7 +1,7 @@
 """Stacks: the ledger of a process as collapsed stacks, which speedscope and flamegraph.pl draw.
 
-A line has the frames, the outermost first, with semicolons between them, and nanoseconds behind
-them. The lines add up to the time of the process.
+A line has the frames, the outermost first, separated by semicolons, and then nanoseconds. The lines
+add up to the time of the process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tflab.escaping import visible
 from tflab.records.watched import Watched, WatchedLine
 from tflab.run import sampler, view
 
-PYTHON = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER, "Python")  # owners whose lines are known
+PYTHON = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER, "Python")  # owners with known lines
 
 
 def collapsed(seen: Watched) -> str:
@@ -23,7 +23,7 @@ def collapsed(seen: Watched) -> str:
 
 
 def stacks(seen: Watched) -> Iterator[tuple[tuple[str, ...], int]]:
-    """The frames below the program's name, and the time that was spent there itself."""
+    """The frames below the name of the program, and the time spent there itself."""
     name = view.name_of(seen)
     for owner in seen.process.owners:
         if owner.owner not in PYTHON:

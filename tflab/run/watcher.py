@@ -1,8 +1,8 @@
-"""Watcher: what tflab does in the process of the program.
+"""Watcher: tflab in the process of the program.
 
-It begins before the program, sees the import of TensorFlow, and leaves what was measured in a
-folder of the command that waits: every few seconds, when the command asks for it, and at the end of
-the process. Whatever goes wrong in here ends the watching, and not the program.
+It starts before the program, notices the import of TensorFlow, and writes the results to a folder
+of the waiting command: every few seconds, when the command asks for it, and at the end of the
+process. An error in here ends the watching, but not the program.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from time import perf_counter_ns
 
 from tflab.run import sampler, segments, v1
 
-TYPE_CHECKING = False  # that of `typing`, which is not imported
+TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 SESSION = "tensorflow.python.client.session"
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 FLUSH_S = 3.0
-MOST_CODES = 10_000  # pieces of code that are kept: modules, and what `exec` gets
-FLUSH_SHARE = 100  # writing takes at most one part in so many of the time
+MOST_CODES = 10_000  # kept code objects: modules, and code for `exec`
+FLUSH_SHARE = 100  # writing takes at most 1 / FLUSH_SHARE of the time
 
 
 class Watcher:
-    """The sampler, its thread, and the recorder of runs once TensorFlow is there."""
+    """The sampler, its thread, and the recorder of runs after TensorFlow is imported."""
 
     def __init__(self, given: dict[str, str]) -> None:
         self.folder = given["FOLDER"]
@@ -38,20 +38,20 @@ class Watcher:
         self.steps = int(given["STEPS"])
         self.process = os.getpid()
         self.sampler = sampler.Sampler(int(given["START"]))
-        self.recorder: Any = None  # once TensorFlow is there; a Recorder
+        self.recorder: Any = None  # a Recorder, after TensorFlow is imported
         self.codes: list[object] = []
         self.faults: list[str] = []
         self.finder = Finder(self)
         self.running = self.stopping = self.forked = self.looking = False
-        self.ticks: Any = None  # once TensorFlow is there, on Linux; a Ticks
+        self.ticks: Any = None  # once TensorFlow is imported, on Linux; a Ticks
         self.turn_s = sys.getswitchinterval()
-        self.wake = _thread.allocate_lock()  # that the thread waits for between two samples
-        self.ended = _thread.allocate_lock()  # that the thread holds
+        self.wake = _thread.allocate_lock()  # the thread waits for it between two samples
+        self.ended = _thread.allocate_lock()  # the thread holds it while it runs
         self.finish_ns = 0  # when the program had ended
         self.flush_at_ns = perf_counter_ns() + int(FLUSH_S * 1e9)
 
     def begin(self) -> None:
-        atexit.register(self.finish)  # the first to register is the last to be called
+        atexit.register(self.finish)  # registered first, so called last
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=self.pause, after_in_parent=self.resume, after_in_child=self.leave_alone
@@ -62,8 +62,8 @@ class Watcher:
         self.resume()
 
     def keep_code(self, event: str, args: tuple[Any, ...]) -> None:
-        """Keep the code of the program's files, and what they execute: TensorFlow notes of each op
-        which code made it, but lets Python free that code, and the op's line is read later."""
+        """Keep the code of the program's files, and the code that they execute. TensorFlow stores
+        the code for each op but lets Python free it, and the line of the op is read later."""
         if event != "exec" or not self.keeps_code():
             return
         try:
@@ -71,15 +71,15 @@ class Watcher:
             frames = (code, caller.f_code) if caller else (code,)
             if any(self.sampler.kind_of(at.co_filename) == sampler.PROGRAM for at in frames):
                 self.codes.append(code)
-        except Exception as error:  # which would keep the program from executing it
+        except Exception as error:  # an exception would stop the program
             self.broke(error)
 
     def keeps_code(self) -> bool:
-        """Whether all code was kept so far; a program may execute any number of pieces."""
+        """Whether all code was kept so far. A program may execute any number of code objects."""
         return len(self.codes) < MOST_CODES
 
     def resume(self) -> None:
-        """Start the thread. It is none of the module `threading`, which does not list it."""
+        """Start the thread. It does not use the module `threading`, which would list it."""
         if self.running or os.getpid() != self.process:
             return
         self.running, self.stopping = True, False
@@ -88,7 +88,7 @@ class Watcher:
         _thread.start_new_thread(self.loop, ())
 
     def pause(self) -> None:
-        """The process forks: of its threads only the one that forks is in the child."""
+        """The process forks: only the forking thread exists in the child."""
         self.forked = True
         self.stop()
 
@@ -102,7 +102,7 @@ class Watcher:
             self.running = False
 
     def leave_alone(self) -> None:
-        """In a child that was forked: it is not watched."""
+        """Stop watching in a forked child."""
         self.running = False
         if self.recorder:
             self.recorder.stop()
@@ -156,7 +156,7 @@ class Watcher:
         sys.setswitchinterval(self.turn_s if self.ticks else sampler.TURN_S)
 
     def broke(self, error: Exception) -> None:
-        """Note a fault of tflab's own, and watch no longer."""
+        """Note an error of tflab, and stop watching."""
         if not self.faults:
             self.faults.append(f"{type(error).__name__}: {error}")
         self.stopping = True
@@ -164,18 +164,20 @@ class Watcher:
             self.recorder.stop()
 
     def see_import(self) -> None:
-        """Python looks for a module; by then those of sessions and functions may be there."""
+        """Python imports a module; those of sessions and functions may be loaded now."""
         if self.looking:
-            return  # for a module of tflab itself
+            return  # tflab imports a module of its own
         self.looking = True
         try:
             session, functions = sys.modules.get(SESSION), sys.modules.get(FUNCTIONS)
-            if self.recorder is None and hasattr(session, "InteractiveSession"):  # its last class
+            # The last class in the module
+            if self.recorder is None and hasattr(session, "InteractiveSession"):
                 from tflab.run import recorder
 
                 self.recorder = recorder.begin(self)
                 self.tick()
-            elif self.recorder and hasattr(functions, "Function"):  # after all of its imports
+            # After all imports of the module
+            elif self.recorder and hasattr(functions, "Function"):
                 sys.meta_path.remove(self.finder)
                 self.recorder.functions.watch()
         except Exception as error:
@@ -186,14 +188,14 @@ class Watcher:
             self.looking = False
 
     def flush(self, final: bool = False) -> None:
-        """Write what was measured so far."""
+        """Write the results so far."""
         began_ns = perf_counter_ns()
         segments.write(self.folder, self.segment(final))
         took_ns = perf_counter_ns() - began_ns
         self.flush_at_ns = began_ns + max(int(FLUSH_S * 1e9), FLUSH_SHARE * took_ns)
 
     def segment(self, final: bool) -> dict[str, object]:
-        """What is known; with `final` the main thread waits for it, and all is read."""
+        """The results; with `final`, the main thread waits until all traces are read."""
         recorded = self.recorder.segment(final) if self.recorder else {}
         return {
             "until_ns": perf_counter_ns() - self.sampler.start_ns,
@@ -208,7 +210,7 @@ class Watcher:
         }
 
     def finish(self) -> None:
-        """At the end of the process: stop, and write all."""
+        """At the end of the process: stop, and write everything."""
         if os.getpid() != self.process:
             return
         try:
@@ -218,21 +220,21 @@ class Watcher:
             if self.recorder:
                 self.recorder.stop()
             self.flush(final=True)
-        except BaseException as error:  # also Ctrl-C, which would be shown as a fault of atexit
+        except BaseException as error:  # also Ctrl-C, which atexit would report as an error
             self.faults.append(f"{type(error).__name__}: {error}")
             try:  # noqa: SIM105  (the program may have a contextlib.py)
                 segments.write_fault(self.folder, self.faults[0])
             except OSError:
-                pass  # the disk is full, say; the command says that it knows nothing
+                pass  # for example a full disk; the command reports missing results
         if getattr(sys, "last_type", None) is KeyboardInterrupt:
             end_by_interruption()
 
 
 def end_by_interruption() -> None:
-    """Let this process end by SIGINT, as after a KeyboardInterrupt that nobody took.
+    """Let this process end by SIGINT, as after an unhandled KeyboardInterrupt.
 
     Python does so if the last text that it executed ended by one (`run_eval_code_obj` in
-    Python/pythonrun.c), and the import of a dataclass executes texts.
+    Python/pythonrun.c), and the import of a dataclass executes text.
     """
     try:  # noqa: SIM105  (the program may have a contextlib.py)
         exec("raise KeyboardInterrupt")
@@ -241,7 +243,7 @@ def end_by_interruption() -> None:
 
 
 class Finder:
-    """Finds no module, but is asked for each that is imported."""
+    """Finds no module, but is called for each import."""
 
     def __init__(self, watcher: Watcher) -> None:
         self.watcher = watcher
@@ -251,7 +253,7 @@ class Finder:
 
 
 def begin(given: dict[str, str]) -> None:
-    """Watch this process from now on, as `tflab.run.launch` was told."""
+    """Watch this process from now on, with the settings of `tflab.run.launch`."""
     Watcher(given).begin()
     if given.get("V1"):
         from tflab.run.v1 import imports

@@ -1,10 +1,10 @@
-"""Within: a part of a program is watched, from the program itself.
+"""Within: a program watches a part of itself.
 
     with tflab.watch() as seen:
         train()
     print(seen)
 
-A hook for MonitoredSession and a callback for Keras do the same around a training.
+A hook for MonitoredSession and a callback for Keras do the same for a training.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ NOT_YET = "What is watched has not ended."
 
 
 class Seen:
-    """What was seen of a part of a program, once it has ended. `print` shows it."""
+    """The results for a part of a program, after it has ended. `print` shows them."""
 
     def __init__(self) -> None:
         self.run: Watched | None = None
-        self.why = NOT_YET  # there is no run
+        self.why = NOT_YET  # why there are no results
 
     def blocks(self) -> tuple[Block, ...]:
         from tflab.run import view
@@ -59,10 +59,10 @@ class Seen:
 
 @contextmanager
 def watch(overhead: float = 5.0) -> Iterator[Seen]:
-    """Watch what the body of a `with` runs in this thread and in its sessions and functions.
+    """Watch the body of a `with`: its runs in this thread, and in its sessions and functions.
 
-    It may take `overhead` percent longer. Where the process is watched already, by tflab.run or by
-    another `watch`, that goes on and nothing is seen here.
+    It may take `overhead` percent longer. If the process is already watched, by tflab.run or by
+    another `watch`, that continues and this one has no results.
     """
     seen = Seen()
     if private.is_watched():
@@ -90,7 +90,7 @@ def begin(folder: str, overhead: float) -> Watcher:
 
 
 def end(watcher: Watcher) -> Watched:
-    """Stop watching, and read what was seen."""
+    """Stop watching, and read the results."""
     watcher.stop()
     watcher.sampler.sample()
     watcher.recorder.stop()
@@ -103,7 +103,7 @@ def end(watcher: Watcher) -> Watched:
 
 class Hook:
     """A SessionRunHook that watches a MonitoredSession from its beginning to its end, and prints
-    what was seen. After a training that failed, call `end`."""
+    the results. After a training that failed, call `end`."""
 
     def __init__(self, overhead: float = 5.0) -> None:
         self.watching = watch(overhead)
@@ -127,7 +127,8 @@ class Hook:
 
 
 def callback(overhead: float = 5.0) -> Any:
-    """A Keras callback that watches a training, and prints what was seen; its `seen` has it."""
+    """A Keras callback that watches a training, and prints the results; its attribute `seen` has
+    them."""
     import keras
 
     class Watching(keras.callbacks.Callback):

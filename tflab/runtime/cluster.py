@@ -41,7 +41,7 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(wanted)
         return
     with ExitStack() as stack:
-        starting = [stack.enter_context(process(number)) for number in range(wanted)]
+        starting = [stack.enter_context(process()) for _ in range(wanted)]
         addresses = tuple(begun(number, *task) for number, task in enumerate(starting))
         health.STARTED.update(zip(addresses, (task for task, _ in starting), strict=True))
         yield addresses
@@ -56,7 +56,7 @@ def close(session: tf1.Session) -> None:
 
 
 @contextmanager
-def process(number: int) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+def process() -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     """A task in a process of its own. It ends with the context, and with this process, however
     that ends: then nobody holds its standard input open."""
     with tempfile.TemporaryFile() as notes:

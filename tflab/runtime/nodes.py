@@ -38,7 +38,7 @@ def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
     `lines` are those of imported nodes: TensorFlow does not know their makers.
     """
     ops = graph.get_operations()
-    known = lines_in(lines)
+    known = graph_lines(lines)
     made = [from_operation(op) for op in ops]
     made = [replace(n, source=known[n.name]) if n.name in known else n for n in made]
     return phased(made, ops)
@@ -87,9 +87,9 @@ def all_ones(constant: tf.Operation) -> bool:
     return bool((tf.make_ndarray(constant.get_attr("value")) == 1).all())
 
 
-def lines_in(lines: Lines, function: str | None = None) -> dict[str, Source | None]:
-    """Those of the nodes in one function, or in the graph itself."""
-    return {node: source for (inside, node), source in lines.items() if inside == function}
+def graph_lines(lines: Lines) -> dict[str, Source | None]:
+    """Those of the nodes that are in no function."""
+    return {node: source for (inside, node), source in lines.items() if inside is None}
 
 
 def from_operation(op: tf.Operation) -> Node:

@@ -1,1 +1,1 @@
-"""Saved graphs: recognised, read, fed and given their first values."""
+"""Saved graphs: recognised, read, fed, and given initial values."""

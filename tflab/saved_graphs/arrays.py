@@ -1,6 +1,6 @@
-"""Arrays: the user's .npy files, and whether they have the shape of the tensor they are for.
+"""Arrays: the user's .npy files, and whether their shapes fit the tensors that they are fed to.
 
-Nothing is believed that a header claims.
+The claims of a header are checked before memory is allocated.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tflab.errors import UsageError
 from tflab.units import size
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0}
-LATER_HEADER = np.lib.format.read_array_header_2_0  # 3.0 differs in its letters alone
+LATER_HEADER = np.lib.format.read_array_header_2_0  # 3.0 differs only in the encoding of names
 
 
 def load(name: str, file: str) -> np.ndarray:
-    """The array to feed to `name`. Raises UsageError where the file does not hold one."""
+    """The array to feed to `name`. Raises UsageError if the file does not contain one array."""
     try:
         with untrusted.opened(file) as stream:
             check_length(stream)
@@ -46,7 +46,8 @@ def load(name: str, file: str) -> np.ndarray:
 
 
 def check_length(stream: BinaryIO) -> None:
-    """Raise ValueError for a header that claims more than there is, before memory is set aside."""
+    """Raise ValueError, before memory is allocated, if a header declares more data than the file
+    has."""
     prefix = stream.read(len(np.lib.format.MAGIC_PREFIX))
     stream.seek(0)
     if prefix != np.lib.format.MAGIC_PREFIX:
@@ -62,7 +63,7 @@ def check_length(stream: BinaryIO) -> None:
 def check_shape(
     tensor: tf.Tensor, files: Mapping[str, str], given: Mapping[str, np.ndarray]
 ) -> None:
-    """Raise UsageError where the array for a tensor does not have a shape that it takes."""
+    """Raise UsageError if the array does not have a shape that the tensor accepts."""
     name = tensor.name
     if name in given and not tensor.shape.is_compatible_with(given[name].shape):
         takes = ", ".join("any" if dim is None else str(dim) for dim in tensor.shape.as_list())

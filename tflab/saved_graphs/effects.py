@@ -1,8 +1,8 @@
-"""Effects: what a node would touch besides its tensors.
+"""Effects: what a node may affect other than its tensors.
 
-A list of harmful ops can never be complete, so it is the other way about: a node is harmless where
-the definition of its type says so, or if it was reviewed (`reviewed_ops`).
-Everything else has an effect, if only that it is not known.
+A list of harmful ops is never complete, so tflab does the opposite: a node is harmless only if the
+definition of its type says so, or if the type was reviewed (`reviewed_ops`). Every other node has
+an effect, possibly an unknown one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Effect:
 
 
 def of_type(op: str, op_def: Any) -> str | None:
-    """What a node of this type may do, as the end of a sentence; None where it is harmless.
+    """The possible effect of a node of this type, as the end of a sentence; None if it is harmless.
 
-    `op_def` is the type's OpDef, None for a type that TensorFlow does not know.
+    `op_def` is the OpDef of the type, None for a type that TensorFlow does not know.
     """
     for what, pattern in GATED.items():
         if pattern.fullmatch(op):
@@ -42,15 +42,15 @@ def of_type(op: str, op_def: Any) -> str | None:
 
 
 def by_definition(op_def: Any) -> str | None:
-    """What the definition of a type leaves open, None where it promises to be harmless: not
-    stateful, and no string goes in that could be a file's name or an address."""
+    """The possible effect according to the definition of a type. None if it is harmless: not
+    stateful, and without a string input that could be the name of a file or an address."""
     if op_def.is_stateful:
         return "is stateful"
     for argument in op_def.input_arg:
         if argument.type == STRING:
             return f"takes the string '{argument.name}'"
     for attribute in op_def.attr:
-        listed = attribute.allowed_values.list.s  # it can hold nothing but one of these words
+        listed = attribute.allowed_values.list.s  # its value is one of these words
         plain = listed or attribute.name in reviewed_ops.PLAIN_ATTRIBUTES
         if attribute.type in ("string", "list(string)") and not plain:
             return f"takes the string attribute '{attribute.name}'"
@@ -63,10 +63,11 @@ def of_node(
     is_empty: Callable[[str], bool],
     is_given: Callable[[str], bool],
 ) -> str | None:
-    """What this node would do; None where it is harmless, be it for what it is told to do.
+    """The effect of this node; None if it is harmless, possibly because of its attributes or
+    inputs.
 
-    `is_empty` says of an input whether it is a constant empty string, `is_given` whether it is a
-    path that tflab itself feeds.
+    `is_empty` says whether an input is a constant empty string, `is_given` whether it is a path
+    that tflab itself feeds.
     """
     what = of_type(node_def.op, op_def)
     if what is None:
@@ -83,7 +84,7 @@ def of_node(
 
 
 def text_of(node_def: Any, op_def: Any, name: str) -> str:
-    """An attribute of a node, by default that of its type."""
+    """An attribute of a node; by default that of its type."""
     if name in node_def.attr:
         return node_def.attr[name].s.decode(errors="replace")
     defaults = [attr.default_value.s for attr in op_def.attr if attr.name == name] if op_def else []
@@ -91,8 +92,8 @@ def text_of(node_def: Any, op_def: Any, name: str) -> str:
 
 
 def input_of(node_def: Any, op_def: Any, argument: str | None) -> str | None:
-    """The tensor that goes into this argument; None where it is none or several, and where it is
-    not known how many tensors stand before it."""
+    """The tensor for this argument. None if it has none or several, or if the number of tensors
+    before it is unknown."""
     place = 0
     for arg in op_def.input_arg if op_def else ():
         several = arg.number_attr or arg.type_list_attr

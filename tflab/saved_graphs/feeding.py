@@ -1,7 +1,9 @@
-"""Feeding: what a graph from a file is fed, and with which values: the user's arrays or made up.
+"""Feeding: which tensors of a graph from a file are fed, and with which values: arrays of the user,
+or made-up ones.
 
-What the user names is fed, then the inputs of the signature, then the placeholders that what runs
-still depends on. Any tensor that TensorFlow lets feed can be named: a queue's output, the middle.
+These are the tensors that the user names, then the inputs of the signature, then the placeholders
+that the fetches still depend on. The user may name any tensor that TensorFlow can feed, such as the
+output of a queue.
 """
 
 from __future__ import annotations
@@ -21,18 +23,18 @@ from tflab.saved_graphs.fetching import PLACEHOLDERS
 from tflab.saved_graphs.flat import Flat
 from tflab.saved_graphs.sparse_inputs import Sparse
 
-NAMES = 5  # that an error lists
-HANDLES = (tf.resource, tf.variant)  # what only a graph itself can make
-MADE_UP_BYTES = 64 * 2**20  # at most, for the rows of one tensor
+NAMES = 5  # names that an error lists
+HANDLES = (tf.resource, tf.variant)  # values that only a graph itself can make
+MADE_UP_BYTES = 64 * 2**20  # limit for the rows of one tensor
 MOST_ROWS, LEAST_ROWS = 1024, 64
-UNBOUND = 2**16  # rows where nothing that is fed has a batch dimension
+UNBOUND = 2**16  # rows if no fed tensor has a batch dimension
 
-Shape = tuple[int | None, ...]  # None in front is the batch
+Shape = tuple[int | None, ...]  # None as first dimension is the batch
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user says of feeds, by the names of tensors."""
+    """What the user specifies about feeds, by tensor name."""
 
     files: Mapping[str, str]
     shapes: Mapping[str, tuple[int, ...]]
@@ -43,12 +45,12 @@ class Asked:
 
 
 def label(tensor: tf.Tensor) -> str:
-    """What a fed tensor is called: `x` of a placeholder, `dequeue:1` of any other node."""
+    """The name of a fed tensor for readers: `x` for a placeholder, `dequeue:1` for another node."""
     return tensor.op.name if tensor.op.type in PLACEHOLDERS else tensor.name
 
 
 def asked(graph: tf.Graph, signature: Any, options: Saved) -> Asked:
-    """The user's feeds and shapes, by tensor. Raises UsageError where a name is not one to feed."""
+    """The user's feeds and shapes, by tensor. Raises UsageError for a name that cannot be fed."""
     keys = dict(signature.inputs) if signature is not None else {}
     return Asked(
         {named(graph, keys, name): file for name, file in options.feeds},
@@ -57,7 +59,7 @@ def asked(graph: tf.Graph, signature: Any, options: Saved) -> Asked:
 
 
 def named(graph: tf.Graph, keys: Mapping[str, Any], name: str) -> str:
-    """The tensor that a user's name stands for, which may be that of a signature's input."""
+    """The tensor of a name that the user gave, which may be an input of the signature."""
     ops = {op.name for op in graph.get_operations()}
     if name in keys and name not in ops and keys[name].name:
         name = keys[name].name
@@ -99,7 +101,7 @@ def inputs_of(graph: tf.Graph, signature: Any) -> tuple[list[tf.Tensor], list[st
 
 
 def check_used(asked: Asked, graph: tf.Graph, needed: Collection[str], runs: Sequence[str]) -> None:
-    """Raise UsageError where what runs does not depend on what the user feeds."""
+    """Raise UsageError if the fetches do not depend on a tensor that the user feeds."""
     for name in asked.tensors:
         if graph.get_tensor_by_name(name).op.name not in needed:
             raise UsageError(
@@ -109,7 +111,7 @@ def check_used(asked: Asked, graph: tf.Graph, needed: Collection[str], runs: Seq
 
 
 def refuse_handles(handles: Sequence[tf.Tensor]) -> None:
-    """Raise TflabError for what would have to be fed and cannot be."""
+    """Raise TflabError if a tensor that must be fed cannot be fed."""
     for tensor in handles:
         raise TflabError(
             f"'{label(tensor)}' must be fed a {tensor.dtype.name}, which is not an array: it can "
@@ -118,7 +120,7 @@ def refuse_handles(handles: Sequence[tf.Tensor]) -> None:
 
 
 def refuse_empty(asked: Asked, given: Mapping[str, np.ndarray]) -> None:
-    """Raise UsageError for the user's arrays that leave nothing to feed."""
+    """Raise UsageError if the user's arrays contain no rows."""
     for name, array in given.items():
         if array.ndim and not len(array):
             raise UsageError(
@@ -129,7 +131,7 @@ def refuse_empty(asked: Asked, given: Mapping[str, np.ndarray]) -> None:
 def columns_of(
     graph: tf.Graph, fed: Sequence[tf.Tensor], needed: Collection[str], asked: Asked
 ) -> tuple[dict[str, Column], list[str]]:
-    """A column for each fed tensor, and a phrase for each column that was made up."""
+    """A column for each fed tensor, and a phrase about each column that was made up."""
     given = {name: arrays.load(name, file) for name, file in asked.files.items()}
     for tensor in fed:
         arrays.check_shape(tensor, asked.files, given)
@@ -176,8 +178,8 @@ def shapes_of(
     given: Mapping[str, np.ndarray],
     sparse: Sequence[Sparse],
 ) -> tuple[dict[str, Shape], dict[str, str]]:
-    """The shape to feed to each tensor, and of those that were found out, the node they fit. For
-    the shape of a sparse input it is the shape that is in it."""
+    """The shape to feed to each tensor, and for shapes that were found by trying, the node that
+    they fit. The shape of a sparse input is the one that the sparse tensor has."""
     shapes = {tensor.name: feed_shape(tensor, asked.shapes.get(tensor.name)) for tensor in fed}
     for name, shape in shapes.items():
         if name in given:
@@ -201,9 +203,10 @@ def shapes_of(
 
 
 def feed_shape(tensor: tf.Tensor, given: Sequence[int] | None) -> Shape:
-    """The shape to feed: None in front is the batch; other unknown sizes are the user's, else 1."""
+    """The shape to feed. None as first dimension is the batch; other unknown dimensions are those
+    that the user gave, otherwise 1."""
     if tensor.shape.rank is None:
-        # A truth value without a shape is a switch such as `is_training`.
+        # A boolean without a shape is a switch such as `is_training`.
         return tuple(given) if given is not None else () if tensor.dtype.is_bool else (None,)
     dims = tensor.shape.as_list()
     if given is not None:
@@ -222,8 +225,7 @@ def rows_of(
     given: Mapping[str, np.ndarray],
     sparse: bool,
 ) -> int:
-    """How many rows of data there are: as many as the user's arrays have, else what memory has
-    room for."""
+    """The number of rows of data: that of the user's arrays, otherwise as many as fit in memory."""
     batched = [tensor for tensor in fed if shapes[tensor.name][:1] == (None,)]
     lengths = [len(given[t.name]) for t in batched if t.name in given and given[t.name].ndim]
     made = [tensor for tensor in batched if tensor.name not in given]
@@ -238,8 +240,8 @@ def row_bytes(tensor: tf.Tensor, shape: Sequence[int | None]) -> int:
 
 
 def fixed_batch(columns: Mapping[str, Column]) -> tuple[str, int] | None:
-    """The largest placeholder and its first dimension, where none of them has an open batch; None
-    where one has, or nothing that has rows is fed."""
+    """The largest placeholder and its first dimension, if none has an open batch. None if one has,
+    or if no fed tensor has rows."""
     whole = {name: array.value for name, array in columns.items() if type(array) is Whole}
     name = max(whole, key=lambda name: np.size(whole[name]), default=None)
     if name is None or len(whole) < len(columns) or not whole[name].size or not whole[name].ndim:

@@ -1,7 +1,8 @@
-"""Fetching: what to run of a graph from a file, where its user says nothing else.
+"""Fetching: what to fetch from a graph in a file, unless the user says it.
 
-The outputs of its signature, else a train op and its loss, else what no other node takes. What
-keeps the books of a training (savers, summaries, checks of variables) is not what a graph is for.
+These are the outputs of its signature, otherwise a train op and its loss, otherwise tensors that no
+other node uses. Nodes that support a training (savers, summaries, checks of variables) are not
+fetched.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 SAVERS = re.compile(r"(Save|Restore)(V2|Slices?)?|ShardedFilename|MergeV2Checkpoints")
 BOOKS = re.compile(r"\w*Summary(V2)?|IsVariableInitialized|VarIsInitializedOp")
 ENTERS, LEAVES = re.compile("(Ref)?Enter"), re.compile("(Ref)?Exit")
-STILL = (*VARIABLES, "Const", "NoOp")  # that take nothing and bring nothing new
+STILL = (*VARIABLES, "Const", "NoOp")  # without inputs, and without a result of interest
 QUIET = (*STILL, *ASSIGNMENTS, *PLACEHOLDERS, "PlaceholderWithDefault", "Shape", "Size", "Rank")
 
 
 def signature_of(file: GraphFile, name: str | None) -> Any:
-    """The signature of this name, else `serving_default`, else the first; None without any."""
+    """The signature of this name, otherwise `serving_default`, otherwise the first; None if there
+    is none."""
     known = dict(file.meta.signature_def) if file.meta is not None else {}
     known = {key: signature for key, signature in known.items() if not key.startswith("__")}
     if name is not None and name not in known:
@@ -45,7 +47,7 @@ def signature_of(file: GraphFile, name: str | None) -> Any:
 
 
 def tensors_of(info: Any) -> Iterator[str]:
-    """The tensors of an input or output of a signature: a sparse or composite one has several."""
+    """The tensors of an input or output of a signature; a sparse or composite one has several."""
     sparse = info.coo_sparse
     parts = (sparse.indices_tensor_name, sparse.values_tensor_name, sparse.dense_shape_tensor_name)
     yield from (name for name in (info.name, *parts) if name)
@@ -54,9 +56,9 @@ def tensors_of(info: Any) -> Iterator[str]:
 
 
 def asked_for(graph: tf.Graph, nodes: Sequence[Node], names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the user's `--fetch` names that the graph has: tensors, or nodes without outputs.
+    """The user's `--fetch` names that are in the graph: tensors, or nodes without outputs.
 
-    Raises UsageError for what is within a loop.
+    Raises UsageError for a name inside a loop.
     """
     ops = {op.name: op for op in graph.get_operations()}
     here = [name for name in names if node_of(name) in ops]
@@ -84,8 +86,8 @@ def fetches_of(
     signature: Any,
     training: tuple[str, ...] = (),
 ) -> tuple[tuple[str, ...], str]:
-    """What to run, and why; nothing where no node stands out. `training` is the loss and the train
-    op that the graph holds, where it does."""
+    """What to fetch, and why; nothing if there is no clear choice. `training` is the loss and the
+    train op of the graph, if it has them."""
     if signature is not None:
         outputs = [info for _, info in sorted(signature.outputs.items())]
         names = tuple(name for info in outputs for name in tensors_of(info))
@@ -99,14 +101,14 @@ def fetches_of(
     sinks = [n for n in rest if n.name not in taken | repeated and is_value(n)]
     sinks = [node for node in sinks if node.op not in QUIET]
     fed = after(rest, {node.name for node in rest if node.op in PLACEHOLDERS})
-    # Without placeholders: what is made of queues, files or iterators.
+    # Without placeholders: nodes that depend on queues, files or iterators
     brought = after(rest, {n.name for n in rest if not n.inputs and n.op not in QUIET})
     chosen = next((some for some in (within(sinks, fed), within(sinks, brought)) if some), sinks)
     return tuple(f"{node.name}:0" for node in chosen[:LISTED]), "no other node uses their outputs"
 
 
 def is_value(node: Node) -> bool:
-    """Whether a node has something that can be fetched: a handle or a list has no elements."""
+    """Whether a node has an output that can be fetched; a handle or a list has no elements."""
     return bool(node.outputs) and node.outputs[0].dtype not in ("resource", "variant")
 
 
@@ -115,13 +117,13 @@ def within(nodes: Sequence[Node], names: Collection[str]) -> list[Node]:
 
 
 def book_keeping(nodes: Sequence[Node], functions: Sequence[Function]) -> set[str]:
-    """The nodes that save, restore, summarise or check, and all that is made of what they give."""
+    """The nodes that save, restore, summarise or check, and all nodes that use their outputs."""
     saving = {
         function.name
         for function in functions
         if any(SAVERS.fullmatch(node.op) for node in function.nodes)
     }
-    while True:  # functions that call one that saves
+    while True:  # also functions that call a function that saves
         calling = {
             call.function
             for function in functions
@@ -140,14 +142,14 @@ def book_keeping(nodes: Sequence[Node], functions: Sequence[Function]) -> set[st
         if not call.function
     }
     savers = {node.name for node in nodes if SAVERS.fullmatch(node.op)} | calls
-    # The name of a file that was saved comes from a node that only waits for the saver.
+    # The name of the saved file is the output of a node that only waits for the saver.
     waiting = {node.name for node in nodes if savers & set(node.control_inputs)}
     books = {node.name for node in nodes if BOOKS.fullmatch(node.op)}
     return after(nodes, savers | waiting | books)
 
 
 def within_loops(nodes: Sequence[Node]) -> set[str]:
-    """The nodes from the `Enter` of a loop of TensorFlow 1 to its `Exit`, without the latter."""
+    """The nodes from the `Enter` of a TensorFlow 1 loop to its `Exit`, without the `Exit`."""
     ways_in = {node.name for node in nodes if ENTERS.fullmatch(node.op)}
     if not ways_in:
         return set()
@@ -161,7 +163,7 @@ def within_loops(nodes: Sequence[Node]) -> set[str]:
 
 
 def nothing_to_run(nodes: Sequence[Node]) -> UnreadyError:
-    """Why nothing is run by default, and what could be."""
+    """Why nothing is fetched by default, and what could be."""
     made = [node.name for node in nodes if is_value(node) and node.op not in PLACEHOLDERS]
     return UnreadyError(
         "tflab found nothing to run in the graph: it has only constants, variables, and nodes "
@@ -182,7 +184,7 @@ def tensor(graph: tf.Graph, name: str) -> tf.Tensor:
 
 
 def similar_names(name: str, graph: tf.Graph) -> list[str]:
-    """Names of similar tensors; first those that end in this name, in other scopes."""
+    """Names of similar tensors; first those in other scopes with the same last part."""
     tensors = [tensor_name.name for op in graph.get_operations() for tensor_name in op.outputs]
     last = name.partition(":")[0].rpartition("/")[2]
     ending = [

@@ -1,7 +1,8 @@
-"""Flat: the part of a graph that runs, with what its functions hold laid out beside their calls.
+"""Flat: the part of a graph that runs, with the bodies of functions inlined at their calls.
 
-TensorFlow's shape functions do not look into functions, and neither does who follows a tensor from
-node to node. This graph has no calls left where that can be: it is looked at, and never run.
+TensorFlow's shape functions do not look into functions, and neither does code that follows a tensor
+from node to node. In the flat graph calls are replaced by the nodes of their functions, if
+possible. It is only inspected and never run.
 """
 
 from __future__ import annotations
@@ -17,31 +18,32 @@ from tflab.runtime import private
 from tflab.saved_graphs import permissions
 from tflab.saved_graphs.reach import PLAIN_CALLS, node_of
 
-MOST = 50_000  # nodes, and calls that are laid out; calls beyond them stay calls
-DEEPEST = 100  # functions within functions; calls beyond them stay calls
-CHOICES = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}  # inputs that are no arguments
+MOST = 50_000  # nodes, and inlined calls; further calls stay calls
+DEEPEST = 100  # functions within functions; deeper calls stay calls
+# Number of inputs that are not arguments
+CHOICES = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
 LOOPS = ("While", "StatelessWhile")
-LEFT_OUT = ("_class", "_output_shapes")  # attributes that name other nodes, or what is worked out
+LEFT_OUT = ("_class", "_output_shapes")  # attributes that name other nodes, or that are inferred
 
 
 @dataclass(frozen=True)
 class Flat:
     graph: tf.Graph
     graph_def: Any  # of the same nodes
-    fed: Mapping[str, str]  # tensor that is fed -> the placeholder that stands for it
+    fed: Mapping[str, str]  # fed tensor -> the placeholder that replaces it
 
     @property
     def nodes(self) -> frozenset[str]:
         return frozenset(op.name for op in self.graph.get_operations())
 
     def tensor(self, fed: str) -> tf.Tensor:
-        """What stands for a tensor that is fed."""
+        """The tensor that replaces a fed tensor."""
         return self.graph.get_tensor_by_name(f"{self.fed[fed]}:0")
 
 
 def flatten(graph: tf.Graph, needed: Collection[str], fed: Collection[tf.Tensor]) -> Flat:
-    """The nodes that are needed, with what is fed as placeholders. Functions are left alone where
-    TensorFlow does not take what they were laid out to."""
+    """The needed nodes, with placeholders for fed tensors. If TensorFlow does not accept the graph
+    with inlined functions, the functions stay."""
     graph_def = graph.as_graph_def()
     for functions in (graph_def.library.function, ()):
         layout = Layout(graph_def, {f.signature.name: f for f in functions})
@@ -50,7 +52,7 @@ def flatten(graph: tf.Graph, needed: Collection[str], fed: Collection[tf.Tensor]
         try:
             with flat.as_default():
                 tf.import_graph_def(layout.result(), name="")
-        except Exception:  # of many types, by what is wrong
+        except Exception:  # TensorFlow raises many types
             if not functions:
                 raise
             continue
@@ -59,7 +61,8 @@ def flatten(graph: tf.Graph, needed: Collection[str], fed: Collection[tf.Tensor]
 
 
 class Layout:
-    """Nodes in the making. Tensors are `node:number`, and some are another tensor's alias."""
+    """The nodes of the flat graph as it grows. Tensors are `node:number`; some are aliases of
+    others."""
 
     def __init__(self, graph_def: Any, functions: Mapping[str, Any]) -> None:
         self.graph_def = graph_def
@@ -67,7 +70,7 @@ class Layout:
         self.nodes: dict[str, Any] = {}
         self.alias: dict[str, str] = {}
         self.fed: dict[str, str] = {}
-        self.called = 0  # functions, of which a few may call one another a billion times
+        self.called = 0  # inlined calls; a few functions can call one another a billion times
 
     def lay_out(self, needed: Collection[str], fed: Collection[tf.Tensor]) -> None:
         names = {tensor.name for tensor in fed}
@@ -97,8 +100,8 @@ class Layout:
         attributes: Mapping[str, Any],
         within: tuple[str, ...],
     ) -> None:
-        """Add a node under this name, or what is in the functions that it calls. `attributes` are
-        those of the call that it is laid out for, `within` the functions around it."""
+        """Add a node under this name, or the nodes of the functions that it calls. `attributes` are
+        those of the call that is inlined, `within` the functions around it."""
         known = dict(calls_of(node, self.functions))
         recursive = any(function in within for function in known)
         deep = recursive or len(within) >= DEEPEST
@@ -110,7 +113,7 @@ class Layout:
             results = self.body(body, prefix, inputs[skipped:], node.attr, (*within, function))
             for number, result in enumerate(results):
                 self.alias.setdefault(f"{name}:{number}", result)
-        if node.op in LOOPS and calls:  # a loop hands its variables on in the shapes they came in
+        if node.op in LOOPS and calls:  # a loop returns its variables in the shapes of its inputs
             self.alias |= {f"{name}:{number}": tensor for number, tensor in enumerate(inputs)}
         if calls and node.op not in CHOICES:
             return
@@ -133,7 +136,7 @@ class Layout:
         attributes: Mapping[str, Any],
         within: tuple[str, ...],
     ) -> list[str]:
-        """Add the nodes of a function that is called with these tensors; what it returns."""
+        """Add the nodes of a function that is called with these tensors; return its results."""
         arguments = dict(zip((a.name for a in function.signature.input_arg), inputs, strict=False))
         taken = {f"{prefix}/{node.name}" for node in function.node_def} & self.nodes.keys()
         prefix = f"{prefix}/{function.signature.name}" if taken else prefix
@@ -163,7 +166,7 @@ class Layout:
         return before + int(number or 0)
 
     def result(self) -> Any:
-        """The graph of all nodes, every alias as what it stands for."""
+        """The GraphDef of all nodes, with every alias resolved."""
         made = tf1.GraphDef(versions=self.graph_def.versions, library=self.graph_def.library)
         for node in self.nodes.values():
             copy = made.node.add()
@@ -188,7 +191,8 @@ def placeholder(name: str, tensor: tf.Tensor) -> Any:
 
 
 def calls_of(node: Any, functions: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """The functions that a node calls with its inputs, and how many of these are no arguments."""
+    """The functions that a node calls with its inputs, and how many of the inputs are not
+    arguments."""
     if node.op in functions:
         yield node.op, 0
     attributes = [key for key, value in node.attr.items() if value.WhichOneof("value") == "func"]
@@ -200,7 +204,7 @@ def calls_of(node: Any, functions: Mapping[str, Any]) -> Iterator[tuple[str, int
 
 
 def length(argument: Any, node: Any) -> int:
-    """How many tensors an output argument is."""
+    """The number of tensors of an output argument."""
     if argument.number_attr:
         return int(node.attr[argument.number_attr].i)
     if argument.type_list_attr:

@@ -1,7 +1,7 @@
 """Graph files: a saved graph, recognised by the content of the file, not by its name.
 
-A SavedModel is a folder; a GraphDef, a MetaGraphDef and a bare saved_model.pb are protos, binary
-or text; a Keras model is a zip archive. Nothing in here runs the graph.
+A SavedModel is a folder; a GraphDef, a MetaGraphDef and a bare saved_model.pb are protos, binary or
+text; a Keras model is a zip archive. This module never runs the graph.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a 
 LARGEST_TEXT = 64 * 2**20  # bytes; parsing a text proto takes about a second per megabyte
 HDF5 = b"\x89HDF\r\n\x1a\n"
 ZIP = b"PK\x03\x04"
-CAUSE = "Exception encountered:"  # before the reason, in what Keras says of a layer
+CAUSE = "Exception encountered:"  # before the reason, in an error of Keras about a layer
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class GraphFile:
     tags: tuple[str, ...] = ()
     checkpoint: str | None = None  # prefix of the files with the values of its variables
     lines: Lines = field(default_factory=dict)  # the lines of Python that made its nodes
-    given: str | None = None  # the path that the user gave, where this was exported from it
+    given: str | None = None  # the path that the user gave, if this was exported from it
 
     @property
     def name(self) -> str:
@@ -54,9 +54,9 @@ class GraphFile:
 
 
 def read(path: Path) -> GraphFile:
-    """The graph of a file or folder.
+    """The graph in a file or folder.
 
-    Raises UsageError where there is no file or it holds no graph; TflabError where it cannot be
+    Raises UsageError if there is no such file or it contains no graph, TflabError if it cannot be
     read.
     """
     try:
@@ -103,7 +103,7 @@ def read_keras_model(path: Path) -> GraphFile:
 
 
 def told_by_keras(error: Exception) -> str:
-    """What Keras said first, and the cause that it names further down, as sentences."""
+    """The first sentence of Keras's error, and the cause that it gives further down."""
     lines = [line.strip() for line in reason(error).splitlines() if line.strip()]
     causes = [line.partition(CAUSE)[2].strip() for line in lines if line.startswith(CAUSE)]
     first = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
@@ -116,8 +116,8 @@ def told_by_keras(error: Exception) -> str:
 def exported(make: Callable[[], Any], given: str) -> GraphFile:
     """A Keras model as a SavedModel in a temporary folder, which is removed when Python exits.
 
-    `given` is what the user named. Keras builds and exports eagerly, which needs a thread of its
-    own while a graph is being built in this one.
+    `given` is the path that the user gave. Keras builds and exports eagerly, so this needs a
+    separate thread while this thread builds a graph.
     """
     folder = tempfile.mkdtemp(prefix="keras-", dir=atomic.process_folder())
     with ThreadPoolExecutor(1) as eager:
@@ -127,7 +127,7 @@ def exported(make: Callable[[], Any], given: str) -> GraphFile:
 
 
 def read_proto(path: Path, content: bytes) -> GraphFile:
-    """A proto as the kind under which it parses with the most nodes."""
+    """A proto as the kind that gives the most nodes."""
     candidates = list(graph_files(path, content))
     if not candidates:
         raise UsageError(
@@ -138,7 +138,7 @@ def read_proto(path: Path, content: bytes) -> GraphFile:
 
 
 def graph_files(path: Path, content: bytes) -> Iterator[GraphFile]:
-    """The content parsed as each of the three kinds, where that gives a graph."""
+    """The content parsed as each of the three kinds, if that gives a graph."""
     for kind, message in (
         ("GraphDef", tf1.GraphDef),
         ("MetaGraphDef", tf1.MetaGraphDef),
@@ -147,7 +147,7 @@ def graph_files(path: Path, content: bytes) -> Iterator[GraphFile]:
         proto = parse(message(), content)
         if proto is None:
             continue
-        meta = served_meta_graph(path, proto) if kind == "SavedModel" else proto
+        meta = served_meta_graph(proto) if kind == "SavedModel" else proto
         graph_def = proto if kind == "GraphDef" else meta.graph_def if meta else None
         if graph_def is None or not is_graph(graph_def):
             continue
@@ -163,7 +163,7 @@ def graph_files(path: Path, content: bytes) -> Iterator[GraphFile]:
 
 
 def parse(message: Any, content: bytes) -> Any:
-    """The message, binary or text; None where the content is neither."""
+    """The message, binary or text; None if the content is neither."""
     try:
         message.ParseFromString(content)
         return message
@@ -178,12 +178,12 @@ def parse(message: Any, content: bytes) -> Any:
 
 
 def is_graph(graph_def: Any) -> bool:
-    """Whether this is a graph: any bytes may happen to parse, but not with these fields."""
+    """Whether this is a graph. Arbitrary bytes may parse by chance, but not with these fields."""
     return bool(graph_def.node) and all(node.name and node.op for node in graph_def.node)
 
 
-def served_meta_graph(path: Path, saved: Any) -> Any:
-    """The MetaGraphDef with the tag `serve`, else the first one; None where there is none."""
+def served_meta_graph(saved: Any) -> Any:
+    """The MetaGraphDef with the tag `serve`, otherwise the first; None if there is none."""
     metas = list(saved.meta_graphs)
     return next(
         (meta for meta in metas if "serve" in meta.meta_info_def.tags), (metas or [None])[0]
@@ -196,7 +196,7 @@ def known_lines(path: Path, kind: str, graph_def: Any) -> Lines:
 
 
 def checkpoint(path: Path, kind: str) -> str | None:
-    """The prefix of the checkpoint that belongs to a graph file; None where there is none."""
+    """The prefix of the checkpoint that belongs to a graph file; None if there is none."""
     if kind == "SavedModel":
         prefixes = [path.parent / "variables" / "variables"]
     else:
@@ -211,8 +211,8 @@ def checkpoint(path: Path, kind: str) -> str | None:
 
 
 def old_checkpoint(prefix: Path) -> str | None:
-    """The name by which a checkpoint of the format before 2016 is read: that of its one file, or a
-    pattern for all of its shards."""
+    """The name with which TensorFlow reads a checkpoint of the format before 2016: its only file,
+    or a pattern for all its shards."""
     shard = next(prefix.parent.glob(f"{glob.escape(prefix.name)}-00000-of-?????"), None)
     if not (prefix.is_file() or shard):
         return None

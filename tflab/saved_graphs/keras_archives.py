@@ -1,7 +1,8 @@
-"""Keras archives: whether a .keras file can be handed to Keras, which would load all that it holds.
+"""Keras archives: whether it is safe to give a .keras file to Keras, which would load all of its
+content.
 
-It is a zip archive with the weights as HDF5 in it. Both may claim far more than they have, and what
-is looked at here is what they claim: nothing is unpacked before it is known to have room.
+The file is a zip archive that contains the weights as HDF5. Both may declare far more data than
+they have. This module checks the declared sizes before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from tflab.errors import TflabError, UsageError
 from tflab.runtime.free_memory import available
 from tflab.units import size
 
-UNPACKED, RATIO = 64 * 2**20, 20  # bytes of an archive, and times its size, at most to unpack
+UNPACKED, RATIO = 64 * 2**20, 20  # limits for unpacking: bytes, and multiple of its size
 WEIGHTS, PLAIN_WEIGHTS = "model.weights.h5", "model.weights.npz"
 
-# What a model is compiled with, and the modules whose names Keras saves for what is its own
+# What a model is compiled with, and the modules that Keras saves for its own classes
 COMPILED = ("optimizer", "loss", "loss_weights")
 OF_KERAS = ("builtins", "keras.losses", "keras.optimizers", "keras.optimizers.schedules")
 
 
 def check(path: Path) -> None:
-    """Raise UsageError where this is no Keras model, or one that would not fit."""
+    """Raise UsageError if this is not a Keras model, or one that would not fit into memory."""
     try:
         with zipfile.ZipFile(path) as archive:
             check_entries(path, archive)
@@ -62,7 +63,7 @@ def check_entries(path: Path, archive: zipfile.ZipFile) -> None:
 
 
 def weights_of(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, int]]:
-    """The arrays that the weights claim to be, and their bytes."""
+    """The declared arrays of the weights, and their bytes."""
     names = archive.namelist()
     if PLAIN_WEIGHTS in names:
         with zipfile.ZipFile(io.BytesIO(archive.read(PLAIN_WEIGHTS))) as arrays:
@@ -76,8 +77,8 @@ def weights_of(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, int]
 
 
 def hdf5_arrays(path: Path, file: Path) -> list[tuple[str, int]]:
-    """The data sets of an HDF5 file. What one declares has no bounds: what is missing in the file
-    is filled in, and compressed data may unpack to anything."""
+    """The data sets of an HDF5 file. Their declared sizes are not limited by the file: missing data
+    are filled in, and compressed data may unpack to any size."""
     import h5py
 
     claimed: list[tuple[str, int]] = []
@@ -106,8 +107,8 @@ def hdf5_arrays(path: Path, file: Path) -> list[tuple[str, int]]:
 
 
 def compile_config(path: Path) -> dict[str, Any]:
-    """The loss and the optimiser that a .keras file says its model is compiled with, as Keras
-    writes them; nothing where it is not compiled, or not such a file."""
+    """The loss and the optimiser with which the model in a .keras file is compiled, as Keras writes
+    them. Empty if it is not compiled, or for another file."""
     if not (path.is_file() and zipfile.is_zipfile(path)):
         return {}
     try:
@@ -115,7 +116,7 @@ def compile_config(path: Path) -> dict[str, Any]:
             check_entries(path, archive)
             config = json.loads(archive.read("config.json"))
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError):
-        return {}  # what is wrong is said when the model is loaded
+        return {}  # loading the model reports the error
     compiled = config.get("compile_config") if isinstance(config, dict) else None
     if not (isinstance(compiled, dict) and compiled.get("loss") and compiled.get("optimizer")):
         return {}
@@ -123,7 +124,7 @@ def compile_config(path: Path) -> dict[str, Any]:
 
 
 def check_compile_config(config: Any) -> None:
-    """Raise TflabError where something in it is not Keras's own."""
+    """Raise TflabError if a part of it is not Keras's own."""
     if isinstance(config, Mapping):
         if "class_name" in config and config.get("module") not in OF_KERAS:
             raise TflabError(f"{named(config)} is not part of Keras.")
@@ -140,7 +141,7 @@ def compiled_with(config: Mapping[str, Any]) -> str:
 
 
 def named(config: Any) -> str:
-    """What a loss or an optimiser is called, in quotes; those of several outputs in a row."""
+    """The name of a loss or an optimiser, in quotes; for several outputs a list."""
     if isinstance(config, Mapping):
         if "class_name" not in config:
             return ", ".join(map(named, config.values()))

@@ -1,9 +1,9 @@
-"""Lines: which line of a program made a node, where the file records it.
+"""Lines: the program's line for each node, in files that record it.
 
-A GraphDef may hold a GraphDebugInfo, and a SavedModel may have one beside it (saved with
-`SaveOptions(save_debug_info=True)`): for each node the Python stack when it was made, the outermost
-frame first (tensorflow/core/framework/graph_debug_info.proto). The programs that it names are not
-opened, because the file may name any path.
+A GraphDef may contain a GraphDebugInfo, and a SavedModel may have one next to it (if it was saved
+with `SaveOptions(save_debug_info=True)`): for each node the Python stack at its creation, the
+outermost frame first (tensorflow/core/framework/graph_debug_info.proto). The source files that it
+names are not opened, because the file may name any path.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from tflab import untrusted
+from tflab.cli import new_files
 from tflab.errors import TflabError
-from tflab.records import Lines, Source
+from tflab.records import Lines, Node, Source
 from tflab.runtime import private
 
 BESIDE = Path("debug", "saved_model_debug_info.pb")  # in the folder of a SavedModel
@@ -29,7 +30,7 @@ def of_graph(graph_def: Any) -> Lines:
 
 
 def of_saved_model(folder: Path) -> Lines:
-    """The lines beside a SavedModel. Raises TflabError where they are damaged."""
+    """The lines next to a SavedModel. Raises TflabError if they are damaged."""
     path = folder / BESIDE
     if not path.is_file():
         return {}
@@ -48,7 +49,7 @@ def lines(info: Any) -> Lines:
     """The line of each (function or None, node); in the file a key is `node@function` or `node`."""
     traces = {name: info.traces_by_id.get(number) for name, number in info.name_to_trace_id.items()}
     sources = {}
-    for key, trace in {**info.traces, **traces}.items():  # `traces` is how older versions wrote it
+    for key, trace in {**info.traces, **traces}.items():  # older versions wrote `traces`
         node, _, function = key.partition("@")
         for frame in reversed(list(frames(info, trace)) if trace else []):
             if not LIBRARY.search(frame.file):
@@ -58,9 +59,49 @@ def lines(info: Any) -> Lines:
 
 
 def frames(info: Any, trace: Any) -> Iterator[Source]:
-    """The frames of a stack, as far as the file has them, the outermost first."""
+    """The frames of a stack that the file contains, the outermost first."""
     own = (info.frames_by_id[number] for number in trace.frame_id if number in info.frames_by_id)
     for frame in (*trace.file_line_cols, *own):
         if 0 <= frame.file_index < len(info.files):
             file = info.files[frame.file_index]
             yield Source(file, frame.line, frame.func, frame.code.strip())
+
+
+# Saving a graph with its lines
+
+
+def save_graph(path: str, graph: Any = None) -> None:
+    """Write the default graph, or another one, as a GraphDef with the lines of its nodes in a
+    GraphDebugInfo: a file for `lifecycle --model` and `convert --graph`.
+
+    Raises UsageError if the file exists already or cannot be written.
+    """
+    import tensorflow as tf
+
+    from tflab.runtime import nodes
+
+    graph = graph or tf.compat.v1.get_default_graph()
+    content = graph.as_graph_def(add_shapes=True)
+    content.debug_info.CopyFrom(debug_info(nodes.from_graph(graph)))
+    new_files.write(Path(path), content.SerializeToString(), "graph")
+
+
+def debug_info(nodes: tuple[Node, ...]) -> Any:
+    """The line of each node, as a stack of one frame."""
+    info = private.debug_info()
+    files: dict[str, int] = {}
+    numbers: dict[Any, int] = {}
+    for node in nodes:
+        made = node.source
+        if made is None:
+            continue
+        number = numbers.setdefault(made, len(numbers) + 1)
+        info.name_to_trace_id[node.name] = number
+        if number in info.traces_by_id:
+            continue
+        frame = info.frames_by_id[number]
+        frame.file_index = files.setdefault(made.file, len(files))
+        frame.line, frame.func, frame.code = made.line, made.function, made.code
+        info.traces_by_id[number].frame_id.append(number)
+    info.files.extend(files)
+    return info

@@ -1,15 +1,13 @@
-"""Made up: values for what is fed, with a seed, by dtype and shape.
+"""Made up: values for fed tensors, from a fixed seed, by dtype and shape.
 
-A few nodes say what fits: tables that are looked up, classes, parsers of Examples, decoders.
-
-A tensor is followed to these from where it is fed, through nodes that hand its elements on. What
-else a graph may ask of its inputs, its user says with `--feed`.
+Some nodes restrict the values: lookups in tables, classes, parsers of Examples, decoders. A fed
+tensor is followed to such nodes through nodes that pass its elements on. For other requirements of
+a graph there is `--feed`.
 """
 
 from __future__ import annotations
 
 import io
-import wave
 from collections.abc import Collection, Iterator, Sequence
 from math import prod
 from typing import Any
@@ -23,15 +21,14 @@ from tflab.units import size
 
 SEED = 1
 LARGEST = 2**30  # bytes for one tensor
-HALF = 0.5  # a number by itself is a probability or a rate, and both are from 0 to 1
+HALF = 0.5  # a scalar is usually a probability or a rate
 SIDE = 32  # pixels of a picture
-RATE = 16_000  # samples of a second of sound
 SHOWN = 3  # keys that a note lists
-# Types that hand the elements of their first input on as they are
+# Types that pass on the elements of their first input
 PASSING = """BroadcastTo Cast Enter ExpandDims GatherNd Identity Print PreventGradient Reshape
     ReverseV2 Slice Snapshot Split SplitV Squeeze StopGradient StridedSlice Switch TensorListGetItem
     TensorListFromTensor Tile Transpose Unique UniqueV2 Unpack"""
-# The number of that input
+# The index of the input that a type passes on
 HANDING_ON = dict.fromkeys(PASSING.split(), 0) | {
     "SparseFillEmptyRows": 1,
     "SparseReorder": 1,
@@ -40,14 +37,15 @@ HANDING_ON = dict.fromkeys(PASSING.split(), 0) | {
     "TensorArrayGatherV3": 2,
 }
 PARSERS = ("ParseExample", "ParseExampleV2", "ParseSingleExample")
-PICTURES = ("DecodeImage", "DecodeJpeg", "DecodePng")  # each of them takes what another is for
+PICTURES = ("DecodeImage", "DecodeJpeg", "DecodePng")  # each of them decodes all image formats
 
-Key = tuple[str, tf.DType, tuple[int, ...], tf.Tensor]  # of examples: what it is parsed to
+# A feature of an Example: name, dtype, shape, and parsed tensor
+Key = tuple[str, tf.DType, tuple[int, ...], tf.Tensor]
 
 
 def plain_values(dtype: tf.DType, shape: Sequence[Any]) -> np.ndarray:
-    """Values of a dtype and shape: normal numbers, zeros and ones, or empty strings; alone 0.5 or
-    False."""
+    """Values of a dtype and shape: normally distributed, zeros and ones, or empty strings; a scalar
+    is 0.5 or False."""
     rng = np.random.default_rng(SEED)
     plain = dtype.base_dtype
     if plain == tf.string:
@@ -63,9 +61,9 @@ def plain_values(dtype: tf.DType, shape: Sequence[Any]) -> np.ndarray:
 def fitting_values(
     tensor: tf.Tensor, shape: Sequence[Any], needed: Collection[str]
 ) -> tuple[np.ndarray, str]:
-    """Values that fit, and what they were worked out from; nothing where no node says.
+    """Values that fit the nodes that use them, and from which node they follow; "" if from none.
 
-    Raises TflabError for more than anybody would feed.
+    Raises TflabError for a tensor that is too large.
     """
     dtype = tensor.dtype.base_dtype
     known = prod(shape) * max(1, dtype.size)
@@ -88,7 +86,7 @@ def fitting_values(
                 return examples(op, shape, needed)
             if text := encoded(op):
                 values = np.empty(shape, object)
-                values.fill(text[0])  # np.full would cut zeros from the end of a string
+                values.fill(text[0])  # np.full would remove zeros at the end of a string
                 return values, text[1]
     values = plain_values(dtype, shape)
     alone = not len(shape) and (dtype.is_floating or dtype.is_bool)
@@ -96,7 +94,7 @@ def fitting_values(
 
 
 def places_of(tensor: tf.Tensor, needed: Collection[str]) -> Iterator[tuple[tf.Operation, int]]:
-    """Where the elements of a tensor get to: (node, number of its input)."""
+    """The inputs that the elements of a tensor reach, as (node, index of the input)."""
     waiting, seen = [tensor], {tensor.name}
     for current in waiting:  # the list grows as it is walked
         for op in current.consumers():
@@ -114,7 +112,7 @@ def places_of(tensor: tf.Tensor, needed: Collection[str]) -> Iterator[tuple[tf.O
 
 
 def limit_at(op: tf.Operation, place: int) -> int | None:
-    """What whole numbers that get here have to be below, where that is known."""
+    """The limit that integers at this input must stay below, if it is known."""
     if op.type in ("Gather", "GatherV2") and place == 1:
         axis = tf.get_static_value(op.inputs[2]) if op.type == "GatherV2" else 0
         return size_of(op.inputs[0].shape, None if axis is None else int(axis))
@@ -122,7 +120,8 @@ def limit_at(op: tf.Operation, place: int) -> int | None:
         return size_of(variable_shape(op.inputs[0]), 0)
     if op.type in ("SparseSoftmaxCrossEntropyWithLogits", "InTopK", "InTopKV2") and place == 1:
         return size_of(op.inputs[0].shape, -1)
-    limits = {"OneHot": (0, 1), "UnsortedSegment": (1, 2)}  # of places, and of what says the limit
+    # Indices of the inputs with the values and with the limit
+    limits = {"OneHot": (0, 1), "UnsortedSegment": (1, 2)}
     of_type = limits.get("UnsortedSegment" if op.type.startswith("UnsortedSegment") else op.type)
     if of_type is None or of_type[0] != place:
         return None
@@ -147,16 +146,11 @@ def variable_shape(handle: tf.Tensor) -> tf.TensorShape:
 
 
 def encoded(op: tf.Operation) -> tuple[bytes, str] | None:
-    """What a decoder decodes, and what that is; None where this is none."""
-    file = io.BytesIO()
+    """A value that this decoder accepts, and its description; None if this is not a decoder."""
     if op.type in PICTURES:
+        file = io.BytesIO()
         Image.new("RGB", (SIDE, SIDE), "gray").save(file, "PNG")
         return file.getvalue(), f"a picture of {SIDE} x {SIDE} pixels, as '{op.name}' decodes"
-    if op.type == "DecodeWav":
-        with wave.open(file, "wb") as sound:
-            sound.setparams((1, 2, RATE, RATE, "NONE", ""))
-            sound.writeframes(bytes(2 * RATE))
-        return file.getvalue(), f"a second of silence, as '{op.name}' decodes"
     if op.type == "DecodeCSV":
         fields = len(op.outputs)
         line = op.get_attr("field_delim").join([b"0"] * fields)
@@ -185,8 +179,8 @@ def examples(
 
 
 def keys_of(op: tf.Operation) -> Iterator[Key]:
-    """What a node looks for in each example: its sparse keys, its dense ones, its ragged ones.
-    Open sizes are 1."""
+    """The features that a node parses from each example: sparse, dense and ragged ones. Open sizes
+    are 1."""
     ragged: list[str] = []
     if op.type == "ParseSingleExample":
         sparse, dense = text(op.get_attr("sparse_keys")), text(op.get_attr("dense_keys"))
@@ -196,7 +190,7 @@ def keys_of(op: tf.Operation) -> Iterator[Key]:
         count = op.get_attr("Nsparse")
         keys = list(op.inputs)[2 : 2 + count + op.get_attr("Ndense")]
         sparse, dense = constants(keys[:count]), constants(keys[count:])
-    first = 3 * len(sparse)  # behind the indices, values and shapes of the sparse ones
+    first = 3 * len(sparse)  # after the indices, values and shapes of the sparse ones
     for number, key in enumerate(sparse):
         yield parsed(key, op.outputs[len(sparse) + number], [1])
     for number, (key, shape) in enumerate(zip(dense, op.get_attr("dense_shapes"), strict=True)):
@@ -210,7 +204,7 @@ def parsed(key: str, tensor: tf.Tensor, sizes: Sequence[int | None]) -> Key:
 
 
 def constants(tensors: list[tf.Tensor]) -> list[str]:
-    """The keys in these tensors. Raises ValueError where they are not constants."""
+    """The keys in these tensors. Raises ValueError if they are not constants."""
     values = [tf.get_static_value(tensor) for tensor in tensors]
     if any(value is None for value in values):
         raise ValueError("the keys that are parsed are not constants")

@@ -1,9 +1,10 @@
-"""Permissions: a graph from a file runs ops that touch tensors alone; its user may allow more.
+"""Permissions: a graph from a file may run only ops that affect nothing but tensors, unless its
+user allows more.
 
-Behind it, `cli.confinement` keeps the process from what it was not given, whatever the graph does.
-They are checked when something is about to run, about all that the run would reach. What may read
-a file all the same is fed the path by tflab: that of the checkpoint beside the graph, or that of an
-asset within its folder. The graph chooses neither, and only ops that read get through with it.
+They are checked before a run, for all nodes that the run would reach. One exception: ops that only
+read a file may run if tflab feeds their path, which is that of the checkpoint next to the graph or
+of an asset within its folder. The graph cannot choose the path. In addition, `cli.confinement`
+restricts the process itself.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from tflab.saved_graphs import reach
 from tflab.saved_graphs.effects import STRING, Effect, effects_text, of_node, of_type
 
 LISTED = 5  # effects that a message lists
-LOCK = "_kernel"  # of kernels, the runtime takes one with this label, and there is none
+LOCK = "_kernel"  # an attribute that selects a kernel by label; no kernel has this label
 
 
 class Permissions:
-    """What a graph may do: checked once for each run."""
+    """The permissions of a graph, checked before each run."""
 
     def __init__(
         self, name: str, allowed: Collection[str] = (), paths: Collection[str] = ()
     ) -> None:
-        self.name = name  # of the graph, for the reader
+        self.name = name  # of the graph, for readers
         self.allowed = allowed  # effects, as `Effect.what` says them
-        self.paths = paths  # constants whose value `with_paths` has set
+        self.paths = paths  # constants with a value from `with_paths`
         self.passed: set[Any] = set()
 
     def check(
@@ -42,9 +43,10 @@ class Permissions:
         fed: Collection[str],
         given: Collection[str] = (),
     ) -> None:
-        """Raise EffectsError where a run of these tensors or nodes may touch more than tensors.
+        """Raise EffectsError if a run of these tensors or nodes may affect more than tensors.
 
-        `fed` are the tensors that it is fed; `given`, those among them that hold a path of tflab's.
+        `fed` are the tensors that it is fed; `given` are those of them that contain a path from
+        tflab.
         """
         run = (graph.version, tuple(targets), frozenset(fed), frozenset(given))
         if run in self.passed:
@@ -69,20 +71,23 @@ def effects(nodes: Iterable[reach.Reached]) -> Iterator[Effect]:
 
 
 def early(graph_def: Any, paths: Collection[str] = ()) -> Iterator[reach.Reached]:
-    """What TensorFlow may evaluate without a run, as at the import of the graph."""
+    """The nodes that TensorFlow may evaluate without a run, for example during the import of the
+    graph."""
     return reach.early(graph_def, is_stateful, paths)
 
 
 def is_stateful(op: str) -> bool:
-    """Whether ops of a type are never evaluated early; those of an unknown one cannot be."""
+    """Whether ops of a type are never evaluated early. Ops of an unknown type cannot be
+    evaluated."""
     op_def = private.op_def(op)
     return op_def is None or op_def.is_stateful
 
 
 def with_paths(graph_def: Any, paths: Mapping[str, str]) -> tuple[Any, tuple[str, ...]]:
-    """The graph with constants that hold these paths, by their tensors, and the tensors of those.
+    """The graph with constants for these paths, given by tensor, and the tensors of those
+    constants.
 
-    The paths of assets are fed to a run, but the import evaluates constants as they are written.
+    A run is fed the paths of assets, but the import evaluates constants as they are written.
     """
     nodes = {reach.node_of(tensor): path for tensor, path in paths.items()}
     if not nodes:
@@ -100,11 +105,11 @@ def with_paths(graph_def: Any, paths: Mapping[str, str]) -> tuple[Any, tuple[str
 
 
 def locked(graph_def: Any, allowed: Collection[str] = (), paths: Collection[str] = ()) -> Any:
-    """The graph, in which what has an effect and could be evaluated at the import cannot be, but
-    for the effects that are allowed, and readers of these paths.
+    """The graph, changed so that nodes with an effect cannot be evaluated during the import, except
+    for allowed effects and for readers of these paths.
 
-    TensorFlow evaluates constants where shapes depend on them. A reader of files may be such a
-    constant, and what it read would be seen as a shape.
+    TensorFlow evaluates constants if shapes depend on them. A node that reads a file may be such a
+    constant, and its content would be visible as a shape.
     """
     effective = [
         node
@@ -125,8 +130,8 @@ def locked(graph_def: Any, allowed: Collection[str] = (), paths: Collection[str]
 
 
 def shut(graph_def: Any) -> Any:
-    """The graph, changed so that none of its nodes that may touch more than tensors has a kernel:
-    for one that is only looked at, and of which other nodes may be constants than in the first."""
+    """The graph, changed so that no node that may affect more than tensors has a kernel: for a
+    graph that is only inspected, and in which other nodes may be constants than in the original."""
     bodies = (graph_def.node, *(f.node_def for f in graph_def.library.function))
     for node_def in (node_def for body in bodies for node_def in body):
         if of_type(node_def.op, private.op_def(node_def.op)) is not None:

@@ -1,7 +1,7 @@
-"""Reach: all that a run of a graph would come to, functions at any depth.
+"""Reach: all nodes that a run of a graph would reach, in functions at any depth.
 
-A GraphDef is read as it is written. Where it is not clear whether a function would be called, it
-counts as called; what nothing leads to, such as the function that saved a SavedModel, does not.
+A GraphDef is read as it is written. If it is unclear whether a function would be called, it counts
+as called. Nodes that nothing leads to, such as the function that saved a SavedModel, do not count.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-# Calls whose inputs are the arguments of the function, in their order, and that call it once
+# Nodes that call their function once, with their inputs as its arguments
 PLAIN_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 VARIABLE_USERS = ("AssignVariableOp", "ReadVariableOp", "VarIsInitializedOp")
 RESOURCE = 20  # DT_RESOURCE in tensorflow/core/framework/types.proto
-# What is not known before something is fed or called
+# Types whose values are unknown before a feed or a call
 OPEN = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Variable", "VariableV2")
 
 
@@ -24,11 +24,11 @@ class Body:
 
     name: str  # "" for the graph itself
     nodes: Mapping[str, Any]  # by their names
-    fed: Collection[str] = ()  # tensors whose values do not come from their nodes
+    fed: Collection[str] = ()  # tensors that are fed
     functions: Mapping[str, Any] = field(default_factory=dict)  # the graph's library
 
     def assigned(self, handle: str) -> list[str]:
-        """The tensors of which one is the value of a variable; none where others could be."""
+        """The tensors of which one is the value of a variable; empty if there may be others."""
         variable = self.nodes.get(node_of(handle))
         if self.name or variable is None or variable.op != "VarHandleOp":
             return []
@@ -50,21 +50,21 @@ class Reached:
 
     node_def: Any
     body: Body
-    given: frozenset[str] = frozenset()  # tensors of the body that hold a path of tflab's own
+    given: frozenset[str] = frozenset()  # tensors of the body that contain a path from tflab
 
     @property
     def name(self) -> str:
-        """`function/node` where it stands in a function."""
+        """The name for readers: `function/node` for a node in a function."""
         return f"{self.body.name}/{self.node_def.name}" if self.body.name else self.node_def.name
 
     @property
     def calls_itself(self) -> bool:
-        """Whether its type is the name of a function, which is then looked at by itself."""
+        """Whether its type is the name of a function, which is then checked itself."""
         return self.node_def.op in self.body.functions
 
     def is_given(self, tensor: str) -> bool:
-        """Whether this input holds a path of tflab's own, handed on as it is, be it through a
-        variable that never holds anything else."""
+        """Whether this input is an unchanged path from tflab, possibly through a variable that
+        never has another value."""
         waiting, seen = [plain(tensor)], set()
         while waiting:
             current = waiting.pop()
@@ -78,7 +78,7 @@ class Reached:
         return True
 
     def sources(self, tensor: str) -> list[str]:
-        """The tensors of which one is this tensor's value; none where it may be another."""
+        """The tensors of which one is the value of this tensor; empty if there may be others."""
         maker = self.body.nodes.get(tensor.partition(":")[0])
         if maker is None or not maker.input or tensor in self.body.fed:
             return []
@@ -87,7 +87,7 @@ class Reached:
         return list(maker.input[:1]) if maker.op == "Identity" else []
 
     def is_empty(self, tensor: str) -> bool:
-        """Whether this input is a constant that holds one empty string."""
+        """Whether this input is a constant with one empty string."""
         maker = self.body.nodes.get(node_of(tensor))
         if maker is None or maker.op != "Const" or plain(tensor) in self.body.fed:
             return False
@@ -101,8 +101,8 @@ def reached(
     fed: Collection[str] = (),
     given: Collection[str] = (),
 ) -> Iterator[Reached]:
-    """What a run of these tensors or nodes comes to. `fed` are the tensors that it is fed, `given`
-    those of them that hold a path which tflab itself has chosen."""
+    """The nodes that a run of these tensors or nodes reaches. `fed` are the tensors that it is fed,
+    `given` those of them that contain a path from tflab."""
     library = Library(graph_def)
     graph = library.body_of(graph_def, frozenset(map(plain, fed)))
     waiting = [node_of(target) for target in targets if plain(target) not in graph.fed]
@@ -120,7 +120,7 @@ def reached(
 
 
 class Library:
-    """The functions of a graph, and which of them stand for one another."""
+    """The functions of a graph, and which of them can replace one another."""
 
     def __init__(self, graph_def: Any) -> None:
         self.functions = {f.signature.name: f for f in graph_def.library.function}
@@ -130,12 +130,12 @@ class Library:
             self.alike.setdefault(text(function, "api_implements"), []).append(name)
 
     def body_of(self, graph_def: Any, fed: Collection[str] = ()) -> Body:
-        """The graph itself."""
+        """The body of the graph itself."""
         return Body("", {node.name: node for node in graph_def.node}, fed, self.functions)
 
     def calls(self, node: Reached) -> Iterator[tuple[str, frozenset[str]]]:
         """The functions that a node names, as its type or in any attribute, each with those of its
-        arguments that are paths of tflab's own."""
+        arguments that are paths from tflab."""
         node_def = node.node_def
         names = [node_def.op, *(n for value in node_def.attr.values() for n in named(value))]
         for name in dict.fromkeys(names):
@@ -147,7 +147,7 @@ class Library:
             yield name, frozenset(argument for argument, i in given if node.is_given(i))
 
     def called(self, calls: Iterable[tuple[str, frozenset[str]]]) -> Iterator[Reached]:
-        """The nodes of these functions and of all that they lead to."""
+        """The nodes of these functions and of all functions that they lead to."""
         waiting = list(calls)
         seen: set[tuple[str, frozenset[str]]] = set()
         while waiting:
@@ -163,7 +163,7 @@ class Library:
                 node = Reached(node_def, body, given)
                 yield node
                 waiting += self.calls(node)
-            implements = text(function, "api_implements")  # of several, the runtime chooses one
+            implements = text(function, "api_implements")  # the runtime chooses one of several
             instead = self.alike[implements] if implements else []
             others = [n for value in function.attr.values() for n in named(value)]
             gradient = self.gradients.get(name, "")
@@ -171,8 +171,8 @@ class Library:
 
 
 def may_be_same(node: Any, variable: Any) -> bool:
-    """Whether a node may hand out the handle of this variable. All those without a shared name are
-    one, whatever their nodes are called and whichever functions they stand in."""
+    """Whether a node may output the handle of this variable. All variables without a shared name
+    are the same one, whatever the names of their nodes and functions."""
     if node.op == "Const":
         return "dtype" in node.attr and node.attr["dtype"].type == RESOURCE
     if "VarHandle" not in node.op:
@@ -181,7 +181,7 @@ def may_be_same(node: Any, variable: Any) -> bool:
 
 
 def names_of(variable: Any) -> set[str]:
-    """The names by which the runtime may know what this node makes."""
+    """The names by which the runtime may know the resource of this node."""
     several = variable.attr["shared_names"].list.s if "shared_names" in variable.attr else ()
     shared = text(variable, "shared_name")
     return {shared or variable.name, shared, *(name.decode(errors="replace") for name in several)}
@@ -193,8 +193,8 @@ def function_of(node_def: Any) -> str:
 
 
 def single_arguments(function: Any) -> Iterator[str]:
-    """The arguments of a function before the first that is several tensors, so that they stand in
-    the order of the tensors that a call gives."""
+    """The arguments of a function before the first that consists of several tensors: only these
+    have the same index as the inputs of a call."""
     for argument in function.signature.input_arg:
         if argument.number_attr or argument.type_list_attr:
             return
@@ -202,13 +202,13 @@ def single_arguments(function: Any) -> Iterator[str]:
 
 
 def text(node: Any, attribute: str) -> str:
-    """A string attribute. Asking a proto's map for what it does not have would add it."""
+    """A string attribute. Plain indexing would add a missing key to the map of a proto."""
     held = node.attr[attribute].s if attribute in node.attr else b""
     return held.decode(errors="replace")
 
 
 def named(value: Any) -> Iterator[str]:
-    """What an attribute may name: functions, and strings that may be the names of some."""
+    """The names in an attribute: functions, and strings that may be names of functions."""
     yield from (function.name for function in (value.func, *value.list.func) if function.name)
     for function in (value.func, *value.list.func):
         yield from (name for inner in function.attr.values() for name in named(inner))
@@ -218,11 +218,11 @@ def named(value: Any) -> Iterator[str]:
 def early(
     graph_def: Any, is_stateful: Callable[[str], bool], given: Collection[str] = ()
 ) -> Iterator[Reached]:
-    """What TensorFlow may evaluate without being asked to: nodes that are not stateful and follow
-    from constants alone, and the functions that such nodes call.
+    """The nodes that TensorFlow may evaluate without a run: those that are not stateful and depend
+    only on constants, and the functions that they call.
 
-    It does so at the import, where a shape depends on them, and in the passes before a run.
-    `given` are constants that hold a path which tflab itself has chosen.
+    This happens during the import, if a shape depends on them, and in the passes before a run.
+    `given` are constants that contain a path from tflab.
     """
     library = Library(graph_def)
     graph = library.body_of(graph_def)
@@ -237,7 +237,7 @@ def early(
 
 
 def fixed(body: Body, is_stateful: Callable[[str], bool]) -> Iterator[Any]:
-    """The nodes that follow from constants alone, each after those that it takes from."""
+    """The nodes that depend only on constants, each after its inputs."""
     takers: dict[str, list[str]] = {}
     open_inputs: dict[str, int] = {}
     for name, node in body.nodes.items():
@@ -259,7 +259,7 @@ def fixed(body: Body, is_stateful: Callable[[str], bool]) -> Iterator[Any]:
 
 
 def plain(tensor: str) -> str:
-    """`x:0` as `x`, which is the same tensor, and a control input as its node."""
+    """`x:0` as `x`, which is the same tensor; a control input as its node."""
     return tensor.removesuffix(":0") if tensor[:1] != "^" else tensor
 
 

@@ -1,6 +1,7 @@
-"""Recursion: functions of a graph that come to call themselves.
+"""Recursion: functions of a graph that call themselves, possibly through others.
 
-TensorFlow has no such functions, but a file may: its importer follows them until the process ends.
+TensorFlow cannot make such functions, but a file may contain them. The importer follows them until
+the process crashes.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from typing import Any
 
 
 def circle(graph_def: Any) -> tuple[str, ...]:
-    """Functions of which each calls the next and the last the first, where the graph calls them;
-    none where there is no such circle."""
+    """Functions of which each calls the next and the last calls the first, if the graph calls them;
+    empty if there is no such circle."""
     bodies = {function.signature.name: function.node_def for function in graph_def.library.function}
     done: set[str] = set()
-    path: dict[str, Iterator[str]] = {"": called(graph_def.node, bodies)}  # those that are open
+    # From the graph to the current function
+    path: dict[str, Iterator[str]] = {"": called(graph_def.node, bodies)}
     while path:
         name, calls = next(reversed(path.items()))
         following = next(calls, None)
@@ -30,7 +32,7 @@ def circle(graph_def: Any) -> tuple[str, ...]:
 
 
 def called(node_defs: Iterable[Any], bodies: Mapping[str, Any]) -> Iterator[str]:
-    """The functions that these nodes call, by their type or in an attribute."""
+    """The functions that these nodes call, through their type or an attribute."""
     for node in node_defs:
         values = list(node.attr.values())
         while values:

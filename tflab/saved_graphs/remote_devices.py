@@ -1,7 +1,7 @@
-"""Elsewhere: devices of other machines that a graph from a file asks for.
+"""Remote devices: devices of other machines, which a graph from a file may require.
 
-Soft placement lets another device do what one that is missing was asked for, but the runtime does
-so within its own job only. So the part of a device's name that says which machine is left out.
+Soft placement replaces a missing device by another one, but only within the same job. So the part
+of the name of a device that gives the machine is removed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LISTED = 3  # machines that the note lists
 
 
 def here(graph_def: Any) -> tuple[Any, str]:
-    """The graph with all devices on this machine, and a note about those that were not."""
+    """The graph with all devices on this machine, and a note about devices on other machines."""
     machines = Counter(filter(None, (machine(node.device) for node in node_defs(graph_def))))
     if not machines:
         return graph_def, ""
@@ -43,7 +43,7 @@ def node_defs(graph_def: Any) -> Iterator[Any]:
 
 
 def machine(device: str) -> str:
-    """`/job:worker/task:0` of the name of a device, "" where it is this machine."""
+    """`/job:worker/task:0` from the name of a device; "" for this machine."""
     if not device:
         return ""
     try:
@@ -56,7 +56,7 @@ def machine(device: str) -> str:
 
 
 def local(device: str) -> str:
-    """The same device of this machine; of a name that is none, any."""
+    """The same device on this machine; "" (any device) for an invalid name."""
     try:
         spec = tf.DeviceSpec.from_string(device)
     except ValueError:

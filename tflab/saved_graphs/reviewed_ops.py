@@ -1,14 +1,14 @@
-"""Reviewed ops: what is known of the types that do more than their definitions say, or less.
+"""Reviewed ops: types that do more than their definitions say, or less.
 
-Everything in here was decided by reading what the op does, not by its name. A type that stands
-nowhere is judged by its definition alone (`effects.py`).
+Each entry results from reading what the op does, not from its name. `effects.py` judges a type
+without an entry by its definition alone.
 """
 
 from __future__ import annotations
 
 from tflab.records.options import CONNECTS, READS, WRITES
 
-# An effect -> a pattern of the op types that have it. They run only with permission.
+# Effect -> pattern of the op types that have it; they need permission
 GATED = {
     READS: r"ReadFile|.*MatchingFiles(Dataset)?|Restore(V2|Slice)?|DTensorRestoreV2"
     r"|.*Reader(V2)?|Reader(Read|Reset|Num|Restore|Serialize)\w*|RecordInput|ImmutableConst"
@@ -38,23 +38,23 @@ GATED = {
     r"|IsResourceHandleRefCounting|MakeWeakResourceHandle",
 }
 
-# Gated types that are harmless all the same where an attribute is of this form.
+# Gated types that are harmless if an attribute matches this pattern
 HARMLESS_VALUES = {
     "DecodeProtoV2": ("descriptor_source", r"(local://|bytes://.*)?"),  # else a file's name
     "EncodeProto": ("descriptor_source", r"(local://|bytes://.*)?"),
     "FixedUnigramCandidateSampler": ("vocab_file", ""),
-    "PrintV2": ("output_stream", r"stderr|log\(\w+\)"),  # else standard output, or a file
-    # The name of an encoding leads to a table that is looked for by it, also among files
+    "PrintV2": ("output_stream", r"stderr|log\(\w+\)"),  # otherwise standard output or a file
+    # Other names may make ICU search files for the table of an encoding
     "UnicodeDecode": ("input_encoding", r"[\w.:-]*"),
     "UnicodeDecodeWithOffsets": ("input_encoding", r"[\w.:-]*"),
     "UnicodeTranscode": ("input_encoding", r"[\w.:-]*"),
 }
 
-# Gated types that are harmless where this input is an empty constant: they stay in memory.
+# Gated types that stay in memory if this input is an empty constant
 HARMLESS_EMPTY = {"CacheDataset": "filename", "CacheDatasetV2": "filename"}
 
-# Types that only read the file that this input names: harmless where tflab itself feeds the path,
-# which is that of the checkpoint or of an asset that belongs to the graph.
+# Types that only read the file that this input names. They are harmless if tflab feeds the path,
+# which is that of the checkpoint or of an asset of the graph.
 READERS = {
     "RestoreV2": "prefix",
     "Restore": "file_pattern",
@@ -64,7 +64,7 @@ READERS = {
     "ReadFile": "filename",
 }
 
-# Attributes that hold a string and say no more than how tensors are to be read.
+# String attributes that only say how to read tensors
 PLAIN_ATTRIBUTES = (
     *("activation_mode", "bad_indices_policy", "container", "data_format", "deterministic"),
     *("dimension_numbers", "encoding", "equation", "fill_mode", "frame_name", "fused_ops"),
@@ -72,7 +72,7 @@ PLAIN_ATTRIBUTES = (
     *("set_operation", "shared_name"),
 )
 
-# Why they are harmless -> types that are stateful, or take strings, and touch tensors alone.
+# Why they are harmless -> types that are stateful or take strings, but affect only tensors
 HARMLESS = {
     "variables": """
         AssignAddVariableOp AssignSubVariableOp AssignVariableOp AssignVariableXlaConcatND DeepCopy

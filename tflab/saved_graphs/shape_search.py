@@ -1,8 +1,8 @@
-"""Shape search: sizes that a graph leaves open where it is fed, found so that all of it fits.
+"""Shape search: sizes for open dimensions of fed tensors, such that the whole graph accepts them.
 
-TensorFlow's own shape functions are the judges: the graph is imported with the shapes that are to
-be fed, and where a node refuses them, another size or rank is tried for what leads to that node.
-What gets further is kept. Nothing runs. What is within functions is laid out beside their calls.
+TensorFlow's own shape functions decide: the graph is imported with trial shapes. If a node rejects
+them, another size or rank is tried for a fed tensor that leads to that node, and kept if the import
+then gets further. Nothing runs. Functions are inlined (`flat`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.saved_graphs.flat import Flat
 
-FedShape = tuple[int | None, ...]  # None in front is the batch
-BATCH = 13  # in its place while shapes are tried: a size that hardly any graph has by itself
+FedShape = tuple[int | None, ...]  # None as first dimension is the batch
+BATCH = 13  # its size during trials, which hardly any graph contains
 SIDES = (28, 32, 224, 299, 64, 96, 128, 160, 192, 256, 300, 320, 384, 416, 512)  # of images
-LARGEST = 2**16  # a size that is tried
+LARGEST = 2**16  # size to try
 BUDGET_S = 10.0
 NODE = re.compile(r"\{\{node (\S+?)\}\}")
 NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
@@ -30,8 +30,8 @@ NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 @dataclass(frozen=True)
 class Refusal:
     node: str
-    position: int  # of that node, in the order in which the graph was imported
-    numbers: tuple[int, ...]  # that TensorFlow names: sizes that may be the right ones
+    position: int  # of that node in the order of the import
+    numbers: tuple[int, ...]  # in TensorFlow's message: sizes that may be right
 
 
 def fit(
@@ -40,11 +40,11 @@ def fit(
     statics: Mapping[str, tf.TensorShape],
     dense_shapes: Collection[str] = (),
 ) -> tuple[dict[str, FedShape], dict[str, str]]:
-    """The shapes by tensor, with those of the open tensors changed where that gets further, and the
-    node that each changed one was changed for.
+    """The shapes by tensor, with better ones for open tensors if they were found, and for each
+    changed one the node for which it was changed.
 
-    `statics` are the open tensors, with what the graph says of them. What is fed to `dense_shapes`
-    is a shape itself: theirs is the one of the sparse tensor.
+    `statics` are the open tensors with their static shapes. A tensor in `dense_shapes` contains a
+    shape itself; its entry is the shape of the sparse tensor.
     """
     found = dict(shapes)
     changed_for: dict[str, str] = {}
@@ -70,7 +70,7 @@ def fit(
 
 
 class Trials:
-    """A flat graph, ready to be imported with other shapes."""
+    """A flat graph that can be imported with other shapes."""
 
     def __init__(self, flat: Flat, dense_shapes: Collection[str]) -> None:
         self.position = {op.name: place for place, op in enumerate(flat.graph.get_operations())}
@@ -81,7 +81,7 @@ class Trials:
         self.nodes = {node.name: node for node in self.graph_def.node}
 
     def refusal(self, shapes: Mapping[str, FedShape]) -> Refusal | None:
-        """Which node refuses these shapes; None where none does."""
+        """The node that rejects these shapes; None if none does."""
         for name, shape in shapes.items():
             sizes = tuple(BATCH if size is None else size for size in shape)
             if name in self.dense_shapes:
@@ -92,11 +92,11 @@ class Trials:
         with tf.Graph().as_default():
             try:
                 tf.import_graph_def(self.graph_def, name="")
-            except Exception as error:  # of many types, by what is wrong
+            except Exception as error:  # TensorFlow raises many types
                 message = str(error)
                 node = NODE.search(message)
                 if node is None or node[1] not in self.position:
-                    return None  # this is not about shapes: the run will tell
+                    return None  # not about shapes: the run will report it
                 said = message[: node.start()] + message[node.end() :].rpartition(" with input ")[2]
                 numbers = {int(number) for number in NUMBER.findall(said)}
                 numbers = {number for number in numbers if 1 <= number <= LARGEST} - {BATCH}
@@ -106,7 +106,7 @@ class Trials:
 
 
 def hold(node: Any, sizes: Sequence[int]) -> None:
-    """Make a node a constant, so that shape functions see what is in it."""
+    """Make a node a constant, so that shape functions know its value."""
     node.op = "Const"
     node.attr.clear()
     node.attr["dtype"].type = tf.int64.as_datatype_enum
@@ -119,7 +119,7 @@ def alternatives(
     shapes: Mapping[str, FedShape],
     statics: Mapping[str, tf.TensorShape],
 ) -> Iterator[tuple[str, FedShape]]:
-    """Other shapes for the open tensors that lead to the node that refused, the nearest first."""
+    """Other shapes for the open tensors that lead to the rejecting node, the nearest first."""
     stands_for = {f"{placeholder}:0": name for name, placeholder in flat.fed.items()}
     for tensor in leading_to(flat.graph, refusal.node, stands_for):
         name = stands_for[tensor.name]
@@ -131,7 +131,7 @@ def alternatives(
 
 
 def leading_to(graph: tf.Graph, node: str, fed: Collection[str]) -> list[tf.Tensor]:
-    """The fed tensors that a node takes something of, the nearest first."""
+    """The fed tensors that a node depends on, the nearest first."""
     tensors = list(graph.get_operation_by_name(node).inputs)
     seen, leading = set(), []
     for tensor in tensors:  # the list grows as it is walked
@@ -148,8 +148,8 @@ def leading_to(graph: tf.Graph, node: str, fed: Collection[str]) -> list[tf.Tens
 def other_shapes(
     static: tf.TensorShape, shape: FedShape, numbers: Sequence[int]
 ) -> Iterator[FedShape]:
-    """Shapes like this one with other sizes, where the graph says none; then those of other ranks,
-    where it says no rank."""
+    """This shape with other sizes for open dimensions; then shapes of other ranks, if the rank is
+    open."""
     if static.rank is None:
         yield ()
     yield from other_sizes(static, shape, numbers)
@@ -170,7 +170,7 @@ def other_sizes(
 ) -> Iterator[FedShape]:
     known = static.as_list() if static.rank is not None else [None] * len(shape)
     free = [place for place, size in enumerate(known) if size is None]
-    free = [place for place in free if shape[place] is not None]  # the batch is the user's
+    free = [place for place in free if shape[place] is not None]  # the user chooses the batch
     if len(shape) == 4 and len(free) > 1:
         yield from images(shape, free, numbers)
     for place in free:
@@ -179,7 +179,7 @@ def other_sizes(
 
 
 def images(shape: FedShape, free: Sequence[int], numbers: Sequence[int]) -> Iterator[FedShape]:
-    """Square images: with their channels first where only the last two sizes are open."""
+    """Square images; channels first if only the last two sizes are open."""
     batch, first, _, last = shape
     for side in (*SIDES, *numbers):
         if 1 not in free:

@@ -1,7 +1,7 @@
-"""Sparse inputs: the three tensors of a SparseTensor that is fed, which have to go together.
+"""Sparse inputs: the three tensors of a fed SparseTensor, which must be consistent.
 
-Indices lie within the shape, in order and once each, and there are as many of them as values. What
-is made up has one element in each row, so that the rows of a batch are those of other inputs.
+Indices lie within the shape, sorted and unique, and there is one for each value. Made-up ones have
+one element in each row, so that there are as many rows as in other inputs.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ SHAPES = ("dense_shape", "shape", "output_shape")
 
 @dataclass(frozen=True)
 class Sparse:
-    """The names of the tensors that are fed."""
+    """The names of the three fed tensors."""
 
     indices: str
     values: str
     shape: str
-    known: tuple[int | None, ...]  # what the graph says of the sparse tensor's own shape
+    known: tuple[int | None, ...]  # the static shape of the sparse tensor
 
     @property
     def names(self) -> tuple[str, str, str]:
         return self.indices, self.values, self.shape
 
     def fed_shapes(self, shape: Sequence[int | None]) -> dict[str, tuple[int | None, ...]]:
-        """What is fed where the sparse tensor has this shape."""
+        """The shapes of the fed tensors for this shape of the sparse tensor."""
         return {self.indices: (None, len(shape)), self.values: (None,), self.shape: (len(shape),)}
 
     def columns(self, shape: Sequence[int | None], rows: int) -> Mapping[str, Column]:
-        """The indices and the shape, of so many rows."""
+        """The indices and the shape for this number of rows."""
         places = np.arange(rows)
         indices = [places, *(places % (size or 1) for size in shape[1:])]
         whole = np.array([rows, *(size or 1 for size in shape[1:])], np.int64)
@@ -51,7 +51,7 @@ class Sparse:
 
 
 def open_defaults(graph: tf.Graph, needed: Collection[str]) -> Iterator[tf.Tensor]:
-    """Placeholders whose default is no shape but says which sizes are open: it has a -1 for each.
+    """Placeholders whose default is not a shape but shows which sizes are open, with -1 for each.
     `tf.sparse_placeholder` makes them."""
     for op in graph.get_operations():
         if op.type == "PlaceholderWithDefault" and op.name in needed and sizes_in(op):
@@ -66,7 +66,7 @@ def sizes_in(op: tf.Operation) -> list[int] | None:
 
 
 def among(flat: Flat, fed: Sequence[tf.Tensor], asked: Collection[str]) -> list[Sparse]:
-    """The sparse inputs among what is fed, but for those of which the user feeds a part."""
+    """The sparse inputs among the fed tensors, without those of which the user feeds a part."""
     by_name = {tensor.name: tensor for tensor in fed if tensor.name not in asked}
     stands_for = {placeholder: name for name, placeholder in flat.fed.items()}
     sparse: dict[str, Sparse] = {}
@@ -84,11 +84,11 @@ def among(flat: Flat, fed: Sequence[tf.Tensor], asked: Collection[str]) -> list[
 
 
 def by_op(indices: tf.Tensor, stands_for: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Values and shape that an op takes together with these indices."""
+    """The values and shape that an op takes together with these indices."""
     for op in indices.consumers():
         names = [argument.name for argument in private.op_def(op.type).input_arg]
         if len(names) != len(op.inputs):
-            continue  # an argument that is several tensors
+            continue  # an argument consists of several tensors
         inputs = dict(zip(names, op.inputs, strict=True))
         place = next(name for name in names if inputs[name] is indices)
         prefix, found, _ = place.rpartition("indices")
@@ -99,14 +99,15 @@ def by_op(indices: tf.Tensor, stands_for: Mapping[str, str]) -> Iterator[tuple[s
 
 
 def by_place(indices: str) -> Iterator[tuple[str, str]]:
-    """The names that stand beside `x/indices:0`."""
+    """The corresponding names for `x/indices:0`."""
     if INDICES.fullmatch(indices):
         front, _, end = indices.rpartition("indices")
         yield f"{front}values{end}", f"{front}shape{end}"
 
 
 def by_number(indices: str) -> Iterator[tuple[str, str]]:
-    """The names after `x:0`, as functions of TensorFlow 2 have the three for an argument `x`."""
+    """The names that follow `x:0` in functions of TensorFlow 2, which have three tensors for an
+    argument `x`."""
     front, _, end = indices.rpartition(":")
     yield f"{front}_1:{end}", f"{front}_2:{end}"
 
@@ -122,7 +123,7 @@ def fit(by_name: Mapping[str, tf.Tensor], *names: str) -> bool:
 
 
 def shape_of(indices: tf.Tensor, shape: tf.Tensor) -> tuple[int | None, ...]:
-    """What is known of the sparse tensor's own shape: without a word, it has two dimensions."""
+    """The static shape of the sparse tensor; two dimensions if the rank is unknown."""
     op: Any = shape.op
     default = sizes_in(op) if op.type == "PlaceholderWithDefault" else None
     if default:

@@ -1,4 +1,5 @@
-"""Starting: the initial values of the variables of a graph from a file, and their source."""
+"""Starting: the initial values of the variables of a graph from a file, and where they come
+from."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from tflab.units import plural
 
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 ASSIGNMENTS = ("AssignVariableOp", "Assign")
-LISTED = 2**18  # elements that a constant may have
+LISTED = 2**18  # elements of a constant at most
 SCOPE = "tflab_start"  # the name scope of assignments that tflab adds
 
 
@@ -61,8 +62,7 @@ def start_of(file: GraphFile, graph: tf.Graph, nodes: Sequence[Node], needed: se
 
 
 def checked(start: Start, file: GraphFile, graph: tf.Graph) -> Start:
-    """The same start. Raises TflabError where the graph has not what it would run or feed, by what
-    the file says of itself."""
+    """The same start. Raises TflabError if the file names nodes that the graph does not have."""
     ops = {op.name: op for op in graph.get_operations()}
     for name in start.targets:
         if name not in ops:
@@ -80,7 +80,7 @@ def checked(start: Start, file: GraphFile, graph: tf.Graph) -> Start:
 
 
 def no_path(name: str, ops: Mapping[str, tf.Operation], graph: tf.Graph) -> str | None:
-    """Why the path of a file cannot be fed to this tensor, if it cannot."""
+    """Why the path of a file cannot be fed to this tensor; "" if it can."""
     place = name.rpartition(":")[2]
     op = ops.get(node_of(name))
     if op is None or not place.isdecimal() or int(place) >= len(op.outputs):
@@ -98,7 +98,7 @@ def has(names: Sequence[str]) -> str:
 
 
 def table_initialisation(file: GraphFile) -> Start:
-    """The SavedModel's own initialisation (of lookup tables, for example) and its asset files."""
+    """The SavedModel's own initialisation (for example of lookup tables) and its asset files."""
     if file.meta is None or file.kind != "SavedModel":
         return Start(())
     init = file.meta.signature_def.get("__saved_model_init_op")
@@ -106,7 +106,7 @@ def table_initialisation(file: GraphFile) -> Start:
     for key in ("saved_model_main_op", "legacy_init_op"):
         names += list(file.meta.collection_def[key].node_list.value)[:1] if not names else []
     assets = file.path.parent / "assets"
-    # Links lead nowhere else: what is fed here is read without leave
+    # No links, because these files are read without permission
     own = file.path.parent.resolve() / "assets"
     feeds = {
         asset.tensor_info.name: str(assets / asset.filename)
@@ -117,8 +117,8 @@ def table_initialisation(file: GraphFile) -> Start:
 
 
 def asset_files(meta: Any) -> Iterator[Any]:
-    """The AssetFileDefs of a MetaGraphDef: those of its own, and those that TensorFlow 1 packed
-    into a collection."""
+    """The AssetFileDefs of a MetaGraphDef: its own, and those that TensorFlow 1 stored in a
+    collection."""
     yield from meta.asset_file_def
     if "saved_model_assets" in meta.collection_def:
         for packed in meta.collection_def["saved_model_assets"].any_list.value:
@@ -143,8 +143,8 @@ def add_assignment(graph: tf.Graph, name: str) -> str:
 
 
 def first_values(dtype: tf.DType, shape: tf.TensorShape) -> tf.Tensor:
-    """Small normal numbers, zeros and ones, or empty strings. Many are made by the step that
-    assigns them, and not before."""
+    """Small normally distributed numbers, zeros and ones, or empty strings. Large ones are made by
+    the assigning step, when it runs."""
     if shape.num_elements() <= LISTED:
         plain = plain_values(dtype, shape.as_list())
         small = dtype.is_floating or dtype.is_complex

@@ -1,7 +1,7 @@
-"""Waiting: nodes that would wait for ever, because nothing that runs gives them what they wait for.
+"""Waiting: nodes that would wait forever, because no node that runs provides what they wait for.
 
-Queues and staging areas are filled by other nodes, and iterators of tf.data are begun by them.
-Whether one of those runs is to be seen in the graph, before the step's time limit says it.
+Queues and staging areas are filled by other nodes, and iterators of tf.data are initialised by
+them. The graph shows whether such a node runs, before the time limit of the step would.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from tflab.errors import UnreadyError
 
 TAKES = re.compile(r"QueueDequeue(Many|UpTo)?(V2)?|ReaderRead(UpTo)?(V2)?")
 FILLS = re.compile(r"QueueEnqueue(Many)?(V2)?")
-PASSES = re.compile(r"(Ref)?(Identity|Enter|Switch)")  # by which a queue's handle gets about
+PASSES = re.compile(r"(Ref)?(Identity|Enter|Switch)")  # types that pass on the handle of a queue
 NEXT = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
-BEGUN = ("Iterator", "IteratorV2")  # iterators that another node has to begin
+BEGUN = ("Iterator", "IteratorV2")  # iterators that another node must initialise
 STAGES = {"Unstage": "Stage", "MapUnstage": "MapStage", "OrderedMapUnstage": "OrderedMapStage"}
 
 
 @dataclass(frozen=True)
 class Unfilled:
-    node: str  # that waits
-    store: str  # the queue, staging area or iterator that it waits for
-    outputs: tuple[tf.Tensor, ...]  # those that are used: to be fed instead
-    fails: bool  # rather than wait, as an iterator does
+    node: str  # the waiting node
+    store: str  # the queue, staging area or iterator
+    outputs: tuple[tf.Tensor, ...]  # its used outputs, which can be fed instead
+    fails: bool  # fails instead of waiting, like an iterator
 
 
 def refuse(graph: tf.Graph, needed: Collection[str], fed: Collection[str]) -> None:
-    """Raise UnreadyError where a node waits for what no node that runs fills or begins."""
+    """Raise UnreadyError if a node waits for something that no running node fills or
+    initialises."""
     missing = list(unfilled(graph, needed, fed))
     if missing:
         first = missing[0]
@@ -67,7 +68,7 @@ def unfilled(graph: tf.Graph, needed: Collection[str], fed: Collection[str]) -> 
 
 
 def waits_for(op: tf.Operation) -> tuple[str, str] | None:
-    """What has to be filled or begun before a node has something to give."""
+    """The store that must be filled or initialised before a node has an output."""
     if op.type in STAGES:
         return stage_of(op)
     if TAKES.fullmatch(op.type):
@@ -78,8 +79,8 @@ def waits_for(op: tf.Operation) -> tuple[str, str] | None:
 
 
 def beginnings(graph: tf.Graph, needed: Collection[str]) -> list[tf.Operation]:
-    """The nodes to run once so that the iterators that are needed have something to give: of each
-    the first that needs nothing fed."""
+    """The nodes to run once to initialise the needed iterators: for each, the first that needs no
+    feed."""
     first: dict[str, tf.Operation] = {}
     for op in graph.get_operations():
         if op.type == "MakeIterator" and op.inputs[1].op.name in needed and not is_fed(op):
@@ -88,7 +89,7 @@ def beginnings(graph: tf.Graph, needed: Collection[str]) -> list[tf.Operation]:
 
 
 def is_fed(op: tf.Operation) -> bool:
-    """Whether a placeholder is among what a node is made of."""
+    """Whether a node depends on a placeholder."""
     waiting, seen = [op], {op.name}
     for current in waiting:  # the list grows as it is walked
         if current.type in ("Placeholder", "PlaceholderV2"):
@@ -100,7 +101,7 @@ def is_fed(op: tf.Operation) -> bool:
 
 
 def store_of(op: tf.Operation) -> tuple[str, str]:
-    """The queue that a node fills or empties; those of one shared name are one queue."""
+    """The queue that a node fills or empties; queues with the same shared name are one queue."""
     queue = queue_of(op)
     shared = queue.node_def.attr["shared_name"].s.decode(errors="backslashreplace")
     return queue.node_def.attr["container"].s.decode(errors="backslashreplace"), (
@@ -109,7 +110,7 @@ def store_of(op: tf.Operation) -> tuple[str, str]:
 
 
 def queue_of(op: tf.Operation) -> tf.Operation:
-    """The node that makes the queue of a node; readers have theirs as their second input."""
+    """The node that makes the queue of a node; the queue of a reader is its second input."""
     queue = op.inputs[1 if op.type.startswith("Reader") else 0].op
     while PASSES.fullmatch(queue.type):
         queue = queue.inputs[0].op
@@ -117,7 +118,7 @@ def queue_of(op: tf.Operation) -> tf.Operation:
 
 
 def stage_of(op: tf.Operation) -> tuple[str, str]:
-    """The staging area of a node: without a name of its own, all of a container are one."""
+    """The staging area of a node; all unnamed ones in a container are one."""
     attr = op.node_def.attr
     name = attr["shared_name"].s.decode(errors="backslashreplace")
     return STAGES.get(op.type, op.type), name or "the staging area"
@@ -131,7 +132,8 @@ def sizes(tensor: tf.Tensor) -> tuple[int, ...]:
 
 
 def queued_shape(tensor: tf.Tensor) -> tf.TensorShape:
-    """What the queue itself says of what is in it, behind the number of rows that are taken."""
+    """The shape of the elements according to the queue, after the dimension for the number of
+    rows."""
     op = tensor.op
     shapes = queue_of(op).node_def.attr["shapes"].list.shape if op.inputs else ()
     if tensor.value_index >= len(shapes):

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import TflabError
-from tflab.lifecycle import not_finite, variable_values
+from tflab.lifecycle import graph_copies, not_finite
 from tflab.train.trainer import Trainer
 from tflab.units import plural
 from tflab.views import values as view
@@ -91,7 +91,7 @@ def first_bad(kept: Kept, batch: Batch, until: int) -> tuple[int | None, Arrays]
     variables before it."""
     known = kept.trainer.program.graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES)
     setters = {variable.initializer.name: kept.variables[variable.op.name] for variable in known}
-    variable_values.assign(kept.live, setters)
+    graph_copies.assign(kept.live, setters)
     step_once = kept.trainer.train.callable(kept.live)
     start = kept.variables
     for number in range(kept.step, until):

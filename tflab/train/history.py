@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 from collections.abc import Iterator
-from dataclasses import MISSING, asdict, fields
+from dataclasses import fields
 from io import FileIO
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tflab import untrusted
 from tflab.errors import TflabError
+from tflab.measurements.decoding import decoded, encoded
 from tflab.records import Epoch, History
 from tflab.train.epochs import Settings, TimedStep
 
@@ -26,7 +26,6 @@ NAME = "history.jsonl"  # in the logdir
 
 
 Record = TypeVar("Record", bound=Settings | TimedStep | Epoch)
-TYPES: dict[Any, Any] = {"str": str, "int": int, "bool": bool, "float": (float, int, type(None))}
 
 
 def create(path: Path, settings: Settings) -> None:
@@ -53,12 +52,7 @@ def add(file: FileIO, record: TimedStep | Epoch) -> None:
 
 def json_line(record: Settings | TimedStep | Epoch) -> bytes:
     """A record as a line of JSON, which has no nan: missing values are null."""
-    values = {key: finite_or_none(value) for key, value in asdict(record).items()}
-    return json.dumps(values, allow_nan=False).encode() + b"\n"
-
-
-def finite_or_none(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.dumps(encoded(record), allow_nan=False).encode() + b"\n"
 
 
 def settings(path: Path) -> Settings:
@@ -96,7 +90,7 @@ def read(path: Path) -> History:
     )
 
 
-def drop_from(records: list[Any], step: int) -> None:
+def drop_from(records: list[TimedStep] | list[Epoch], step: int) -> None:
     """Remove the records from this step on, which a resumed training repeated."""
     while records and records[-1].step >= step:
         records.pop()
@@ -120,23 +114,10 @@ def whole_lines(path: Path) -> Iterator[bytes]:
 
 def parsed(path: Path, number: int, content: bytes, kind: type[Record]) -> Record:
     try:
-        content_values = json.loads(content)
-        values = {
-            item.name: content_values[item.name]
-            for item in fields(kind)
-            if item.name in content_values or item.default is MISSING
-        }
-        fits = all(
-            isinstance(values[item.name], TYPES[item.type])
-            for item in fields(kind)
-            if item.name in values
-        )
-    except (ValueError, KeyError, TypeError):
-        fits = False
-    if not fits:
+        record: Record = decoded(kind, json.loads(content))
+    except (ValueError, RecursionError) as error:
         raise TflabError(
             f"Line {number} of '{path}' is not in the format of a training log: it should contain "
             f"{', '.join(item.name for item in fields(kind))}."
-        )
-    unknown: dict[str, Any] = {key: math.nan for key, value in values.items() if value is None}
-    return kind(**{**values, **unknown})
+        ) from error
+    return record

@@ -24,7 +24,7 @@ from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.records import Epoch, Options
 from tflab.runtime import health, refusals, session
-from tflab.train import checkpoints, epochs, evaluation, finder, history, summaries, tracing
+from tflab.train import checkpoints, epochs, evaluation, finder, history, summaries
 from tflab.train.checkpoints import Checkpoint
 from tflab.train.epochs import Settings, TimedStep
 from tflab.train.trainer import Trainer
@@ -44,7 +44,7 @@ class RunningTraining:
     event_files: summaries.EventFiles
     kept: finder.Kept
     # None in a resumed training, which was traced before, and over several tasks
-    traced: tracing.Tracing | None
+    traced: summaries.Tracing | None
 
 
 def train(
@@ -72,7 +72,7 @@ def train(
         stack.enter_context(ending.deferred())
         batch_size = settings.batch_size
         untraced = start or trainer.options.cluster
-        traced = None if untraced else tracing.begin_tracing(trainer, live, folder, batch_size)
+        traced = None if untraced else summaries.begin_tracing(trainer, live, folder, batch_size)
         kept = finder.Kept(trainer, live)
         run = RunningTraining(
             trainer, settings, folder, live, history_file, event_files, kept, traced
@@ -127,9 +127,9 @@ def epoch_steps(run: RunningTraining, epoch: int, done: int) -> Iterator[TimedSt
             ended = time.perf_counter()  # copying is not part of a step's time
         values = batch(before)
         rows = min(settings.batch_size, settings.train_rows - index * settings.batch_size)
-        traced = run.traced if before in tracing.STEPS else None
+        traced = run.traced if before in summaries.TRACED else None
         if traced:
-            loss, *right = tracing.run_traced(traced, before + 1, values)
+            loss, *right = summaries.run_traced(traced, before + 1, values)
         else:
             loss, *right = step_once(*values)
         if not math.isfinite(loss):
@@ -148,8 +148,8 @@ def epoch_steps(run: RunningTraining, epoch: int, done: int) -> Iterator[TimedSt
         with writing(run.folder, step.step):
             history.add(run.history_file, step)
             summaries.add_step(run.event_files, step)
-            if run.traced and step.step == min(tracing.STEPS.stop, settings.steps):
-                tracing.write(run.traced)
+            if run.traced and step.step == min(summaries.TRACED.stop, settings.steps):
+                summaries.write_traces(run.traced)
                 ended = time.perf_counter()  # writing is not part of a step's time
         yield step
 

@@ -1,8 +1,8 @@
 """XLA: the code that was generated for a cluster: HLO, LLVM IR, machine code.
 
-XLA takes a cluster of nodes out of the graph and compiles it for the given shapes: nodes become
-HLO operations, these are fused, each fusion becomes a loop in LLVM IR, and that becomes a function
-of the processor's instructions. All of it is read from XLA's own dump.
+XLA takes a cluster of nodes out of the graph and compiles it for the given shapes. Nodes become HLO
+operations, these are fused, each fusion becomes a loop in LLVM IR, and the loop becomes a function
+of machine instructions. All of it is read from XLA's own dump.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from tflab.xla import listings
 from tflab.xla.expressions import MOVES
 from tflab.xla.listings import Hlo, HloOperation, LlvmFunction, ObjectCode
 
-PASSIVE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}  # they run nothing
+# Operations that compute nothing
+PASSIVE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}
 
-# TensorFlow 2.18 leaves out the types of arguments and the signs of names, unless it is asked.
+# TensorFlow 2.18 omits the types of arguments and the % of names by default.
 DUMPED = "--xla_dump_hlo_as_text --xla_dump_hlo_as_long_text --xla_dump_hlo_as_proto"
 
 
 def environment(folder: str | Path) -> dict[str, str]:
-    """The environment variables with which XLA compiles and dumps; to be set before TensorFlow is
+    """The environment variables with which XLA compiles and dumps; set them before TensorFlow is
     imported.
 
-    The session also needs `global_jit_level = ON_2`. TF_XLA_FLAGS has to be this flag alone: with
-    a second one, Grappler's remapper still fuses convolutions and dense layers into kernels of its
+    The session also needs `global_jit_level = ON_2`. TF_XLA_FLAGS must have only this flag: with a
+    second one, Grappler's remapper still fuses convolutions and dense layers into kernels of its
     own, which XLA then cannot compile (seen with TensorFlow 2.21).
     """
     if '"' in str(folder):
@@ -43,16 +44,16 @@ def environment(folder: str | Path) -> dict[str, str]:
 class XlaKernel:
     """One step of a compiled cluster: a generated function, or a call of a library.
 
-    For equal fusions one function is generated: `function` is the name of the first of them. Where
-    it is "" the runtime does the work itself, for a convolution with a library.
+    Equal fusions share one function: `function` is named after the first of them. If it is "", the
+    runtime does the work itself, such as a convolution with a library.
     """
 
     name: str  # of the HLO operation
     function: str  # in LLVM IR and in the object file
     opcode: str
     kind: str  # of a fusion: kLoop, kCustom, ...
-    operations: tuple[HloOperation, ...]  # what was fused, or the operation itself
-    nodes: tuple[str, ...]  # the graph nodes whose work this is
+    operations: tuple[HloOperation, ...]  # the fused ones, or the operation itself
+    nodes: tuple[str, ...]  # the graph nodes that it computes
     llvm: LlvmFunction | None = field(default=None, repr=False)  # after optimisation
     code: ObjectCode | None = field(default=None, repr=False)
 
@@ -78,8 +79,8 @@ BEFORE = re.compile(r"(module_(\d+)\.(.+)\.)before_optimizations\.txt")
 def read(folder: str | Path) -> tuple[Module, ...]:
     """The clusters that XLA compiled, in the order of their file names.
 
-    Raises TflabError when there are none, or when the files are not as TensorFlow 2.18 to 2.21
-    write them.
+    Raises TflabError if there are none, or if the files are not in the format of TensorFlow 2.18 to
+    2.21.
     """
     names = sorted(path.name for path in Path(folder).glob("module_*") if path.is_file())
     modules = tuple(
@@ -112,7 +113,7 @@ def read_module(folder: Path, match: re.Match[str], names: list[str]) -> Module:
             codes |= listings.machine_code((folder / file).read_bytes(), file)
     return Module(
         number=int(number),
-        name=name.partition("__XlaCompiledKernel")[0],  # the rest are its call's properties
+        name=name.partition("__XlaCompiledKernel")[0],  # the rest describes the call
         hlo_before=text(folder / match[0]),
         hlo_after=hlo_after,
         kernels=tuple(kernels_of(listings.hlo(hlo_after), functions, codes)),
@@ -148,12 +149,12 @@ def kernels_of(
 
 
 def nodes_of(operations: Iterable[HloOperation]) -> tuple[str, ...]:
-    """The graph nodes that these operations were made for.
+    """The graph nodes of these operations.
 
-    Constants do not count: of equal constants XLA keeps one, of whichever node.
+    Constants do not count, because XLA keeps only one of several equal constants, of any node.
     """
     fixed: set[str] = set()
-    nodes: dict[str, None] = {}  # a set that keeps the order
+    nodes: dict[str, None] = {}  # an ordered set
     for op in operations:
         if op.opcode == "constant" or (op.opcode in MOVES and fixed.issuperset(op.operands)):
             fixed.add(op.name)
@@ -163,7 +164,7 @@ def nodes_of(operations: Iterable[HloOperation]) -> tuple[str, ...]:
 
 
 def fingerprint(operations: tuple[HloOperation, ...], hlo: Hlo) -> tuple[object, ...]:
-    """A computation without its names and nodes: equal for computations that do the same."""
+    """A computation without its names and nodes; equal if two computations do the same."""
     places = {op.name: index for index, op in enumerate(operations)}
 
     def meaning(match: re.Match[str]) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from tflab.xla.listings import VALUE, HloOperation, LlvmFunction
 
 ARITHMETIC = {"multiply": "fmul", "add": "fadd", "subtract": "fsub", "divide": "fdiv"}
-MOVES = {"broadcast", "reshape", "bitcast", "copy", "transpose"}  # they change no element
+# Operations that change no element
+MOVES = {"broadcast", "reshape", "bitcast", "copy", "transpose"}
 
 
 class ExpressionIds:
@@ -28,7 +29,7 @@ class ExpressionIds:
 
 
 def hlo_expressions(operations: Iterable[HloOperation], numbers: ExpressionIds) -> dict[str, int]:
-    """The expression that each operation of a fusion computes, element by element."""
+    """The expression that each operation of a fusion computes for an element."""
     ids: dict[str, int] = {}
     for op in operations:
         ids[op.name] = numbers.number("HLO", op.name)  # equal to no other
@@ -55,8 +56,8 @@ SPLAT = re.compile(  # one scalar for all lanes, in two steps
 def llvm_expressions(function: LlvmFunction, numbers: ExpressionIds) -> dict[str, int]:
     """The expression that each value of a kernel computes.
 
-    XLA calls a kernel with a frame. Byte 24 of the frame holds the address of the arguments, of 16
-    bytes each, and an argument begins with the address of its elements.
+    XLA calls a kernel with a frame. Byte 24 of the frame contains the address of the arguments.
+    Each argument takes 16 bytes and begins with the address of its elements.
     """
     ids: dict[str, int] = {}
     pointers = {function.argument: ("frame", 0)}

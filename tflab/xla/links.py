@@ -1,4 +1,4 @@
-"""Links: from the multiply of the graph to the multiply of the processor."""
+"""Links: from an arithmetic operation of the graph to the machine instructions that compute it."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tflab.xla.listings import HloOperation, Instruction, LlvmFunction, LlvmInst
 
 @dataclass(frozen=True)
 class CodeLink:
-    """One arithmetic operation, from the graph node to the processor's instructions.
+    """One arithmetic operation, from the graph node to the machine instructions.
 
-    `inferred` lists the connections that the dump does not state, and how they were inferred. Where
-    several operations of the kernel may have made the instructions, all of these are their owners.
+    `inferred` lists the connections that the dump does not state, and how they were inferred. If
+    several operations of the kernel may have produced the instructions, all of them are owners.
     """
 
     node: str
     operation: HloOperation
     kernel: str
-    llvm: tuple[LlvmInstruction, ...]  # several, where a loop was unrolled
+    llvm: tuple[LlvmInstruction, ...]  # several if a loop was unrolled
     lanes: int  # elements per instruction: 1 is scalar
     code: tuple[Instruction, ...]  # all instructions of its kind in the kernel
-    fused: bool  # the same machine instruction multiplies and adds
+    fused: bool  # one machine instruction multiplies and adds
     inferred: tuple[str, ...]
-    llvm_owners: tuple[HloOperation, ...]  # this operation, and those that cannot be told from it
+    llvm_owners: tuple[HloOperation, ...]  # this operation, and those that look the same
     code_owners: tuple[HloOperation, ...]
 
 
@@ -37,7 +37,7 @@ SHARED = "fusion -> function: the dump has only the function of an equal fusion"
 GONE = "HLO -> LLVM, no instruction of its kind is left: it was folded or replaced"
 BY_WIDTH = "LLVM -> machine by kind and vector width: the object file has no line table"
 
-# These make no float arithmetic; any other operation may: an exponential is a polynomial.
+# These need no float arithmetic. Any other operation may: an exponential is a polynomial.
 NO_ARITHMETIC = (
     PASSIVE
     | MOVES
@@ -111,8 +111,8 @@ def links_of_kernel(
 
 
 def multiply_adds(function: LlvmFunction) -> set[str]:
-    """Products that only one sum uses, and that sum: one instruction can compute both."""
-    uses = Counter(re.findall(listings.VALUE, function.text))  # its definition counts as one
+    """Products that are used by one sum only, and that sum: one instruction can compute both."""
+    uses = Counter(re.findall(listings.VALUE, function.text))  # the definition counts as a use
     products = {line.name for line in function.body if line.opcode == "fmul"}
     fused: set[str] = set()
     for line in function.body:

@@ -1,6 +1,6 @@
-"""Listings: HLO, LLVM IR and object files, as XLA writes them, become records.
+"""Listings: the HLO, LLVM IR and object files that XLA writes, as records.
 
-These are three languages for the same work, from the graph down to the processor.
+They describe the same work in three languages, from the graph down to the processor.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ class HloOperation:
     name: str
     opcode: str
     shape: str  # as in "f32[16]{0}"
-    operands: tuple[str, ...]  # names; of a parameter its number, of a constant its value
-    node: str = ""  # the graph node it was made for, "" where XLA made it for itself
-    calls: str = ""  # of a fusion: the computation that holds what was fused
+    operands: tuple[str, ...]  # names; the number of a parameter, the value of a constant
+    node: str = ""  # the graph node it was made for; "" for one that XLA added
+    calls: str = ""  # of a fusion: the computation with the fused operations
     kind: str = ""  # of a fusion: kLoop, kCustom, ...
     text: str = ""
 
 
 @dataclass(frozen=True)
 class Hlo:
-    """A module of HLO: the operations that run one after another, and what fusions consist of."""
+    """A module of HLO: the operations that run one after another, and the computations of
+    fusions."""
 
     entry: tuple[HloOperation, ...]
     computations: dict[str, tuple[HloOperation, ...]]
@@ -38,7 +39,7 @@ class Hlo:
 
 @dataclass(frozen=True)
 class LlvmInstruction:
-    """One instruction of LLVM IR that makes a value: a function of scalars or short vectors."""
+    """One instruction of LLVM IR that produces a value: a function of scalars or short vectors."""
 
     name: str
     opcode: str
@@ -113,7 +114,7 @@ def operation(text: str, name: str, shape: str, opcode: str, rest: str) -> HloOp
 
 
 def split_at_closing(text: str) -> tuple[str, str]:
-    """Split `a, f(b)), c` at the parenthesis that was not opened: `a, f(b)` and `, c`."""
+    """Split `a, f(b)), c` at the unmatched closing parenthesis: `a, f(b)` and `, c`."""
     depth = 1
     for index, char in enumerate(text):
         depth += (char == "(") - (char == ")")
@@ -154,7 +155,7 @@ def llvm_instruction(name: str, text: str, opcode: str) -> LlvmInstruction:
 def machine_code(data: bytes, file: str) -> dict[str, ObjectCode]:
     """The functions of an ELF object file, by symbol, disassembled.
 
-    Raises TflabError for another format and for processors other than x86-64 and AArch64.
+    Raises TflabError for another format, and for processors other than x86-64 and AArch64.
     """
     import capstone
     from elftools.elf.elffile import ELFFile
@@ -167,7 +168,7 @@ def machine_code(data: bytes, file: str) -> dict[str, ObjectCode]:
         elf = ELFFile(io.BytesIO(data))
         processor = elf["e_machine"]
         functions = list(function_bytes(elf))
-    except Exception as error:  # a damaged file makes pyelftools fail in many ways
+    except Exception as error:  # pyelftools raises many types for a damaged file
         raise TflabError(f"{file} is not an object file that tflab can read: {error}.") from error
     if processor not in processors:
         raise TflabError(

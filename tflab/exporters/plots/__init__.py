@@ -1,10 +1,10 @@
-"""Plots: pictures of trainings and measurements, for a web page, a report and a printer.
+"""Plots: pictures of trainings and measurements, for web pages, reports and print.
 
     figure = plots.curves.draw(history)
     plots.save(figure, "report/curves")  # curves.png and curves.svg
-    plots.svg(figure)  # to stand in an HTML page
+    plots.svg(figure)  # for an HTML page
 
-Each picture has a module, whose `draw` takes records and returns a matplotlib `Figure`. Nothing
+Each picture has a module, whose `draw` takes records and returns a matplotlib `Figure`. No function
 here opens a window or changes matplotlib's settings.
 """
 

@@ -1,4 +1,4 @@
-"""Batch sizes: what an op costs in a step, and what it costs a row, from batch to batch."""
+"""Batch sizes: the cost of an op per step and per row, at each batch size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tflab.exporters.plots import lettering, line_labels, style
 from tflab.records import Compared, Comparison
 from tflab.units import plural
 
-# Colour, marker, the marker as a letter, and dashes of each row that has a line
+# Colour, marker, the marker as a letter, and dashes of each line
 LOOKS = (
     (style.BLUE, "o", "●", "-"),
     (style.VERMILION, "s", "■", "--"),
@@ -30,11 +30,11 @@ Line = tuple[str, Mapping[int, float], tuple]  # name, ns by batch size, look
 
 @style.applied()
 def draw(comparison: Comparison) -> Figure:
-    """Above the time in a step, below the same for each row of the data, such as an image: of the
-    table's rows that cost most and of the step.
+    """The most expensive rows of the table and the step: above the time per step, below the time
+    per row of the data, such as an image.
 
-    An op's time is its self time (mean over the traced steps), the step's the median of the
-    untraced ones. Both axes are logarithmic: what doubles with the batch is a straight line.
+    An op's time is its self time (mean over the traced steps), the step's is the median of the
+    untraced ones. Both axes are logarithmic: a time that doubles with the batch is a straight line.
     """
     if not comparison.steps:
         return style.message("Nothing was measured", "No batch size has a complete step.")
@@ -60,8 +60,8 @@ def draw(comparison: Comparison) -> Figure:
 
 
 def lines(comparison: Comparison, unit: str) -> list[Line]:
-    """The step, and the rows with the largest share at any batch size; ns a step, or a row of the
-    data."""
+    """The step, and the rows with the largest share at any batch size, in ns per step or per row of
+    the data."""
     steps = comparison.steps
     part = {size: 1 if unit == "step" else size for size in steps}
     drawn: list[Line] = [
@@ -73,7 +73,7 @@ def lines(comparison: Comparison, unit: str) -> list[Line]:
         times = {
             size: stats.total_ns / steps[size].steps if unit == "step" else stats.image_ns or 0
             for size, stats in row.cells.items()
-            if stats.total_ns  # there is no logarithm of nothing
+            if stats.total_ns  # 0 has no logarithm
         }
         drawn.append((name, times, look))
     return drawn

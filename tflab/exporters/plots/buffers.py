@@ -1,4 +1,4 @@
-"""Buffers: which tensor lay at which address when, over one step."""
+"""Buffers: the addresses of tensors over one step."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tflab.records.buffers import BACKWARD, FORWARD, Buffer, Buffers
 from tflab.units import plural, size, time
 
 HEIGHT = 4.6  # inches
-MANY = 1_500  # buffers; of more, the largest are drawn
-PADDING = 6  # points, beside a name
+MANY = 1_500  # buffers; if there are more, the largest are drawn
+PADDING = 6  # points, on both sides of a name
 LINE = 1.25 * LETTERS  # height of a line, in points
-FRAMED = 3  # points; a smaller box has no frame, which would hide it
+FRAMED = 3  # points; a frame would hide a smaller box
 
-WAITING = "waiting"  # written by a forward op, and only the backward pass still needs it
+WAITING = "waiting"  # written by a forward op, and needed only by the backward pass
 LOOKS = {  # (colour, hatch, colour of the name)
     FORWARD: (style.BLUE, None, "white"),
     WAITING: (style.PALE, "///", style.INK),
@@ -34,23 +34,23 @@ LOOKS = {  # (colour, hatch, colour of the name)
 
 @dataclass(frozen=True)
 class Part:
-    """A time in which a buffer held what one node wrote."""
+    """A time in which a buffer contained the output of one node."""
 
     node: str
     look: str  # a key of LOOKS
     from_ns: int
     until_ns: int
-    low: int  # from where to where it lies, in bytes of addresses without gaps
+    low: int  # its range of addresses in bytes, without gaps
     high: int
-    named: bool  # the longest part of what the node wrote bears its name
+    named: bool  # whether it is the longest part of its node, which has the name
 
 
 @style.applied()
 def draw(buffers: Buffers) -> Figure:
-    """A box for each buffer: as long as it was alive, as high as it is large.
+    """A box for each buffer: its width is its lifetime, its height its size.
 
-    Where an op worked in place, a new part of the box begins. Addresses that no buffer had are left
-    out, so that height is memory.
+    If an op worked in place, a new part of the box begins. Addresses without buffers are omitted,
+    so that height is memory.
     """
     shown = sorted(buffers.buffers, key=lambda item: -item.bytes)[:MANY]
     if not shown:
@@ -59,7 +59,7 @@ def draw(buffers: Buffers) -> Figure:
     end, below = last_moment(buffers.buffers), placed(buffers.buffers)
     style.ruled(axes.xaxis, end, time)
     style.ruled(axes.yaxis, buffers.distinct.bytes, size)
-    axes.set_xlim(0, end)  # as the curve of memory, to be read below it
+    axes.set_xlim(0, end)  # as in the curve of memory above
     axes.set_ylim(0, buffers.distinct.bytes)
     axes.set_xlabel("time since the step's start")
     axes.set_ylabel("addresses (gaps omitted)")
@@ -72,12 +72,12 @@ def draw(buffers: Buffers) -> Figure:
 
 
 def last_moment(buffers: Iterable[Buffer]) -> int:
-    """When the last thing happened to a buffer."""
+    """The time of the last event of a buffer."""
     return max(max(item.from_ns + 1, item.until_ns or 0) for item in buffers)
 
 
 def placed(buffers: Iterable[Buffer]) -> Callable[[Buffer], int]:
-    """Says of a buffer how many bytes of addresses that buffers had lie below its own."""
+    """A function from a buffer to the number of used bytes at lower addresses."""
     spans: dict[str, list[timeline.Span]] = {}
     for item in buffers:
         span = (item.address, item.address + item.bytes)
@@ -98,7 +98,7 @@ def placed(buffers: Iterable[Buffer]) -> Callable[[Buffer], int]:
 
 
 def parts(item: Buffer, low: int, end_ns: int) -> Iterator[Part]:
-    """What nodes wrote into a buffer, one after the other."""
+    """The outputs of nodes in a buffer, one after the other."""
     writers = [(item.tensor, item.from_ns, item.phase)]
     writers += [(use.node, use.ns, use.phase) for use in item.in_place]
     until_ns = end_ns if item.until_ns is None else item.until_ns
@@ -116,7 +116,7 @@ def parts(item: Buffer, low: int, end_ns: int) -> Iterator[Part]:
 
 
 def draw_box(axes: Axes, part: Part) -> None:
-    """The part as a box, with a white frame unless it is tiny."""
+    """Draw the part as a box, with a white frame unless it is tiny."""
     color, hatch, _ = LOOKS[part.look]
     corner = (part.from_ns, part.low)
     sides = (part.until_ns - part.from_ns, part.high - part.low)
@@ -141,7 +141,7 @@ def in_points(axes: Axes, part: Part) -> tuple[float, float]:
 
 
 def write_name(axes: Axes, part: Part) -> None:
-    """The longest form of the name that fits into the box, upright where only that fits."""
+    """Write the longest form of the name that fits into the box, vertically if only that fits."""
     width, height = in_points(axes, part)
     words, turned = fitting(part.node, width - PADDING, int(height / LINE)), False
     if not words:

@@ -1,4 +1,4 @@
-"""Curves: loss and accuracy while a model learns."""
+"""Curves: loss and accuracy during a training."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tflab.exporters.plots import line_labels, style
 from tflab.records import History
 from tflab.units import plural
 
-MAX_POINTS = 200  # of a training line; more steps than that are averaged in blocks
+MAX_POINTS = 200  # of a training line; more steps are averaged in blocks
 LOGARITHMIC = 20  # ratio of the largest loss to the smallest, above which the axis is logarithmic
 DECADES = 1000  # ratio of the largest loss to the smallest, above which only decades have ticks
 TICKS = 12
-FEW = 40  # points of a line, below which each gets a marker
+FEW = 40  # a line with fewer points has markers
 
 Point = tuple[float, float]  # step, value
 
@@ -31,11 +31,11 @@ Point = tuple[float, float]  # step, value
 @style.applied()
 def draw(history: History) -> Figure:
     """Loss above, accuracy below, over the steps; training as a line, the test as points. A model
-    that classifies nothing has the loss only.
+    without classes has only the loss.
 
-    A point of the training line is the mean of a block of steps, drawn at the block's middle, so
-    the line does not lag. The band is the 10th to 90th percentile of each block. Losses that are
-    not finite are left out and counted in the caption.
+    A point of the training line is the mean of a block of steps, drawn at the middle of the block,
+    so that the line does not lag. The band is the 10th to 90th percentile of each block. Losses
+    that are not finite are omitted and counted in the caption.
     """
     if not history.steps:
         return style.message("Nothing was learned", f"{history.model} has no training steps.")
@@ -112,7 +112,7 @@ def panel(
 
 
 def blocks(points: Sequence[Point], size: int) -> list[Sequence[Point]]:
-    """Consecutive points in blocks of `size`; points left over at the end join the last block."""
+    """Consecutive points in blocks of `size`; the remainder joins the last block."""
     starts = range(0, max(len(points) - size, 0) + 1, size)
     cuts = [*starts[1:], len(points)]
     return [points[start:stop] for start, stop in zip(starts, cuts, strict=True)]
@@ -141,17 +141,16 @@ def needs_log_scale(points: Sequence[Point]) -> bool:
 
 
 def marks(points: Sequence[Point]) -> tuple[float, ...]:
-    """Where a logarithmic axis has ticks within a decade: more of them would find no room on one
-    that has many decades."""
+    """The ticks within a decade of a logarithmic axis: fewer if the axis has many decades."""
     values = [value for _, value in points]
     return (1, 2, 5) if max(values) < DECADES * min(values) else (1,)
 
 
 def lower_edge(train: Sequence[Point], test: Sequence[Point]) -> float:
-    """Where the accuracy axis begins: a round share below the test and most of the training.
+    """The lower end of the accuracy axis: a round share below the test and most of the training.
 
-    Cutting the axis makes the two lines easier to compare. It begins at 0 where that would cut off
-    only half of it or less.
+    Cutting the axis makes the two lines easier to compare. If that would remove half of it or less,
+    it begins at 0.
     """
     usual = float(np.quantile([value for _, value in train], 0.1))
     lowest = min([usual, *(value for _, value in test)])
@@ -159,7 +158,7 @@ def lower_edge(train: Sequence[Point], test: Sequence[Point]) -> float:
 
 
 def epochs_axis(axes: Axes, history: History) -> None:
-    """Ticks where epochs end, numbered by epoch; by step where none has ended."""
+    """Ticks at the ends of epochs, numbered by epoch; by step if no epoch has ended."""
     axes.set_xlim(0, max(1, history.steps[-1].step))
     if not history.epochs:
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
@@ -186,7 +185,7 @@ def headline(history: History) -> str:
 
 
 def caption(history: History, block: int, finite: int, lowest: float) -> str:
-    """What the lines show, and what is not in the picture."""
+    """What the lines show, and what is missing."""
     percentiles = "10th to 90th percentile"
     line = "each step" if block == 1 else f"mean of {block} steps, with their {percentiles}"
     sentences = [
@@ -211,5 +210,5 @@ def plain(value: float, _: Any = None) -> str:
 
 
 def percent(share: float, _: Any = None) -> str:
-    """`99.05 %`: two decimals, without zeros at the end."""
+    """`99.05 %`: two decimals, without trailing zeros."""
     return f"{100 * share:.2f}".rstrip("0").rstrip(".") + " %"

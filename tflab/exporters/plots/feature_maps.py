@@ -1,4 +1,4 @@
-"""Feature maps: what a network saw of one image, layer after layer, and the gradients of it."""
+"""Feature maps: what a network computed for one image, layer by layer, and its gradients."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tflab.units import percent, plural
 
 EDGE = style.MARGIN * style.POINTS  # points
 GUTTER = 22  # points between the two columns
-TILE = 56  # points, the most that a tile is wide
-PIXEL = 2.5  # points, the most that an element of an image that is fed is wide
-TALL = 190  # points, the most that a mosaic is high
+TILE = 56  # points, the largest width of a tile
+PIXEL = 2.5  # points, the largest width of a pixel of a fed image
+TALL = 190  # points, the largest height of a mosaic
 AIR = 11  # points below a row
 STRIP = (34, 6)  # points, the scale
-ACROSS = 8  # tiles beside one another
-NARROW = 16  # and those of a kernel with several rows
+ACROSS = 8  # tiles in a row
+NARROW = 16  # tiles in a row of a kernel with several rows
 COLUMN_HEADS = ("Value", "Gradient of the loss")
 
 
 @style.applied()
 def draw(maps: Maps) -> Figure:
     """A row for the image, for each layer and kernel in the order of the network, and for the
-    probabilities: on the left what flowed, on the right its gradient."""
+    probabilities: on the left the values, on the right their gradients."""
     if not maps.maps and maps.probabilities is None:
         return style.message("No feature maps", "The step computed no images.")
     column = (style.width() * style.POINTS - 2 * EDGE - GUTTER) / 2
@@ -36,7 +36,7 @@ def draw(maps: Maps) -> Figure:
     heights = [height(item, drawn[0], column) for item, drawn in pairs]
     room = LINE + sum(heights) + bars_height(maps.probabilities) + EDGE
     figure, _ = style.canvas(headline(maps), caption(maps), room / style.POINTS, panels=0)
-    figure.set_layout_engine("none")  # all is placed by hand
+    figure.set_layout_engine("none")  # everything is placed explicitly
     page = Page(sheet(figure, room), column, (EDGE, EDGE + column + GUTTER))
     for left, words in zip(page.lefts, COLUMN_HEADS, strict=True):
         write(page, left, 0, words, style.FAINT)
@@ -132,7 +132,7 @@ def headline(maps: Maps) -> str:
 
 
 def caption(maps: Maps) -> str:
-    """What is shown, what the colours mean, and what is not there."""
+    """What is shown, what the colours mean, and what is missing."""
     sentences = [
         "The first step after the initialisation, without graph passes, so that each node "
         "computes what the program defines; the first image of its batch. A kernel's gradient is "
@@ -146,12 +146,12 @@ def caption(maps: Maps) -> str:
 
 
 def is_bad(item: FeatureMap) -> bool:
-    """Whether something of a map or of its gradient is not finite."""
+    """Whether any element of a map or of its gradient is not finite."""
     arrays = [item.array] if item.gradient is None else [item.array, item.gradient]
     return not all(np.isfinite(array).all() for array in arrays)
 
 
-# Class bars: a probability for each class, and the gradient by its score beside it.
+# Class bars: a probability for each class, and next to it the gradient of its score
 
 
 BAR = 11  # points, the height of a bar
@@ -165,7 +165,7 @@ def bars_height(probabilities: Probabilities | None) -> float:
 
 
 def draw_classes(page: Page, record: Probabilities, top: float) -> None:
-    """A bar for each class, and beside it the gradient to either side of a line."""
+    """A bar for each class, and next to it its gradient, to either side of a line."""
     beside = "left: probabilities" if record.computed else "left: its softmax, the probabilities"
     name(page, top, record.name, beside)
     best = record.best
@@ -189,7 +189,7 @@ def draw_classes(page: Page, record: Probabilities, top: float) -> None:
 
 
 def draw_signed_bars(page: Page, gradient: np.ndarray, top: float) -> None:
-    """Bars from the middle of the column, to the left where the number is negative."""
+    """Bars from the middle of the column; negative numbers to the left."""
     lengths = np.nan_to_num(np.abs(gradient), nan=0, posinf=0)
     most = float(lengths.max()) or 1
     half = page.width / 2 - 44

@@ -16,7 +16,7 @@ from tflab.cli import new_files
 from tflab.errors import UsageError
 from tflab.exporters.plots import style
 
-PICTURE = "picture"  # what errors call it
+PICTURE = "picture"  # its name in errors
 DPI = 160  # of PNG: sharp on a page of 900 pixels on a screen of double density
 SVG = "http://www.w3.org/2000/svg"
 REFERRING = ("href", "clip-path", "style")  # attributes that name an id
@@ -29,8 +29,8 @@ def save(
 ) -> list[Path]:
     """Write the figure as `<path>.png` and `<path>.svg`; return these paths.
 
-    Raises UsageError where one of them exists already (before anything is written), for a format
-    that is not in FORMATS, and where nothing can be written.
+    Raises UsageError if one of them exists already (before anything is written), for a format that
+    is not in FORMATS, and if a file cannot be written.
     """
     for name in formats:
         if name not in FORMATS:
@@ -49,11 +49,11 @@ def png(figure: Figure) -> bytes:
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an `<svg>` element, for a page or a file of its own.
+    """The figure as an `<svg>` element, for a page or a separate file.
 
     Text stays text: it can be selected, searched and read aloud. Ids begin with a hash of the
-    picture, so that those of two pictures in one page differ. The picture shrinks with the page.
-    There is no prolog, no doctype, and no namespace but SVG's own.
+    picture, so that two pictures in one page have different ids. The picture shrinks with the page.
+    It has no prolog, no doctype, and only SVG's own namespace.
     """
     content = rendered(figure, "svg", UNDATED)
     mark = f"p{hashlib.sha256(content).hexdigest()[:10]}-"
@@ -71,7 +71,7 @@ def svg(figure: Figure) -> str:
             part.remove(sheet)
     root.attrib |= {
         "xmlns": SVG,
-        "stroke-linejoin": "round",  # this and the next are what the style sheet set
+        "stroke-linejoin": "round",  # these two were set by the style sheet
         "stroke-linecap": "butt",
         "role": "img",
         "aria-label": str(figure.get_label()),

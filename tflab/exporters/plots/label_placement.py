@@ -1,4 +1,4 @@
-"""Label placement: labels beside the points of a panel, none on top of anything else."""
+"""Label placement: labels next to the points of a panel, without overlaps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Box = tuple[float, float, float, float]  # left, bottom, right, top; in points
 
 @dataclass(frozen=True)
 class LabelledPoint:
-    """A marker in a panel and the lines of its label; without lines it only takes up space."""
+    """A marker in a panel and the lines of its label; without lines it only occupies space."""
 
     x: float
     y: float
@@ -38,7 +38,7 @@ class LabelPosition:
     offset: Point  # from the marker
     align: str
     box: Box
-    edge: Point  # of the label, from the marker: the leader line ends there
+    edge: Point  # the end of the leader line at the label, from the marker
     lead: tuple[Box, ...]  # the boxes that the leader line covers, if there is one
 
 
@@ -48,11 +48,11 @@ def place_labels(
     curve: Iterable[Point] = (),
     occupied: Sequence[Box] = (),
 ) -> list[Annotation]:
-    """Put a label beside each marker, in order; return the labels that were placed.
+    """Put a label next to each marker, in order; return the labels that were placed.
 
     A label lies within the panel and covers no marker, no other label, no leader line, no point of
-    `curve` and no box that is `occupied` already; no leader line crosses it. A label without such a
-    place near its marker is left out.
+    `curve` and no `occupied` box; no leader line crosses it. A label without such a place near its
+    marker is omitted.
     """
     frame = frame_of(axes)
     taken = [*occupied, *(square(on_page(axes, *point), 2) for point in curve)]

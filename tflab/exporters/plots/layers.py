@@ -1,4 +1,4 @@
-"""Layers: each in the order of execution, those above a threshold marked, and their kind."""
+"""Layers: the time of each, in the order of execution; those above a threshold are marked."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tflab.records import OpStats, Quality
 from tflab.units import percent, time
 
 THRESHOLD = 0.05  # of the time of all ops
-MANY = 30  # layers, from which on bars are narrower
+MANY = 30  # layers; with more, bars are narrower
 PITCH, NARROW = 0.27, 0.2  # inches from one bar to the next
 BAR = 0.7  # of that
-# The numbers beside a bar, with the points from the panel to their right edges
+# The numbers right of the panel, with the distance to their right edges in points
 COLUMNS = {"mean": 50, "median": 102, "± deviation": 168, "share": 212}
 NARROW_COLUMNS = {"mean": 50, "median": 102, "share": 146}
-LETTERS, NARROW_LETTERS = 46, 24  # of a layer's name: whole but for the longest
-FRAME = 1.6  # of the longest bar, at most; a deviation may reach out of it
+LETTERS, NARROW_LETTERS = 46, 24  # letters of a layer's name; longer ones are shortened
+FRAME = 1.6  # limit of the axis, in longest bars; a deviation may exceed it
 
-# (singular, plural, types): the first whose types a layer has. They are looked for within the names
-# of types, because fusion and oneDNN add to them: `_MklNativeFusedConv2D`, `Conv2DBackpropFilter`.
+# (singular, plural, types): a layer has the first kind with one of its types. The names of types
+# may contain more, because of fusion and oneDNN: `_MklNativeFusedConv2D`, `Conv2DBackpropFilter`.
 KINDS = (
     ("convolution", "convolutions", ("Conv2D", "Conv3D", "DepthwiseConv")),
     ("matrix product", "matrix products", ("MatMul", "Einsum")),
@@ -42,10 +42,10 @@ Kind = tuple[str, str]
 def draw(
     rows: Sequence[OpStats], threshold: float = THRESHOLD, judgement: Quality | None = None
 ) -> Figure:
-    """A bar for each row: the mean time that a step spends there, with its median and deviation.
+    """A bar for each row: its mean time in a step, with the median and the deviation.
 
-    Bars whose share is above the threshold are red and have a hatch. The title is the `sentence`,
-    and the caption ends with whether the machine was quiet.
+    Bars whose share is above the threshold are red and hatched. The title is the `sentence`, and
+    the caption says whether the machine was quiet.
     """
     if not rows:
         return style.message("No layer ran", "There are no rows to draw.")
@@ -70,7 +70,7 @@ def draw(
     letters = LETTERS if wide() else NARROW_LETTERS
     axes.set_yticks(range(len(rows)), lettering.distinct([row.key for row in rows], letters))
     axes.tick_params(axis="y", length=0, labelcolor=style.INK)
-    style.ruled(axes.xaxis, axes.get_xlim()[1], time, 4)  # beside long names the panel is narrow
+    style.ruled(axes.xaxis, axes.get_xlim()[1], time, 4)  # long names make the panel narrow
     axes.set_xlabel("time in a step")
     axes.grid(axis="x")
     style.settle(figure)
@@ -115,7 +115,7 @@ def wide() -> bool:
 def write_numbers(
     axes: Axes, place: float, numbers: Mapping[str, str], color: str, weight: str = "normal"
 ) -> None:
-    """The numbers that are known, by their headers, right of the panel."""
+    """Write the known numbers, by their headers, right of the panel."""
     for header, across in (COLUMNS if wide() else NARROW_COLUMNS).items():
         axes.annotate(
             numbers.get(header, ""),
@@ -133,7 +133,7 @@ def write_numbers(
 
 
 def kind(row: OpStats) -> Kind:
-    """Of what kind a layer is, told from the types that ran."""
+    """The kind of a layer, judged by the types that ran."""
     return next(
         ((singular, plural) for singular, plural, types in KINDS if has(row, types)),
         OTHER,
@@ -145,7 +145,7 @@ def has(row: OpStats, types: Sequence[str]) -> bool:
 
 
 def sentence(rows: Sequence[OpStats], threshold: float = THRESHOLD) -> str:
-    """Which kind of layer the bars above the threshold are, and whether that is all of the kind."""
+    """The kinds of the layers above the threshold, and whether that is all layers of the kind."""
     above = [row for row in rows if row.share > threshold]
     border = f"{100 * threshold:g} % of the time of all ops"
     if not above:
@@ -173,7 +173,7 @@ def listed(parts: Sequence[str]) -> str:
 
 
 def caption(rows: Sequence[OpStats], threshold: float, judgement: Quality | None) -> str:
-    """How to read it, a warning where means are made by a few steps, and how quiet it was."""
+    """How to read it, a warning if means are of a few steps, and how quiet the machine was."""
     known = [row for row in rows if row.step_std_ns is not None]
     wild = sum((row.step_std_ns or 0) > row.step_ns for row in known)
     parts = [

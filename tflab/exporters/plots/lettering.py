@@ -1,4 +1,4 @@
-"""Lettering: names and numbers as a picture writes them, and how much space they take."""
+"""Lettering: names and numbers for pictures, and their widths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def short(name: str, most: int = 30) -> str:
 
 
 def distinct(names: Sequence[str], most: int) -> list[str]:
-    """Each name shortened to `most` characters, or to more where two would look the same."""
+    """Each name shortened to `most` characters; to more if two would look the same."""
     shorter = [short(name, most) for name in names]
     if len(set(shorter)) == len(set(names)):
         return shorter
@@ -41,7 +41,7 @@ def width(words: str, size: float, weight: str = "normal") -> float:
 
 
 def wrapped(words: str, room: float, size: float, weight: str = "normal") -> list[str]:
-    """A text in lines of at most `room` points; a longer word has a line of its own.
+    """A text in lines of at most `room` points; a longer word has a line to itself.
 
     A number and its unit stay together.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.text import Annotation
 
@@ -17,7 +18,8 @@ NEAR = 3  # points that a label may move before it needs a leader line
 def label(axes: Axes, point: tuple[float, float], words: str, color: str, glyph: str) -> Annotation:
     """A label right of a line's last point: the line's marker as a glyph in its colour, and words.
 
-    `spread` the labels of a panel once the figure is settled; the words move with the glyph.
+    `spread` the labels of a panel when the layout of the figure is final; the words move with the
+    glyph.
     """
     first = axes.annotate(
         glyph,
@@ -68,20 +70,13 @@ def leader(axes: Axes, point: tuple[float, float], offset: tuple[float, float]) 
 def spread_positions(targets: Sequence[float], gap: float) -> list[float]:
     """Positions at least `gap` apart, in the order of the targets and as near to them as possible.
 
-    Without the gaps that is isotonic regression, which the pool-adjacent-violators algorithm
-    solves (Ayer, Brunk, Ewing, Reid and Silverman 1955): neighbours that would pass each other take
-    their mean.
+    Without the gaps that is isotonic regression.
     """
-    order = sorted(range(len(targets)), key=lambda index: targets[index])
-    pools: list[tuple[float, int]] = []  # (mean, how many)
-    for rank, index in enumerate(order):
-        mean, count = targets[index] - rank * gap, 1
-        while pools and pools[-1][0] > mean:
-            other, more = pools.pop()
-            mean, count = (mean * count + other * more) / (count + more), count + more
-        pools.append((mean, count))
-    means = [mean for mean, count in pools for _ in range(count)]
-    positions = [0.0] * len(targets)
-    for rank, index in enumerate(order):
-        positions[index] = means[rank] + rank * gap
-    return positions
+    from scipy.optimize import isotonic_regression  # slow to import, and few plots have such labels
+
+    order = np.argsort(targets, kind="stable")
+    above = gap * np.arange(len(targets))
+    positions = np.array(targets, float)
+    if len(targets):
+        positions[order] = isotonic_regression(positions[order] - above).x + above
+    return positions.tolist()

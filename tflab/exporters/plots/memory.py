@@ -10,8 +10,8 @@ from tflab.exporters.plots import style
 from tflab.records.timed import LiveBytes
 from tflab.units import plural, size, time
 
-HOLDERS = 3  # nodes that are named
-ROOM = 1.22  # height of the axis, in peaks, so that the peak's label fits above it
+HOLDERS = 3  # named nodes
+ROOM = 1.22  # limit of the axis, in peaks, so that the label of the peak fits
 
 
 @style.applied()

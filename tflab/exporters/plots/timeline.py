@@ -17,18 +17,18 @@ LANE = 0.5  # inches
 SHORTEST, TALLEST = 1.6, 8.0  # inches, for all lanes
 BAR = 0.8  # height of a bar, in lanes
 IDLE = "#EDEDED"
-MANY = 2_000  # op runs; of more, neighbours that touch on the page become one bar
+MANY = 2_000  # op runs; with more, bars that touch are joined
 PIXELS = 1_000  # width of the page for that
 LETTERS = 8.5  # points of names in bars
 
 
 @style.applied()
 def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
-    """The runs of this step, in as few lanes per device as possible; runs of others are ignored.
+    """The runs of this step, in as few lanes per device as possible; other steps are ignored.
 
-    Lanes are not threads: on a CPU the runtime does not say which thread ran an op. Grey columns
-    are times without any op. The critical path is that of the medians over all steps; in this
-    step it may have been another one.
+    Lanes are not threads: on a CPU the runtime does not record which thread ran an op. Grey columns
+    are times without any op. The critical path is that of the medians over all steps; in this step
+    another path may have been critical.
     """
     runs = [run for run in runs if run.step == step.step]
     if not runs:
@@ -49,7 +49,7 @@ def bars_in_lanes(
     critical: set[str],
     words: tuple[str, str],
 ) -> tuple[Figure, Axes]:
-    """All but the names; `words` are the title and the sentence."""
+    """Everything except the names; `words` are the title and the sentence."""
     count = len(packed)
     figure, (axes,) = style.canvas(*words, min(max(LANE * count, SHORTEST), TALLEST) + 0.5)
     axes.set_xlim(0, max(step.wall_ns, 1))
@@ -103,7 +103,7 @@ def gaps(runs: Sequence[OpRun], step: StepTime) -> list[Span]:
 
 
 def merged_if_many(spans: Sequence[Span], runs: int, wall_ns: int) -> Sequence[Span]:
-    """The spans; where there are very many runs, their union at the picture's resolution."""
+    """The spans; if there are very many runs, their union at the picture's resolution."""
     if runs <= MANY:
         return spans
     grain = max(1, wall_ns // PIXELS)
@@ -117,7 +117,7 @@ def draw_bars(axes: Axes, lane: int, spans: Sequence[Span], color: str) -> None:
         [(start, end - start) for start, end in spans],
         (lane - BAR / 2, BAR),
         color=color,
-        linewidth=0.5,  # so that the shortest can be seen
+        linewidth=0.5,  # so that the shortest is visible
         zorder=2,
     )
 
@@ -140,7 +140,7 @@ def draw_critical_path(
 def write_names(
     axes: Axes, packed: Sequence[tuple[str, Sequence[OpRun]]], step: StepTime, critical: set[str]
 ) -> None:
-    """Write names into the bars that are long enough: the whole name, or else its last part."""
+    """Write names into the bars that are long enough: the whole name, otherwise its last part."""
     points = style.POINTS / axes.figure.dpi
     a_ns = axes.bbox.width * points / max(step.wall_ns, 1)
     lines = int(axes.bbox.height * points / (len(packed) + 0.2) * BAR / (1.2 * LETTERS))
@@ -188,7 +188,7 @@ def caption(runs: Sequence[OpRun], step: StepTime) -> str:
     before, between, after = (
         time(ns_of_owner[owner]) for owner in (timeline.BEFORE, timeline.GAPS, timeline.AFTER)
     )
-    # As in `lanes.step_shape`, so that the text beside the picture has the same last digit.
+    # As in `lanes.step_shape`, so that the text next to the picture has the same last digit
     idle = (step.wall_ns - ns_of_owner[timeline.BUSY]) / step.wall_ns if step.wall_ns else 0
     return (
         f"Step {step.step}. Strong colour: the critical path by median times, a model, joined by "

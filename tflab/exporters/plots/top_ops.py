@@ -1,4 +1,4 @@
-"""Top ops: the ten that cost most."""
+"""Top ops: the ten most expensive ones."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tflab.units import percent, plural, time
 
 MOST = 10
 PITCH = 0.48  # inches from one bar to the next
-BAR = 0.4  # of that; the rest is for the name
-ROOM = 1.3  # of the longest bar, so that its label has a place
+BAR = 0.4  # share of that; the rest is for the name
+ROOM = 1.3  # limit of the axis, in longest bars, so that the label fits
 
 
 @style.applied()
 def draw(rows: Sequence[OpStats]) -> Figure:
-    """A bar for each of the ten, its share and its self time beside it, and one for the rest.
+    """A bar for each of the ten with its share and its self time, and one for the rest.
 
-    Names stand above their bars: a node's name is too long to stand beside one.
+    Names are above their bars, because names of nodes are too long to be next to them.
     """
     ranked = sorted(rows, key=lambda row: -row.self_ns)
     top, rest = ranked[:MOST], ranked[MOST:]
@@ -54,7 +54,7 @@ def draw(rows: Sequence[OpStats]) -> Figure:
 
 
 def title(axes: Axes, place: int, name: str, kind: str) -> None:
-    """The name above the bar, and behind it, smaller, what it is where there is room for that."""
+    """The name above the bar and, if it fits, its types behind it in smaller letters."""
     behind = lettering.width(name, style.BODY) + 8
     room = (style.width() - 3 * style.MARGIN) * style.POINTS
     if behind + lettering.width(kind, style.SMALL - 1) > room:
@@ -74,7 +74,7 @@ def title(axes: Axes, place: int, name: str, kind: str) -> None:
 
 
 def names(row: OpStats) -> tuple[str, str]:
-    """What it is called, and the types that ran where the name is not the type itself."""
+    """The name, and the types that ran if the name is not the type itself."""
     others = ", ".join(kind for kind in row.ops if kind != row.key)
     return lettering.short(row.key, 52), lettering.short(others, 34)
 

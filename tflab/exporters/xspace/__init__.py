@@ -144,7 +144,7 @@ def devices(capture: Capture) -> Iterable[str]:
 
 
 def gpu_plane(device: str) -> str:
-    """The plane of the GPU whose work this is, `/device:GPU:0`; "" for what the host does."""
+    """The plane of the GPU that did this work, such as `/device:GPU:0`; "" for work of the host."""
     match = GPU_NUMBER.search(device)
     return f"/device:GPU:{match[1]}" if match and tracks.track_kind(device) in tracks.ON_GPU else ""
 
@@ -156,8 +156,8 @@ def add_lanes(
     elsewhere: Sequence[OpRun],
     zero: int,
 ) -> None:
-    """Add the steps, below them the ops, and a curve of how many ops ran at once; and to the plane
-    of each GPU what it did."""
+    """Add the steps, below them the ops, and a curve of the number of ops in parallel; and to the
+    plane of each GPU its work."""
     groups = steps.group_ids(capture.steps)
     lines = op_lines({"": plane, **on_gpu}, capture.runs, groups, zero)
     ops = joined([NOTHING, *(events for *_, events in lines)])
@@ -219,8 +219,8 @@ def op_lines(
 
 
 def by_gpu(events: Events, ops: np.ndarray) -> Events:
-    """The events as XProf has the work of a GPU: each names its op, and has a number by which it
-    belongs to its launch and its step (xplane_to_step_events.cc)."""
+    """The events in the form that XProf expects for a GPU: each names its op, and has a number that
+    links it to its launch and its step (xplane_to_step_events.cc)."""
     numbers = {**events.numbers, "correlation_id": np.arange(len(ops))}
     return replace(events, numbers=numbers, texts={"tf_op": ops})
 
@@ -236,7 +236,7 @@ def joined(lines: Sequence[Events]) -> Events:
 
 
 def spans(runs: Sequence[OpRun], groups: Mapping[int, int], zero: int) -> Events:
-    """When something ran, whatever it was."""
+    """When anything ran."""
     return Events(
         column(0 for _ in runs),
         column(run.start_ns - zero for run in runs),
@@ -261,7 +261,7 @@ def ops_at_once(plane: Plane, ops: Events) -> Events:
 
 def split(capture: Capture, host: str) -> Iterator[tuple[str, Capture, Sequence[OpRun]]]:
     """Each host with its part of the capture, and the runs that are not in that part. A capture of
-    one process stays whole; `host` is the name of what says no task."""
+    one process stays whole; `host` is the name for runs without a task."""
     tasks = {device: task_named_in(device) for device in {run.device for run in capture.runs}}
     named = set(tasks.values()) - {""}
     if len(named) < 2:
@@ -277,7 +277,7 @@ def split(capture: Capture, host: str) -> Iterator[tuple[str, Capture, Sequence[
 
 
 def task_named_in(device: str) -> str:
-    """The task that has this device, and of the wire the one that receives."""
+    """The task of this device; for the wire, the receiving task."""
     if device.startswith(wires.ON_WIRE):
         return device.rpartition(" to ")[2]
     return short_task(task_of(device))

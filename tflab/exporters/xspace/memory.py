@@ -1,6 +1,6 @@
-"""Memory: every allocation and release as TensorBoard's memory profile reads them, and a curve.
+"""Memory: every allocation and release for TensorBoard's memory profile, and a curve.
 
-For XProf each event has to state what its allocator held at that time. That is added up as in
+XProf expects each event to state the bytes of its allocator at that time. They are added up as in
 `tflab.analysis.memory`, from the start of every step, but for each allocator separately.
 """
 
@@ -25,8 +25,8 @@ Table = dict[str, np.ndarray]
 def add(plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int], zero: int) -> None:
     """Add the allocations and releases of these runs as a line of events.
 
-    Their times are known to the microsecond. All events of one microsecond state what was held at
-    its end, as in `memory.curve`, and are put a nanosecond apart, so that they keep their order.
+    Their times are known to the microsecond. All events of one microsecond state the bytes at its
+    end, as in `memory.curve`, and are one nanosecond apart, so that they keep their order.
     """
     table = ordered(buffers(plane, runs, groups), "allocator", "step", "us", "freed")
     step, moment = (

@@ -65,8 +65,8 @@ DEVICE = re.compile(r"(/job:([^/]*))?(/replica:\d+)?(/task:(\d+))?/(device:)?(.*
 
 
 def short_device_names(names: Iterable[str]) -> dict[str, str]:
-    """`/job:worker/replica:0/task:1/device:CPU:0` as `CPU:0`, or where there are several tasks, as
-    `worker 1, CPU:0`. Where two short names would be equal, all names stay as they are."""
+    """`/job:worker/replica:0/task:1/device:CPU:0` as `CPU:0`, or with several tasks as `worker 1,
+    CPU:0`. If two short names would be equal, all names stay as they are."""
     matches = {name: DEVICE.fullmatch(name) for name in sorted(names)}
     for form in (r"\7", r"\2 \5, \7"):
         short = {

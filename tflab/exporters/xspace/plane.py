@@ -43,7 +43,7 @@ class Plane:
         self._texts: dict[str, int] = {}  # names of stats, and texts that stats refer to
 
     def event(self, name: str, display: str = "", stats: Mapping[str, bytes] | None = None) -> int:
-        """The number of a name. The trace viewer shows `display` instead, where it is given."""
+        """The number of a name. The trace viewer shows `display` instead, if it is given."""
         number = self._events.get((name, display))
         if number is None:
             number = self._events[name, display] = len(self._events) + 1

@@ -63,7 +63,7 @@ def add_to_device(plane: Plane, steps: Sequence[StepTime], zero: int) -> None:
 
 
 def markers(plane: Plane, steps: Sequence[StepTime], group: Mapping[int, int], zero: int) -> Events:
-    """The events that XProf takes for steps: each is a `SessionRun` with a name."""
+    """The events that XProf recognises as steps: each is a `SessionRun` with a name."""
     return Events(
         np.full(len(steps), plane.event("SessionRun")),
         column(step.start_ns - zero for step in steps),
@@ -137,7 +137,7 @@ def within(
 
 
 def index_in(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The index of each value in `numbers`; -1 where it is not in it."""
+    """The index of each value in `numbers`; -1 if it is missing."""
     order = np.argsort(numbers)
     at = order[np.searchsorted(numbers, values, sorter=order) % len(numbers)]
     return np.where(numbers[at] == values, at, -1)

@@ -11,8 +11,6 @@ knows the names of graph dumps, `tflab.xla` XLA's own flags and dumps.
 """
 
 from tflab.runtime.private.corner import CHECKED, moved
-from tflab.runtime.private.debugger import DEBUG_NODES, debug_options, no_values
-from tflab.runtime.private.files import debug_info, saved_model
 from tflab.runtime.private.functions import (
     Profiling,
     arguments,
@@ -22,6 +20,7 @@ from tflab.runtime.private.functions import (
     watch_functions,
 )
 from tflab.runtime.private.graphs import (
+    debug_info,
     derived_from,
     device_requests,
     frame_within,
@@ -30,6 +29,7 @@ from tflab.runtime.private.graphs import (
     gradients_file,
     original_op,
     rewire,
+    saved_model,
     set_device,
     traced_graphs,
 )
@@ -49,7 +49,14 @@ from tflab.runtime.private.op_types import (
     registered_kernels,
 )
 from tflab.runtime.private.sessions import Log, TraceBuffers, is_watched, tensor_name, watch
-from tflab.runtime.private.steps import compiled_step, ctrl_c_kept, shared_step
+from tflab.runtime.private.steps import (
+    DEBUG_NODES,
+    compiled_step,
+    ctrl_c_kept,
+    debug_options,
+    no_values,
+    shared_step,
+)
 
 __all__ = [
     "CHECKED",
