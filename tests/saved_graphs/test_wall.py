@@ -24,6 +24,8 @@ from pathlib import Path
 from tests.fuzz import watched
 if sys.argv[1] == "confined":
     watched.confine(os.environ["TMPDIR"])
+from tflab.runtime import dumps
+dumps.prepare()  # else each placement would need another process
 import tensorflow as tf
 from tflab import lifecycle
 from tflab.errors import TflabError
