@@ -37,8 +37,8 @@ def tasks_of(parent):
     return set(filter(is_task, listed.stdout.split()))
 
 
-def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_path):
-    command = ["--model", "toy", "--steps", "3", "--full", "--cluster", "2"]
+def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_path, two_tasks):
+    command = ["--model", "toy", "--steps", "3", "--full", "--cluster", ",".join(two_tasks)]
     done = run_here(lifecycle.main, *command, "--logdir", str(tmp_path / "run"))
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
     assert "no op running, a tensor on its way between tasks (network)" in done.stdout
