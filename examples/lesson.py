@@ -21,7 +21,7 @@ from tflab.cli import command
 from tflab.exporters import text
 from tflab.records import OpRun, Options, Program
 from tflab.records.blocks import Block, Column, Table
-from tflab.runtime import dumps
+from tflab.runtime import dumps, quiet_import
 from tflab.units import time as duration
 
 OBSERVATIONS = 10  # stretches of the times that are compared
@@ -30,6 +30,7 @@ NUMBER = re.compile(r"-?\d[\d,.]*(e[-+]\d+)?( (x|%|s|ms|us|ns|B|KiB|MiB|GiB))?")
 
 dumps.prepare()
 with command.chatter_kept():  # TensorFlow logs while it is imported
+    quiet_import.load()
     from tflab.runtime import measure, plans, session, trace
 
 

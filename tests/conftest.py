@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tflab.cli import confinement
-from tflab.runtime import dumps
+from tflab.runtime import dumps, load
 
 # No test reads or writes anything of the user's own: without these variables, all that tflab and
 # what it imports would keep goes to the home, and that is a folder of this process.
@@ -27,10 +27,21 @@ if os.environ.get("TFLAB_DATA_DIR"):
     os.environ["TFLAB_DATA_DIR"] = os.path.abspath(os.environ["TFLAB_DATA_DIR"])
 
 LONG = ("tensorflow", "slow", "browser")  # marks of what may take long
+# Files that one process of xdist runs together: what they share takes long to make
+TOGETHER = {
+    "tasks": (
+        *("lifecycle/test_cluster_command", "lifecycle/test_over_tasks", "report/test_over_tasks"),
+        *("compare/test_scaling_over_tasks", "train/test_over_tasks", "runtime/test_health"),
+    ),
+    "TensorBoard": ("browser/test_profile", "browser/test_graphs"),
+}
+GROUPS = {f"tests/{file}.py": name for name, files in TOGETHER.items() for file in files}
 
 dumps.prepare()  # before a test imports TensorFlow
 # Commands that a test calls run in this process; those that it starts are confined as always.
 confinement.ENABLED = False
+# On a busy machine tflab looks for a moment at what runs now, before each measurement.
+load.LOOK_S = 0.01
 # A shell gives its background jobs an ignored Ctrl-C, and nohup an ignored SIGHUP: children would
 # inherit both.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -114,6 +125,20 @@ def pytest_runtest_setup():
     os.unsetenv("COLUMNS")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def known_peaks():
+    """The peaks of the machine are in the cache of all commands: measuring them takes seconds, and
+    no op reaches these."""
+    from tflab.records import Level, Peaks
+    from tflab.runtime import machine, peak_benchmark
+
+    levels = tuple(Level(size, 1e6, 1e6) for size in peak_benchmark.WORKING_SETS)
+    about = machine.description()
+    path = machine.cache_file(about, None)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    machine.write(path, about, Peaks(1e6, 1e6, levels))
+
+
 def pytest_collection_finish():
     gc.freeze()  # what is imported stays: looking through it again and again takes seconds
 
@@ -127,9 +152,24 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("mnist") and not os.environ.get("TFLAB_DATA_DIR"):
             reason = "This wants MNIST: set TFLAB_DATA_DIR to a folder with its four files."
             item.add_marker(pytest.mark.skip(reason))
-    # Processes take whole files, in this order: what is quick comes last, so that all end together.
+    # Processes take files in this order: what is quick comes last, so that all end together.
     long = {item.path for item in items if any(map(item.get_closest_marker, LONG))}
-    items.sort(key=lambda item: item.path not in long)
+    items.sort(
+        key=lambda item: (item.nodeid.partition("::")[0] not in GROUPS, item.path not in long)
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """A process takes a whole file, or all files of a group."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Grouped(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return GROUPS.get(file, file)
+
+    return Grouped(config, log)
 
 
 def pytest_unconfigure():

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import run_here
 from tflab.exporters import xspace
 from tflab.records import Capture, OpRun, StepTime
 
@@ -35,9 +36,11 @@ CHROMIUM_ARGS = [
 @pytest.fixture(scope="session")
 def logdir(tmp_path_factory):
     """A logdir with LeNet's graph and its traced steps, alone in its folder."""
+    from tflab.lifecycle import __main__ as lifecycle
+
     folder = tmp_path_factory.mktemp("runs") / "lenet"
-    command = [sys.executable, "-m", "tflab.lifecycle", "--model", "lenet", "--logdir", str(folder)]
-    subprocess.run(command, check=True, timeout=WRITE_SECONDS, stdout=subprocess.DEVNULL)
+    done = run_here(lifecycle.main, "--model", "lenet", "--logdir", str(folder))
+    assert done.returncode == 0, done.stderr
     return folder
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
 LAYERS = ["conv1", "pool1", "conv2", "pool2", "flatten", "dense1", "dense2", "dense3", "loss"]
 TAGS = ["batch 1", "batch 16", "batch 64"]
@@ -24,12 +24,9 @@ def graphs(page, tensorboard):
     return page
 
 
-def test_every_layer_and_its_gradients_are_drawn(graphs, artefacts):
+def test_the_graph_that_ran_and_the_one_that_was_written_can_both_be_drawn(graphs, artefacts):
     save(graphs, artefacts / "graphs.png")
     assert {*LAYERS, "gradients", "train"} <= set(fills(graphs))
-
-
-def test_the_graph_that_ran_and_the_one_that_was_written_can_both_be_drawn(graphs, artefacts):
     assert run_menu(graphs).locator("input").input_value() == "executed"
     assert "images" not in fills(graphs)  # what is fed runs under another name
     run_menu(graphs).click()
@@ -38,20 +35,17 @@ def test_the_graph_that_ran_and_the_one_that_was_written_can_both_be_drawn(graph
     save(graphs, artefacts / "graphs_written.png")
 
 
-def test_every_batch_size_is_offered_as_a_tag(graphs, artefacts):
+def test_a_step_of_each_batch_size_colours_the_nodes_by_time_and_by_memory(graphs, artefacts):
     menu = tag_menu(graphs)
     menu.click()
     menu.locator("paper-item", has_text="batch 64").wait_for()
-    save(graphs, artefacts / "graphs_tags.png")
     offered = [text.strip() for text in menu.locator("paper-item").all_text_contents()]
     # Where digits stand in for MNIST, the tags say so in brackets.
     assert [tag.partition(" (")[0] for tag in offered] == ["Default", *TAGS]
-
-
-def test_compute_time_colours_the_nodes(graphs, artefacts):
     before = fills(graphs)
     assert not legend(graphs).is_visible()
-    choose_tag(graphs, "batch 64")
+    menu.locator("paper-item", has_text="batch 64").click()
+    wait_for_colours(graphs)
     graphs.locator("#compute-time-radio-button").click()
     legend(graphs).wait_for()
     fit(graphs)
@@ -61,32 +55,22 @@ def test_compute_time_colours_the_nodes(graphs, artefacts):
     assert SLOWEST in after.values()
     assert SLOWEST not in before.values()
     assert len({after[layer] for layer in LAYERS}) > 1
-
-
-def test_memory_colours_the_nodes(graphs, artefacts):
-    choose_tag(graphs, "batch 64")
     graphs.locator("#memory-radio-button").click()
-    legend(graphs).wait_for()
+    graphs.wait_for_timeout(1000 * ANIMATION_SECONDS)
     save(graphs, artefacts / "graphs_memory.png")
     assert legend(graphs).inner_text().endswith("B")  # KB or MB
     assert SLOWEST in fills(graphs).values()
 
 
-def test_a_fused_convolution_has_the_colour_of_its_time(graphs, artefacts):
+def test_a_layer_opens_into_its_ops_and_the_fused_one_has_the_colour_of_its_time(graphs, artefacts):
     choose_tag(graphs, "batch 64")
     graphs.locator("#compute-time-radio-button").click()
     graphs.locator(f"{node('conv1')} > .nodeshape").dblclick()
-    wait_until_drawn(graphs, ["conv1/Relu", "conv1/kernel"])
+    wait_until_drawn(graphs, [f"conv1/{op}" for op in ("Conv2D", "BiasAdd", "Relu", "kernel")])
     save(graphs, artefacts / "graphs_fused.png")
     colours = fills(graphs)
     # The time of the convolution stands on the Relu, whose name the fused node took over.
     assert colours["conv1/Relu"] != colours["conv1/kernel"]
-
-
-def test_a_layer_opens_into_its_ops(graphs, artefacts):
-    graphs.locator(f"{node('conv1')} > .nodeshape").dblclick()
-    wait_until_drawn(graphs, ["conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu"])
-    save(graphs, artefacts / "graphs_conv1.png")
 
 
 def node(name):
@@ -110,7 +94,11 @@ def choose_tag(page, tag):
     menu = tag_menu(page)
     menu.click()
     menu.locator("paper-item", has_text=tag).click()
-    # The traced step has arrived when the colours that need it can be chosen.
+    wait_for_colours(page)
+
+
+def wait_for_colours(page):
+    """The traced step has arrived when the colours that need it can be chosen."""
     page.locator("#compute-time-radio-button[aria-disabled='false']").wait_for()
 
 

@@ -2,17 +2,16 @@
 graph that ran in Graphs, its first steps in Profile."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tests.browser import test_graphs as graphs
 from tests.browser.conftest import answer, serving
+from tests.commands import run_here
+from tflab.train import __main__ as train
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
-TRAIN_SECONDS = 180
 BATCH_SIZE = 150  # ten steps an epoch even with what stands in for MNIST
 DRAW_MS = 60_000
 
@@ -21,15 +20,12 @@ DRAW_MS = 60_000
 def trained(tmp_path_factory, training_data):
     """The address of a TensorBoard that serves a short training of LeNet."""
     folder = tmp_path_factory.mktemp("trained") / "run"
-    command = [sys.executable, "-m", "tflab.train", "--model", "lenet", "--epochs", "2"]
-    command += ["--batch-size", str(BATCH_SIZE), "--logdir", str(folder)]
-    subprocess.run(
-        command,
-        check=True,
-        timeout=TRAIN_SECONDS,
-        stdout=subprocess.DEVNULL,
-        env=training_data.environment,
-    )
+    options = ("--model", "lenet", "--epochs", "2", "--batch-size", str(BATCH_SIZE))
+    with pytest.MonkeyPatch.context() as patch:
+        if "TFLAB_DATA_DIR" not in training_data.environment:
+            patch.delenv("TFLAB_DATA_DIR", raising=False)
+        done = run_here(train.main, *options, "--logdir", str(folder))
+    assert done.returncode == 0, done.stderr
     with serving(folder, tmp_path_factory.mktemp("log") / "log.txt") as address:
         yield address
 

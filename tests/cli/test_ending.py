@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tflab import atomic
 from tflab.cli import command, ending
 
 BODY = """
@@ -144,21 +143,3 @@ def test_an_error_with_a_name_that_acts_is_one_line(capsys):
 
     assert command.run(body) == 2
     assert capsys.readouterr().err == r"tflab: There is no node 'a\x1b[2J\x0a\u202eb'." + "\n"
-
-
-@pytest.mark.tensorflow
-@pytest.mark.slow
-def test_two_runs_that_start_in_the_same_second_keep_their_results(tmp_path):
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs/earlier").touch()
-    line = [sys.executable, "-m", "tflab.lifecycle", "--stage", "frontend", "--logdir", "runs"]
-    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "TMPDIR": str(tmp_path)}
-    runs = [
-        subprocess.Popen(line, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
-        for _ in range(2)
-    ]
-    assert [run.wait(120) for run in runs] == [0, 0]
-    results = [path for path in (tmp_path / "runs").iterdir() if path.is_dir()]
-    assert len(results) == 2
-    assert all(any(path.rglob("events.out.tfevents*")) for path in results)
-    assert not [*atomic.temporary_in(tmp_path)]

@@ -1,14 +1,12 @@
 """Compare: every image is worked on once at each batch size, and every nanosecond has one row."""
 
 import csv
-import importlib
 import io
 import json
 import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -22,6 +20,7 @@ import tensorflow.compat.v1 as tf1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.commands import PEAKS, in_one_process
 from tests.records_by_hand import op_stats
 from tests.shown import without_progress
 from tflab import models
@@ -51,7 +50,7 @@ from tflab.records import (
     Tensor,
 )
 from tflab.records.timed import Holder, LiveBytes
-from tflab.runtime import child, dumps, machine, own_process, plans
+from tflab.runtime import dumps, machine, own_process, plans
 from tflab.units import plural
 
 pytestmark = pytest.mark.tensorflow
@@ -59,7 +58,6 @@ pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
 IMAGES, SIZES = 40, (1, 16)  # the third batch of 16 is a half one
 SOURCE = "_SOURCE"  # the executor's own start, a node of no graph
-PEAKS = Peaks(gflops=100.0, gigabytes_per_s=10.0)
 
 every_grouping = pytest.mark.parametrize("by", KEYS)
 every_size = pytest.mark.parametrize("size", SIZES)
@@ -67,17 +65,9 @@ every_size = pytest.mark.parametrize("size", SIZES)
 
 @pytest.fixture(scope="module", autouse=True)
 def known_machine():
-    """Its peaks are given, so that no benchmark runs, and what needs a process of its own gets
-    none: test_child has that, and the commands at the end of this file."""
-
-    def here(function, *args, environment=None):
-        module, _, name = function.partition(":")
-        return getattr(importlib.import_module(module), name)(*args)
-
+    """No benchmark and no other process runs, but for the command at the end of this file."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine, "peaks", lambda: PEAKS)
-        patch.setattr(child, "call", here)
-        patch.setattr(child, "stream", lambda *args, environment: nullcontext(here(*args)))
+        in_one_process(patch)
         yield
 
 
@@ -850,7 +840,7 @@ def test_tensorflow_is_made_ready_to_dump_before_a_model_imports_it(monkeypatch)
 
 def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path, training_data):
     kept = tmp_path / "tflab" / machine.file_name(machine.description())
-    machine.write(kept, machine.description(), PEAKS)
+    machine.write(kept, machine.description(), Peaks(*PEAKS))
     line = "-m tflab.compare --model lenet --batch-sizes 4 16 --images 32 --by layer --format json"
     done = subprocess.run(
         [sys.executable, *line.split()],

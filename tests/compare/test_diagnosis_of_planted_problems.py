@@ -1,17 +1,16 @@
 """Diagnosis of models that run: of what was planted into each, the first sentence is about that."""
 
-import importlib
 import inspect
 from dataclasses import replace
 
 import pytest
 
 from tests import planted
+from tests.commands import in_one_process
 from tflab.analysis import quality
 from tflab.compare import comparison
 from tflab.compare.comparison import SweepOptions
-from tflab.records import Diagnosis, Peaks
-from tflab.runtime import child, machine
+from tflab.records import Diagnosis
 
 pytestmark = pytest.mark.tensorflow
 
@@ -23,16 +22,10 @@ JUDGE = quality.judge
 def known_machine(monkeypatch):
     """Its peaks are given and it counts as quiet, whatever else it does; no other process runs."""
 
-    def here(function, *args, environment=None):
-        module, _, name = function.partition(":")
-        return getattr(importlib.import_module(module), name)(*args)
-
     def quiet(*args):
         return replace(JUDGE(*args), quiet=True, reasons=())
 
-    monkeypatch.setattr(machine, "peaks", lambda: Peaks(100.0, 20.0))
-    monkeypatch.setattr(machine, "measure_again", lambda known: known)
-    monkeypatch.setattr(child, "call", here)
+    in_one_process(monkeypatch)
     monkeypatch.setattr(quality, "judge", quiet)
 
 

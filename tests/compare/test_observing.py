@@ -1,6 +1,5 @@
 """Observing: what a measurement keeps of itself, on small real graphs."""
 
-import importlib
 import json
 import shutil
 from dataclasses import replace
@@ -11,6 +10,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import graphs
+from tests.commands import in_one_process
 from tests.measurements_by_hand import measurement
 from tflab import lifecycle
 from tflab.compare import __main__ as compare
@@ -18,8 +18,8 @@ from tflab.compare import observing
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.measurements import contrast, files
-from tflab.records import Model, Options, Peaks
-from tflab.runtime import child, fingerprint, machine, session
+from tflab.records import Model, Options
+from tflab.runtime import fingerprint, session
 
 pytestmark = pytest.mark.tensorflow
 
@@ -27,13 +27,7 @@ pytestmark = pytest.mark.tensorflow
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
     """What needs processes of its own has none, and they are few and short."""
-
-    def call(function, *args, environment=None):
-        module, _, name = function.partition(":")
-        return getattr(importlib.import_module(module), name)(*args)
-
-    monkeypatch.setattr(child, "call", call)
-    monkeypatch.setattr(machine, "peaks", lambda: Peaks(100.0, 10.0))
+    in_one_process(monkeypatch)
     monkeypatch.setattr(observing, "MOST", 3)
     monkeypatch.setattr(observing, "A_PROCESS_S", 0.0)
 

@@ -247,7 +247,7 @@ def host(tmp_path, monkeypatch):
     folder = write(tmp_path / "host", {cifar10.ARCHIVE: ARCHIVE})
     handler = functools.partial(Quiet, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         monkeypatch.setattr(cifar10, "ADDRESS", f"http://127.0.0.1:{server.server_port}/")
         monkeypatch.delenv("TFLAB_OFFLINE")
         yield folder

@@ -97,7 +97,7 @@ def site(tmp_path):
     with server.listening(0) as listener:
         app = server.App(warm, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)
-        thread = threading.Thread(target=answering.serve_forever, daemon=True)
+        thread = threading.Thread(target=answering.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield Site(app, warm, path)
         answering.shutdown()

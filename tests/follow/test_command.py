@@ -1,8 +1,6 @@
 """`python -m tflab.follow`, as a user runs it, and what it gathers."""
 
 import json
-import subprocess
-import sys
 from subprocess import CompletedProcess
 
 import pytest
@@ -59,8 +57,7 @@ def test_a_batch_size_that_the_data_do_not_fill_is_left_out(walked):
 
 
 def test_the_command_prints_one_history_as_text_and_as_json():
-    line = [sys.executable, "-m", "tflab.follow", "mul", "--batch-sizes", "1"]
-    text = subprocess.run(line, capture_output=True, text=True, timeout=120)
+    text = follow("mul", "--batch-sizes", "1")
     assert text.returncode == 0, text.stderr
     assert "The history of mul (Mul)" in text.stdout
     assert "x * y + z" in text.stdout

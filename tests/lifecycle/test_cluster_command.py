@@ -12,17 +12,13 @@ from decimal import Decimal
 import pytest
 
 from tests.chart import check
+from tests.commands import run_here
+from tests.shown import without_progress
 from tflab.lifecycle import __main__ as lifecycle
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
 TOY = ["-m", "tflab.lifecycle", "--model", "toy", "--steps", "3"]
-
-
-def python(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, check=False, **options
-    )
 
 
 def is_task(process):
@@ -41,9 +37,10 @@ def tasks_of(parent):
     return set(filter(is_task, listed.stdout.split()))
 
 
-def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_path):
-    done = python(*TOY, "--full", "--cluster", "2", "--logdir", str(tmp_path / "run"))
-    assert (done.returncode, done.stderr) == (0, "")
+def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_path, two_tasks):
+    command = ["--model", "toy", "--steps", "3", "--full", "--cluster", ",".join(two_tasks)]
+    done = run_here(lifecycle.main, *command, "--logdir", str(tmp_path / "run"))
+    assert (done.returncode, without_progress(done.stderr)) == (0, "")
     assert "no op running, a tensor on its way between tasks (network)" in done.stdout
     assert (
         "Clocks, compared with the client's through the messages of the steps: task 0 "
@@ -118,7 +115,7 @@ def test_no_task_is_left_after_a_signal(number, tmp_path):
             if "Kernels (inferred" in line:
                 break
         (task,) = tasks_of(running.pid)
-        time.sleep(3)  # into the steps
+        time.sleep(1)  # into the steps
         os.killpg(running.pid, number)
         out, _ = running.communicate(timeout=120)
     if number == signal.SIGTERM:

@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -140,21 +141,6 @@ def environment():
     return known | {"PYTHONPATH": str(ROOT)}
 
 
-@pytest.fixture(scope="module")
-def run(environment, tmp_path_factory):
-    """Run the command in an empty folder, and expect it to be done and quiet."""
-
-    def run(*args):
-        folder = tmp_path_factory.mktemp("empty")
-        done = subprocess.run(
-            [*COMMAND, *args], cwd=folder, env=environment, capture_output=True, text=True
-        )
-        assert (done.returncode, CHATTER.findall(done.stderr)) == (0, []), done.stderr
-        return done, folder
-
-    return run
-
-
 @pytest.fixture
 def run_in(tmp_path):
     """Run the command in this process, in an empty folder, and expect it to be done."""
@@ -173,22 +159,36 @@ def logdir(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def toy(run, logdir):
+def toy(logdir):
     args = ("--devices", "2", "--steps", "4", "--warmup", "1", "--batch-size", "8")
-    return run(*args, "--format", "json", "--logdir", str(logdir))[0]
+    done = run_here(command.main, *args, "--format", "json", "--logdir", str(logdir))
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 @pytest.fixture(scope="module")
-def lenet(run):
+def lenet(tmp_path_factory):
     """LeNet as JSON, and the folder in which the command ran."""
-    return run("--model", "lenet", "--devices", "2", "--format", "json")
+    folder = tmp_path_factory.mktemp("empty")
+    args = ("--model", "lenet", "--devices", "2", "--steps", "5", "--format", "json")
+    done = run_here(command.main, *args, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return done, folder
 
 
 @pytest.fixture(scope="module")
-def as_text(run, toy, logdir):
-    """The toy again, in colourless text, into a logdir that has been written to."""
+def as_text(environment, toy, logdir, tmp_path_factory):
+    """The toy again, in colourless text, by a process of its own, into a logdir that has been
+    written to."""
     before = contents(logdir)
-    done, _ = run("--logdir", str(logdir))
+    done = subprocess.run(
+        [*COMMAND, "--logdir", str(logdir)],
+        cwd=tmp_path_factory.mktemp("empty"),
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, CHATTER.findall(done.stderr)) == (0, []), done.stderr
     return done, before
 
 
@@ -512,36 +512,27 @@ def assert_one_sentence(words, beginning):
 # Ctrl-C
 
 
-def test_ctrl_c_keeps_what_was_measured(environment, tmp_path):
+def test_ctrl_c_keeps_what_was_measured(tmp_path, monkeypatch):
     steps = tmp_path / "steps.txt"
     (tmp_path / "counted.py").write_text(COUNTED.format(path=steps))
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def interrupt():
+        """The stages before, and the warm-up, run far fewer than 100 steps."""
+        deadline = time.monotonic() + 60
+        while not (steps.exists() and len(steps.read_text().splitlines()) >= 100):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    Thread(target=interrupt, daemon=True).start()
     args = ("--model", "counted:build", "--steps", "1000000", "--format", "json")
-    process = subprocess.Popen(
-        [*COMMAND, *args],
-        cwd=tmp_path,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        # The stages before, and the warm-up, run far fewer than 100 steps.
-        wait_until(lambda: steps.exists() and len(steps.read_text().splitlines()) >= 100)
-        process.send_signal(signal.SIGINT)
-        printed, words = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert process.returncode == 130
-    *_, executed = json.loads(printed)["stages"]
+    done = run_here(command.main, *args, folder=tmp_path)
+    assert done.returncode == 130
+    *_, executed = json.loads(done.stdout)["stages"]
     assert executed["stage"] == "execution"
     assert executed["interrupted"] is True
     assert 1 <= executed["steps"] < 1_000_000
     assert len({run["step"] for run in executed["runs"]}) == executed["steps"]
-    assert "Traceback" not in words
-
-
-def wait_until(true, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.05)
+    assert "Traceback" not in done.stderr

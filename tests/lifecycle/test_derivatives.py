@@ -154,7 +154,7 @@ IN_TENSORFLOW = {
 }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(formulas(), st.sampled_from(["mean", "sum"]))
 def test_derivatives_of_random_formulas_are_those_of_sympy(formula, outer):
     text = f"{outer}({formula} * a + square(b))"

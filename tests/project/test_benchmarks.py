@@ -1,25 +1,58 @@
 """Benchmarks: every one of them runs and fills its table. No time is asserted."""
 
 import re
-import subprocess
+import signal
 import sys
-from pathlib import Path
+from unittest import mock
 
 import pytest
 
-from benchmarks import turns
+from benchmarks import __main__ as benchmarks
+from benchmarks import startup, turns
+from tests.commands import in_one_process, run_here
+from tflab.lifecycle import __main__ as lifecycle
 
 pytestmark = pytest.mark.tensorflow
 
-ROOT = Path(__file__).parents[2]
 RATIO = r"\d+(\.\d+)?( \(\d+(\.\d+)? to \d+(\.\d+)?\))?"
+
+
+class InTurn:
+    """Stands in for a pool: one work after the other, in the main thread."""
+
+    def __init__(self, size):
+        self.map = map
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def started(args):
+    """A command of the benchmark of start-up, in this process."""
+    option, code, *words = args
+    if option == "-m":
+        assert run_here(lifecycle.main, *words).returncode == 0
+    else:
+        with mock.patch.object(sys, "argv", ["-c", *words]), pytest.raises(SystemExit) as end:
+            exec(f"{code}\nraise SystemExit(0)")
+        assert end.value.code == 0
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
+    """The page of all benchmarks, which run in this process as far as they can."""
     file = tmp_path_factory.mktemp("benchmarks") / "results.md"
-    command = [sys.executable, "-m", "benchmarks", "--quick", "--output", str(file)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    usual = signal.getsignal(signal.SIGALRM)
+    with pytest.MonkeyPatch.context() as patch:
+        in_one_process(patch)
+        patch.setattr(benchmarks, "ThreadPoolExecutor", InTurn)
+        patch.setattr(startup, "run", started)
+        patch.setattr(sys, "argv", ["benchmarks", "--quick", "--output", str(file)])
+        benchmarks.main()
+    signal.signal(signal.SIGALRM, usual)
     assert list(file.parent.iterdir()) == [file]
     return file.read_text()
 

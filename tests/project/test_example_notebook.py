@@ -1,10 +1,18 @@
-"""The example notebook runs from its first cell to its last, and its results show themselves."""
+"""The example notebook runs from its first cell to its last, and its results show themselves.
+
+Its cells run in IPython in this process; that the first of them prints nothing beside its result is
+a test of `tests/runtime/test_quiet_import.py`.
+"""
 
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+from tests.commands import in_one_process
 
 pytestmark = pytest.mark.tensorflow
 
@@ -12,18 +20,21 @@ NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
 
 
 @pytest.fixture(scope="module")
-def cells():
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    folder = {"metadata": {"path": str(NOTEBOOK.parents[1])}}
-    NotebookClient(notebook, timeout=120, kernel_name="python3", resources=folder).execute()
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+def shown():
+    """Of each cell with code, all that it printed or showed."""
+    shell = InteractiveShell(config=Config(HistoryManager={"enabled": False}))
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    with pytest.MonkeyPatch.context() as patch:
+        in_one_process(patch)
+        return [output(shell, cell.source) for cell in cells if cell.cell_type == "code"]
 
 
-def shown(cell) -> str:
-    """All that a cell printed or showed."""
-    return "".join(
-        output.get("text", "") + "".join(output.get("data", {}).values()) for output in cell.outputs
-    )
+def output(shell: InteractiveShell, source: str) -> str:
+    with capture_output() as captured:
+        ran = shell.run_cell(source)
+    ran.raise_error()
+    result = shell.display_formatter.format(ran.result)[0]
+    return captured.stdout + "".join(result.values())
 
 
 def test_the_notebook_is_kept_without_its_results():
@@ -31,23 +42,19 @@ def test_the_notebook_is_kept_without_its_results():
     assert not any(cell.get("outputs") for cell in notebook.cells)
 
 
-def test_a_stage_shows_itself_as_tables(cells):
-    assert "<table>" in shown(cells[0])
-    assert "x * y + z" in shown(cells[0])
+def test_a_stage_shows_itself_as_tables(shown):
+    assert "<table>" in shown[0]
+    assert "x * y + z" in shown[0]
 
 
-def test_the_ledger_can_be_counted(cells):
-    assert "'executed'" in shown(cells[1])
+def test_the_ledger_can_be_counted(shown):
+    assert "'executed'" in shown[1]
 
 
-def test_a_node_history_shows_itself(cells):
-    assert "The history of mul (Mul)" in shown(cells[2])
+def test_a_node_history_shows_itself(shown):
+    assert "The history of mul (Mul)" in shown[2]
 
 
-def test_rows_and_findings_are_plain_values(cells):
-    assert "('conv1/Relu', " in shown(cells[3])
-    assert shown(cells[4])
-
-
-def test_the_first_cell_prints_nothing_beside_its_result(cells):
-    assert [output.output_type for output in cells[0].outputs] == ["execute_result"]
+def test_rows_and_findings_are_plain_values(shown):
+    assert "('conv1/Relu', " in shown[3]
+    assert shown[4]

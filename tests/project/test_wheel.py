@@ -14,22 +14,24 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import tflab
 from tflab.__main__ import COMMANDS
+from tflab.doctor import packages
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 MODEL = """
+from dataclasses import replace
 import tensorflow as tf
 from tflab.models import toy
-from tflab.records import Model
 
 def build():
-    x = tf.compat.v1.placeholder(tf.float32, [None], name="x")
-    return Model(output=tf.square(x, name="square"), feeds={x: "x"}, data=toy.line)
+    model = toy.build()
+    return replace(model, output=tf.square(model.output, name="square"))
 """
 
 
@@ -117,25 +119,28 @@ def test_every_command_of_the_script_answers_help(installed, name):
     assert installed(name, "--help").startswith(f"usage: python -m tflab.{name} ")
 
 
-def test_a_graph_is_followed_to_the_lines_of_the_installed_model(installed):
-    printed = installed("lifecycle", "--stage", "frontend", "--format", "json")
+def test_a_model_of_the_folder_one_works_in_is_found_with_its_lines_and_those_of_the_package(
+    installed,
+):
+    options = ("--model", "mine:build", "--stage", "frontend", "--format", "json")
+    printed = installed("lifecycle", *options)
     sources = [node["source"] for node in json.loads(printed)["stages"][0]["nodes"]]
     toy = installed.packages / "tflab" / "models" / "toy.py"
-    assert {Path(source["file"]) for source in sources if source} == {toy}
-
-
-def test_a_model_of_the_folder_one_works_in_is_found(installed):
-    printed = installed("lifecycle", "--model", "mine:build", "--stage", "frontend")
-    assert "mine.py:8" in printed  # the square
+    assert {Path(source["file"]) for source in sources if source} == {
+        toy,
+        installed.folder / "mine.py",
+    }
 
 
 def test_a_report_has_its_page_and_writes_into_the_folder_one_works_in(installed):
-    installed("report", "--model", "toy", "--chapters", "environment", "graph")
+    installed("report", "--model", "toy", "--chapters", "environment")
     page = (installed.folder / "report" / "report.html").read_text()
     parts = [*(installed.packages / "tflab" / "report" / "page").glob("*.css")]
     assert parts
     assert all(part.read_text().strip() in page for part in parts)
 
 
-def test_the_doctor_finds_what_an_installed_tflab_requires(installed):
-    assert json.loads(installed("doctor", "--format", "json"))["works"]
+def test_the_doctor_knows_what_an_installed_tflab_requires(installed):
+    asked = "from tflab.doctor import packages; print(*packages.declared(), sep='\\n')"
+    printed = run(installed.python, "-c", asked, folder=installed.folder, PYTHONPATH="")
+    assert set(map(Requirement, printed.splitlines())) == set(map(Requirement, packages.declared()))

@@ -64,7 +64,7 @@ SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
         ("batch {row}", "{0}", "share"),
         ("batch {row}", "{0}", "mean"),
     ),
-    rf"^(\S+): the time of a call fits ({TIME}) \+ ({TIME}) an? \w+ within ({NUMBER} %)": (
+    rf"^(\S+): the time of a call fits ({TIME}) \+ ({TIME}) per \w+ within ({NUMBER} %)": (
         None,
         ("fit", "{0}", "fixed"),
         ("fit", "{0}", "an image"),

@@ -1,8 +1,7 @@
 """One value: what a written report says twice, it says alike, and each time has a statistic."""
 
+import importlib
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -61,7 +60,7 @@ def test_a_fit_is_the_same_in_the_table_and_in_a_sentence():
     headers = ("type that ran", "batch 1", "fit", "error")
     row = ("Mul", "60.9 us", "59.8 us + 348 ns", "1.6 %")
     table = Grid("", "Mean time of a call at each batch size (and its ratio)", headers, (row,))
-    said = "Mul: the time of a call fits {} + {} an image within 1.6 %, so at batch 1 about 99 %"
+    said = "Mul: the time of a call fits {} + {} per image within 1.6 %, so at batch 1 about 99 %"
     alike, other = said.format("59.8 us", "348 ns"), said.format("120 us", "695 ns")
     assert wrong(claims.of_grid(table, NAMES), claims.of_text(alike, NAMES, "said")) == []
     assert len(wrong(claims.of_grid(table, NAMES), claims.of_text(other, NAMES, "said"))) == 2
@@ -87,29 +86,49 @@ def test_a_column_without_a_statistic_is_refused():
 # Written reports: of one model all of it, of the other what is about the model itself
 
 OPTIONS = {
-    "toy": ("--configs", "one-thread", "--configs-seconds", "2"),
+    "toy": ("--configs", "one-thread"),
     "lenet": (
         "--chapters",
-        "graph",
-        "network",
-        "slow",
-        "ops",
-        "batch-sizes",
-        "times",
-        "memory",
-        "roofline",
+        *("graph", "network", "slow", "ops", "batch-sizes", "times", "memory", "roofline"),
     ),
+}
+SHORTER = {
+    "report.lab": {"EXPERIMENTS_S": 1, "SWEEP_S": 1, "STEPS": 10},
+    "lifecycle.execution": {"ROUNDS": 2},
+    "compare.race": {"ROUNDS": 2, "TURNS": 2, "OBSERVATIONS": 3},
 }
 LEAST = {"toy": 300, "lenet": 500}  # claims; a reader that finds fewer does not read the report
 
 
 @pytest.fixture(scope="module", params=["toy", "lenet"])
 def written(request, tmp_path_factory):
-    """Both files of a report, written by the command."""
-    out = tmp_path_factory.mktemp("report") / request.param
-    command = [sys.executable, "-m", "tflab.report", "--model", request.param, "--out", str(out)]
-    subprocess.run([*command, *OPTIONS[request.param]], check=True, capture_output=True)
-    html, markdown = ((out / f"report.{ending}").read_text() for ending in ("html", "md"))
+    """Both files of a report, written by the command in a short time, with pictures that have no
+    more than their captions."""
+    from tests.commands import in_one_process, run_here
+    from tflab.report import __main__ as report
+    from tflab.report import pictures
+    from tflab.report.contents import Picture
+    from tflab.train import __main__ as train
+
+    def captioned(name, draw, *records):
+        return Picture(name, str(draw(*records).get_label()), "<svg/>", "<svg/>", b"")
+
+    folder = tmp_path_factory.mktemp("report")
+    of_model = ("--model", request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        in_one_process(patch)
+        patch.setattr(pictures, "picture", captioned)
+        for module, names in SHORTER.items():
+            for name, value in names.items():
+                patch.setattr(importlib.import_module(f"tflab.{module}"), name, value)
+        options = [*OPTIONS[request.param]]
+        if request.param == "toy":
+            options += ["--logdir", str(folder / "training")]
+            done = run_here(train.main, *of_model, "--epochs", "2", *options[-2:], folder=folder)
+            assert done.returncode == 0, done.stderr
+        done = run_here(report.main, *of_model, "--out", str(folder / "out"), *options)
+    assert done.returncode == 0, done.stderr
+    html, markdown = ((folder / f"out/report.{ending}").read_text() for ending in ("html", "md"))
     return request.param, html, markdown
 
 

@@ -129,10 +129,12 @@ def test_an_address_without_a_task_is_told_before_anything_is_measured(tmp_path,
     assert not (tmp_path / "out").exists()
 
 
-def test_a_report_over_two_tasks_has_its_chapter_and_its_picture(tmp_path, capsys, monkeypatch):
+def test_a_report_over_two_tasks_has_its_chapter_and_its_picture(
+    tmp_path, capsys, monkeypatch, two_tasks
+):
     monkeypatch.setattr(over_tasks, "STEPS", 3)
     out = tmp_path / "out"
-    words = f"--model toy --cluster 2 --chapters tasks --out {out}"
+    words = f"--model toy --cluster {','.join(two_tasks)} --chapters tasks --out {out}"
     assert report.main(words.split()) == 0
     assert "toy on 2 tasks, split by layers" in capsys.readouterr().err
     page = (out / "report.md").read_text()

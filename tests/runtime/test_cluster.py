@@ -106,7 +106,7 @@ def test_what_listens_and_never_answers_is_said(monkeypatch):
 
 def test_a_server_of_another_kind_is_said():
     with http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as web:
-        threading.Thread(target=web.serve_forever, daemon=True).start()
+        threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True).start()
         address = f"127.0.0.1:{web.server_port}"
         with pytest.raises(TflabError) as error:
             health.check(1, address)

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def pool():
     """Addresses of tasks: the first one lives, each of the others is for a test that ends it."""
-    with cluster.tasks(4) as addresses:
+    with cluster.tasks(5) as addresses:
         yield addresses
     assert all(health.STARTED[address].poll() is not None for address in addresses)
 
@@ -127,49 +127,33 @@ def test_a_task_that_stands_still_in_a_step_is_named_after_its_time_limit(pool, 
     )
 
 
-def test_ctrl_c_does_not_wait_for_a_task_that_stands_still(two_tasks, monkeypatch):
+@pytest.mark.parametrize("ours", [False, True], ids=["of another", "ours"])
+def test_ctrl_c_does_not_wait_for_a_task_that_stands_still(ours, pool, two_tasks, monkeypatch):
+    """Ours is ended for that, and that of another is not."""
     monkeypatch.setattr(health, "ANSWER_S", 1)
-    with cluster.tasks(1) as (address,):
-        options = Options(steps=50, warmup=0, cluster=(two_tasks[0], address))
-        stage = placed(options)
-        observe = execution.Measured.observe
-        stopped = []
+    address = pool[4]
+    task = health.STARTED[address]
+    if not ours:
+        monkeypatch.setattr(health, "STARTED", {})
+    options = Options(steps=50, warmup=0, cluster=(two_tasks[0], address))
+    stage = placed(options)
+    observe = execution.Measured.observe
+    stopped = []
 
-        def stops_meanwhile(measured, turn, timed, recorded):
-            observe(measured, turn, timed, recorded)
-            if len(measured.steps) == 3 and not stopped:
-                send(signal.SIGSTOP, address)
-                threading.Timer(1, os.kill, [os.getpid(), signal.SIGINT]).start()
-                stopped.append(time.monotonic())
+    def stops_meanwhile(measured, turn, timed, recorded):
+        observe(measured, turn, timed, recorded)
+        if len(measured.steps) == 3 and not stopped:
+            task.send_signal(signal.SIGSTOP)
+            threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+            stopped.append(time.monotonic())
 
-        monkeypatch.setattr(execution.Measured, "observe", stops_meanwhile)
-        executed = execution.execute(stage, options)
-        assert time.monotonic() - stopped[0] < refusals.TIME_LIMIT_S / 2
+    monkeypatch.setattr(execution.Measured, "observe", stops_meanwhile)
+    executed = execution.execute(stage, options)
+    assert time.monotonic() - stopped[0] < refusals.TIME_LIMIT_S / 2
     assert (executed.steps, executed.interrupted, executed.failure) == (3, True, None)
-
-
-def test_ctrl_c_does_not_wait_for_a_task_of_another_that_stands_still(two_tasks, monkeypatch):
-    monkeypatch.setattr(health, "ANSWER_S", 1)
-    with cluster.tasks(1) as (address,):
-        ours = dict(health.STARTED)
-        monkeypatch.setattr(health, "STARTED", {})  # so that it is not ended
-        options = Options(steps=50, warmup=0, cluster=(two_tasks[0], address))
-        stage = placed(options)
-        observe = execution.Measured.observe
-        stopped = []
-
-        def stops_meanwhile(measured, turn, timed, recorded):
-            observe(measured, turn, timed, recorded)
-            if len(measured.steps) == 3 and not stopped:
-                ours[address].send_signal(signal.SIGSTOP)
-                threading.Timer(1, os.kill, [os.getpid(), signal.SIGINT]).start()
-                stopped.append(time.monotonic())
-
-        monkeypatch.setattr(execution.Measured, "observe", stops_meanwhile)
-        executed = execution.execute(stage, options)
-        assert time.monotonic() - stopped[0] < refusals.TIME_LIMIT_S / 2
-        assert ours[address].poll() is None
-    assert (executed.steps, executed.interrupted, executed.failure) == (3, True, None)
+    if not ours:
+        assert task.poll() is None
+        task.send_signal(signal.SIGCONT)
 
 
 def test_before_a_session_begins_a_task_that_stands_still_is_named_at_once(two_tasks, monkeypatch):

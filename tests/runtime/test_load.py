@@ -78,6 +78,7 @@ def test_an_average_from_before_does_not_count_where_most_cores_are_idle_now(
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     monkeypatch.setattr(load, "ticks", lambda: next(reads))
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(load, "LOOK_S", 0.5)
     assert load.load_average() == average
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import versions
+from tests.shown import without_progress
 from tflab.runtime import quiet_import
 
 ROOT = Path(__file__).parents[2]
@@ -62,17 +63,37 @@ def python(code, **environment):
     return done.returncode, done.stderr
 
 
+WALK = """
+import sys
+from tflab import lifecycle
+list(lifecycle.walk("toy", stop="placement"))
+assert not [name for name in sys.modules if name.partition(".")[0] == "keras"]
+import tensorflow as tf
+assert tf.keras.layers.Dense(2).units == 2
+assert tf.keras.__name__ in sys.modules
+"""
+
+
 @versions.since(2, 20, "the level of the log counts for all notes of a step")
 @pytest.mark.tensorflow
-def test_the_first_walk_from_python_prints_nothing():
-    walk = "from tflab import lifecycle; list(lifecycle.walk('toy', stop='placement'))"
-    assert python(walk) == (0, "")
+def test_the_first_walk_from_python_prints_nothing_and_leaves_keras_to_its_first_use():
+    assert python(WALK) == (0, "")
+
+
+COMPARISON = """
+from tflab.compare import comparison
+import os
+os.environ["TF_DUMP_GRAPH_FMT"]
+from tflab.runtime import own_process
+own_process.cold = lambda *_: (1, [])  # which has a process of its own
+comparison.compare_batch_sizes("toy", (4,))
+"""
 
 
 @pytest.mark.tensorflow
-def test_the_import_of_a_comparison_prints_nothing_and_makes_the_runtime_ready():
-    code = "from tflab.compare import comparison; import os; os.environ['TF_DUMP_GRAPH_FMT']"
-    assert python(code) == (0, "")
+def test_a_comparison_from_python_makes_the_runtime_ready_and_its_traced_steps_log_nothing():
+    status, said = python(COMPARISON)
+    assert (status, without_progress(said)) == (0, "")
 
 
 def test_an_import_that_fails_shows_what_was_said(tmp_path):

@@ -7,6 +7,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import graphs
+from tests.commands import in_one_process
 from tests.saved_graphs.test_build import walk
 from tflab.compare.comparison import SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError
@@ -16,6 +17,12 @@ from tflab.records import Options
 from tflab.saved_graphs import remote_devices
 
 pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch):
+    """The cold step of a comparison needs no process of its own here."""
+    in_one_process(monkeypatch)
 
 
 def on_a_cluster():

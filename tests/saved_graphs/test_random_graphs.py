@@ -10,7 +10,7 @@ from tflab.cli import confinement
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
-GRAPHS = 60
+GRAPHS = 30
 
 
 def strace_works():

@@ -20,7 +20,9 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.slow, NEEDED]
 # What it prints of each graph: how it ended, and the values of its step
 CONFINED = """
 import json, os, sys
-from pathlib import Path
+from tflab.runtime import dumps, quiet_import
+dumps.prepare()  # else each placement would need another process
+quiet_import.load()
 from tests.fuzz import watched
 if sys.argv[1] == "confined":
     watched.confine(os.environ["TMPDIR"])

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +14,11 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tests.commands import run_here
 from tests.train import test_loop
 from tflab.exporters import xspace
 from tflab.train import __main__ as train
-from tflab.train import checkpoints, history
+from tflab.train import checkpoints, history, summaries
 
 pytestmark = pytest.mark.tensorflow
 
@@ -169,40 +170,27 @@ def test_a_training_that_diverges_shows_its_epochs_and_fails(here, capsys, monke
     assert err.startswith("tflab: The training diverged: ")
 
 
-# In processes of their own
+# Stopped: by kill -9 in a process of its own, and by Ctrl-C
 
-STOPPED = """
+KILLED = """
 import os, signal, sys, threading
 from pathlib import Path
+from tflab.runtime import quiet_import
+quiet_import.load()
 from tflab.train import __main__ as train
-from tflab.train import loop, summaries
+from tflab.train import loop
 
 loop.PAUSE_S = -1  # a checkpoint before every step
-add_step = summaries.add_step
 
 def in_checkpoint():
     while not any(Path("runs/stopped/checkpoints").glob("step-[6-9].*tempstate*")):
         pass
     os.kill(os.getpid(), signal.SIGKILL)
 
-def slowly(event_files, step):
-    add_step(event_files, step)
-    threading.Event().wait(0.2)
-
-kind, *args = sys.argv[1:]
-if kind == "in_checkpoint":
-    threading.Thread(target=in_checkpoint, daemon=True).start()
-else:
-    summaries.add_step = slowly
-sys.exit(train.main(args))
+threading.Thread(target=in_checkpoint, daemon=True).start()
+sys.exit(train.main(sys.argv[1:]))
 """
-
 HEAVY = "tests.train.test_command:heavy"
-TWICE = f"""
-from tflab.train import __main__ as train
-for name in ("one", "two"):
-    assert train.main(["--model", "{HEAVY}", "--one-thread", "--logdir", name]) == 0
-"""
 
 
 def heavy():
@@ -212,65 +200,58 @@ def heavy():
 
 
 @pytest.fixture(scope="module")
-def processes(tmp_path_factory):
+def trainings(tmp_path_factory):
     """Two trainings without a stop, `one` and `two`, and one that was stopped twice.
 
-    The folder they are in; of each process its status, stdout and stderr.
+    The folder they are in; of each command its status, stdout and stderr.
     """
-    folder = tmp_path_factory.mktemp("processes")
-    stopped = folder / "runs/stopped"
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
+    folder = tmp_path_factory.mktemp("trainings")
+    model, where = ("--model", HEAVY), ("--logdir", "runs/stopped")
 
-    def started(*args):
-        return subprocess.Popen(
-            [sys.executable, *args],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def ended(*args):
+        done = run_here(train.main, *model, *args, folder=folder)
+        return done.returncode, done.stdout, done.stderr
 
-    def ended(process):
-        out, err = process.communicate()
-        return process.returncode, out, err
-
-    def lines():
-        return (stopped / history.NAME).read_bytes().count(b"\n")
-
-    model = ("--model", HEAVY)
-    where = ("--logdir", "runs/stopped")
-    outcome = {"straight": ended(started("-c", TWICE))}
-    outcome["in checkpoint"] = ended(
-        started("-c", STOPPED, "in_checkpoint", "--one-thread", *model, *where)
+    outcome = {name: ended("--one-thread", "--logdir", name) for name in ("one", "two")}
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, "--one-thread", *model, *where],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
+        capture_output=True,
+        text=True,
     )
-    interrupted, before = started("-c", STOPPED, "slowly", "--resume", *model, *where), lines()
-    while lines() < before + 2:
-        assert interrupted.poll() is None
-        time.sleep(0.01)
-    interrupted.send_signal(signal.SIGINT)
-    outcome["Ctrl-C"] = ended(interrupted)
-    outcome["resumed"] = ended(started("-m", "tflab.train", "--resume", *model))
+    outcome["in checkpoint"] = killed.returncode, killed.stdout, killed.stderr
+    add_step, steps = summaries.add_step, count(1)
+
+    def interrupted(event_files, step):
+        add_step(event_files, step)
+        if next(steps) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(summaries, "add_step", interrupted)
+        outcome["Ctrl-C"] = ended("--resume", *where)
+    outcome["resumed"] = ended("--resume")
     return folder, outcome
 
 
-def test_one_thread_and_the_same_seed_give_the_same_weights(processes):
-    folder, outcome = processes
-    assert outcome["straight"][0] == 0
+def test_one_thread_and_the_same_seed_give_the_same_weights(trainings):
+    folder, outcome = trainings
+    assert (outcome["one"][0], outcome["two"][0]) == (0, 0)
     one, two = values(folder / "one"), values(folder / "two")
     assert one.keys() == two.keys() > {"weights", "weights/Adam", "global_step"}
     for name, value in one.items():
         assert np.array_equal(two[name], value), name
 
 
-def test_a_kill_in_a_checkpoint_leaves_a_training_that_goes_on(processes):
-    _, outcome = processes
+def test_a_kill_in_a_checkpoint_leaves_a_training_that_goes_on(trainings):
+    _, outcome = trainings
     assert outcome["in checkpoint"][0] == -signal.SIGKILL
     assert re.search(r"Continuing in 'runs/stopped': \d+ of 15 steps", outcome["Ctrl-C"][2])
 
 
-def test_an_interrupt_shows_what_there_is_and_how_to_go_on(processes):
-    _, outcome = processes
+def test_an_interrupt_shows_what_there_is_and_how_to_go_on(trainings):
+    _, outcome = trainings
     status, out, err = outcome["Ctrl-C"]
     assert status == 130
     assert f"{HEAVY} on noise, batch 16, seed 1: partial\n" in out
@@ -280,8 +261,8 @@ def test_an_interrupt_shows_what_there_is_and_how_to_go_on(processes):
     )
 
 
-def test_after_two_stops_every_step_and_epoch_is_recorded_once(processes):
-    folder, outcome = processes
+def test_after_two_stops_every_step_and_epoch_is_recorded_once(trainings):
+    folder, outcome = trainings
     status, _, err = outcome["resumed"]
     assert status == 0
     assert err.startswith("Continuing in 'runs/stopped': ")

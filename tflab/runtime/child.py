@@ -24,7 +24,7 @@ from typing import IO, Any
 from tflab import atomic
 from tflab.cli import ending
 from tflab.errors import TflabError
-from tflab.runtime import dumps
+from tflab.runtime import dumps, quiet_import
 
 STREAMED = "--streamed"
 PATIENCE_S = 10.0  # in which a process whose stream is closed has to end
@@ -161,6 +161,8 @@ def main() -> None:
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may get into the answer
     dumps.prepare()
+    with suppress(Exception):  # if TensorFlow is broken, the function says so
+        quiet_import.load()
     module, _, name = sys.argv[1].partition(":")
     pickled = sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))
     args = pickle.loads(pickled)  # may import TensorFlow, so only now

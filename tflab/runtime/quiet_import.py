@@ -1,6 +1,8 @@
-"""Quiet import: TensorFlow is imported without its notes, also in a notebook's first cell.
+"""Quiet import: TensorFlow is imported without its notes, also in a notebook's first cell, and
+without Keras.
 
-They are written before a log level can be set. Everything that is not such a note is passed on.
+The notes are written before a log level can be set. Everything that is not such a note is passed
+on. Keras takes as long to import as TensorFlow itself; `tf.keras` imports it when it is first used.
 """
 
 from __future__ import annotations
@@ -9,7 +11,11 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from glob import glob
+from importlib.util import find_spec
+from types import ModuleType
 
 NOTES = re.compile(
     r"I\d{4} |WARNING: All log messages before absl::InitializeLog\(\)"
@@ -30,7 +36,8 @@ def load() -> None:
         terminal = os.dup(2)
         os.dup2(kept.fileno(), 2)
         try:
-            import tensorflow as tf
+            with keras_later():
+                import tensorflow as tf
 
             tf.config.list_physical_devices("GPU")
             notes = NOTES
@@ -40,6 +47,24 @@ def load() -> None:
             kept.seek(0)
             said = kept.read().decode(errors="backslashreplace")
             sys.stderr.write("".join(worth_saying(said, notes, bool(glob("/dev/nvidia[0-9]*")))))
+
+
+@contextmanager
+def keras_later() -> Iterator[None]:
+    """While this is open, TensorFlow cannot import Keras, which it tries at the end of its own
+    import and does without if that fails."""
+    legacy = os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True")
+    name = "tf_keras" if legacy else "keras"
+    spec = None if name in sys.modules else find_spec(name)
+    if spec is None:
+        yield
+        return
+    sys.modules[name] = ModuleType(name)  # no package, so that it has no submodules
+    sys.modules[name].__spec__ = spec  # by which TensorFlow finds the folder of `tf.keras`
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 def worth_saying(said: str, notes: re.Pattern[str] | None, gpu: bool) -> list[str]:
