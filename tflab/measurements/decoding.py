@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -26,6 +27,8 @@ BELOW_ZERO = (
     "predicted_ns",
     "exit_status",
 )
+OF_TENSORS = ("mean", "std", "min", "max")  # of the elements of a tensor, which may be large
+LARGEST = sys.float_info.max
 # What has no end in an interval of too few observations, which is null in a file
 ENDLESS = {"low": 0.0, "low_ns": -math.inf, "high": math.inf, "high_ns": math.inf}
 
@@ -124,8 +127,10 @@ def key_of(kind: Any, key: str, path: str) -> Any:
 def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
     if kind is float and value is None and field in ENDLESS:
         return ENDLESS[field]
-    if kind is str:
+    if kind is str or (kind is Any and isinstance(value, str)):
         return text(value, path)
+    if kind is Any or field in OF_TENSORS:
+        return element(value, path)
     if kind is bool:
         if not isinstance(value, bool):
             raise WrongError(path, "is neither true nor false")
@@ -137,6 +142,15 @@ def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
         raise WrongError(path, "is a number outside the permitted range")
     if value < 0 and field not in BELOW_ZERO:
         raise WrongError(path, "is below zero")
+    return value
+
+
+def element(value: Any, path: str) -> Any:
+    """A number or a truth of a tensor."""
+    if not isinstance(value, int | float):
+        raise WrongError(path, "is not a number")
+    if not abs(value) <= LARGEST:
+        raise WrongError(path, "is a number outside the permitted range")
     return value
 
 

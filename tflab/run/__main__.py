@@ -66,6 +66,11 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--lines", action="store_true", help="show the 15 costliest lines of the program")
     add(
+        "--values",
+        action="store_true",
+        help="record the values of one run of the largest group, and the origin of NaN and Inf",
+    )
+    add(
         "--logdir",
         type=command.folder("logdir"),
         metavar="DIR",
@@ -130,22 +135,24 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     """Run the program and show what was seen. The exit status is the program's."""
     settings = {"OVERHEAD": str(args.overhead), "STEPS": str(args.steps)}
     settings |= {"V1": "1"} if args.v1 else {}
+    settings |= {"VALUES": "1"} if args.values else {}
     if args.place:
         settings["LOGDIR"] = str(args.place.work.absolute())
-    if args.html or args.save or args.place:
+    if args.html or args.save or args.place or args.lines:
         settings["KEEP"] = "1"
     with atomic.temporary("run") as folder:
         ended = launch.run(args.program, Path(folder), settings)
         from tflab.run import graph as graphs
         from tflab.run import summary
 
-        segment, (graph, notes) = summary.read(Path(folder)), graphs.read(Path(folder))
+        segment = summary.read(Path(folder))
+        graph, values, notes = graphs.read(Path(folder))
     os.umask(0o077)  # lines and values of a program are private
     status = 0 if segment.get("stopped") else ended.status
     seen = summary.watched(args.program, segment, ended.wall_ns, status, graph)
     if args.because:
         notes = (f"It ran with TensorFlow 1 (--v1), because only that has {args.because}.", *notes)
-    seen = replace(seen, notes=(*notes, *seen.notes))
+    seen = replace(seen, values=values, notes=(*notes, *seen.notes))
     shown = command.run(lambda: show(args, seen, outputs))
     return status or shown
 

@@ -97,13 +97,14 @@ class Group:
 class Step:
     """One run: its group, and the buffers of its trace."""
 
-    __slots__ = ("begun", "call", "dumps", "first", "group", "owned", "timed", "trace")
+    __slots__ = ("begun", "call", "dumps", "first", "group", "owned", "timed", "trace", "values")
 
     def __init__(self, group: Group, call: Call, first: bool, owned: bool) -> None:
         self.group, self.call, self.first, self.owned = group, call, first, owned
         self.timed = True  # what it takes is what a run of the group takes untraced
         self.begun = 0  # calls of functions, when this one was to be profiled
         self.trace: tuple[Any, Any] | None = None  # options and metadata of tflab's own
+        self.values: Any = None  # the Plan for which this run is traced or recorded
         # The number of the first run whose graphs are dumped, 0 where another one's are; None where
         # it is no first run.
         self.dumps: int | None = None

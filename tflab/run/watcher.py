@@ -33,6 +33,7 @@ class Watcher:
         self.folder = given["FOLDER"]
         self.logdir = given.get("LOGDIR")
         self.keeps = "KEEP" in given  # the graph of the largest group
+        self.values = "VALUES" in given  # those of one of its runs are recorded
         self.overhead = float(given["OVERHEAD"])
         self.steps = int(given["STEPS"])
         self.process = os.getpid()
