@@ -67,6 +67,7 @@ def lab(monkeypatch):
         steps=0,
         logdir=None,
         values=False,
+        op_runs=False,
         broke=faults.append,
     )
     seen = recorder.Recorder(watcher)

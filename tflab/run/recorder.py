@@ -23,6 +23,7 @@ from tflab.records import Node
 from tflab.run import largest
 from tflab.run.functions import Functions
 from tflab.run.groups import Call, Group, Step
+from tflab.run.op_runs import OpRuns
 from tflab.run.passes import MOST_CONSTANTS, Dumps
 from tflab.run.values import Values
 from tflab.runtime import private, trace, xplane
@@ -50,7 +51,7 @@ class Recorder:
         self.first_runs = 0
         self.graphs: list[Any] = []
         self.calls: dict[int, Call] = {}  # by thread
-        self.waiting: deque[tuple[Group, bytes, int]] = deque()
+        self.waiting: deque[tuple[Group, int, bytes, int]] = deque()  # with the number of the run
         self.tracing = allocate_lock()  # that the first run holds whose graphs are dumped
         self.share = FOR_TRACES * watcher.overhead / 100
         self.next_stop = watcher.steps or sys.maxsize
@@ -61,6 +62,7 @@ class Recorder:
         self.functions = Functions(self)
         self.most_waiting = WAITING
         self.log: private.Log | None = None
+        self.op_runs = OpRuns(watcher.folder, self.note) if watcher.op_runs else None
         self.values = Values(self) if watcher.values else None
 
     def begin_watching(self) -> Recorder:
@@ -256,7 +258,7 @@ class Recorder:
                 if content and is_sample:
                     if self.watcher.logdir:
                         group.sample(took_ns, content)
-                    self.waiting.append((group, content, took_ns))
+                    self.waiting.append((group, group.calls + 1, content, took_ns))
         if step.dumps is not None:
             if step.dumps:
                 self.dumps.end(group.number, keep=step.dumps == self.first_runs)
@@ -266,11 +268,13 @@ class Recorder:
     def read_traces(self) -> None:
         """Add up the traces that wait. Another thread does this than those that run steps."""
         while self.waiting:
-            group, content, took_ns = self.waiting.popleft()
+            group, number, content, took_ns = self.waiting.popleft()
             began_ns = perf_counter_ns()
             rows = xplane.durations(content) if group.function else trace.columns(content, 0)
             if rows is None:
                 rows = trace.durations(self.tracer.parsed(content).step_stats, 0)
+            if self.op_runs:
+                self.op_runs.add(group.number, number, *rows)
             for name, _, spent_ns in zip(*rows, strict=True):
                 op = group.ops.setdefault(name, [0, 0])
                 op[0] += 1
@@ -283,6 +287,8 @@ class Recorder:
     def segment(self, final: bool) -> dict[str, object]:
         """The groups of runs, the nodes of their graphs, and their fates in the largest."""
         self.read_traces()
+        if self.op_runs:
+            self.op_runs.flush()
         most = None if final else LARGE
         graphs = [self.with_inlined(graph, self.nodes_of(graph, most)) for graph in self.graphs]
         return {
@@ -327,10 +333,11 @@ class Recorder:
             self.notes.append(sentence)
 
 
-def line_of(node: Node) -> tuple[str, str, tuple[str, int, str] | None]:
-    """Name, phase, and the line that made it."""
+def line_of(node: Node) -> tuple[str, str, tuple[str, int, str] | None, str]:
+    """Name, phase, the line that made it, and its op."""
     made = node.source
-    return node.name, node.phase, (made.file, made.line, made.code[:MOST_CODE]) if made else None
+    line = (made.file, made.line, made.code[:MOST_CODE]) if made else None
+    return node.name, node.phase, line, node.op
 
 
 def begin(watcher: Any) -> Recorder:
