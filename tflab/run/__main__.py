@@ -70,6 +70,13 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="record the values of one run of the largest group, and the origin of NaN and Inf",
     )
+    add_outputs(parser)
+    return parser
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """The options that name files, and the format."""
+    add = parser.add_argument
     add(
         "--logdir",
         type=command.folder("logdir"),
@@ -102,7 +109,6 @@ def parser() -> argparse.ArgumentParser:
         type=command.one_of("format", FORMATS),
         help="text on standard error, or JSON on standard output (default: %(default)s)",
     )
-    return parser
 
 
 def arguments(
