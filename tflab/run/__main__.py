@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tflab import atomic
 from tflab.cli import command, folding
-from tflab.errors import UsageError
+from tflab.errors import TflabError, UsageError
 from tflab.run import launch, programs
 
 if TYPE_CHECKING:
@@ -196,6 +196,9 @@ def show(
         new_files.write(Path(name), content.encode(), what)
     if args.op_runs:
         write_op_runs(Path(args.op_runs), folder, segment)
+    if args.place and not args.place.work.is_dir():
+        outputs.pop_all()
+        raise TflabError(f"The logdir '{args.logdir}' was removed while the program ran.")
     written = args.place and any(args.place.work.iterdir())
     if written:
         from tflab.measurements import runs
