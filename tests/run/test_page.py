@@ -11,10 +11,11 @@ from tflab.errors import UsageError
 from tflab.follow import node_history, recorded
 from tflab.measurements import runs
 from tflab.records import Fate, Node, Pass, Source, Taken
-from tflab.records.watched import OpTimes, Recorded, WatchedLine
+from tflab.records.values import Entered, NotFinite, Value
+from tflab.records.watched import OpTimes, Recorded, RecordedValues, WatchedLine
 from tflab.report import html
 from tflab.report.contents import Annotated, ScriptLine
-from tflab.run import page, stacks
+from tflab.run import line_notes, page, stacks, view
 
 CODE = """import tensorflow as tf
 x = tf.placeholder(tf.float32)
@@ -68,6 +69,57 @@ def graph_of(file):
     )
 
 
+NOTHING = dict.fromkeys(("mean", "std", "min", "max", "zeros"))
+VALUES = RecordedValues(
+    group=2,
+    run=3,
+    ns=900,
+    values=(
+        Value(
+            **{**NOTHING, "mean": -2.0, "std": 0.5, "min": -3e38, "max": -1.5},
+            values=(-3e38, -1.5, "NaN"),
+            not_finite=1,
+            tensor="y:0",
+            node="y",
+            op="_Fused",
+            kind="computed",
+            dtype="float32",
+            shape=(3,),
+            calls=1,
+            after=None,
+            moved=None,
+        ),
+        Value(
+            **NOTHING,
+            values=("text", True, 7),
+            not_finite=0,
+            tensor="six:0",
+            node="six",
+            op="Const",
+            kind="constant",
+            dtype="string",
+            shape=(3,),
+            calls=1,
+            after=None,
+            moved=None,
+        ),
+    ),
+    origins=(
+        NotFinite(
+            *("y:0", "y", "_Fused", "computed", "float32", 1, 0, 3, 1),
+            source=None,
+            inside=None,
+            derives=None,
+            overflow=False,
+            entered=(Entered("x", 2, 2, 0, 1, -4.0, 1e300),),
+            optimised=True,
+        ),
+    )
+    * 3,
+    not_finite=("g:0",),
+)
+
+
 @pytest.fixture
 def seen(tmp_path):
     file = str(tmp_path / "train.py")
@@ -107,8 +159,18 @@ def test_each_line_has_its_times_its_nodes_and_what_became_of_them(seen):
 
 def test_a_line_is_free_only_where_no_time_was_measured():
     six = Fate("six", "folded", None, None)
-    assert [*page.notes(("a.py", 1), [six], {}, 0)] == ["folded: free"]
-    assert [*page.notes(("a.py", 1), [six], {}, 7)] == ["folded"]
+    assert [*line_notes.notes(("a.py", 1), [six], {}, 0)] == ["folded: free"]
+    assert [*line_notes.notes(("a.py", 1), [six], {}, 7)] == ["folded"]
+
+
+def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
+    """Lines without time follow, if their nodes ran as parts of others or not in the steps."""
+    code = CODE.splitlines()
+    assert list(view.table_of_lines(seen).cells()) == [
+        ("train.py:4", "500 ns", "250 ns", "", "", "1 of 3 nodes folded", code[3]),
+        ("train.py:1", "", "", "", "150 ns", "", code[0]),
+        ("train.py:3", "", "", "", "", "fused into line 4", code[2]),
+    ]
 
 
 def test_a_file_that_is_no_longer_what_ran_shows_only_what_was_seen(seen, tmp_path):
@@ -136,7 +198,7 @@ def test_a_function_is_drawn_as_it_was_traced(seen):
     (written,) = graph.drawing.states
     assert [node.name for node in written.defined] == ["x", "m", "six", "y", "init", "g"]
     assert graph.start == 0
-    assert page.notes_by_line(traced, seen.lines)[seen.program[0], 3] == ""
+    assert line_notes.by_line(traced, seen.lines)[seen.program[0], 3] == ""
 
 
 def test_the_page_numbers_the_nodes_of_each_line(seen):
@@ -154,6 +216,25 @@ def test_a_program_without_a_graph_has_its_lines_alone(seen):
     alone = replace(seen, graph=None)
     assert annotated(alone).graph is None
     assert 'class="annotated alone"' in html.page(page.report(alone))
+
+
+def test_the_end_says_where_nan_comes_from(seen):
+    assert [*view.values_of(VALUES)] == [
+        "Values of run 3 of group 2: 1 of 2 tensors have NaN or Inf.",
+        *["NaN came from y (_Fused, in the graph that ran), whose inputs were all finite. Of its "
+        "3 elements 1 is NaN. Its inputs: x: 2 elements, 1 negative, from -4 to 1e+300."] * 2,
+        "1 other node made NaN or Inf independently.",
+    ]  # fmt: skip
+    finite = replace(VALUES, values=VALUES.values[1:], origins=())
+    assert [*view.values_of(finite)] == ["Values of run 3 of group 2: 1 tensor, all finite."]
+    assert " ".join(view.values_of(VALUES)) in view.blocks(replace(seen, values=VALUES), False)
+
+
+def test_a_node_of_a_recorded_graph_has_its_values(seen):
+    histories = recorded.histories(recorded.stages(seen.graph), VALUES)
+    assert histories["y"].values == VALUES.values[:1]
+    assert page.drawn(seen.graph, VALUES).histories["m"].carrier_values == VALUES.values[:1]
+    assert page.drawn(seen.graph).histories["y"].values == ()
 
 
 def test_a_node_of_a_recorded_graph_has_its_times(seen):
@@ -181,7 +262,7 @@ def test_stacks_add_up_to_the_process():
 
 
 def test_a_run_that_was_kept_is_read_as_it_was(seen, tmp_path):
-    ended = replace(seen, exit_status=-9)
+    ended = replace(seen, exit_status=-9, values=VALUES)
     (tmp_path / "kept.json").write_text(runs.text(ended))
     assert runs.read(str(tmp_path / "kept.json")) == ended
 

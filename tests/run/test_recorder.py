@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tflab.run import groups, passes, recorder, sampler
+from tflab.run import groups, largest, passes, recorder, sampler
 
 
 class Graph:
@@ -61,7 +61,14 @@ def lab(monkeypatch):
     monkeypatch.setattr(recorder.trace, "columns", lambda content, start: (["y"], [0], [10]))
     faults = []
     watcher = SimpleNamespace(
-        sampler=sampler.Sampler(0), folder="", overhead=5, steps=0, logdir=None, broke=faults.append
+        sampler=sampler.Sampler(0),
+        folder="",
+        overhead=5,
+        steps=0,
+        logdir=None,
+        values=False,
+        op_runs=False,
+        broke=faults.append,
     )
     seen = recorder.Recorder(watcher)
     seen.log, seen.tracer, seen.dumps = Log(), Tracer(), Dumps()
@@ -166,7 +173,7 @@ def test_a_graph_of_large_constants_is_not_written_down(lab):
     assert lab.seen.dumps.kept == []
     (note,) = lab.seen.notes
     assert "because it has 3 MiB of constants" in note
-    assert lab.seen.fates() == {}
+    assert largest.fates(lab.seen) == {}
 
 
 def test_constants_are_counted_as_large_as_they_are_written(tmp_path):

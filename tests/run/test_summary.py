@@ -55,10 +55,10 @@ SEGMENT = {
     ],
     "graphs": [
         [
-            ("x", "forward", None),
-            ("y", "forward", MATMUL),
-            ("y_grad", "backward", MATMUL),
-            ("w/update", "update", MINIMIZE),
+            ("x", "forward", None, "Placeholder"),
+            ("y", "forward", MATMUL, "MatMul"),
+            ("y_grad", "backward", MATMUL, "MatMul"),
+            ("w/update", "update", MINIMIZE, "ApplyAdam"),
         ]
     ],
     "fates": {"group": 2, "counts": {"executed": 3, "unreached": 1}},

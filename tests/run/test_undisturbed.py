@@ -213,6 +213,17 @@ raise KeyboardInterrupt
 """
 
 
+def test_a_program_may_remove_the_logdir(tmp_path):
+    script = tmp_path / "removes.py"
+    script.write_text("import glob, shutil\nfor found in glob.glob('.*'): shutil.rmtree(found)\n")
+    command = [sys.executable, "-m", "tflab.run", "--logdir", "logs", "removes.py"]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.endswith("\ntflab: The logdir 'logs' was removed while the program ran.\n")
+    assert [file.name for file in tmp_path.iterdir()] == ["removes.py"]
+
+
 def test_an_interrupted_program_ends_by_its_signal_whatever_is_imported_at_its_end(tmp_path):
     (tmp_path / "program.py").write_text(INTERRUPTED_AND_DONE)
     *_, status = run("program.py", folder=tmp_path)

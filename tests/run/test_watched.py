@@ -174,7 +174,7 @@ import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
 session = tf.Session()
 two = tf.placeholder(tf.float32, [])
-doubled = tf.multiply(tf.constant([1.0, 2.0]), two, name="mul")
+doubled = tf.log(tf.multiply(tf.constant([1.0, 0.0]), two, name="mul"), name="log")
 while True:
     session.run(doubled, {two: 2.0})
 """
@@ -184,14 +184,14 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
     script = tmp_path / "endless.py"
     script.write_text(ENDLESS)
     options = ("--save", str(tmp_path / "kept.json"), "--logdir", str(tmp_path / "logs"))
-    options += ("--html", str(tmp_path / "page.html"))
-    _, err, status = run(script, "--steps", "500", "--lines", *options, log="2")
+    options += ("--html", str(tmp_path / "page.html"), "--op-runs", str(tmp_path / "ops.parquet"))
+    _, err, status = run(script, "--steps", "500", "--lines", "--values", *options, log="2")
     assert status == 0
     assert "KeyboardInterrupt" not in err
     assert "endless.py took " in err
     assert "; --steps interrupted it." in err
     assert re.search(r"steps of group 1 .* 499 runs, median ", err)
-    assert len(err[err.index("\ntflab: ") :].partition("\nThe costliest")[0].splitlines()) <= 17
+    assert len(err[err.index("\ntflab: ") :].partition("\nValues of")[0].splitlines()) <= 17
     kept = json.loads((tmp_path / "kept.json").read_text())
     assert (kept["stopped"], kept["exit_status"], kept["groups"][0]["calls"]) == (True, 0, 500)
     graph = kept["graph"]
@@ -201,9 +201,19 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
     assert "feeds_and_fetches" in {step["name"] for step in graph["passes"]}
     (line,) = [line for line in kept["lines"] if "mul" in line["nodes"]]
     assert (line["line"], line["code"]) == (6, ENDLESS.splitlines()[5])
+    assert " ".join(err[err.index("Values of") :].split()).startswith(
+        "Values of run 3 of group 1: 1 of 4 tensors have NaN or Inf. Inf came from log (Log, in "
+        "the graph that ran, endless.py:6), whose inputs were all finite."
+    )
+    values = {value["tensor"]: value for value in kept["values"]["values"]}
+    assert values["Placeholder:0"]["kind"] == "fed"
+    assert values["mul:0"]["values"] == [2.0, 0.0]
+    assert values["log:0"]["values"] == [pytest.approx(0.6931472), "-Inf"]
+    assert kept["values"]["not_finite"] == ["log:0"]
     page = (tmp_path / "page.html").read_text()
     assert '<tr data-line="5" class="made"><th scope="row" class="heat-' in page
-    for file in ("kept.json", "page.html"):  # what it shows of a program is private
+    assert (tmp_path / "ops.parquet").read_bytes()[:4] == b"PAR1"
+    for file in ("kept.json", "page.html", "ops.parquet"):  # what it shows of a program is private
         assert (tmp_path / file).stat().st_mode & 0o077 == 0
     assert err.endswith(f"tensorboard --logdir {tmp_path / 'logs'}\n")
     assert {file.name for file in (tmp_path / "logs").iterdir()} == {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,22 +13,23 @@ from tflab.cli import command, confined, logdirs
 from tflab.errors import TflabError, UsageError
 
 
-def write(path: Path, content: bytes, what: str) -> None:
-    """Write a complete file or none. Its name is reserved first, so that no other file is replaced.
+def write(path: Path, content: bytes | Path, what: str) -> None:
+    """Write a complete file or none; `content` may be a file with it. Its name is reserved first,
+    so that no other file is replaced.
 
     Raises UsageError, in which it is called `what`, if there is such a file or none can be written,
     TflabError if the disk is full. A confined process writes into the folder that it received for
     the file.
     """
     if granted := confined.output("--save"):
-        (granted[0] / CONTENT).write_bytes(content)
+        fill(granted[0] / CONTENT, content)
         confined.finish("--save")
         return
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     reserved = False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(content)
+        fill(draft, content)
         path.open("x").close()
         reserved = True
         os.replace(draft, path)
@@ -45,6 +47,13 @@ def write(path: Path, content: bytes, what: str) -> None:
     finally:
         with suppress(OSError):
             draft.unlink()
+
+
+def fill(path: Path, content: bytes | Path) -> None:
+    if isinstance(content, Path):
+        shutil.copyfile(content, path)
+    else:
+        path.write_bytes(content)
 
 
 CONTENT = "content"

@@ -103,10 +103,11 @@ def run_recorded(args: argparse.Namespace) -> int:
     from tflab.follow import node_history, recorded
     from tflab.measurements import runs
 
-    graph = runs.read(args.run).graph
+    seen = runs.read(args.run)
+    graph = seen.graph
     if graph is None:
         raise UsageError(f"'{args.run}' keeps no graph: the program ran none, or ended too early.")
-    histories = node_history.histories(recorded.stages(graph))
+    histories = recorded.histories(recorded.stages(graph), seen.values)
     history = node_history.find(args.node, histories, f"group {graph.group} in '{args.run}'")
     args.model = args.run
     show(history, args, recorded.times(graph, history))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflab import units
+from tflab.follow import node_history, values
 from tflab.records import (
     Backward,
     Frontend,
@@ -18,7 +19,7 @@ from tflab.records import (
     node_of,
 )
 from tflab.records.graph import FORWARD, UPDATE
-from tflab.records.watched import Recorded
+from tflab.records.watched import Recorded, RecordedValues
 
 
 def stages(graph: Recorded) -> tuple[Stage, ...]:
@@ -57,6 +58,14 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         update_nodes=tuple(node.name for node in graph.nodes if node.phase == UPDATE),
     )
     return Frontend(None, forward), backward, placement
+
+
+def histories(stages: Sequence[Stage], known: RecordedValues | None) -> node_history.Histories:
+    """The history of each node, with its values in the recorded run where they are known."""
+    plain = node_history.histories(stages)
+    if known is None:
+        return plain
+    return values.with_values(plain, (), known.values, (), stages[-1].nodes)
 
 
 def needed(graph: Recorded) -> Recorded:

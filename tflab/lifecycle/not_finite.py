@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -42,20 +42,26 @@ def known(program: Program) -> Known:
     """The program's knowledge. For nodes of gradients and updates, lines of tflab do not count;
     an update that tflab added has the line that made the optimiser."""
     listed = nodes.from_graph(program.graph, program.model.lines)
-    every = tuple(
+    every = [
         replace(node, source=node.source or program.optimizer_line)
         if node.phase == UPDATING
         else node
         for node in map(without_own_line, listed)
-    )
-    library = functions.of_graph(program.graph, program.model.lines)
+    ]
+    return knowledge(program.graph, every, program.model.lines)
+
+
+def knowledge(graph: tf.Graph, listed: Iterable[Node], lines: Any = None) -> Known:
+    """What is known of the nodes of a graph, and of those of its functions."""
+    every = {node.name: node for node in listed}
     return Known(
-        graph=program.graph,
-        ops={node.name: node.op for node in every},
+        graph=graph,
+        ops={node.name: node.op for node in every.values()},
         functions=tuple(
-            replace(one, nodes=tuple(map(without_own_line, one.nodes))) for one in library
+            replace(one, nodes=tuple(map(without_own_line, one.nodes)))
+            for one in functions.of_graph(graph, lines)
         ),
-        nodes={node.name: node for node in every},
+        nodes=every,
     )
 
 

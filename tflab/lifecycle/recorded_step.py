@@ -81,6 +81,25 @@ def once(
     fetched = recorded(*batch, run_metadata=metadata)
     after = variables.read(live, readers)
     graphs = metadata.partition_graphs
+    return read(
+        folder,
+        graphs,
+        fed=dict(zip(step.feeds, batch, strict=True)),
+        places={
+            node_def.name: step.feeds[node_def.attr["index"].i]
+            for part in graphs
+            for node_def in part.node
+            if node_def.op == "_Arg"
+        },
+        fetched=dict(zip(step.fetches, fetched, strict=True)),
+        before=before,
+        after=after,
+    )
+
+
+def read(folder: str, graphs: Sequence[Any], **known: Any) -> Ran:
+    """What the debugger wrote into a folder in a step of these graphs; `known` are the fields that
+    are not read from there."""
     graph = debugger.without_debug_nodes(
         [node for part in graphs for node in nodes.from_graph_def(part, {}, {})]
     )
@@ -101,19 +120,10 @@ def once(
     return Ran(
         nodes=graph,
         transfers=tuple(transfers.of_graphs(graphs, {}, {})),
-        fed=dict(zip(step.feeds, batch, strict=True)),
-        places={
-            node_def.name: step.feeds[node_def.attr["index"].i]
-            for part in graphs
-            for node_def in part.node
-            if node_def.op == "_Arg"
-        },
-        fetched=dict(zip(step.fetches, fetched, strict=True)),
-        before=before,
-        after=after,
         files=files,
         us=us,
         bads=bads,
+        **known,
     )
 
 

@@ -25,6 +25,7 @@ from tflab.errors import TflabError
 from tflab.lifecycle import definitions, not_finite, recorded_step, reference_step
 from tflab.records import (
     Execution,
+    Fate,
     Maps,
     Node,
     Options,
@@ -76,7 +77,8 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
             placement.user_nodes, placement.backward_nodes, placement.gradients, ran.fed
         )
         maps = maps_of(plan, placement, ran, reference) if reference else None
-        origins = not_finite.of_both(ran, reference, about, sources(placement))
+        lines = sources(placement.user_nodes, placement.ledger, placement.nodes)
+        origins = not_finite.of_both(ran, reference, about, lines)
     ordered = analysis.in_order(ran.nodes, placement.transfers, ran.us)
     rows = tuple(
         replace(row, agrees=both.agrees.get(row.tensor)) for row in rows_of(ordered, ran, seen)
@@ -194,16 +196,16 @@ def variable(ran: recorded_step.Ran, name: str, op: str) -> Value:
     return replace(value, after=analysis.statistics(after), moved=moved)
 
 
-def sources(placement: Placement) -> dict[str, Source]:
+def sources(
+    user_nodes: Iterable[Node], ledger: Iterable[Fate], ran: Iterable[Node]
+) -> dict[str, Source]:
     """The lines of executed nodes; a node that replaced another has the line of that one.
 
     The arithmetic optimiser names a node after the one that it replaces.
     """
-    known = {node.name: node.source for node in placement.user_nodes if node.source}
-    lines = {
-        fate.into: known[fate.name] for fate in placement.ledger if fate.into and fate.name in known
-    }
-    for node in placement.nodes:
+    known = {node.name: node.source for node in user_nodes if node.source}
+    lines = {fate.into: known[fate.name] for fate in ledger if fate.into and fate.name in known}
+    for node in ran:
         replaced = known.get(STANDS_IN.sub("", node.name))
         if line := node.source or known.get(node.name) or lines.get(node.name) or replaced:
             lines[node.name] = line

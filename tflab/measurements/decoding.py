@@ -29,6 +29,8 @@ BELOW_ZERO = (
     "predicted_ns",
     "exit_status",
 )
+OF_TENSORS = ("mean", "std", "min", "max")  # of the elements of a tensor, which may be large
+LARGEST = sys.float_info.max
 # What null in a file means: an infinite end of an interval of too few observations, or a number
 # that a model or a step does not have
 NULL: dict[str, float] = {
@@ -134,8 +136,10 @@ def key_of(kind: Any, key: str, path: str) -> Any:
 def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
     if kind is float and value is None and field in NULL:
         return NULL[field]
-    if kind is str:
+    if kind is str or (kind is Any and isinstance(value, str)):
         return text(value, path)
+    if kind is Any or field in OF_TENSORS:
+        return element(value, path)
     if kind is bool:
         if not isinstance(value, bool):
             raise WrongError(path, "is neither true nor false")
@@ -147,6 +151,15 @@ def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
         raise WrongError(path, "is a number outside the permitted range")
     if value < 0 and field not in BELOW_ZERO:
         raise WrongError(path, "is below zero")
+    return value
+
+
+def element(value: Any, path: str) -> Any:
+    """A number or a truth of a tensor."""
+    if not isinstance(value, int | float):
+        raise WrongError(path, "is not a number")
+    if not abs(value) <= LARGEST:
+        raise WrongError(path, "is a number outside the permitted range")
     return value
 
 

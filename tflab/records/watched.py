@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from tflab.records.graph import Node
 from tflab.records.placed import Assignment, Fate, Kernel, Origin, Pass
 from tflab.records.timed import Owner
+from tflab.records.values import NotFinite, Value
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,21 @@ class Recorded:
 
 
 @dataclass(frozen=True)
+class RecordedValues:
+    """The values of one run of the largest group, as the runtime's debugger wrote them.
+
+    A variable has the value that the run read.
+    """
+
+    group: int  # its place among the groups, from 1
+    run: int  # its number in the group, from 1
+    ns: int  # that the run took with the debugger
+    values: tuple[Value, ...]
+    origins: tuple[NotFinite, ...]  # the nodes that made NaN or Inf of finite values
+    not_finite: tuple[str, ...]  # fetched tensors with NaN or Inf
+
+
+@dataclass(frozen=True)
 class Process:
     wall_ns: int
     owners: tuple[Owner, ...]  # add up to it
@@ -103,5 +119,6 @@ class Watched:
     stopped: bool  # by --steps
     notes: tuple[str, ...]  # what was not watched, and why
     tracings: tuple[Tracing, ...]  # of functions, in their order
+    values: RecordedValues | None = None  # where they were asked for
     # The graph of the largest group; None where it was not kept
     graph: Recorded | None = field(default=None, repr=False, metadata={"json": None})

@@ -13,22 +13,22 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tflab import atomic
 from tflab.cli import command, folding
-from tflab.errors import UsageError
+from tflab.errors import TflabError, UsageError
 from tflab.run import launch, programs
 
 if TYPE_CHECKING:
     from tflab.records.watched import Watched
 
 FORMATS = ("text", "json")
-WHAT, PAGE, STACKS = "measurement", "page", "file of stacks"
+WHAT, PAGE, STACKS, OP_RUNS = "measurement", "page", "file of stacks", "file of op runs"
 NOTHING = "There is nothing for TensorBoard: no session ran, or the program was ended by a signal."
 
 
@@ -66,6 +66,18 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--lines", action="store_true", help="show the 15 costliest lines of the program")
     add(
+        "--values",
+        action="store_true",
+        help="record the values of one run of the largest group, and the origin of NaN and Inf",
+    )
+    add_outputs(parser)
+    return parser
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """The options that name files, and the format."""
+    add = parser.add_argument
+    add(
         "--logdir",
         type=command.folder("logdir"),
         metavar="DIR",
@@ -83,6 +95,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write where the time went as collapsed stacks, for speedscope and flame graphs",
     )
+    add(
+        "--op-runs",
+        type=command.file("name of the file"),
+        metavar="FILE",
+        help="write each op run of the traced runs as Parquet, for SQL and data frames",
+    )
     add("--save", type=command.file("name of the file"), metavar="FILE", help="keep it as JSON")
     add(
         "--format",
@@ -91,7 +109,6 @@ def parser() -> argparse.ArgumentParser:
         type=command.one_of("format", FORMATS),
         help="text on standard error, or JSON on standard output (default: %(default)s)",
     )
-    return parser
 
 
 def arguments(
@@ -111,7 +128,8 @@ def arguments(
         args.v1 = bool(args.v1 or args.because)
         if args.v1:
             programs.check_gone(script)
-    for name, what in ((args.save, WHAT), (args.html, PAGE), (args.stacks, STACKS)):
+    asked = ((args.save, WHAT), (args.html, PAGE), (args.stacks, STACKS), (args.op_runs, OP_RUNS))
+    for name, what in asked:
         if name:
             from tflab.cli import new_files
 
@@ -130,27 +148,38 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     """Run the program and show what was seen. The exit status is the program's."""
     settings = {"OVERHEAD": str(args.overhead), "STEPS": str(args.steps)}
     settings |= {"V1": "1"} if args.v1 else {}
+    settings |= {"VALUES": "1"} if args.values else {}
+    settings |= {"OP_RUNS": "1"} if args.op_runs else {}
     if args.place:
         settings["LOGDIR"] = str(args.place.work.absolute())
-    if args.html or args.save or args.place:
+    if args.html or args.save or args.place or args.lines:
         settings["KEEP"] = "1"
     with atomic.temporary("run") as folder:
         ended = launch.run(args.program, Path(folder), settings)
         from tflab.run import graph as graphs
         from tflab.run import summary
 
-        segment, (graph, notes) = summary.read(Path(folder)), graphs.read(Path(folder))
-    os.umask(0o077)  # lines and values of a program are private
-    status = 0 if segment.get("stopped") else ended.status
-    seen = summary.watched(args.program, segment, ended.wall_ns, status, graph)
-    if args.because:
-        notes = (f"It ran with TensorFlow 1 (--v1), because only that has {args.because}.", *notes)
-    seen = replace(seen, notes=(*notes, *seen.notes))
-    shown = command.run(lambda: show(args, seen, outputs))
+        segment = summary.read(Path(folder))
+        graph, values, notes = graphs.read(Path(folder))
+        os.umask(0o077)  # lines and values of a program are private
+        status = 0 if segment.get("stopped") else ended.status
+        seen = summary.watched(args.program, segment, ended.wall_ns, status, graph)
+        if args.because:
+            because = f"It ran with TensorFlow 1 (--v1), because only that has {args.because}."
+            notes = (because, *notes)
+        seen = replace(seen, values=values, notes=(*notes, *seen.notes))
+        shown = command.run(lambda: show(args, seen, outputs, Path(folder), segment))
     return status or shown
 
 
-def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
+def show(
+    args: argparse.Namespace,
+    seen: Watched,
+    outputs: ExitStack,
+    folder: Path,
+    segment: Mapping[str, Any],
+) -> int:
+    """Print and write what is asked for; `folder` has what the program's process left."""
     from tflab.exporters import json, text
 
     if args.format == "json":
@@ -165,6 +194,11 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         from tflab.cli import new_files
 
         new_files.write(Path(name), content.encode(), what)
+    if args.op_runs:
+        write_op_runs(Path(args.op_runs), folder, segment)
+    if args.place and not args.place.work.is_dir():
+        outputs.pop_all()
+        raise TflabError(f"The logdir '{args.logdir}' was removed while the program ran.")
     written = args.place and any(args.place.work.iterdir())
     if written:
         from tflab.measurements import runs
@@ -179,6 +213,17 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
     elif args.place:
         folding.say(NOTHING, sys.stderr)
     return 0
+
+
+def write_op_runs(path: Path, folder: Path, segment: Mapping[str, Any]) -> None:
+    from tflab.cli import new_files
+    from tflab.run import op_runs
+
+    written = op_runs.to_parquet(folder, segment)
+    if written is None:
+        folding.say("There are no op runs: no run was traced.", sys.stderr)
+    else:
+        new_files.write(path, written, OP_RUNS)
 
 
 def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:

@@ -99,7 +99,8 @@ class Functions:
         self.recorder.log.usual()
         took_ns = perf_counter_ns() - step.call.start_ns
         if self.begun == step.begun:
-            self.recorder.waiting.append((step.group, content, took_ns))
+            number = step.group.calls + 1
+            self.recorder.waiting.append((step.group, number, content, took_ns))
 
     # Tracings
 

@@ -10,11 +10,11 @@ from typing import Any
 from tflab.errors import TflabError
 from tflab.measurements.decoding import WrongError, decoded, encoded
 from tflab.records import Node
-from tflab.records.watched import OpTimes, Recorded
+from tflab.records.watched import OpTimes, Recorded, RecordedValues
 from tflab.run.groups import Group
 from tflab.run.passes import Account
 
-NAME = "graph"
+NAME, VALUES = "graph", "values"
 MOST_NODES = 10_000  # of a graph that can be kept
 
 
@@ -60,12 +60,17 @@ def derived(graph: Any) -> dict[str, str]:
     return {name: origin for name, origin in forward if origin}
 
 
-def read(folder: Path) -> tuple[Recorded | None, tuple[str, ...]]:
-    """What was kept, and why it cannot be read, if so; None where nothing was."""
-    file = folder / NAME
-    if not file.exists():
-        return None, ()
-    try:
-        return decoded(Recorded, json.loads(file.read_text(encoding="utf-8"))), ()
-    except (WrongError, ValueError, RecursionError) as error:
-        return None, (f"The graph that was kept cannot be read: {error}.",)
+def read(folder: Path) -> tuple[Recorded | None, RecordedValues | None, tuple[str, ...]]:
+    """The graph and the values that were kept, and why they cannot be read, if so; None where
+    nothing was."""
+    kept: list[Any] = []
+    notes: list[str] = []
+    for kind, name in ((Recorded, NAME), (RecordedValues, VALUES)):
+        file, content = folder / name, None
+        try:
+            if file.exists():
+                content = decoded(kind, json.loads(file.read_text(encoding="utf-8")))
+        except (WrongError, ValueError, RecursionError) as error:
+            notes.append(f"The {name} of the largest group cannot be read: {error}.")
+        kept.append(content)
+    return kept[0], kept[1], tuple(notes)

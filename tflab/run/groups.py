@@ -98,13 +98,14 @@ class Group:
 class Step:
     """One run: its group, and the buffers of its trace."""
 
-    __slots__ = ("begun", "call", "dumps", "first", "group", "owned", "timed", "trace")
+    __slots__ = ("begun", "call", "dumps", "first", "group", "owned", "timed", "trace", "values")
 
     def __init__(self, group: Group, call: Call, first: bool, owned: bool) -> None:
         self.group, self.call, self.first, self.owned = group, call, first, owned
         self.timed = True  # whether its time counts as that of an untraced run
         self.begun = 0  # number of calls of functions when its profile began
         self.trace: tuple[Any, Any] | None = None  # tflab's own options and metadata
+        self.values: Any = None  # the Plan for which this run is traced or recorded
         # Of a first run: its number if its graphs are dumped, 0 if another run's are at that time
         self.dumps: int | None = None
 

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import os
 import tokenize
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from tflab import units
-from tflab.follow import node_history, recorded
+from tflab.follow import recorded
 from tflab.records.blocks import Column, Table
-from tflab.records.graph import Node, Source
-from tflab.records.placed import Fate
-from tflab.records.watched import Group, Recorded, Watched, WatchedLine
+from tflab.records.watched import Group, Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing
 from tflab.report.contents import Annotated, Chapter, DrawnGraph, Part, Report, Script, ScriptLine
 from tflab.report.drawn import State
-from tflab.run import summary, view
+from tflab.run import line_notes, summary, view
+from tflab.views import values
 
 MOST_FILES = 10
 MOST_LINES = 5_000  # of a file that is shown whole
 HEADERS = ("forward", "backward", "updates", "Python", "op runs")
-CARRIED = {"fused": "into", "merged": "with"}  # fates of a node whose work another one does
-
-Line = tuple[str, int]
 
 
 def report(seen: Watched) -> Report:
@@ -36,8 +31,11 @@ def report(seen: Watched) -> Report:
     where: list[Part] = [*rest, *groups(seen)]
     if seen.tracings:
         where.append(view.table_of_tracings(seen.tracings))
+    if seen.values:
+        where += values.statistics(seen.values.values)
     chapters = [Chapter("The whole process", tuple(where))]
-    annotated = Annotated(tuple(scripts(seen)), HEADERS, drawn(seen.graph) if seen.graph else None)
+    graph = drawn(seen.graph, seen.values) if seen.graph else None
+    annotated = Annotated(tuple(scripts(seen)), HEADERS, graph)
     if annotated.scripts:
         chapters.append(Chapter("The program, line by line", (explained(seen), annotated)))
     return Report(view.name_of(seen), about, command, tuple(chapters))
@@ -98,8 +96,8 @@ def scripts(seen: Watched) -> Iterator[Script]:
     own = seen.program[0]
     files = sorted(by_file, key=lambda file: (file != own, -spent[file], file))
     most = max(map(summary.total_ns, seen.lines), default=0)
-    nodes = nodes_by_line(seen.graph)
-    told = notes_by_line(seen.graph, seen.lines)
+    nodes = line_notes.nodes_by_line(seen.graph)
+    told = line_notes.by_line(seen.graph, seen.lines)
     for file in files[:MOST_FILES]:
         texts = lines_of_file(file, by_file[file])
         about = "" if texts else "the file is not as it was; only lines that were seen are shown"
@@ -154,69 +152,13 @@ def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]
     return texts if same and len(texts) <= MOST_LINES else {}
 
 
-def nodes_by_line(graph: Recorded | None) -> dict[Line, list[str]]:
-    made: dict[Line, list[str]] = {}
-    for node in graph.nodes if graph else ():
-        if node.source:
-            made.setdefault(place(node.source), []).append(node.name)
-    return made
-
-
-def notes_by_line(graph: Recorded | None, lines: Sequence[WatchedLine]) -> dict[Line, str]:
-    """What became of the nodes of each line, where it is more than that they ran."""
-    if graph is None:
-        return {}
-    by_name = {node.name: node for node in graph.nodes}
-    fates = {fate.name: fate for fate in graph.ledger}
-    spent = {
-        (line.file, line.line): line.forward_ns + line.backward_ns + line.update_ns
-        for line in lines
-    }
-    return {
-        line: "; ".join(
-            notes(
-                line, [fates[name] for name in names if name in fates], by_name, spent.get(line, 0)
-            )
-        )
-        for line, names in nodes_by_line(graph).items()
-    }
-
-
-def notes(line: Line, fates: Sequence[Fate], by_name: Mapping[str, Node], ns: int) -> Iterator[str]:
-    """`fused into line 41`, `folded: free`."""
-    reached = [fate for fate in fates if fate.fate != "unreached"]
-    if fates and not reached:
-        yield "not needed by this group"
-        return
-    for how, word in CARRIED.items():
-        into = [by_name.get(fate.into or "") for fate in reached if fate.fate == how]
-        places = Counter(place(node.source) for node in into if node and node.source)
-        for (file, number), count in places.items():
-            if (file, number) != line:
-                other = "" if file == line[0] else f"{os.path.basename(file)} "
-                some = some_of(count, len(reached)) if how == "merged" else ""
-                yield f"{some}{how} {word} {other}line {number}"
-    folded = Counter(fate.fate for fate in reached)["folded"]
-    if folded:
-        free = ": free" if folded == len(reached) and not ns else ""
-        yield f"{some_of(folded, len(reached))}folded{free}"
-
-
-def place(source: Source) -> Line:
-    return source.file, source.line
-
-
-def some_of(count: int, total: int) -> str:
-    return "" if count == total else f"{count} of {total} nodes "
-
-
 # The drawing of the graph
 
 
-def drawn(graph: Recorded) -> DrawnGraph:
+def drawn(graph: Recorded, known: RecordedValues | None = None) -> DrawnGraph:
     """The graph of the largest group through its states, as the report draws it."""
     stages = recorded.stages(recorded.needed(graph))
-    histories = node_history.histories(stages)
+    histories = recorded.histories(stages, known)
     ns = recorded.mean_ns(graph)
     plain = drawing.draw(stages, histories)
     ran = State(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from _thread import allocate_lock, get_ident, interrupt_main
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from glob import glob
 from signal import SIG_DFL, SIG_IGN, SIGINT, getsignal
@@ -20,9 +20,12 @@ from typing import Any
 
 from tflab.errors import TflabError
 from tflab.records import Node
+from tflab.run import largest
 from tflab.run.functions import Functions
 from tflab.run.groups import Call, Group, Step
-from tflab.run.passes import MOST_CONSTANTS, NOT_SEEN, Dumps
+from tflab.run.op_runs import OpRuns
+from tflab.run.passes import MOST_CONSTANTS, Dumps
+from tflab.run.values import Values
 from tflab.runtime import private, trace, xplane
 
 MOST_GROUPS = 100  # later ones are one group together
@@ -48,7 +51,7 @@ class Recorder:
         self.first_runs = 0
         self.graphs: list[Any] = []
         self.calls: dict[int, Call] = {}  # by thread
-        self.waiting: deque[tuple[Group, bytes, int]] = deque()
+        self.waiting: deque[tuple[Group, int, bytes, int]] = deque()  # with the number of the run
         self.tracing = allocate_lock()  # that the first run holds whose graphs are dumped
         self.share = FOR_TRACES * watcher.overhead / 100
         self.next_stop = watcher.steps or sys.maxsize
@@ -59,6 +62,8 @@ class Recorder:
         self.functions = Functions(self)
         self.most_waiting = WAITING
         self.log: private.Log | None = None
+        self.op_runs = OpRuns(watcher.folder, self.note) if watcher.op_runs else None
+        self.values = Values(self) if watcher.values else None
 
     def begin_watching(self) -> Recorder:
         try:
@@ -136,7 +141,7 @@ class Recorder:
             if self.log and group.graph is not None:
                 if step.first and self.may_be_written(group):
                     self.begin_first(step)
-                if not own:
+                if not own and not (self.values and self.values.begin(step, session)):
                     self.trace(step)
             return step
         except Exception as error:
@@ -247,10 +252,13 @@ class Recorder:
                 group.executed = content
             else:
                 self.log.usual()
-                if content and self.watcher.logdir:
-                    group.sample(took_ns, content)
-                if content:
-                    self.waiting.append((group, content, took_ns))
+                is_sample = not (step.values and step.values.sizes)
+                if self.values and step.values:
+                    self.values.take(step, content)
+                if content and is_sample:
+                    if self.watcher.logdir:
+                        group.sample(took_ns, content)
+                    self.waiting.append((group, group.calls + 1, content, took_ns))
         if step.dumps is not None:
             if step.dumps:
                 self.dumps.end(group.number, keep=step.dumps == self.first_runs)
@@ -260,11 +268,13 @@ class Recorder:
     def read_traces(self) -> None:
         """Add up the traces that wait. Another thread does this than those that run steps."""
         while self.waiting:
-            group, content, took_ns = self.waiting.popleft()
+            group, number, content, took_ns = self.waiting.popleft()
             began_ns = perf_counter_ns()
             rows = xplane.durations(content) if group.function else trace.columns(content, 0)
             if rows is None:
                 rows = trace.durations(self.tracer.parsed(content).step_stats, 0)
+            if self.op_runs:
+                self.op_runs.add(group.number, number, *rows)
             for name, _, spent_ns in zip(*rows, strict=True):
                 op = group.ops.setdefault(name, [0, 0])
                 op[0] += 1
@@ -277,13 +287,15 @@ class Recorder:
     def segment(self, final: bool) -> dict[str, object]:
         """The groups of runs, the nodes of their graphs, and their fates in the largest."""
         self.read_traces()
+        if self.op_runs:
+            self.op_runs.flush()
         most = None if final else LARGE
         graphs = [self.with_inlined(graph, self.nodes_of(graph, most)) for graph in self.graphs]
         return {
             "stopped": self.stopped_by_steps,
             "groups": [group.segment(self.graphs) for group in list(self.groups.values())],
             "graphs": [[line_of(node) for node in nodes] for nodes in graphs],
-            "fates": self.fates() if final else {},
+            "fates": largest.fates(self) if final else {},
             "notes": self.notes,
             **self.functions.segment(),
         }
@@ -320,54 +332,12 @@ class Recorder:
         if sentence not in self.notes:
             self.notes.append(sentence)
 
-    def fates(self) -> dict[str, Any]:
-        """What became of the nodes of the graph at the first run of the largest group, whose
-        profile and graph are written where they are asked for."""
-        groups = self.groups.values()
-        group = max(groups, key=lambda group: (group.total_ns, group.cold_ns), default=None)
-        if group is None or not (group.executed or group.function):
-            return {}
-        if group.function:
-            self.keep_function(group)
-            return {}
-        from tflab.runtime import nodes  # not before: it goes on with an import that was cut short
 
-        ran = self.tracer.parsed(group.executed or b"")
-        if self.watcher.logdir:
-            from tflab.run import profile
-
-            profile.write(self.watcher.logdir, group.graph, ran, group.samples, self.tracer.parsed)
-        parts = ran.partition_graphs
-        executed = tuple(node for part in parts for node in nodes.from_graph_def(part, {}, {}))
-        user_nodes = self.nodes_of(group.graph, None)
-        try:
-            account = self.dumps.account(
-                group.number, user_nodes, executed, group.fetches, group.feeds
-            )
-            if account and self.watcher.keeps:
-                from tflab.run import graph
-
-                folder = self.watcher.folder
-                graph.write(folder, group, user_nodes, executed, account, parts)
-        except TflabError as error:
-            self.notes.append(str(error))
-            return {}
-        fates = account.ledger if account else ()
-        return {"group": group.number, "counts": dict(Counter(fate.fate for fate in fates))}
-
-    def keep_function(self, group: Group) -> None:
-        """Write the graph of a function as it was traced, where it is asked for."""
-        if self.watcher.keeps and group.graph is not None:
-            from tflab.run import graph
-
-            user_nodes = self.with_inlined(group.graph, self.nodes_of(group.graph, None))
-            graph.write(self.watcher.folder, group, user_nodes, (), NOT_SEEN, ())
-
-
-def line_of(node: Node) -> tuple[str, str, tuple[str, int, str] | None]:
-    """Name, phase, and the line that made it."""
+def line_of(node: Node) -> tuple[str, str, tuple[str, int, str] | None, str]:
+    """Name, phase, the line that made it, and its op."""
     made = node.source
-    return node.name, node.phase, (made.file, made.line, made.code[:MOST_CODE]) if made else None
+    line = (made.file, made.line, made.code[:MOST_CODE]) if made else None
+    return node.name, node.phase, line, node.op
 
 
 def begin(watcher: Any) -> Recorder:

@@ -129,7 +129,7 @@ def group_of(group: Mapping[str, Any]) -> Group:
 
 def lines_of(
     groups: Iterable[Mapping[str, Any]],
-    graphs: Sequence[Sequence[tuple[str, str, Any]]],
+    graphs: Sequence[Sequence[tuple[str, str, Any, str]]],
     python: Mapping[sampler.Line, int],
 ) -> tuple[WatchedLine, ...]:
     """The lines that made nodes of graphs that ran, or that took time of their own."""
@@ -138,13 +138,13 @@ def lines_of(
     names: dict[tuple[str, int], dict[str, None]] = {}
     code: dict[tuple[str, int], str] = {}
     for graph in graphs:
-        for name, _, line in graph:
+        for name, _, line, _ in graph:
             if line:
                 names.setdefault(line[:2], {})[name] = None
                 code[line[:2]] = line[2]
     for group in groups:
         graph = graphs[group["graph"] - 1] if group["graph"] else ()
-        of_node = {name: (phase, line[:2]) for name, phase, line in graph if line}
+        of_node = {name: (phase, line[:2]) for name, phase, line, _ in graph if line}
         for name, (traced_runs, traced_ns) in group["ops"].items():
             if name in of_node:
                 phase, line = of_node[name]

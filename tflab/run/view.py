@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from tflab import units
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.timed import Owner
-from tflab.records.watched import Group, Tracing, Watched
-from tflab.run import summary
+from tflab.records.watched import Group, RecordedValues, Tracing, Watched, WatchedLine
+from tflab.run import line_notes, summary
+from tflab.views import values
 
 ROWS = 7  # of the table of owners
 LINES = 15
+ORIGINS = 2  # of NaN and Inf, that have a sentence
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
     yield Table("Where the time went", OWNERS, tuple(rows(seen)), drawing=True)
     if seen.fates:
         yield fates(seen)
+    if seen.values:
+        yield " ".join(values_of(seen.values))
     table = table_of_lines(seen)
     if lines and table.rows:
         yield table
@@ -172,17 +176,44 @@ def fates(seen: Watched) -> str:
     )
 
 
+def values_of(recorded: RecordedValues) -> Iterator[str]:
+    """`Values of run 3 of group 2: 148 tensors, all finite.`, or the origins of NaN and Inf."""
+    count = sum(value.not_finite > 0 for value in recorded.values)
+    all_of = units.plural(len(recorded.values), "tensor")
+    what = f"{count:,} of {all_of} have NaN or Inf" if count else f"{all_of}, all finite"
+    yield f"Values of run {recorded.run:,} of group {recorded.group}: {what}."
+    yield from map(values.origin, recorded.origins[:ORIGINS])
+    more = len(recorded.origins) - ORIGINS
+    if more > 0:
+        yield f"{units.plural(more, 'other node')} made NaN or Inf independently."
+
+
 def table_of_lines(seen: Watched) -> Table:
-    costliest = [line for line in seen.lines if summary.total_ns(line)]
+    """The lines with most time, then those whose nodes took none and why."""
+    notes = line_notes.by_line(seen.graph, seen.lines)
+
+    def note(line: WatchedLine) -> str:
+        return notes.get((line.file, line.line), "")
+
+    known = [
+        line
+        for line in seen.lines
+        if summary.total_ns(line) or note(line) not in ("", line_notes.NOT_NEEDED)
+    ]
     columns: Sequence[Column] = (
         Column("line", lambda line: f"{os.path.basename(line.file)}:{line.line}"),
         Column("forward", lambda line: time(line.forward_ns), right=True),
         Column("backward", lambda line: time(line.backward_ns), right=True),
         Column("updates", lambda line: time(line.update_ns), right=True),
         Column("Python", lambda line: time(line.python_ns), right=True),
+        *(
+            [Column("its nodes", note, elastic=True, least=30)]
+            if any(map(note, known[:LINES]))
+            else []
+        ),
         Column("code", lambda line: line.code, elastic=True),
     )
-    return shortened("The costliest lines, over all runs", columns, costliest, LINES)
+    return shortened("The costliest lines, over all runs", columns, known, LINES)
 
 
 def time(ns: int) -> str:

@@ -34,6 +34,8 @@ class Watcher:
         self.folder = given["FOLDER"]
         self.logdir = given.get("LOGDIR")
         self.keeps = "KEEP" in given  # the graph of the largest group
+        self.values = "VALUES" in given  # those of one of its runs are recorded
+        self.op_runs = "OP_RUNS" in given  # those of traced runs are written, each by itself
         self.overhead = float(given["OVERHEAD"])
         self.steps = int(given["STEPS"])
         self.process = os.getpid()

@@ -97,7 +97,7 @@ def end(watcher: Watcher) -> Watched:
     segment: dict[str, Any] = {**watcher.segment(final=True), "own_ns": 0}
     wall_ns = sum(segment["owners"].values())
     wall_ns += sum(sum(group["main_ns"]) for group in segment["groups"])
-    graph, _ = graphs.read(Path(watcher.folder))
+    graph, *_ = graphs.read(Path(watcher.folder))
     return summary.watched(("a part of a program",), segment, wall_ns, 0, graph)
 
 

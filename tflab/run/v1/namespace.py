@@ -52,6 +52,12 @@ class Namespace(ModuleType):
                 return getattr(module, name)
         if hasattr(self._base, name):
             return getattr(self._base, name)
+        of_slim = any(module.partition(".")[0] == SLIM for module in self._adapters)
+        if of_slim and not importlib.util.find_spec(SLIM):
+            raise AttributeError(
+                f"tf.{path} may be in the package tf-slim, which is not installed: "
+                "python -m pip install tf-slim"
+            )
         raise AttributeError(missing(path))
 
 

@@ -1,0 +1,95 @@
+"""Largest: what is told of the group that took most time, at the end of the program.
+
+It is the fates of its nodes and, where it is asked for, its graph and its profile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from tflab.errors import TflabError
+from tflab.records import Node
+from tflab.run.groups import Group
+from tflab.run.passes import NOT_SEEN, Account
+
+
+def fates(recorder: Any) -> dict[str, Any]:
+    """How many nodes of the graph had which fate at the first run of the group; its profile and
+    graph are written where they are asked for. `recorder` is a Recorder."""
+    groups = recorder.groups.values()
+    group = max(groups, key=lambda group: (group.total_ns, group.cold_ns), default=None)
+    if group is None or not (group.executed or group.function):
+        return {}
+    if group.function:
+        if recorder.values:
+            recorder.note("No values were recorded: the debugger does not see inside functions.")
+        if group.graph is not None:
+            user_nodes = recorder.nodes_of(group.graph, None)
+            keep(recorder, group, recorder.with_inlined(group.graph, user_nodes), (), NOT_SEEN, ())
+        return {}
+    from tflab.runtime import nodes  # not before: it goes on with an import that was cut short
+
+    ran = recorder.tracer.parsed(group.executed or b"")
+    if recorder.watcher.logdir:
+        from tflab.run import profile
+
+        profile.write(
+            recorder.watcher.logdir, group.graph, ran, group.samples, recorder.tracer.parsed
+        )
+    parts = ran.partition_graphs
+    executed = tuple(node for part in parts for node in nodes.from_graph_def(part, {}, {}))
+    user_nodes = recorder.nodes_of(group.graph, None)
+    account = account_of(recorder, group, user_nodes, executed)
+    if recorder.values:
+        record_values(recorder, group, user_nodes, account)
+    if account is None:
+        return {}
+    keep(recorder, group, user_nodes, executed, account, parts)
+    counts = dict(Counter(fate.fate for fate in account.ledger))
+    return {"group": group.number, "counts": counts}
+
+
+def account_of(
+    recorder: Any, group: Group, user_nodes: tuple[Node, ...], executed: tuple[Node, ...]
+) -> Account | None:
+    """What became of the nodes; None, with a note, where that is not known."""
+    dumps = recorder.dumps
+    try:
+        account: Account | None = dumps.account(
+            group.number, user_nodes, executed, group.fetches, group.feeds
+        )
+    except TflabError as error:
+        recorder.note(str(error))
+        return None
+    return account
+
+
+def record_values(
+    recorder: Any, group: Group, user_nodes: tuple[Node, ...], account: Account | None
+) -> None:
+    """Write the values of one run of the group; where they cannot be read, a note says so."""
+    try:
+        recorder.values.write(group, user_nodes, account.ledger if account else ())
+    except (TflabError, OSError) as error:
+        recorder.note(f"The values of a run cannot be read. {error}")
+
+
+def keep(
+    recorder: Any,
+    group: Group,
+    user_nodes: tuple[Node, ...],
+    executed: tuple[Node, ...],
+    account: Account,
+    parts: Sequence[Any],
+) -> None:
+    """Write the graph of the group, where it is asked for."""
+    if not recorder.watcher.keeps:
+        return
+    from tflab.run import graph
+
+    try:
+        graph.write(recorder.watcher.folder, group, user_nodes, executed, account, parts)
+    except TflabError as error:
+        recorder.note(str(error))

@@ -1,0 +1,206 @@
+"""Values: one run of each group is recorded by the runtime's debugger, where it is asked for.
+
+The second run of a group is traced, which shows how much the debugger will write; the third one is
+recorded. What was written is read at the end of the program, and only of the largest group.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite, prod
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Any
+
+from tflab.measurements.decoding import encoded
+from tflab.records import Fate, Node, Value, node_of
+from tflab.records.watched import RecordedValues
+from tflab.run import graph
+from tflab.run.groups import Group, Step
+from tflab.runtime import private, trace
+
+MOST_GROUPS = 8  # whose values are recorded
+TEXT, TEXT_BYTES = 7, 2**16  # DataType of text; bytes of an element, which a trace does not tell
+
+
+@dataclass
+class Plan:
+    """What is known of the values of a group."""
+
+    sizes: tuple[int, int] | None = None  # bytes and files that the debugger will write
+    tried: bool = False
+    run: int = 0  # the recorded one, from 1
+    ns: int = 0
+    graphs: bytes = b""  # the RunMetadata of that run, with the graphs that ran
+    feeds: tuple[str, ...] = ()
+    reason: str = "the group has fewer than three runs that tflab may trace"  # of no values
+    folder: str = field(default="", repr=False)
+
+
+class Values:
+    """The values of a run of each group. `recorder` is the Recorder whose runs these are."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+        self.plans: dict[int, Plan] = {}  # by the number of the group
+        self.bytes = 0  # that were written
+
+    def begin(self, step: Step, session: Any) -> bool:
+        """Let a step be traced or recorded, where it is the turn of its group."""
+        group, recorder = step.group, self.recorder
+        if step.first or group.function or not group.executed or session.sess_str:
+            return False
+        if group.number not in self.plans and len(self.plans) >= MOST_GROUPS:
+            return False
+        plan = self.plans.setdefault(group.number, Plan())
+        if plan.tried:
+            return False
+        plan.tried = True
+        options = recorder.traced_options if plan.sizes is None else self.options(group, plan)
+        if options is None:
+            return False
+        step.values, step.timed = plan, False
+        step.trace = options, recorder.tracer.metadata()
+        recorder.log.quiet(1 if plan.sizes else 2)
+        return True
+
+    def options(self, group: Group, plan: Plan) -> Any:
+        """The options of a step that is recorded; None, with the reason, where it is not."""
+        from tflab.runtime import debugger, nodes
+
+        recorder, folder = self.recorder, self.recorder.watcher.folder
+        assert plan.sizes and group.graph is not None
+        bytes_, files = plan.sizes
+        ran = recorder.tracer.parsed(group.executed).partition_graphs
+        names = {node.name for part in ran for node in nodes.from_graph_def(part, {}, {})}
+        names |= {*debugger.names_of(group.graph.as_graph_def())}
+        plan.reason = debugger.refusal(names, self.bytes + bytes_, files, folder)
+        if plan.reason:
+            return None
+        self.bytes += bytes_
+        plan.folder = os.path.join(folder, f"{graph.VALUES}-{group.number}")
+        os.mkdir(plan.folder)
+        os.putenv(debugger.LIMIT, str(2 * debugger.MOST_BYTES))  # the runtime reads it once
+        return recorder.tracer.options(
+            output_partition_graphs=True,
+            debug_options=private.debug_options(group.graph, plan.folder),
+        )
+
+    def take(self, step: Step, content: bytes) -> None:
+        """What a step has left behind that was traced or recorded, or failed."""
+        plan, group = step.values, step.group
+        plan.reason = "the run that was to be recorded failed"
+        if not content:
+            return
+        if plan.sizes is None:
+            plan.sizes = sizes_of(self.recorder.tracer.parsed(content).step_stats)
+            plan.tried = False
+            return
+        plan.run, plan.graphs, plan.reason = group.calls + 1, content, ""
+        plan.ns = perf_counter_ns() - step.call.start_ns
+        plan.feeds = tuple(sorted(group.feeds))
+
+    def write(self, group: Group, user_nodes: Sequence[Node], ledger: Sequence[Fate]) -> None:
+        """Write down the values of a group; a note says why there are none."""
+        plan = self.plans.get(group.number, Plan())
+        if not plan.graphs:
+            self.recorder.note(f"No values of group {group.number} were recorded: {plan.reason}.")
+            return
+        graphs = self.recorder.tracer.parsed(plan.graphs).partition_graphs
+        seen = of_run(plan, group, graphs, user_nodes, ledger)
+        text = json.dumps(encoded(seen))
+        Path(self.recorder.watcher.folder, graph.VALUES).write_text(text, encoding="utf-8")
+        shutil.rmtree(plan.folder)
+
+
+def sizes_of(step_stats: Any) -> tuple[int, int]:
+    """How many bytes and files the debugger will write of a step like this one."""
+    bytes_ = files = 0
+    for device in step_stats.dev_stats:
+        for stats in device.node_stats:
+            for output in stats.output:
+                tensor = output.tensor_description
+                elements = prod(dim.size for dim in tensor.shape.dim)
+                of_one = TEXT_BYTES if tensor.dtype == TEXT else trace.ITEM_BYTES.get(tensor.dtype)
+                bytes_ += elements * (of_one or 0)
+                files += 1
+    return bytes_, files
+
+
+def of_run(
+    plan: Plan,
+    group: Group,
+    graphs: Sequence[Any],
+    user_nodes: Sequence[Node],
+    ledger: Sequence[Fate],
+) -> RecordedValues:
+    """What the debugger wrote, as one row for each tensor, and where NaN and Inf come from."""
+    from tflab.analysis import values as analysis
+    from tflab.lifecycle import not_finite, recorded_step, values
+
+    ran = recorded_step.read(
+        plan.folder, graphs, fed={}, places={}, fetched={}, before={}, after={}
+    )
+    ran = replace(ran, **found_in(ran, plan.feeds, group.fetches))
+    rows = values.rows_of(
+        analysis.in_order(ran.nodes, ran.transfers, ran.us), ran, values.read(ran)
+    )
+    about = not_finite.knowledge(group.graph, user_nodes)
+    lines = values.sources(user_nodes, ledger, ran.nodes)
+    return RecordedValues(
+        group=group.number,
+        run=plan.run,
+        ns=plan.ns,
+        values=tuple(map(kept, rows)),
+        origins=not_finite.origins(ran, about, optimised=True, sources=lines),
+        not_finite=not_finite.results(ran),
+    )
+
+
+def found_in(ran: Any, feeds: Sequence[str], fetches: Sequence[str]) -> dict[str, Any]:
+    """What was fed and fetched, and the variables as they were read, by what was written of the
+    nodes that stand for them."""
+    from tflab.runtime import variables
+
+    by_name = {node.name: node for node in ran.nodes}
+    args = {
+        f"_arg_{node_of(feed)}_{feed.rpartition(':')[2]}_{at}": feed
+        for at, feed in enumerate(feeds)
+    }
+    places = {name: feed for name, feed in args.items() if name in ran.files}
+    before = {}
+    for node in ran.nodes:
+        if node.op in variables.REFERENCES and node.name in ran.files:
+            before[node.name] = ran.array(node.name, 0)
+        elif node.op == "ReadVariableOp" and node.name in ran.files and not node.control_inputs:
+            handle = by_name.get(node_of(node.inputs[0]))
+            if handle and handle.op in variables.HANDLES:
+                before.setdefault(handle.name, ran.array(node.name, 0))
+    fetched = {
+        fetch: ran.array(name)
+        for fetch in fetches
+        if (name := fetch.removesuffix(":0")) in ran.files
+    }
+    return {
+        "fed": {feed: ran.array(name) for name, feed in places.items()},
+        "places": places,
+        "before": before,
+        "fetched": fetched,
+    }
+
+
+def kept(value: Value) -> Value:
+    """The value with NaN and Inf as text, which JSON has no numbers for."""
+    if value.values is None:
+        return value
+    return replace(value, values=tuple(map(as_text, value.values)))
+
+
+def as_text(element: Any) -> Any:
+    if not isinstance(element, float) or isfinite(element):
+        return element
+    return "NaN" if element != element else "Inf" if element > 0 else "-Inf"
