@@ -168,7 +168,7 @@ class Explorer {
     history.replaceState(null, "", fragment);
     this.printed = "";
     this.say("Running: frontend");
-    Object.assign(this.part("life").dataset, { run: "running", stage: "" });
+    Object.assign(this.part("life").dataset, { run: "running", number, stage: "" });
     try {
       const response = await this.post("/run", { page: this.page, number, asked }, this.abort.signal);
       if (!response.ok) {
