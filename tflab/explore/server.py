@@ -20,6 +20,7 @@ from werkzeug.wrappers import Request, Response
 from tflab.errors import TflabError, UsageError, reason
 from tflab.explore import asked, following, markup
 from tflab.explore.warm import Message, Warm
+from tflab.life.markup import told
 
 HOST = "127.0.0.1"
 LARGEST = 4 * asked.LARGEST_TEXT  # bytes of a request
@@ -116,7 +117,7 @@ class App:
         for message in self.warm.life(name, number, given):
             try:
                 stage = message.get("stage")
-                yield markup.told(message, before.get(stage)) if stage else message
+                yield told(message, before.get(stage)) if stage else message
                 if stage:
                     life[stage] = {key: message[key] for key in ("nodes", "numbers")}
             except (LookupError, TypeError, ValueError, AttributeError):  # made by the program

@@ -170,6 +170,7 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         from tflab.measurements import runs
 
         (args.place.work / runs.NAME).write_text(runs.text(seen), encoding="utf-8")
+        keep_life(args.place.work, seen)
     outputs.close()  # the logdir gets its name
     if written:
         from tflab.cli import logdirs
@@ -179,6 +180,19 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
     elif args.place:
         folding.say(NOTHING, sys.stderr)
     return 0
+
+
+def keep_life(folder: Path, seen: Watched) -> None:
+    """Write what TensorBoard's Life shows of the graph that was kept, or say why not."""
+    from tflab.life import kept
+    from tflab.run import page
+
+    try:
+        kept.check_size(len(seen.graph.nodes) if seen.graph else 0)
+        if life := page.life(seen):
+            kept.write(folder, life)
+    except kept.LargeError as error:
+        folding.say(str(error), sys.stderr)
 
 
 def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:

@@ -1,17 +1,12 @@
 /* Explore: the program is run after each edit, and its life is shown stage by stage as it comes. */
 
-import { make } from "../../report/page/elements.js";
-import { Presenter } from "../../report/page/present.js";
-import { scroller } from "../../report/page/scroller.js";
-import { Viewer } from "../../report/page/viewer.js";
+import { Life } from "../../life/page/life.js";
 import { packed, unpacked } from "./address.js";
 import { messages } from "./answers.js";
 import { Editor } from "./editor.js";
-import { restore, seenAs, stateOf } from "./seen.js";
 
 const PAUSE_MS = 200; // without a key, after which the program runs
 const LOOK_MS = 700; // between two looks at the file
-const OPEN = ["In short", "Ops"]; // of what stands below the drawing
 const NEXT = { frontend: "backward", backward: "placement", placement: "execution", execution: "values" };
 
 class Explorer {
@@ -26,9 +21,8 @@ class Explorer {
     this.number = 0; // of the last request
     this.known = start.mark; // of the file
     this.saved = start.text;
-    this.viewer = null;
+    this.life = new Life(this.part("life"), this.part("parts"), this.part("viewer"));
     this.goal = null; // the state that the reader wants to see, where it is not the last
-    this.open = new Map(OPEN.map((title) => [title, true])); // below the drawing
     this.editor = new Editor(this.part, () => this.later());
     this.controls();
     this.begin();
@@ -104,6 +98,10 @@ class Explorer {
       this.run();
     });
     window.addEventListener("hashchange", () => this.take(location.hash));
+  }
+
+  get viewer() {
+    return this.life.viewer;
   }
 
   get form() {
@@ -223,24 +221,9 @@ class Explorer {
     this.part("waiting").hidden = true;
   }
 
-  /* A new drawing, which is seen as the one before was. */
-  draw({ graph, marks }) {
-    const before = this.viewer && seenAs(this.viewer);
-    this.viewer?.end();
-    const root = this.part("viewer").content.firstElementChild.cloneNode(true);
-    this.part("life").replaceChildren(root);
-    const chosen = before && root.querySelector(`[data-colour="${before.chosen}"]`);
-    if (chosen) chosen.checked = true;
-    const viewer = new Viewer(root, graph);
-    new Presenter(viewer);
-    const places = new Map(graph.nodes.map((node, place) => [node.name, place]));
-    viewer.marks = new Map(Object.entries(marks || {}).map(([name, word]) => [places.get(name), word]));
-    this.viewer = viewer;
-    this.places = places;
-    viewer.state = stateOf(graph.states, this.goal);
-    if (before) restore(viewer, before, places);
-    else viewer.draw();
-    this.editor.colour(new Map([...viewer.graph.colourOfLine].map(([line, colour]) => [line, `line-${colour}`])));
+  draw(message) {
+    this.life.draw(message, this.goal);
+    this.editor.colour(new Map([...this.viewer.graph.colourOfLine].map(([line, colour]) => [line, `line-${colour}`])));
   }
 
   /* The reader wants to see this state, also after an edit; the last one means whatever is last. */
@@ -250,31 +233,9 @@ class Explorer {
     this.goal = state === data.states.length - 1 ? null : { stage, title };
   }
 
-  /* What stands beside and below the drawing; the server has escaped every name in it. */
   list({ parts, since }) {
-    if (since !== undefined) this.part("since").innerHTML = since;
-    const sections = Object.entries(parts).map(([title, html]) => {
-      const details = /** @type {HTMLDetailsElement} */ (make("details", { class: "later" }, make("summary", {}, make("h2", {}, title))));
-      const body = make("div");
-      body.innerHTML = html;
-      details.open = this.open.get(title) === true;
-      details.addEventListener("toggle", () => this.open.set(title, details.open));
-      details.append(body);
-      this.name(body);
-      return details;
-    });
-    this.part("parts").replaceChildren(...sections);
-    for (const element of document.querySelectorAll("main .scroll")) scroller(element);
-  }
-
-  /* Rows and paragraphs that begin with the name of a node light up with its lines. */
-  name(body) {
-    for (const element of body.querySelectorAll("tbody tr, .strip > p")) {
-      const cell = element.matches("tr") ? element.firstElementChild : element;
-      const place = this.places.get((cell?.firstChild?.wholeText ?? cell?.textContent ?? "").trim()) ?? this.places.get((cell?.textContent ?? "").trim());
-      const lines = place === undefined ? [] : this.viewer.data.lines[place];
-      if (lines.length) element.dataset.ofLines = lines.join(" ");
-    }
+    if (since !== undefined) this.part("since").innerHTML = since; // the server has escaped every name in it
+    this.life.list(parts);
   }
 
   lightLine(line) {
@@ -285,11 +246,7 @@ class Explorer {
    * @param {Set<number>} lines */
   light(lines) {
     this.editor.light(lines);
-    if (!this.viewer) return;
-    this.viewer.light(this.viewer.data.lines.flatMap((own, node) => (own.some((line) => lines.has(line)) ? [node] : [])));
-    for (const row of this.part("parts").querySelectorAll("[data-of-lines]")) {
-      row.classList.toggle("lit", row.dataset.ofLines.split(" ").some((line) => lines.has(Number(line))));
-    }
+    this.life.light(lines);
   }
 
   // The file
