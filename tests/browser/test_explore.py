@@ -115,6 +115,26 @@ def test_the_state_that_is_looked_at_stays_through_an_edit(opened):
     assert page.locator(".panel h4").inner_text() == "loss"
 
 
+def test_a_pinned_version_stays_beside_the_next_with_what_differs(opened, artefacts):
+    page = opened
+    page.get_by_role("button", name="Pin", exact=True).click()
+    pinned = page.get_by_label("The pinned version", exact=True)
+    pinned.get_by_role("button", name="loss, ").wait_for()
+    for power in ("z * z", "z * z * z"):  # the second edit is compared with the pinned one, too
+        write(page, PROGRAM.replace("+ z", f"+ {power}"))
+        ran(page)
+    rows = page.locator(".since tr", has=page.get_by_role("cell", name="only now", exact=True))
+    assert "mul_1, mul_2" in rows.inner_text()
+    heads = page.locator(".since th").all_inner_texts()
+    assert {"pinned", "now"} <= set(heads)
+    page.screenshot(path=artefacts / "pinned.png")
+    assert pinned.get_by_role("button", name="mul_1, ").count() == 0
+    pinned.get_by_text("gradient descent; batch size 16; 1 CPU device").click()
+    assert pinned.locator("pre").inner_text() == PROGRAM
+    page.get_by_role("button", name="Unpin").click()
+    assert not pinned.is_visible()
+
+
 def test_the_file_is_followed_saved_and_kept_in_the_address(opened, live, chromium):
     page, (address, path) = opened, live
     with next_run(page):

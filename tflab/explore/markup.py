@@ -13,7 +13,7 @@ from tflab.report import html
 
 FOLDER = resources.files("tflab.explore") / "page"
 STYLES = ("explore.css", "editor.css")
-SCRIPTS = ("text.js", "editor.js", "address.js", "answers.js", "explore.js")
+SCRIPTS = ("text.js", "editor.js", "address.js", "answers.js", "pinned.js", "explore.js")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import { Life } from "../../life/page/life.js";
 import { packed, unpacked } from "./address.js";
 import { messages } from "./answers.js";
 import { Editor } from "./editor.js";
+import { Pinned } from "./pinned.js";
 
 const PAUSE_MS = 200; // without a key, after which the program runs
 const LOOK_MS = 700; // between two looks at the file
@@ -23,6 +24,8 @@ class Explorer {
     this.saved = start.text;
     this.life = new Life(this.part("life"), this.part("parts"), this.part("viewer"));
     this.goal = null; // the state that the reader wants to see, where it is not the last
+    this.shown = null; // what was asked for, and the last stage of it
+    this.pinned = new Pinned(this.part, (body) => this.post("/pin", { page: this.page, ...body }));
     this.editor = new Editor(this.part, () => this.later());
     this.controls();
     this.begin();
@@ -70,6 +73,7 @@ class Explorer {
       this.run();
     });
     this.part("link").addEventListener("click", () => this.copy());
+    this.part("pin").addEventListener("click", () => this.pin());
     this.part("save")?.addEventListener("click", () => this.save());
     window.addEventListener("keydown", (event) => {
       if ((event.ctrlKey || event.metaKey) && event.key === "s") {
@@ -175,6 +179,7 @@ class Explorer {
       }
       for await (const message of messages(response)) {
         if (number === this.number) this.show(message);
+        if (number === this.number && message.stage) this.shown = { asked, message };
       }
     } catch (error) {
       if (error.name !== "AbortError") this.fail({ message: "The server does not answer: it may have ended.", line: null });
@@ -195,6 +200,12 @@ class Explorer {
       this.part("life").dataset.stage = message.stage;
       this.list(message);
     }
+  }
+
+  /* The version that is shown stays beside those that come, once it ran to its end. */
+  async pin() {
+    const whole = this.part("life").dataset.run === "done";
+    this.say(whole ? await this.pinned.pin(this.shown.asked, this.shown.message) : "Only a version that ran to its end can be pinned.");
   }
 
   fail({ message, line }) {
