@@ -17,6 +17,7 @@ FROM_WITHIN = {  # what a program uses, and the module that has it
     "Hook": "tflab.run.within",
     "callback": "tflab.run.within",
     "save_graph": "tflab.saved_graphs.saving",
+    "load_ipython_extension": "tflab.explore.notebook",
 }
 
 

@@ -54,3 +54,19 @@ def modules() -> list[str]:
 
 def read(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def alone(life: data.Life) -> str:
+    """A life as a page of its own, with all that it needs."""
+    script, look = html.joined([*modules(), read("alone.js")]), style()
+    return (
+        html.environment(read)
+        .from_string(read("alone.html.j2"))
+        .render(
+            title=life["graph"]["title"],
+            told=html.as_json(told(life)),
+            script=script,
+            style=look,
+            policy=html.policy(look, script),
+        )
+    )
