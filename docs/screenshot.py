@@ -1,9 +1,11 @@
-"""Take the pictures of the pages anew: the graph of LeNet as it ran, beside a node's history; and,
-without an address, the live page after an edit.
+"""Take the pictures of the pages anew: the graph of LeNet as it ran, beside a node's history;
+without an address, the live page after an edit; of a TensorBoard, its tab Life.
 
 python -m tflab.report --model lenet --chapters graph --out DIR
 python docs/screenshot.py DIR/report.html
 python docs/screenshot.py
+tensorboard --logdir runs --port 6006
+python docs/screenshot.py http://localhost:6006
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from playwright import sync_api
 
 WINDOW = {"width": 1360, "height": 1420}
 LIVE = {"width": 1440, "height": 860}
+TAB = {"width": 1500, "height": 900}
 WAIT_MS = 120_000
 
 
@@ -28,7 +31,11 @@ def main() -> None:
         )
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        report(browser, sys.argv[1]) if len(sys.argv) == 2 else live(browser)
+        if len(sys.argv) < 2:
+            live(browser)
+        else:
+            picture = tab if sys.argv[1].startswith("http") else report
+            picture(browser, sys.argv[1])
         browser.close()
 
 
@@ -40,6 +47,16 @@ def report(browser: sync_api.Browser, file: str) -> None:
     viewer.get_by_role("button", name="conv1/Conv2D, ", exact=False).first.click()
     viewer.get_by_label("time", exact=True).check()
     viewer.screenshot(path=Path(__file__).with_name("report.png"))
+
+
+def tab(browser: sync_api.Browser, address: str) -> None:
+    page = browser.new_page(viewport=TAB)
+    page.goto(f"{address}/#tflab_life")
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("button", name="scope conv1, ").first.click(timeout=WAIT_MS)
+    frame.get_by_role("button", name="conv1/Conv2D, ").first.click()
+    frame.locator(".panel h4").wait_for()
+    page.screenshot(path=Path(__file__).with_name("life.png"))
 
 
 def live(browser: sync_api.Browser) -> None:
@@ -54,8 +71,7 @@ def live(browser: sync_api.Browser) -> None:
             page.locator("[data-run=done]").wait_for(timeout=WAIT_MS)
             program = page.locator("textarea")
             program.fill(program.input_value().replace("x * y + z", "x * y + z * z"))
-            page.locator("[data-run=running]").wait_for()
-            page.locator("[data-run=done]").wait_for(timeout=WAIT_MS)
+            page.locator("[data-run=done][data-number='2']").wait_for(timeout=WAIT_MS)
             page.get_by_role("button", name="With gradients").click()
             page.locator("[data-line='5']").hover(force=True)
             page.screenshot(path=Path(__file__).with_name("explore.png"))

@@ -17,6 +17,7 @@ FROM_WITHIN = {  # public name -> its module
     "Hook": "tflab.run.within",
     "callback": "tflab.run.within",
     "save_graph": "tflab.saved_graphs.lines",
+    "load_ipython_extension": "tflab.explore.notebook",
 }
 
 

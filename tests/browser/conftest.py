@@ -16,6 +16,7 @@ from tests.commands import run_here
 from tflab.exporters import xspace
 from tflab.records import Capture, OpRun, StepTime
 
+ROOT = Path(__file__).parents[2]
 WRITE_SECONDS = 120  # TensorFlow's import and some sixty steps, on a slow machine
 START_SECONDS = 60
 STOP_SECONDS = 10
@@ -125,13 +126,25 @@ def refuse(reason):
     pytest.skip(reason)
 
 
+def installed(folder):
+    """Let Python find the entry points of tflab below a folder, whether it is installed or not."""
+    section = "[project.entry-points.tensorboard_plugins]"
+    points = (ROOT / "pyproject.toml").read_text().partition(section)[2].partition("\n\n")[0]
+    place = folder / "tflab-0.1.0.dist-info"
+    place.mkdir(exist_ok=True)
+    (place / "METADATA").write_text("Metadata-Version: 2.1\nName: tflab\nVersion: 0.1.0\n")
+    (place / "entry_points.txt").write_text(f"[tensorboard_plugins]{points.replace(chr(34), '')}\n")
+    return os.pathsep.join((str(folder), str(ROOT)))
+
+
 @contextlib.contextmanager
 def serving(logdir, log):
     port = free_port()
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir)]
     command += ["--host", "127.0.0.1", "--port", str(port)]
+    found = {**os.environ, "PYTHONPATH": installed(log.parent)}
     with log.open("w") as output:
-        server = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=found)
     try:
         wait_until_loaded(server, port, log)
         yield f"http://127.0.0.1:{port}"

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -46,12 +47,21 @@ def opened(page, live):
 
 
 def ran(page, how="done"):
-    page.locator(f"[data-run={how}]").wait_for(timeout=WAIT_MS)
+    page.locator(f"[data-run={how}]").wait_for(state="attached", timeout=WAIT_MS)
+
+
+@contextmanager
+def next_run(page):
+    """What is done in it makes the page run the program once more."""
+    before = page.locator("[data-number]").get_attribute("data-number")
+    yield
+    begun = page.locator(f"[data-number]:not([data-number='{before}'])")
+    begun.wait_for(state="attached", timeout=WAIT_MS)
 
 
 def write(page, text):
-    page.locator("textarea").fill(text)
-    page.locator("[data-run=running]").wait_for(timeout=WAIT_MS)
+    with next_run(page):
+        page.locator("textarea").fill(text)
 
 
 def box(page, name):
@@ -105,18 +115,39 @@ def test_the_state_that_is_looked_at_stays_through_an_edit(opened):
     assert page.locator(".panel h4").inner_text() == "loss"
 
 
+def test_a_pinned_version_stays_beside_the_next_with_what_differs(opened, artefacts):
+    page = opened
+    page.get_by_role("button", name="Pin", exact=True).click()
+    pinned = page.get_by_label("The pinned version", exact=True)
+    pinned.get_by_role("button", name="loss, ").wait_for()
+    for power in ("z * z", "z * z * z"):  # the second edit is compared with the pinned one, too
+        write(page, PROGRAM.replace("+ z", f"+ {power}"))
+        ran(page)
+    rows = page.locator(".since tr", has=page.get_by_role("cell", name="only now", exact=True))
+    assert "mul_1, mul_2" in rows.inner_text()
+    heads = page.locator(".since th").all_inner_texts()
+    assert {"pinned", "now"} <= set(heads)
+    page.screenshot(path=artefacts / "pinned.png")
+    assert pinned.get_by_role("button", name="mul_1, ").count() == 0
+    pinned.get_by_text("gradient descent; batch size 16; 1 CPU device").click()
+    assert pinned.locator("pre").inner_text() == PROGRAM
+    page.get_by_role("button", name="Unpin").click()
+    assert not pinned.is_visible()
+
+
 def test_the_file_is_followed_saved_and_kept_in_the_address(opened, live, chromium):
     page, (address, path) = opened, live
-    path.write_text(PROGRAM.replace("+ z", "- z"))
-    page.locator("[data-line='4']", has_text="- z").wait_for(timeout=WAIT_MS)
+    with next_run(page):
+        path.write_text(PROGRAM.replace("+ z", "- z"))
+    assert "- z" in page.locator("textarea").input_value()
     ran(page)
     mine = PROGRAM.replace("+ z", "/ z")
     write(page, mine)
     page.keyboard.press("Control+s")
     page.get_by_role("button", name="Save", disabled=True).wait_for()
     assert path.read_text() == mine
-    page.get_by_label("CPU devices").select_option("2")
-    page.locator("[data-run=running]").wait_for()
+    with next_run(page):
+        page.get_by_label("CPU devices").select_option("2")
     ran(page)
     fragment = page.url.partition("#")[2]
     other = chromium.new_page()  # without what the first has

@@ -319,7 +319,7 @@ def test_a_closed_scope_shows_what_became_of_each_of_its_nodes(at):
     viewer.get_by_label("fate", exact=True).check()
     scope = viewer.get_by_role("button", name="scope y, ")
     assert "1 executed, 4 unreached, closed" in scope.get_attribute("aria-label")
-    foot = scope.locator(".fates rect")
+    foot = scope.locator(".shares rect")
     assert [part.get_attribute("class") for part in foot.all()] == [
         *("fate-executed", "fate-unreached")
     ]

@@ -215,6 +215,21 @@ def test_an_edit_is_told_against_the_last_life_of_its_own_page(site):
     assert "since" not in site.run(page="another")[0]
 
 
+def test_a_pinned_life_is_compared_with_all_later_ones_until_it_is_left(site):
+    def pin(on):
+        return site.request("POST", "/pin", {"page": "p", "on": on})[0]
+
+    assert pin(True) == 409  # there is no life yet
+    site.run()
+    assert pin(True) == 204
+    more = {**STAGE, "nodes": STAGE["nodes"] | {"b": ["forward", "Add()", None]}}
+    site.warm.said = [more, {"done": True}]
+    for number in (2, 3):
+        assert "<td>only now</td><td>1</td><td>b</td>" in site.run(number=number)[0]["since"]
+    assert pin(False) == 204
+    assert "No node is new" in site.run(number=4)[0]["since"]
+
+
 @pytest.mark.parametrize(
     "stage", [{"stage": "frontend"}, {**STAGE, "parts": {"a": [{}]}}, {**STAGE, "nodes": 1}]
 )

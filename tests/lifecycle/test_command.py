@@ -19,6 +19,7 @@ from tests import walks
 from tests.commands import run_here
 from tests.shown import without_progress
 from tflab.exporters import text
+from tflab.life import kept
 from tflab.lifecycle import __main__ as command
 from tflab.records import Backward, Execution, Frontend, Node
 from tflab.records.blocks import Block, Table
@@ -392,6 +393,16 @@ def test_the_executed_graph_has_a_tag_for_each_batch_size(logdir):
 def test_the_logdir_has_a_profile_for_each_batch_size(logdir):
     runs = {path.parent.name for path in logdir.glob("plugins/profile/*/*.xplane.pb")}
     assert runs == {"toy-batch-1", "toy-batch-16", "toy-batch-64"}
+
+
+def test_the_logdir_has_the_life_that_tensorboard_shows(toy, logdir):
+    life = kept.read(kept.runs(logdir)["."])
+    *_, placement, execution = json.loads(toy.stdout)["stages"]
+    shown = {node["name"] for node in life["graph"]["nodes"]}
+    assert shown >= {fate["name"] for fate in placement["ledger"]}
+    assert life["numbers"]["nodes that ran"] == len(placement["nodes"])
+    assert life["numbers"]["bytes"] == execution["memory"]["peak_bytes"]
+    assert life["parts"].keys() >= {"In short", "Derivatives", "Passes", "Ops"}
 
 
 def test_a_second_run_into_a_logdir_overwrites_nothing(as_text, logdir):

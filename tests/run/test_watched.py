@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tflab.life import kept as lives
 from tflab.measurements import runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
@@ -220,6 +221,9 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
         *("executed", "plugins", "run.json", "written"),
     }
     assert runs.read(str(tmp_path / "logs")) == runs.read(str(tmp_path / "kept.json"))
+    life = lives.read(lives.runs(tmp_path / "logs")["."])
+    assert life["stage"] == "execution"
+    assert "mul" in {node["name"] for node in life["graph"]["nodes"]}
     (profile,) = (tmp_path / "logs").rglob("*.xplane.pb")
     assert b"mul:Mul" in profile.read_bytes()
 

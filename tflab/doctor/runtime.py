@@ -20,6 +20,7 @@ from tflab.runtime import child
 SECONDS = 90  # time limit; an import takes 2 to 5, much more on a busy machine
 NVIDIA = Path("/dev/nvidiactl")  # exists where a driver of NVIDIA's is loaded
 REINSTALL = "python -m pip install --force-reinstall -r requirements.txt"
+INSTALL_TFLAB = "python -m pip install --no-deps -e . in the folder of tflab"
 REMEDIES = {  # a part of an error message -> what helps
     "gencode": "TensorFlow needs a newer protobuf: python -m pip install --upgrade protobuf",
     "protobuf": "TensorFlow and protobuf conflict: python -m pip install --upgrade protobuf",
@@ -62,13 +63,19 @@ def profile_plugin() -> Iterator[Finding]:
     ):
         if error := answer.get(key):
             yield Finding("TensorBoard", what, error, remedy(error))
+    if error := answer.get("life_error"):
+        yield Finding("TensorBoard", "tab Life", error, INSTALL_TFLAB, NOTE)
 
 
 def loaded() -> dict[str, Any]:
     """In a process of its own: load the plugin with TensorBoard's own loader."""
     answer: dict[str, Any] = {}
     with atomic.temporary("logdir") as empty:
-        for key, function in (("plugin_error", profile_plugin_in), ("converter_error", convert)):
+        for key, function in (
+            ("plugin_error", profile_plugin_in),
+            ("converter_error", convert),
+            ("life_error", life_plugin_in),
+        ):
             try:
                 function(str(empty))
             except Exception as error:
@@ -89,6 +96,15 @@ def profile_plugin_in(logdir: str) -> Any:
         if plugin := loader.load(context):
             return plugin
     raise TflabError("TensorBoard loads no plugin: the loader is missing or fails")
+
+
+def life_plugin_in(logdir: str) -> Any:
+    """The tab Life as TensorBoard loads it. Raises TflabError where it does not find it."""
+    from tensorboard.plugins import base_plugin
+
+    for entry in metadata.entry_points(group="tensorboard_plugins", name="tflab_life"):
+        return entry.load()().load(base_plugin.TBContext(logdir=logdir))
+    raise TflabError("TensorBoard does not find it, because tflab is not installed")
 
 
 def convert(folder: str) -> None:

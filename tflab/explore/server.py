@@ -20,6 +20,8 @@ from werkzeug.wrappers import Request, Response
 from tflab.errors import TflabError, UsageError, reason
 from tflab.explore import asked, following, markup
 from tflab.explore.warm import Message, Warm
+from tflab.life import changes
+from tflab.life.markup import told
 
 HOST = "127.0.0.1"
 LARGEST = 4 * asked.LARGEST_TEXT  # bytes of a request
@@ -33,6 +35,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 CLOSED = "This page is for those who have its address. Open the one that the terminal shows."
+PINNED = ("pinned", "now")
 Life = dict[str, Message]  # stage -> what came of it
 
 
@@ -53,6 +56,7 @@ class App:
         self.host = f"{HOST}:{port}"
         self.cookie = f"tflab-explore-{port}"
         self.lives: dict[str, Life] = {}  # page -> its last life that came to its end
+        self.pinned: dict[str, Life] = {}  # page -> the life that it compares with
 
     @property
     def address(self) -> str:
@@ -112,20 +116,32 @@ class App:
 
     def told(self, name: str, number: int, given: asked.Asked) -> Iterator[Message]:
         """The stages as the page shows them."""
-        before, life = self.lives.get(name, {}), Life()
+        pinned = self.pinned.get(name)
+        before, life = pinned or self.lives.get(name, {}), Life()
+        heads = PINNED if pinned else changes.EDIT
         for message in self.warm.life(name, number, given):
             try:
                 stage = message.get("stage")
-                yield markup.told(message, before.get(stage)) if stage else message
+                yield told(message, before.get(stage), heads) if stage else message
                 if stage:
                     life[stage] = {key: message[key] for key in ("nodes", "numbers")}
             except (LookupError, TypeError, ValueError, AttributeError):  # made by the program
                 yield {"error": {"message": "The results cannot be read.", "line": None}}
                 return
             if "done" in message:
-                self.lives[name] = life
-                while len(self.lives) > PAGES:
-                    del self.lives[next(iter(self.lives))]
+                remember(self.lives, name, life)
+
+    def pin(self, request: Request) -> Response:
+        """Compare the lives of a page with the last one from now on, or no longer."""
+        body = read(request)
+        name = body.get("page")
+        if not isinstance(name, str) or name not in self.lives:
+            raise RefusedError(409, "There is no version yet that could be pinned.")
+        if body.get("on") is True:
+            remember(self.pinned, name, self.lives[name])
+        else:
+            self.pinned.pop(name, None)
+        return Response(status=204)
 
     def restart(self, request: Request) -> Response:
         read(request)
@@ -160,9 +176,17 @@ ROUTES: Mapping[tuple[str, str], Callable[[App, Request], Response]] = {
     ("GET", "/"): App.opened,
     ("GET", "/file"): App.file,
     ("POST", "/run"): App.run,
+    ("POST", "/pin"): App.pin,
     ("POST", "/restart"): App.restart,
     ("POST", "/save"): App.save,
 }
+
+
+def remember(lives: dict[str, Life], name: str, life: Life) -> None:
+    """Keep the life of a page, and forget that of the first one where there are too many."""
+    lives[name] = life
+    while len(lives) > PAGES:
+        del lives[next(iter(lives))]
 
 
 def same(given: str, token: str) -> bool:

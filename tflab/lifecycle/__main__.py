@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 
 from tflab import models
 from tflab.cli import (
@@ -226,6 +227,7 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
             captured = output.write(place.work, stages, options, time.monotonic() - began)
             if args.to:
                 output.write_explorer(place.work, args.model, stages, captured)
+            too_large = keep_life(place.work, args.model, stages)
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
         folding.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(place.final), stream)
@@ -236,7 +238,7 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         if options.cluster and stop == STAGES[-1]:
             chart = visible(str(place.final / output.CHART))
             folding.say_command("Open it in ui.perfetto.dev:", chart, stream)
-        for sentence in captured.left_out if captured else ():
+        for sentence in (*(captured.left_out if captured else ()), *too_large):
             folding.say(visible(sentence), stream)
     failures = [stage.failure for stage in stages if isinstance(stage, Execution) and stage.failure]
     if failures:
@@ -247,6 +249,19 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         stage.interrupted for stage in stages if isinstance(stage, Execution)
     )
     return command.INTERRUPTED if interrupted else 0
+
+
+def keep_life(folder: Path, model: str, stages: Sequence[Stage]) -> tuple[str, ...]:
+    """Write what TensorBoard's Life shows; returns why not, if so."""
+    from tflab.life import kept
+    from tflab.life import stages as life
+
+    try:
+        kept.check_size(max(len(stage.nodes) for stage in stages))
+        kept.write(folder, life.shown(tuple(stages), model))
+    except kept.LargeError as error:
+        return (str(error),)
+    return ()
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:

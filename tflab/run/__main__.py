@@ -204,6 +204,7 @@ def show(
         from tflab.measurements import runs
 
         (args.place.work / runs.NAME).write_text(runs.text(seen), encoding="utf-8")
+        keep_life(args.place.work, seen)
     outputs.close()  # the logdir gets its name
     if written:
         from tflab.cli import logdirs
@@ -224,6 +225,19 @@ def write_op_runs(path: Path, folder: Path, segment: Mapping[str, Any]) -> None:
         folding.say("There are no op runs: no run was traced.", sys.stderr)
     else:
         new_files.write(path, written, OP_RUNS)
+
+
+def keep_life(folder: Path, seen: Watched) -> None:
+    """Write what TensorBoard's Life shows of the graph that was kept, or say why not."""
+    from tflab.life import kept
+    from tflab.run import page
+
+    try:
+        kept.check_size(len(seen.graph.nodes) if seen.graph else 0)
+        if life := page.life(seen):
+            kept.write(folder, life)
+    except kept.LargeError as error:
+        folding.say(str(error), sys.stderr)
 
 
 def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:

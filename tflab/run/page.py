@@ -10,7 +10,9 @@ from functools import partial
 
 from tflab import units
 from tflab.follow import recorded
+from tflab.life import data
 from tflab.records.blocks import Column, Table
+from tflab.records.options import STAGES
 from tflab.records.watched import Group, Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing
 from tflab.report.contents import Annotated, Chapter, DrawnGraph, Part, Report, Script, ScriptLine
@@ -39,6 +41,16 @@ def report(seen: Watched) -> Report:
     if annotated.scripts:
         chapters.append(Chapter("The program, line by line", (explained(seen), annotated)))
     return Report(view.name_of(seen), about, command, tuple(chapters))
+
+
+def life(seen: Watched) -> data.Life | None:
+    """The graph of the largest group as TensorBoard's Life shows it; None where none was kept."""
+    if seen.graph is None:
+        return None
+    _, *where = view.blocks(seen, lines=False)
+    parts = (("In short", where), ("Runs", groups(seen)))
+    numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": len(seen.graph.executed)}
+    return data.life(STAGES[-1 if seen.graph.executed else 0], drawn(seen.graph), parts, numbers)
 
 
 def groups(seen: Watched) -> Iterator[Table]:

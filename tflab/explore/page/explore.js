@@ -1,17 +1,13 @@
 /* Explore: the program is run after each edit, and its life is shown stage by stage as it comes. */
 
-import { make } from "../../report/page/elements.js";
-import { Presenter } from "../../report/page/present.js";
-import { scroller } from "../../report/page/scroller.js";
-import { Viewer } from "../../report/page/viewer.js";
+import { Life } from "../../life/page/life.js";
 import { packed, unpacked } from "./address.js";
 import { messages } from "./answers.js";
 import { Editor } from "./editor.js";
-import { restore, seenAs, stateOf } from "./seen.js";
+import { Pinned } from "./pinned.js";
 
 const PAUSE_MS = 200; // without a key, after which the program runs
 const LOOK_MS = 700; // between two looks at the file
-const OPEN = ["In short", "Ops"]; // of what stands below the drawing
 const NEXT = { frontend: "backward", backward: "placement", placement: "execution", execution: "values" };
 
 class Explorer {
@@ -26,9 +22,10 @@ class Explorer {
     this.number = 0; // of the last request
     this.known = start.mark; // of the file
     this.saved = start.text;
-    this.viewer = null;
+    this.life = new Life(this.part("life"), this.part("parts"), this.part("viewer"));
     this.goal = null; // the state that the reader wants to see, where it is not the last
-    this.open = new Map(OPEN.map((title) => [title, true])); // below the drawing
+    this.shown = null; // what was asked for, and the last stage of it
+    this.pinned = new Pinned(this.part, (body) => this.post("/pin", { page: this.page, ...body }));
     this.editor = new Editor(this.part, () => this.later());
     this.controls();
     this.begin();
@@ -76,6 +73,7 @@ class Explorer {
       this.run();
     });
     this.part("link").addEventListener("click", () => this.copy());
+    this.part("pin").addEventListener("click", () => this.pin());
     this.part("save")?.addEventListener("click", () => this.save());
     window.addEventListener("keydown", (event) => {
       if ((event.ctrlKey || event.metaKey) && event.key === "s") {
@@ -104,6 +102,10 @@ class Explorer {
       this.run();
     });
     window.addEventListener("hashchange", () => this.take(location.hash));
+  }
+
+  get viewer() {
+    return this.life.viewer;
   }
 
   get form() {
@@ -168,7 +170,7 @@ class Explorer {
     history.replaceState(null, "", fragment);
     this.printed = "";
     this.say("Running: frontend");
-    Object.assign(this.part("life").dataset, { run: "running", stage: "" });
+    Object.assign(this.part("life").dataset, { run: "running", number, stage: "" });
     try {
       const response = await this.post("/run", { page: this.page, number, asked }, this.abort.signal);
       if (!response.ok) {
@@ -177,6 +179,7 @@ class Explorer {
       }
       for await (const message of messages(response)) {
         if (number === this.number) this.show(message);
+        if (number === this.number && message.stage) this.shown = { asked, message };
       }
     } catch (error) {
       if (error.name !== "AbortError") this.fail({ message: "The server does not answer: it may have ended.", line: null });
@@ -197,6 +200,12 @@ class Explorer {
       this.part("life").dataset.stage = message.stage;
       this.list(message);
     }
+  }
+
+  /* The version that is shown stays beside those that come, once it ran to its end. */
+  async pin() {
+    const whole = this.part("life").dataset.run === "done";
+    this.say(whole ? await this.pinned.pin(this.shown.asked, this.shown.message) : "Only a version that ran to its end can be pinned.");
   }
 
   fail({ message, line }) {
@@ -223,24 +232,9 @@ class Explorer {
     this.part("waiting").hidden = true;
   }
 
-  /* A new drawing, which is seen as the one before was. */
-  draw({ graph, marks }) {
-    const before = this.viewer && seenAs(this.viewer);
-    this.viewer?.end();
-    const root = this.part("viewer").content.firstElementChild.cloneNode(true);
-    this.part("life").replaceChildren(root);
-    const chosen = before && root.querySelector(`[data-colour="${before.chosen}"]`);
-    if (chosen) chosen.checked = true;
-    const viewer = new Viewer(root, graph);
-    new Presenter(viewer);
-    const places = new Map(graph.nodes.map((node, place) => [node.name, place]));
-    viewer.marks = new Map(Object.entries(marks || {}).map(([name, word]) => [places.get(name), word]));
-    this.viewer = viewer;
-    this.places = places;
-    viewer.state = stateOf(graph.states, this.goal);
-    if (before) restore(viewer, before, places);
-    else viewer.draw();
-    this.editor.colour(new Map([...viewer.graph.colourOfLine].map(([line, colour]) => [line, `line-${colour}`])));
+  draw(message) {
+    this.life.draw(message, this.goal);
+    this.editor.colour(new Map([...this.viewer.graph.colourOfLine].map(([line, colour]) => [line, `line-${colour}`])));
   }
 
   /* The reader wants to see this state, also after an edit; the last one means whatever is last. */
@@ -250,31 +244,9 @@ class Explorer {
     this.goal = state === data.states.length - 1 ? null : { stage, title };
   }
 
-  /* What stands beside and below the drawing; the server has escaped every name in it. */
   list({ parts, since }) {
-    if (since !== undefined) this.part("since").innerHTML = since;
-    const sections = Object.entries(parts).map(([title, html]) => {
-      const details = /** @type {HTMLDetailsElement} */ (make("details", { class: "later" }, make("summary", {}, make("h2", {}, title))));
-      const body = make("div");
-      body.innerHTML = html;
-      details.open = this.open.get(title) === true;
-      details.addEventListener("toggle", () => this.open.set(title, details.open));
-      details.append(body);
-      this.name(body);
-      return details;
-    });
-    this.part("parts").replaceChildren(...sections);
-    for (const element of document.querySelectorAll("main .scroll")) scroller(element);
-  }
-
-  /* Rows and paragraphs that begin with the name of a node light up with its lines. */
-  name(body) {
-    for (const element of body.querySelectorAll("tbody tr, .strip > p")) {
-      const cell = element.matches("tr") ? element.firstElementChild : element;
-      const place = this.places.get((cell?.firstChild?.wholeText ?? cell?.textContent ?? "").trim()) ?? this.places.get((cell?.textContent ?? "").trim());
-      const lines = place === undefined ? [] : this.viewer.data.lines[place];
-      if (lines.length) element.dataset.ofLines = lines.join(" ");
-    }
+    if (since !== undefined) this.part("since").innerHTML = since; // the server has escaped every name in it
+    this.life.list(parts);
   }
 
   lightLine(line) {
@@ -285,11 +257,7 @@ class Explorer {
    * @param {Set<number>} lines */
   light(lines) {
     this.editor.light(lines);
-    if (!this.viewer) return;
-    this.viewer.light(this.viewer.data.lines.flatMap((own, node) => (own.some((line) => lines.has(line)) ? [node] : [])));
-    for (const row of this.part("parts").querySelectorAll("[data-of-lines]")) {
-      row.classList.toggle("lit", row.dataset.ofLines.split(" ").some((line) => lines.has(Number(line))));
-    }
+    this.life.light(lines);
   }
 
   // The file

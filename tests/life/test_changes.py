@@ -1,6 +1,6 @@
 """Changes since the last edit, worked out by hand."""
 
-from tflab.explore import changes
+from tflab.life import changes
 
 BEFORE = {
     "x": ["forward", "Placeholder() -> float32 [None]", "executed"],
@@ -66,3 +66,10 @@ def test_long_lists_are_cut_and_say_so():
 def test_an_edit_that_changes_nothing_says_so():
     same = changes.compare(NOW, NOW, LATER, LATER)
     assert list(changes.blocks(same, NOW, NOW)) == ["No node is new, gone or changed."]
+
+
+def test_two_runs_are_called_by_their_names():
+    nodes, fates, whole = changes.blocks(found(), NOW, BEFORE, ("toy", "lenet"))
+    assert [row[0] for row in nodes.rows] == ["only lenet", "only toy", "differ"]
+    heads = [[column.header for column in table.columns] for table in (fates, whole)]
+    assert heads == [["node", "toy", "lenet"], ["", "toy", "lenet"]]

@@ -1,4 +1,4 @@
-"""Changes: what an edit did, stage by stage, to the nodes, their fates and the whole."""
+"""Changes: how a life differs from that before an edit, or from another: nodes, fates, costs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ Nodes = Mapping[str, Sequence[Any]]  # node -> its kind, what it computes, its f
 Numbers = Mapping[str, float | None]
 WRITTEN = {"FLOPs": amount, "bytes": size, "ns": time}
 TIMES = ("ns", "low_ns", "high_ns")  # of a step: median, p10, p90
+EDIT = ("before", "now")
 CALLED = {"bytes": "memory at most", "ns": "a step, median"}
 
 
@@ -62,30 +63,33 @@ def differ(what: str, earlier: Numbers, later: Numbers) -> bool:
     return before[1] < now[0] or now[1] < before[0]
 
 
-def blocks(changes: Changes, now: Nodes, before: Nodes) -> Iterator[Block]:
-    """The changes for a reader: a sentence where there are none."""
+def blocks(
+    changes: Changes, now: Nodes, before: Nodes, heads: tuple[str, str] = EDIT
+) -> Iterator[Block]:
+    """The changes for a reader: a sentence where there are none. `heads` call the two lives."""
+    edit = heads == EDIT
     rows = [
         (what, f"{len(names):,}", listed(names, known))
         for what, names, known in (
-            ("new", changes.new, now),
-            ("gone", changes.gone, before),
-            ("changed", changes.changed, now),
+            ("new" if edit else f"only {heads[1]}", changes.new, now),
+            ("gone" if edit else f"only {heads[0]}", changes.gone, before),
+            ("changed" if edit else "differ", changes.changed, now),
         )
         if names
     ]
     if rows:
         yield texts("Nodes", ("", "nodes", "which"), rows)
     else:
-        yield "No node is new, gone or changed."
+        yield "No node is new, gone or changed." if edit else "Both have the same nodes."
     if changes.fates:
-        title, heads = "Other fates", ("node", "before", "now")
-        yield texts(title, heads, changes.fates[:LISTED], len(changes.fates) - LISTED)
+        some = changes.fates[:LISTED]
+        yield texts("Other fates", ("node", *heads), some, len(changes.fates) - LISTED)
     numbers = [
         (CALLED.get(what, what), written(what, old), written(what, new))
         for what, old, new in changes.numbers
     ]
     if numbers:
-        yield texts("The whole", ("", "before", "now"), numbers, right=True)
+        yield texts("The whole", ("", *heads), numbers, right=True)
 
 
 def listed(names: Sequence[str], known: Nodes) -> str:

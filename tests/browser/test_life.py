@@ -1,0 +1,76 @@
+"""The tab Life in the real TensorBoard: a run, two runs, and damaged ones beside them."""
+
+import gzip
+import json
+
+import pytest
+
+from tflab.life import kept
+
+pytestmark = pytest.mark.browser
+
+DRAW_MS = 60_000
+
+
+@pytest.fixture
+def tab(page, tensorboard_of_all, logdir):
+    """The frame of the tab, with LeNet as it ran."""
+    life = kept.read(kept.runs(logdir)["."])
+    life["nodes"].pop("loss/Mean", None)
+    name = next(iter(life["nodes"]))
+    life["nodes"]["<b>new</b>"] = life["nodes"].pop(name)
+    for run in ("edited", "damaged"):
+        logdir.parent.joinpath(run, *kept.PLACE).mkdir(parents=True, exist_ok=True)
+    content = {"kind": kept.KIND, "format": kept.FORMAT, **life}
+    places = {
+        run: logdir.parent.joinpath(run, *kept.PLACE, kept.NAME) for run in ("edited", "damaged")
+    }
+    places["edited"].write_bytes(gzip.compress(json.dumps(content).encode()))
+    content["graph"]["nodes"] = [{}] * len(life["graph"]["nodes"])
+    places["damaged"].write_bytes(gzip.compress(json.dumps(content).encode()))
+    said = []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(f"{tensorboard_of_all}/#tflab_life")
+    frame = page.frame_locator("iframe")
+    frame.get_by_label("Run").locator("option", has_text="edited").wait_for(
+        state="attached", timeout=DRAW_MS
+    )
+    yield frame
+    assert said == []
+
+
+def choose(frame, menu, run):
+    frame.get_by_label(menu, exact=True).select_option(run)
+
+
+def test_a_run_is_drawn_as_in_the_report(page, tab, artefacts):
+    choose(tab, "Run", "lenet")
+    tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)
+    assert tab.locator("[data-part=title]").first.inner_text() == "Ran"
+    tab.get_by_role("button", name="2 With gradients").click()
+    tab.get_by_label("Find a node").first.fill("conv1/Conv2D")
+    tab.get_by_label("Find a node").first.press("Enter")
+    assert tab.locator(".panel h4").first.inner_text() == "conv1/Conv2D"
+    page.screenshot(path=artefacts / "life.png")
+
+
+def test_two_runs_stand_beside_one_another_with_what_differs(page, tab, artefacts):
+    choose(tab, "Run", "lenet")
+    choose(tab, "Beside it", "edited")
+    differs = tab.locator("[data-part=since]")
+    differs.get_by_text("<b>new</b>").wait_for(timeout=DRAW_MS)
+    assert tab.locator("[data-part=run-name]").inner_text() == "lenet"
+    assert tab.locator("[data-part=beside-name]").inner_text() == "edited"
+    assert tab.locator(".viewer").count() == 2
+    page.screenshot(path=artefacts / "life_beside.png")
+
+
+def test_a_damaged_run_is_a_sentence_and_other_tabs_go_on(page, tab):
+    choose(tab, "Run", "damaged")
+    tab.get_by_text("The file of this run is damaged: it cannot be drawn.").wait_for(
+        timeout=DRAW_MS
+    )
+    choose(tab, "Run", "lenet")
+    tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)
+    page.get_by_role("tab", name="Graphs").click()
+    page.locator("tf-graph-scene g.node[data-name='conv1']").wait_for(timeout=DRAW_MS)

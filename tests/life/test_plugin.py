@@ -1,0 +1,120 @@
+"""TensorBoard's tab: it answers what its page asks for, and nothing in a logdir breaks it."""
+
+import threading
+
+import pytest
+from tensorboard.plugins.base_plugin import TBContext
+from werkzeug.test import Client
+
+from tflab.life import kept, plugin
+
+EVIL = "</script><img src=x onerror=alert(1)>"
+
+
+class Tab:
+    """The plugin as TensorBoard calls it."""
+
+    def __init__(self, logdir):
+        self.plugin = plugin.Loader().load(TBContext(logdir=str(logdir) if logdir else ""))
+        self.apps = self.plugin.get_plugin_apps()
+
+    def get(self, path, **query):
+        return Client(self.apps[path]).get(path, query_string=query)
+
+    def mark(self, name):
+        return {found: mark for mark, found in self.get("/runs").json}[name]
+
+
+@pytest.fixture
+def logdir(tmp_path, life):
+    kept.write(tmp_path / "first", life)
+    life["parts"]["In short"] = [EVIL]
+    life["nodes"][EVIL] = ["forward", "Neg() -> float32 []", None]
+    life["numbers"]["nodes"] = 4
+    kept.write(tmp_path / "second", life)
+    return tmp_path
+
+
+def test_the_runs_are_listed_and_shown(logdir):
+    tab = Tab(logdir)
+    assert tab.plugin.is_active()
+    assert [name for _, name in tab.get("/runs").json] == ["first", "second"]
+    answer = tab.get("/run", run=tab.mark("first")).json
+    assert answer["before"] is None
+    assert answer["run"]["graph"]["title"] == "toy"
+    assert "<p>A sentence.</p>" in answer["run"]["parts"]["In short"]
+    assert "since" not in answer["run"]
+
+
+def test_two_runs_stand_beside_one_another_with_what_differs(logdir):
+    tab = Tab(logdir)
+    answer = tab.get("/run", run=tab.mark("second"), before=tab.mark("first")).json
+    assert answer["run"]["marks"] == {EVIL: "new"}
+    assert answer["before"]["parts"]["In short"].count("A sentence.") == 1
+    assert EVIL not in answer["run"]["since"] + answer["run"]["parts"]["In short"]
+    shown = answer["run"]["since"].replace("<wbr>", "")
+    assert "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;" in shown
+
+
+@pytest.mark.parametrize("mark", ["first", "../first", "/etc/passwd", "", "%00"])
+def test_a_run_is_not_asked_for_by_a_path(logdir, mark):
+    answer = Tab(logdir).get("/run", run=mark)
+    assert (answer.status_code, answer.text) == (404, "This run is no longer in the logdir.")
+
+
+def test_a_damaged_run_is_a_sentence_and_the_others_are_shown(logdir, life):
+    (logdir / "first").joinpath(*kept.PLACE, kept.NAME).write_bytes(b"damaged")
+    kept.write(logdir / "third", life | {"parts": {"T": [{"table": "T"}]}})
+    tab = Tab(logdir)
+    assert tab.get("/run", run=tab.mark("first")).status_code == 404
+    told = tab.get("/run", run=tab.mark("third"))
+    assert (told.status_code, told.text) == (
+        404,
+        "The file of this run is damaged: its tables make no sense.",
+    )
+    assert tab.get("/run", run=tab.mark("second")).status_code == 200
+
+
+@pytest.mark.parametrize("logdir", ["", "gs://nowhere/at/all", "/nowhere"])
+def test_a_logdir_that_is_not_there_has_no_tab(logdir):
+    tab = Tab(logdir)
+    assert not tab.plugin.is_active()
+    assert tab.get("/runs").json == []
+
+
+def test_a_logdir_that_takes_long_to_search_keeps_nobody_waiting(tmp_path, monkeypatch):
+    searched, found = threading.Event(), {"run": tmp_path}
+
+    def slowly(logdir):
+        searched.wait(20)
+        return found
+
+    monkeypatch.setattr(kept, "runs", slowly)
+    monkeypatch.setattr(plugin, "PATIENCE_S", 0.05)
+    tab = Tab(tmp_path)
+    assert not tab.plugin.is_active()
+    searched.set()
+    tab.plugin.search.join()
+    assert tab.plugin.is_active()
+
+
+def test_a_growing_logdir_is_searched_again(logdir, life, monkeypatch):
+    tab = Tab(logdir)
+    assert len(tab.get("/runs").json) == 2
+    kept.write(logdir / "third", life)
+    assert len(tab.get("/runs").json) == 2  # it was searched a moment ago
+    monkeypatch.setattr(plugin, "OLD_S", 0)
+    assert len(tab.get("/runs").json) == 3
+
+
+def test_what_the_page_needs_is_served_with_types_and_policies(tmp_path):
+    tab = Tab(tmp_path)
+    script, style, page = (tab.get(path) for path in ("/index.js", "/style.css", "/page.html"))
+    assert script.mimetype == "text/javascript"
+    assert script.text.endswith("export function render() {}\n")
+    assert "import " not in "".join(line[:7] for line in script.text.splitlines())
+    assert style.mimetype == "text/css"
+    assert page.headers["Content-Security-Policy"] == "default-src 'none'"
+    assert {answer.headers["X-Content-Type-Options"] for answer in (script, style, page)} == {
+        "nosniff"
+    }

@@ -1,0 +1,145 @@
+"""Notebook: the life of a cell of graph code below the cell.
+
+    %load_ext tflab
+
+    %%tflab --stage placement
+    x = tf1.placeholder(tf.float32, [None], name="x")
+    ...
+
+`%%tflab watch` watches a cell that trains, as `tflab.watch` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import io
+import shlex
+from typing import Any, NoReturn
+
+from markupsafe import escape
+
+from tflab.errors import TflabError, UsageError
+from tflab.explore import asked, warm
+from tflab.explore.asked import Asked
+from tflab.life import data, markup
+from tflab.records.options import STAGES
+
+CELL = "cell"  # how errors and lines call the program
+SECONDS = 60.0  # of a stage: a notebook may wait longer than an editor
+HEIGHT = 720  # pixels of the frame
+WATCH = "watch"
+STORY = "In short"  # the part that is text beside the frame
+FRAME = (
+    '<iframe title="{title}" sandbox="allow-scripts" srcdoc="{page}" '
+    'style="width: 100%; height: {height}px; border: 0"></iframe>'
+)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext tflab` calls."""
+    shell.register_magic_function(Cells(shell).tflab, "cell", "tflab")
+
+
+class Shown:
+    """The life of a cell: a drawing where there is HTML, the story in short as text elsewhere."""
+
+    def __init__(self, life: data.Life) -> None:
+        self.life = life
+
+    def __repr__(self) -> str:
+        from tflab.exporters import text
+
+        written = io.StringIO()
+        text.show_blocks(map(data.read_block, self.life["parts"][STORY]), written)
+        lines = written.getvalue().strip("\n").splitlines()
+        return "\n".join(map(str.rstrip, lines))
+
+    def _repr_html_(self) -> str:
+        parts = {title: rows for title, rows in self.life["parts"].items() if title != STORY}
+        page = markup.alone(self.life | {"parts": parts})
+        frame = FRAME.format(title="The life of the cell", page=escape(page), height=HEIGHT)
+        return f"<pre>{escape(repr(self))}</pre>{frame}"
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong with the line of a cell, and does not end the kernel."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message[:1].upper()}{message[1:]}. {self.format_usage().strip()}")
+
+
+def parser() -> Parser:
+    parser = Parser("%%tflab", add_help=False, usage="%%%%tflab [watch] [options]")
+    add = parser.add_argument
+    defaults = Asked("")
+    add("watch", nargs="?", choices=(WATCH,))
+    add("--stage", choices=STAGES, default=STAGES[-1])
+    add("--batch-size", type=int, default=defaults.batch_size)
+    add("--devices", type=int, default=defaults.devices)
+    add("--xla", action="store_true")
+    add("--without", nargs="+", default=[])
+    add("--optimiser", choices=asked.OPTIMISERS, default=defaults.optimiser)
+    return parser
+
+
+class Cells:
+    """The cells of a notebook, whose programs run in one process that stays."""
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.process: warm.Warm | None = None
+        self.number = 0
+
+    def tflab(self, line: str, cell: str) -> Any:
+        """The life of this cell, a program of graph code: lines that build nodes.
+
+        `tf`, `tf1` and `np` are there; what is called `loss` is derived. Options: --stage STAGE
+        (the last one to show), --batch-size N, --devices N, --xla, --without PASS ...,
+        --optimiser NAME. `%%tflab watch` runs a cell in the notebook itself, and shows where its
+        time went.
+        """
+        from IPython.core.error import UsageError as NoTraceback
+
+        try:
+            given = parser().parse_args(shlex.split(line))
+            return self.watched(cell) if given.watch else self.life(given, cell)
+        except TflabError as error:
+            raise NoTraceback(str(error)) from None
+
+    def watched(self, cell: str) -> Any:
+        from tflab.run import within
+
+        with within.watch() as seen:
+            result = self.shell.run_cell(cell)
+        return None if result.error_in_exec else seen
+
+    def life(self, given: argparse.Namespace, cell: str) -> Shown:
+        """Raises TflabError for what a cell does wrong."""
+        wanted = asked.read(
+            {
+                "text": cell,
+                "batch_size": given.batch_size,
+                "devices": given.devices,
+                "xla": given.xla,
+                "without": given.without,
+                "optimiser": given.optimiser,
+            }
+        )
+        if self.process is None:
+            self.process = warm.Warm(CELL, seconds=SECONDS)
+            atexit.register(self.process.close)
+        self.number += 1
+        life: data.Life = {}
+        for message in self.process.life(CELL, self.number, wanted):
+            if "printed" in message:
+                print(message["printed"], end="")
+            if error := message.get("error"):
+                where = f"Line {error['line']}: " if error["line"] else ""
+                raise TflabError(f"{where}{error['message']}")
+            if "stage" in message:
+                life = message
+            # What comes after the last stage has the values of a step
+            if given.stage != STAGES[-1] and message.get("stage") == given.stage:
+                break
+        return Shown(life)

@@ -1,0 +1,81 @@
+"""Data: a drawn graph with its tables as plain data, which pages, logdirs and processes hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
+from typing import Any
+
+from tflab.exporters.json import plain
+from tflab.records import NodeHistory
+from tflab.records.blocks import Block, Column, Frame, Strip, Table
+from tflab.report import html, viewer_data
+from tflab.report.contents import DrawnGraph
+
+Life = dict[str, Any]
+Numbers = Mapping[str, float | None]  # of the whole, by the names in `changes`
+
+
+def life(
+    stage: str, graph: DrawnGraph, parts: Iterable[tuple[str, Iterable[Block]]], numbers: Numbers
+) -> Life:
+    """A graph up to a stage: its drawing, its blocks by title, and what comparisons need."""
+    message = {
+        "stage": stage,
+        "graph": viewer_data.graph_data(graph),
+        "parts": {title: list(map(block, blocks)) for title, blocks in parts},
+        "nodes": {name: signature(history) for name, history in graph.histories.items()},
+        "numbers": dict(numbers),
+    }
+    readable: Life = html.readable(plain(message))
+    return readable
+
+
+def signature(history: NodeHistory) -> list[Any]:
+    """What a node is, to be compared with what it was in the life before: its op, its inputs and
+    what comes out of it; and its fate."""
+    inputs = (*history.inputs, *(f"^{name}" for name in history.control_inputs))
+    outputs = [f"{out.dtype} {list(out.shape or ())}" for out in history.outputs]
+    fate = history.fate
+    return [
+        history.kind,
+        f"{history.op}({', '.join(inputs)}) -> {', '.join(outputs)}",
+        fate and f"{fate.fate}{f' into {fate.into}' if fate.into not in (None, fate.name) else ''}",
+    ]
+
+
+def block(part: Block) -> Any:
+    """A block as data, which `blocks` of the server takes back."""
+    if isinstance(part, Table):
+        return {
+            "table": part.title,
+            "columns": [[column.header, column.right] for column in part.columns],
+            "rows": [list(cells) for cells in part.cells()],
+            "more": part.more,
+        }
+    if isinstance(part, Strip):
+        frames = [[frame.heading, frame.about, list(frame.lines)] for frame in part.frames]
+        return {"strip": part.title, "frames": frames}
+    return part
+
+
+def read_block(part: Any) -> Block:
+    """A block from data, as `block` makes them. Raises what a wrong type raises."""
+    if isinstance(part, str):
+        return part
+    if "strip" in part:
+        frames = (
+            Frame(str(head), str(about), texts(lines)) for head, about, lines in part["frames"]
+        )
+        return Strip(str(part["strip"]), tuple(frames))
+    columns = tuple(
+        Column(str(header), itemgetter(place), right=bool(right))
+        for place, (header, right) in enumerate(part["columns"])
+    )
+    return Table(
+        str(part["table"]), columns, tuple(map(texts, part["rows"])), more=int(part["more"])
+    )
+
+
+def texts(values: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(map(str, values))

@@ -1,0 +1,142 @@
+"""Kept: a life in the logdir of its run, where TensorBoard's tab finds it.
+
+The file is gzip-compressed JSON of bounded size. It may come from a stranger, so what is read is
+checked, and every text in it is made visible.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tflab import untrusted
+from tflab.errors import TflabError, reason
+from tflab.life import data
+from tflab.report import html
+
+PLACE = ("plugins", "life")
+NAME = "life.json.gz"
+KIND, FORMAT = "tflab life", 1
+MOST_NODES = 2_000  # of a graph that is kept: its file has some megabytes of JSON
+MOST_BYTES = 2**23  # of a file
+MOST_TEXT = 2**26  # of its JSON
+MOST_STATES = 1_000
+MOST_FOLDERS = 20_000  # of a logdir that are looked into
+MOST_RUNS = 1_000
+SEARCH_S = 20.0  # after which a search ends with what it has found
+HOLDS = {"stage": str, "graph": dict, "parts": dict, "nodes": dict, "numbers": dict}
+
+
+class LargeError(TflabError):
+    """A life has more than the tab can show."""
+
+
+def write(folder: Path, life: data.Life) -> None:
+    """Keep a life in the folder of its run. Raises LargeError."""
+    content = {"kind": KIND, "format": FORMAT, **life}
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
+    packed = gzip.compress(text, mtime=0)
+    check_size(len(life["graph"]["nodes"]))
+    if len(text) > MOST_TEXT or len(packed) > MOST_BYTES:
+        raise LargeError("TensorBoard's Life does not show this graph: its data are too large.")
+    place = folder.joinpath(*PLACE)
+    place.mkdir(parents=True)
+    (place / NAME).write_bytes(packed)
+
+
+def check_size(nodes: int) -> None:
+    """Raise LargeError for a graph that is not drawn."""
+    if nodes > MOST_NODES:
+        raise LargeError(
+            f"TensorBoard's Life does not show this graph: it has {nodes:,} nodes, and "
+            f"{MOST_NODES:,} is the most."
+        )
+
+
+def read(path: Path) -> data.Life:
+    """The life in a file. Raises TflabError for what is none, in words for the tab."""
+    try:
+        packed = untrusted.content(path, MOST_BYTES)
+    except OSError as error:
+        raise TflabError(f"The file of this run cannot be read: {reason(error)}.") from error
+    unzip = zlib.decompressobj(wbits=31)
+    try:
+        text = unzip.decompress(packed, MOST_TEXT)
+        content = json.loads(text) if unzip.eof else None
+    except (zlib.error, ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict) or content.get("kind") != KIND:
+        raise TflabError("The file of this run is damaged, or another program wrote it.")
+    if content.get("format") != FORMAT:
+        raise TflabError("A newer tflab wrote this run. Install that version to see it.")
+    if not all(isinstance(content.get(name), kind) for name, kind in HOLDS.items()):
+        raise TflabError("The file of this run is damaged: parts of it are missing.")
+    life: data.Life = html.readable({name: content[name] for name in HOLDS})
+    check(life["graph"])
+    return life
+
+
+def check(graph: Mapping[str, Any]) -> None:
+    """Refuse a drawing that would keep a browser busy without end: boxes lie in boxes before
+    them, and each only in one."""
+    nodes, boxes, states = (graph.get(name) for name in ("nodes", "boxes", "states"))
+    right = (
+        isinstance(nodes, list)
+        and isinstance(boxes, list)
+        and isinstance(states, list)
+        and len(nodes) <= MOST_NODES
+        and len(boxes) <= 3 * MOST_NODES
+        and 0 < len(states) <= MOST_STATES
+        and all(nested(boxes, number) for number in range(len(boxes)))
+    )
+    if not right:
+        raise TflabError("The file of this run is damaged: its drawing makes no sense.")
+
+
+def nested(boxes: list[Any], number: int) -> bool:
+    """Whether a box is in an earlier one, or in none, and has only its own boxes in it."""
+    box = boxes[number]
+    if not isinstance(box, dict) or not isinstance(box.get("rows"), list):
+        return False
+    parent = box.get("parent")
+    if parent is not None and not (isinstance(parent, int) and 0 <= parent < number):
+        return False
+    rows = box["rows"]
+    if not all(isinstance(row, list) for row in rows):
+        return False
+    inner = [entry for row in rows for entry in row if isinstance(entry, int)]
+    return len({*inner}) == len(inner) and all(
+        number < entry < len(boxes)
+        and isinstance(boxes[entry], dict)
+        and boxes[entry].get("parent") == number
+        for entry in inner
+    )
+
+
+def runs(logdir: str | Path) -> dict[str, Path]:
+    """The runs below a logdir that have a life: the name of each, and its file.
+
+    Links to folders are not followed. In a huge logdir the search ends before it is complete.
+    """
+    found: dict[str, Path] = {}
+    end = time.monotonic() + SEARCH_S
+    for number, folder in enumerate(folders(logdir)):
+        if number >= MOST_FOLDERS or len(found) >= MOST_RUNS or time.monotonic() > end:
+            break
+        path = Path(folder, NAME)
+        if path.parts[-3:-1] == PLACE and path.is_file():
+            name = os.path.relpath(path.parents[2], logdir)
+            found[name] = path
+    return dict(sorted(found.items()))
+
+
+def folders(logdir: str | Path) -> Iterator[str]:
+    for folder, inner, _ in os.walk(logdir):
+        inner.sort()
+        yield folder

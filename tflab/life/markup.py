@@ -1,0 +1,72 @@
+"""Markup: a life as pages show it, its drawing as data and its tables as markup.
+
+The drawing, its panel and the tables are the report's own; names are escaped where the report
+escapes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from tflab.life import changes, data
+from tflab.report import html
+
+FOLDER = resources.files("tflab.life") / "page"
+STYLE = "life.css"
+SCRIPTS = ("seen.js", "life.js")
+OF_REPORTS = ("script.js", "prints.js", "still.js", "predict.js", "folded.js", "start.js")  # alone
+
+
+def told(
+    life: data.Life,
+    before: Mapping[str, Any] | None = None,
+    heads: tuple[str, str] = changes.EDIT,
+) -> data.Life:
+    """A life as a page shows it, and with another one what differs from it. `heads` call the other
+    one and this one."""
+    parts = {
+        title: html.fragment(map(data.read_block, blocks))
+        for title, blocks in life["parts"].items()
+    }
+    shown: data.Life = {"stage": life["stage"], "graph": life["graph"], "parts": parts}
+    if "printed" in life:
+        shown["printed"] = str(life["printed"])
+    if before is None:
+        return shown
+    nodes = life["nodes"]
+    found = changes.compare(before["nodes"], nodes, before["numbers"], life["numbers"])
+    since = changes.blocks(found, nodes, before["nodes"], heads)
+    marks = dict.fromkeys(found.new, "new") | dict.fromkeys(found.changed, "changed")
+    return shown | {"since": html.fragment(since), "marks": marks}
+
+
+def style() -> str:
+    return "\n".join([*map(html.read, html.STYLES), read(STYLE)])
+
+
+def modules() -> list[str]:
+    """The scripts of a drawing, in the order in which they are joined."""
+    shared = (html.read(name) for name in html.SCRIPTS if name not in OF_REPORTS)
+    return [*shared, *map(read, SCRIPTS)]
+
+
+def read(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def alone(life: data.Life) -> str:
+    """A life as a page of its own, with all that it needs."""
+    script, look = html.joined([*modules(), read("alone.js")]), style()
+    return (
+        html.environment(read)
+        .from_string(read("alone.html.j2"))
+        .render(
+            title=life["graph"]["title"],
+            told=html.as_json(told(life)),
+            script=script,
+            style=look,
+            policy=html.policy(look, script),
+        )
+    )

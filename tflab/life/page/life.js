@@ -1,0 +1,83 @@
+/* Life: a drawing with its tables below, which the next version takes the place of. */
+
+import { make } from "../../report/page/elements.js";
+import { Presenter } from "../../report/page/present.js";
+import { scroller } from "../../report/page/scroller.js";
+import { Viewer } from "../../report/page/viewer.js";
+import { restore, seenAs, stateOf } from "./seen.js";
+
+const OPEN = ["In short", "Ops"]; // of what stands below the drawing
+
+export class Life {
+  /** @param {HTMLElement} drawing where the drawing goes
+   * @param {HTMLElement} parts where the tables go
+   * @param {HTMLTemplateElement} template the markup of a viewer, with ids that no other has */
+  constructor(drawing, parts, template) {
+    this.drawing = drawing;
+    this.parts = parts;
+    this.template = template;
+    this.viewer = null;
+    this.places = new Map(); // node -> its number
+    this.open = new Map(OPEN.map((title) => [title, true])); // below the drawing
+  }
+
+  /** A new drawing, which is seen as the one before was.
+   * @param {{ graph: any, marks?: Record<string, string> }} life
+   * @param {{ stage: string, title: string } | null} goal the state to show, the last one by default */
+  draw({ graph, marks }, goal = null) {
+    const before = this.viewer && seenAs(this.viewer);
+    this.viewer?.end();
+    const root = /** @type {HTMLElement} */ (this.template.content.firstElementChild.cloneNode(true));
+    this.drawing.replaceChildren(root);
+    /** @type {HTMLInputElement | null} */
+    const chosen = before && root.querySelector(`[data-colour="${before.chosen}"]`);
+    if (chosen) chosen.checked = true;
+    const viewer = new Viewer(root, graph);
+    new Presenter(viewer);
+    this.places = new Map(graph.nodes.map((node, place) => [node.name, place]));
+    viewer.marks = new Map(Object.entries(marks || {}).map(([name, word]) => [this.places.get(name), word]));
+    this.viewer = viewer;
+    viewer.state = stateOf(graph.states, goal);
+    if (before) restore(viewer, before, this.places);
+    else viewer.draw();
+  }
+
+  /** What stands below the drawing; the server has escaped every name in it.
+   * @param {Record<string, string>} parts */
+  list(parts) {
+    const sections = Object.entries(parts).map(([title, html]) => {
+      const details = /** @type {HTMLDetailsElement} */ (make("details", { class: "later" }, make("summary", {}, make("h2", {}, title))));
+      const body = make("div");
+      body.innerHTML = html;
+      details.open = this.open.get(title) === true;
+      details.addEventListener("toggle", () => this.open.set(title, details.open));
+      details.append(body);
+      this.name(body);
+      return details;
+    });
+    this.parts.replaceChildren(...sections);
+    for (const element of this.parts.querySelectorAll(".scroll")) scroller(element);
+  }
+
+  /* Rows and paragraphs that begin with the name of a node light up with its lines. */
+  name(body) {
+    const { lines } = this.viewer.data;
+    if (!lines) return;
+    for (const element of body.querySelectorAll("tbody tr, .strip > p")) {
+      const cell = element.matches("tr") ? element.firstElementChild : element;
+      const place = this.places.get((cell?.firstChild?.wholeText ?? cell?.textContent ?? "").trim()) ?? this.places.get((cell?.textContent ?? "").trim());
+      const own = place === undefined ? [] : lines[place];
+      if (own.length) element.dataset.ofLines = own.join(" ");
+    }
+  }
+
+  /** Light up the boxes and the rows of lines.
+   * @param {Set<number>} wanted */
+  light(wanted) {
+    if (!this.viewer) return;
+    this.viewer.light(this.viewer.data.lines.flatMap((own, node) => (own.some((line) => wanted.has(line)) ? [node] : [])));
+    for (const row of /** @type {NodeListOf<HTMLElement>} */ (this.parts.querySelectorAll("[data-of-lines]"))) {
+      row.classList.toggle("lit", row.dataset.ofLines.split(" ").some((line) => wanted.has(Number(line))));
+    }
+  }
+}

@@ -1,0 +1,138 @@
+"""Plugin: the tab Life of TensorBoard, which shows the lives that runs have kept in their logdirs.
+
+It imports no TensorFlow and starts nothing. A logdir may be huge, damaged or a stranger's: it is
+searched in a thread, a run is asked for by a mark of its name and never by a path, and whatever
+goes wrong with one is a sentence in the tab.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tensorboard.plugins import base_plugin
+from werkzeug.wrappers import Request, Response
+
+from tflab.errors import TflabError
+from tflab.escaping import visible
+from tflab.life import kept, markup
+from tflab.report import html
+
+TAB = "Life"
+OLD_S = 5.0  # what was found in the logdir is looked for again after this time
+PATIENCE_S = 1.0  # for a search; what comes of a longer one is seen later
+SCRIPT = "tab.js"
+
+
+class Loader(base_plugin.TBLoader):
+    """How TensorBoard finds the plugin."""
+
+    def load(self, context: base_plugin.TBContext) -> Plugin:
+        return Plugin(context)
+
+
+class Plugin(base_plugin.TBPlugin):
+    plugin_name = "tflab_life"
+
+    def __init__(self, context: base_plugin.TBContext) -> None:
+        self.logdir = context.logdir or None
+        self.known: Mapping[str, tuple[str, Path]] = {}  # mark -> name and file of a run
+        self.searched = -OLD_S  # when the last search began
+        self.search: threading.Thread | None = None
+
+    def frontend_metadata(self) -> base_plugin.FrontendMetadata:
+        return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name=TAB)
+
+    def is_active(self) -> bool:
+        return bool(self.runs())
+
+    def get_plugin_apps(self) -> dict[str, Callable[..., Any]]:
+        routes = {
+            "/index.js": script,
+            "/style.css": style,
+            "/page.html": page,
+            "/runs": self.list,
+            "/run": self.run,
+        }
+        return {path: Request.application(answered(route)) for path, route in routes.items()}
+
+    def runs(self) -> Mapping[str, tuple[str, Path]]:
+        """The runs that are known; a search that is due begins."""
+        busy = self.search is not None and self.search.is_alive()
+        if self.logdir and not busy and time.monotonic() - self.searched > OLD_S:
+            self.searched = time.monotonic()
+            self.search = threading.Thread(target=self.look, daemon=True)
+            self.search.start()
+            self.search.join(PATIENCE_S)
+        return self.known
+
+    def look(self) -> None:
+        found = kept.runs(self.logdir or "")
+        self.known = {marked(name): (name, path) for name, path in found.items()}
+
+    def list(self, request: Request) -> Response:
+        return as_json([[mark, visible(name)] for mark, (name, _) in self.runs().items()])
+
+    def run(self, request: Request) -> Response:
+        """A run, and with `before` another one and what differs."""
+        run, other = (request.args.get(key) for key in ("run", "before"))
+        life, before = self.life(run or ""), self.life(other) if other else None
+        try:
+            if before is None or other is None:
+                return as_json({"run": markup.told(life), "before": None})
+            heads = visible(self.known[other][0]), visible(self.known[run or ""][0])
+            shown = markup.told(life, before, heads)
+            return as_json({"run": shown, "before": markup.told(before)})
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            raise TflabError("The file of this run is damaged: its tables make no sense.") from None
+
+    def life(self, mark: str) -> dict[str, Any]:
+        if mark not in self.runs():
+            raise TflabError("This run is no longer in the logdir.")
+        return kept.read(self.known[mark][1])
+
+
+def marked(name: str) -> str:
+    """What the page calls a run: a name may have characters that no address can have."""
+    return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def answered(route: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    """The same with a sentence in place of an error."""
+
+    def answer(request: Request) -> Response:
+        try:
+            response = route(request)
+        except TflabError as error:
+            response = Response(str(error), 404, mimetype="text/plain")
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Cache-Control"] = "no-cache, must-revalidate"
+        return response
+
+    return answer
+
+
+def script(request: Request) -> Response:
+    """A module: it fills the page when it is imported, so that `render` has nothing to do."""
+    joined = html.joined([*markup.modules(), markup.read(SCRIPT)])
+    return Response(f"{joined}export function render() {{}}\n", mimetype="text/javascript")
+
+
+def style(request: Request) -> Response:
+    return Response(markup.style(), mimetype="text/css")
+
+
+def page(request: Request) -> Response:
+    whole = html.environment(markup.read).from_string(markup.read("tab.html.j2")).render()
+    return Response(
+        whole, mimetype="text/html", headers={"Content-Security-Policy": "default-src 'none'"}
+    )
+
+
+def as_json(value: Any) -> Response:
+    return Response(json.dumps(value), mimetype="application/json")

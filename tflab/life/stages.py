@@ -1,0 +1,114 @@
+"""Stages: what the pages show of the stages of a graph, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tflab.analysis import critical_path, quality
+from tflab.follow import node_history
+from tflab.life import data
+from tflab.records import Backward, Execution, Frontend, NodeHistory, Placement, Stage
+from tflab.records.blocks import Block
+from tflab.report import drawing
+from tflab.report.contents import DrawnGraph
+from tflab.runtime import costs
+from tflab.views import chain_rule, generated_code, in_short, pass_log
+from tflab.views import execution as execution_view
+from tflab.views import placement as fates
+from tflab.views import stages as views
+from tflab.views import values as not_finite
+
+
+def shown(stages: tuple[Stage, ...], name: str, file: str | None = None) -> data.Life:
+    """The drawing of the stages so far, their tables and numbers. With the `file` of the program
+    its nodes have the lines that they do the work of."""
+    histories = node_history.histories(stages)
+    last = stages[-1]
+    derived = next((stage for stage in stages if isinstance(stage, Backward)), None)
+    ran = last if isinstance(last, Execution) else None
+    graph = DrawnGraph(
+        name=name,
+        drawing=drawing.draw(stages, histories),
+        histories=histories,
+        ns=critical_path.median_per_step(ran.runs) if ran else {},
+        batch_size=ran.batch_size if ran else 0,
+        chain_rule=chain_rule.equation(derived) if derived else "",
+    )
+    life = data.life(views.name(last), graph, parts(stages), numbers(stages))
+    if file:
+        life["graph"]["lines"] = lines(histories, file)
+    return life
+
+
+def lines(histories: Mapping[str, NodeHistory], file: str) -> list[list[int]]:
+    """For each node, in their order, the lines of the program whose work it does."""
+    own = {
+        name: {history.source.line}
+        for name, history in histories.items()
+        if history.source and history.source.file == file
+    }
+    none: set[int] = set()
+    return [
+        sorted(own.get(name, none).union(*(own.get(other, none) for other in history.carries)))
+        for name, history in histories.items()
+    ]
+
+
+def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
+    """What an edit may change of the whole."""
+    known: dict[str, float | None] = {}
+    for stage in stages:
+        if isinstance(stage, Placement):
+            known["nodes that ran"] = len(stage.nodes)
+            counts = [cost.flops for cost in costs.costs(stage)]
+            unknown = any(count is None for count in counts)
+            known["FLOPs"] = None if unknown else sum(count or 0 for count in counts)
+        elif isinstance(stage, Execution):
+            known["bytes"] = stage.memory.peak_bytes
+            if not quality.disturbed(stage.quality):
+                step = stage.untraced_step_ns
+                known |= {"ns": step.median, "low_ns": step.p10, "high_ns": step.p90}
+        else:
+            known["nodes"] = len(stage.nodes)
+    return known
+
+
+def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
+    """Title -> blocks, of what stands below the drawing."""
+    yield "In short", in_a_table(stages)
+    for stage in stages:
+        if isinstance(stage, Backward):
+            if derivatives := list(chain_rule.opening(stage)):
+                yield "Derivatives", derivatives
+        elif isinstance(stage, Placement):
+            if stage.passes:
+                log = pass_log.pass_log(stage)
+                frames = (frame for frame in log.frames if frame.about != pass_log.IDLE)
+                yield "Passes", [fates.fate_counts(stage), replace(log, frames=tuple(frames))]
+            for code in stage.generated:
+                yield "Generated code", generated_code.blocks(code, stage)
+        elif isinstance(stage, Execution):
+            top = execution_view.top_table("Ops", stage.top_ops, stage, "node")
+            yield "Ops", [top]
+
+
+def in_a_table(stages: Sequence[Stage]) -> Iterator[Block]:
+    """The story in one table, behind what has to be said in sentences."""
+    facts: list[tuple[str, str]] = []
+    for stage in stages:
+        if isinstance(stage, Frontend):
+            yield from stage.notes
+            facts.append(("written", in_short.counts(stage)))
+        elif isinstance(stage, Backward):
+            facts += in_short.gradient_facts(stage)
+        elif isinstance(stage, Placement):
+            yield from stage.notes
+            facts += in_short.run_facts(stage)
+            if stage.toggle:
+                yield fates.toggled(stage.toggle)
+        else:
+            yield from not_finite.not_finite(stage)
+            yield from execution_view.busy(stage.quality)
+            facts += in_short.step_facts(stage)
+    yield in_short.facts(facts)
