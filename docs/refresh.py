@@ -44,13 +44,15 @@ def refreshed(block: re.Match[str]) -> str:
 
 @functools.cache
 def printed(command: str) -> str:
-    """What a command prints to standard output, without spaces at the ends of lines."""
+    """What a command prints, without spaces at the ends of lines. What `tflab.run` says is in
+    standard error, since standard output is the program's."""
     words = shlex.split(command.replace("python", sys.executable, 1))
     models = {**os.environ, "PYTHONPATH": str(ROOT / "examples")}  # those of the examples
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=models)
     if done.returncode:
         sys.exit(f"{command} ended with {done.returncode}.\n{done.stderr}")
-    return "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    said = done.stderr if "tflab.run" in command else done.stdout
+    return "\n".join(line.rstrip() for line in said.splitlines())
 
 
 def excerpt(text: str, start: str | None, stop: str | None) -> str:
