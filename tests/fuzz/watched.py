@@ -18,9 +18,6 @@ from typing import Any
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
-from tflab.runtime import quiet_import
-
-quiet_import.load()
 
 from tests.fuzz.random_graphs import Maker
 from tflab.cli import confinement, landlock

@@ -68,16 +68,29 @@ import sys
 from tflab import lifecycle
 list(lifecycle.walk("toy", stop="placement"))
 assert not [name for name in sys.modules if name.partition(".")[0] == "keras"]
-import tensorflow as tf
-assert tf.keras.layers.Dense(2).units == 2
-assert tf.keras.__name__ in sys.modules
+(stage,) = lifecycle.walk("of_keras:build", stop="frontend")
+assert "keras.src" in sys.modules
+assert {node.source.line for node in stage.nodes if node.source} == {6, 7, 9}, stage.nodes
+"""
+OF_KERAS = """import tensorflow as tf
+
+def build():
+    model = tf.keras.Sequential([
+        tf.keras.Input([4]),
+        tf.keras.layers.Dense(3, activation="relu"),
+        tf.keras.layers.Dense(2),
+    ])
+    model.compile("adam", "mse")
+    return model
 """
 
 
 @versions.since(2, 20, "the level of the log counts for all notes of a step")
 @pytest.mark.tensorflow
-def test_the_first_walk_from_python_prints_nothing_and_leaves_keras_to_its_first_use():
-    assert python(WALK) == (0, "")
+def test_the_first_walk_from_python_prints_nothing_and_leaves_keras_to_its_first_use(tmp_path):
+    """The lines of layers are known also where the model imports Keras."""
+    (tmp_path / "of_keras.py").write_text(OF_KERAS)
+    assert python(WALK, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}") == (0, "")
 
 
 COMPARISON = """

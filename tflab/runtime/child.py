@@ -161,14 +161,15 @@ def main() -> None:
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may get into the answer
     dumps.prepare()
-    with suppress(Exception):  # if TensorFlow is broken, the function says so
-        quiet_import.load()
     module, _, name = sys.argv[1].partition(":")
     pickled = sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))
-    args = pickle.loads(pickled)  # may import TensorFlow, so only now
+    with quiet_import.keras_later():
+        args = pickle.loads(pickled)  # may import TensorFlow, so only now
     with answer:
         try:
-            result = getattr(importlib.import_module(module), name)(*args)
+            with quiet_import.keras_later():
+                function = getattr(importlib.import_module(module), name)
+            result = function(*args)
             if STREAMED not in sys.argv:
                 pickle.dump((True, result), answer)
                 return

@@ -13,11 +13,14 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import thread
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from importlib import import_module
-from types import FrameType
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import FrameType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,7 +29,7 @@ from tflab.runtime.private.corner import corner
 from tflab.runtime.private.graphs import Frame, gradient_calls, stack, with_code
 
 LAYER, MODEL = "keras.src.layers.layer", "keras.src.models.model"
-WRAPPED = (  # module, class, method; Keras comes with TensorFlow's import
+WRAPPED = (  # module, class, method
     ("tensorflow.python.training.optimizer", "Optimizer", "__init__"),
     ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "__init__"),
     (LAYER, "Layer", "__new__"),
@@ -154,29 +157,74 @@ def noted(folders: tuple[str, ...]) -> Iterator[None]:
 
     `Optimizer.__init__` in tensorflow/python/training/optimizer.py, TensorFlow 2.21.0;
     `BaseOptimizer.__init__` in keras/src/optimizers/base_optimizer.py, `Layer.__new__` and
-    `Layer.__call__` in keras/src/layers/layer.py, Keras 3.15.1. All are wrapped.
+    `Layer.__call__` in keras/src/layers/layer.py, Keras 3.15.1. All are wrapped, those of Keras
+    once it is imported.
     """
-    from unittest.mock import patch  # imports asyncio, which help and wrong arguments do not need
-
     with ExitStack() as wrapped:
         wrapped.enter_context(gradient_calls())
-        for module, kind, method in WRAPPED:
-            with corner(
-                "the lines of optimisers and layers",
-                f"`{kind}.{method}` in {module.replace('.', '/')}.py",
-                "Recorded traces can still be converted.",
-            ):
-                owner = getattr(import_module(module), kind)
-                original = getattr(owner, method)
-            if method == "__call__":
-                wrapper = calling(original)
-            elif method == "__new__":
-                wrapper = staticmethod(creating(original, folders))
+        later: dict[str, list[Callable[[], None]]] = {}
+        for place in WRAPPED:
+            wrapping = partial(wrap, place, folders, wrapped)
+            if place[0].startswith("keras.") and "keras" not in sys.modules:
+                later.setdefault(place[0], []).append(wrapping)
             else:
-                known = COMPILED if method == "compile" else CONSTRUCTED
-                wrapper = noting(original, folders, known)
-            wrapped.enter_context(patch.object(owner, method, wrapper))
+                wrapping()
+        wrapped.enter_context(when_imported(later))
         yield
+
+
+def wrap(place: tuple[str, str, str], folders: tuple[str, ...], wrapped: ExitStack) -> None:
+    """Wrap a method until the stack is closed."""
+    from unittest.mock import patch  # imports asyncio, which help and wrong arguments do not need
+
+    module, kind, method = place
+    with corner(
+        "the lines of optimisers and layers",
+        f"`{kind}.{method}` in {module.replace('.', '/')}.py",
+        "Recorded traces can still be converted.",
+    ):
+        owner = getattr(import_module(module), kind)
+        original = getattr(owner, method)
+    if method == "__call__":
+        wrapper = calling(original)
+    elif method == "__new__":
+        wrapper = staticmethod(creating(original, folders))
+    else:
+        known = COMPILED if method == "compile" else CONSTRUCTED
+        wrapper = noting(original, folders, known)
+    wrapped.enter_context(patch.object(owner, method, wrapper))
+
+
+@contextmanager
+def when_imported(later: Mapping[str, Sequence[Callable[[], None]]]) -> Iterator[None]:
+    """While this is open, call the functions of a module as soon as it has been imported."""
+
+    class Finder(MetaPathFinder):
+        def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+            if name not in later:
+                return None
+            others = (finder for finder in sys.meta_path if finder is not self)
+            spec = next(filter(None, (other.find_spec(name, path) for other in others)), None)
+            if spec and spec.loader:
+                in_turn = partial(executed, spec.loader.exec_module, later[name])
+                spec.loader.exec_module = in_turn  # type: ignore[method-assign]
+            return spec
+
+    def executed(
+        execute: Callable[[ModuleType], None],
+        others: Sequence[Callable[[], None]],
+        made: ModuleType,
+    ) -> None:
+        execute(made)
+        for function in others:
+            function()
+
+    finder = Finder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def noting(original: Any, folders: tuple[str, ...], known: WeakKeyDictionary[Any, Frame]) -> Any:
@@ -215,7 +263,6 @@ def calling(original: Any) -> Any:
     layers the innermost counts, and of those inside a layer that is not a model the outer one."""
     import tensorflow as tf
 
-    model = import_module(MODEL).Model
     around: list[Any] = []  # the calls that are running, the outermost first
 
     @functools.wraps(original)
@@ -224,6 +271,7 @@ def calling(original: Any) -> Any:
             return original(self, *args, **kwargs)
         graph = tf.compat.v1.get_default_graph()
         outer, before = graph.get_name_scope(), len(graph.get_operations())
+        model = import_module(MODEL).Model  # not at once: Keras itself may be in its import
         within_models = all(isinstance(layer, model) for layer in around)
         around.append(self)
         try:
