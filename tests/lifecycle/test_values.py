@@ -1,10 +1,6 @@
 """Values: those of the toy are what NumPy computes, and the first NaN is where it was planted."""
 
 import json
-import os
-import subprocess
-import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +10,11 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import graphs, planted
+from tests.commands import run_here
 from tflab import atomic
 from tflab.datasets import Dataset
 from tflab.errors import RefusedError
+from tflab.lifecycle import __main__ as lifecycle
 from tflab.lifecycle import backward, execution, frontend, placement, recorded_step, values
 from tflab.models import toy
 from tflab.records import Model, Options
@@ -604,18 +602,15 @@ def test_the_folder_is_removed(walked, monkeypatch):
     assert not any(path.name.startswith("values-") for path in atomic.process_folder().iterdir())
 
 
-# XLA, which has to be asked for before TensorFlow is imported
+# XLA
 
 
 @pytest.fixture(scope="module")
-def compiled():
+def compiled(tmp_path_factory):
     """The toy's execution with --xla, as another program reads it."""
-    command = [sys.executable, "-m", "tflab.lifecycle", "--xla", "--steps", "1", "--format", "json"]
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, check=True
-        )
+    words = ("--xla", "--steps", "1", "--format", "json")
+    done = run_here(lifecycle.main, *words, folder=tmp_path_factory.mktemp("compiled"))
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["stages"][-1]
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from xprof.convert import raw_to_tool_data
 
 from tests import xplane
+from tests.commands import run_here
 from tflab.analysis import memory, timeline
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters import xspace
@@ -552,15 +553,9 @@ def test_tensorflow_is_not_imported():
 def compiled(tmp_path_factory):
     """A profile of the toy, compiled by XLA."""
     folder = tmp_path_factory.mktemp("compiled") / "toy"
-    command = [sys.executable, "-m", "tflab.lifecycle", "--xla", "--steps", "1", "--warmup", "1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run(
-        [*command, "--logdir", str(folder)],
-        env=environment,
-        check=True,
-        capture_output=True,
-        timeout=120,
-    )
+    words = ("--xla", "--steps", "1", "--warmup", "1", "--logdir", str(folder))
+    done = run_here(importlib.import_module("tflab.lifecycle.__main__").main, *words)
+    assert done.returncode == 0, done.stderr
     return next(folder.glob("plugins/profile/toy-batch-16/*.xplane.pb"))
 
 
