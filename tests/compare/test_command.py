@@ -4,8 +4,6 @@ import csv
 import io
 import json
 import os
-import subprocess
-import sys
 from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import partial
@@ -20,7 +18,7 @@ import tensorflow.compat.v1 as tf1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.commands import PEAKS, in_one_process
+from tests.commands import in_one_process, run_here
 from tests.records_by_hand import op_stats
 from tests.shown import without_progress
 from tflab import models
@@ -30,7 +28,7 @@ from tflab.cli import progress
 from tflab.compare import __main__ as compare
 from tflab.compare import batch_tables, comparison, findings, preparation, race, sweep
 from tflab.compare.comparison import RaceOptions, SweepOptions
-from tflab.datasets import Dataset
+from tflab.datasets import Dataset, files
 from tflab.errors import UsageError
 from tflab.records import (
     Compared,
@@ -65,7 +63,7 @@ every_size = pytest.mark.parametrize("size", SIZES)
 
 @pytest.fixture(scope="module", autouse=True)
 def known_machine():
-    """No benchmark and no other process runs, but for the command at the end of this file."""
+    """No benchmark and no other process runs."""
     with pytest.MonkeyPatch.context() as patch:
         in_one_process(patch)
         yield
@@ -838,17 +836,15 @@ def test_tensorflow_is_made_ready_to_dump_before_a_model_imports_it(monkeypatch)
     assert order == ["prepare", "import"]
 
 
-def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path, training_data):
-    kept = tmp_path / "tflab" / machine.file_name(machine.description())
-    machine.write(kept, machine.description(), Peaks(*PEAKS))
-    line = "-m tflab.compare --model lenet --batch-sizes 4 16 --images 32 --by layer --format json"
-    done = subprocess.run(
-        [sys.executable, *line.split()],
-        cwd=ROOT,
-        env={**training_data.environment, "XDG_CACHE_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+def test_json_goes_to_standard_output_and_nothing_to_standard_error(
+    tmp_path, training_data, monkeypatch
+):
+    monkeypatch.setattr(files, "announced", set())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if training_data.name != "MNIST":
+        monkeypatch.delenv("TFLAB_DATA_DIR", raising=False)
+    line = "--model lenet --batch-sizes 4 16 --images 32 --by layer --format json"
+    done = run_here(compare.main, *line.split())
     # Except the one line that says that these are not the data one would expect.
     stood_in = (
         "Using the digits of scikit-learn, not MNIST; set TFLAB_DATA_DIR to a folder with its "

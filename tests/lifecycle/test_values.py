@@ -23,7 +23,6 @@ from tflab.views import flowed
 
 pytestmark = pytest.mark.tensorflow
 
-ROOT = Path(__file__).parents[2]
 FEW = Options(steps=1, warmup=0, batch_size=8)
 FEW16 = replace(FEW, batch_size=16)
 
