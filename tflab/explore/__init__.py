@@ -1,1 +1,1 @@
-"""Explore: a local page where the program stands at the left and its life at the right."""
+"""Explore: a local page with the program on the left and its stages on the right."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SECONDS = 10
 MOST_PORT = 65535
-SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")  # one of them says where a browser can open
+SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")  # with one of them set, a browser can open
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def opening(path: Path | None, model: str | None, seconds: float) -> tuple[Start, str]:
-    """What the page opens with, and the function of it that returns a model, if any."""
+    """The first program of the page, and its function that returns a model, if any."""
     from tflab.explore import following, markup
     from tflab.explore.programs import EXAMPLES
 
@@ -109,7 +109,7 @@ def opening(path: Path | None, model: str | None, seconds: float) -> tuple[Start
 
 
 def source_of(model: str) -> tuple[Path, str]:
-    """The file of a model, and its function. Nothing of it is run."""
+    """The file of a model, and its function. No code of it is run."""
     name = models.MODELS.get(model, model)
     module, _, function = name.partition(":")
     if not function or models.is_file(model):
@@ -127,7 +127,7 @@ def source_of(model: str) -> tuple[Path, str]:
 
 
 def show(address: str) -> None:
-    """Open a browser, or say that there is none."""
+    """Open a browser, or print that there is none."""
     screen = sys.platform != "linux" or any(map(os.environ.get, SCREENS))
     opened = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Asked: what the page asks for, checked before anything runs."""
+"""Asked: the requests of the page, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPTIMISERS = ("gradient descent", "momentum", "Adam", NO_OPTIMISER)
 LARGEST_TEXT = 100_000  # characters of a program
 MOST_ROWS = 1024
 MOST_DEVICES = 4
-STEPS, WARMUP = 5, 2  # enough for a median; an edit is to be seen within a second
+STEPS, WARMUP = 5, 2  # enough for a median within a second of an edit
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,13 @@ class Asked:
             xla=self.xla,
             without=self.without,
             race=False,
-            values=False,  # they come as a stage of their own, after the picture
+            values=False,  # they follow as a separate stage
         )
 
 
 def read(given: Any) -> Asked:
-    """What JSON says, as a record. Raises UsageError for anything else than a page sends."""
+    """The record for an object of JSON. Raises UsageError for anything that the page does not
+    send."""
     known = {field.name for field in fields(Asked)}
     right = isinstance(given, Mapping) and "text" in given and {*given} <= known
     check(right, "A request is an object with the program and its switches.")

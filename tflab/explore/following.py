@@ -1,4 +1,4 @@
-"""Following: the file that the page shows, read when it changes and written when its user says."""
+"""Following: the file that the page shows, read when it changes and written on request."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tflab.explore.asked import LARGEST_TEXT
 
 
 class ChangedError(TflabError):
-    """The file is not what the page last saw of it."""
+    """The file has changed since the page read it."""
 
 
 def text_of(path: Path) -> str:
-    """The text of a program. Raises UsageError where there is none that the page can show."""
+    """The text of a program. Raises UsageError if there is none that the page can show."""
     try:
         if path.stat().st_size > LARGEST_TEXT:
             raise UsageError(
@@ -31,13 +31,13 @@ def text_of(path: Path) -> str:
 
 
 def mark(text: str) -> str:
-    """A text in short, to tell it from others."""
+    """A short hash that distinguishes texts."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def save(path: Path, text: str, known: str) -> None:
-    """Write the text, in one go and with the rights that the file has, where it is still the one of
-    the mark `known`. Raises ChangedError where it is not, TflabError where it cannot be written."""
+    """Write the text atomically, with the permissions of the file, if the file still has the mark
+    `known`. Raises ChangedError if it has another one, TflabError if it cannot be written."""
     if path.exists() and mark(text_of(path)) != known:
         raise ChangedError(
             f"'{path.name}' was changed elsewhere since the page read it. Save again to replace it."

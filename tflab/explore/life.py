@@ -1,4 +1,4 @@
-"""Life: a program through its stages, and what the page shows of each, as plain data."""
+"""Life: a program through its stages, as the plain data that the page shows of each."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tflab.explore.asked import Asked
 from tflab.life.stages import shown
 from tflab.lifecycle import backward, execution, frontend, placement, values
 
-VALUES = "values"  # what comes after the last stage: the same, with the values of a step
+VALUES = "values"  # the last message: the last stage with the values of a step
 
 
 def walk(asked: Asked, file: str, function: str) -> Iterator[dict[str, Any]]:
-    """What the page shows after each stage, and once more with the values of a step.
+    """The data of the page after each stage, and once more with the values of a step.
 
-    Raises TflabError where a stage cannot be done.
+    Raises TflabError if a stage is impossible.
     """
     options = asked.options
     make = partial(program.build, asked.text, file, asked.optimiser, function, asked.batch_size)
@@ -37,11 +37,11 @@ def walk(asked: Asked, file: str, function: str) -> Iterator[dict[str, Any]]:
     yield shown((built, derived, placed, executed), file, file) | {"stage": VALUES}
 
 
-# What went wrong
+# Errors
 
 
 def problem(error: BaseException, file: str) -> dict[str, Any]:
-    """The error in a sentence or two, and its line of the program, where it has one."""
+    """The error in a sentence or two, and its line of the program, if it has one."""
     cause: BaseException = error
     while isinstance(cause, TflabError) and cause.__cause__ is not None:
         cause = cause.__cause__
@@ -54,7 +54,7 @@ def problem(error: BaseException, file: str) -> dict[str, Any]:
 
 
 def line_of(error: BaseException, file: str) -> int | None:
-    """The innermost line of the program that an exception came through."""
+    """The innermost line of the program in the traceback of an exception."""
     if isinstance(error, SyntaxError) and error.filename == file:
         return error.lineno
     line, traceback = None, error.__traceback__

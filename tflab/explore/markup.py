@@ -1,4 +1,4 @@
-"""Markup of the live page: the editor, its switches, and the life beside them."""
+"""Markup of the live page: the editor, its switches, and next to them the stages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ SCRIPTS = ("text.js", "editor.js", "address.js", "answers.js", "pinned.js", "exp
 
 @dataclass(frozen=True)
 class Start:
-    """What the page opens with. `mark` is that of the file it follows; a model has a `name`."""
+    """The first content of the page. `mark` is that of the file it follows; a model has a
+    `name`."""
 
     name: str
     text: str
@@ -28,8 +29,8 @@ class Start:
 
 
 def page(start: Start) -> tuple[str, str]:
-    """The whole page, and its Content-Security-Policy: its own style and script, and requests to
-    its own server."""
+    """The whole page, and its Content-Security-Policy: only its own style and script, and requests
+    to its own server."""
     script = html.joined([*markup.modules(), *map(read, SCRIPTS)])
     style = "\n".join([markup.style(), *map(read, STYLES)])
     settings = {

@@ -1,5 +1,5 @@
-"""Processes: what a program's process takes and began, and how it is ended. What a system does not
-have (macOS, Windows) is left out there."""
+"""Processes: the memory and the children of a program's process, and how to end it. Functions that
+macOS or Windows do not support do nothing there."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-PROC = Path("/proc/")  # of Linux
+PROC = Path("/proc/")  # on Linux
 ADOPT = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 
 def adopt() -> None:
-    """Make what the children of this process leave behind its children."""
+    """Let this process inherit the orphans of its children."""
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(ADOPT, 1)
 
 
 def limit_memory(more: int) -> None:
-    """Let this process take so many bytes more than it has; then there is a MemoryError."""
+    """Limit the memory that this process can take in addition; beyond it there is a MemoryError."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -34,13 +34,13 @@ def limit_memory(more: int) -> None:
 
 
 def limit_time(seconds: float) -> None:
-    """Send this process SIGALRM after this time; 0 is never."""
+    """Send SIGALRM to this process after this time; 0 is never."""
     with suppress(AttributeError):
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def descendants(process: int) -> Iterator[int]:
-    """The children of a process, and theirs."""
+    """The children of a process, and their children."""
     with suppress(OSError):
         for children in (PROC / str(process) / "task").glob("*/children"):
             for child in map(int, children.read_text("ascii").split()):
@@ -49,7 +49,7 @@ def descendants(process: int) -> Iterator[int]:
 
 
 def end_children() -> None:
-    """End the processes that this one began and left."""
+    """Kill the processes that this process started, directly or indirectly."""
     for process in descendants(os.getpid()):
         end(process)
     with suppress(AttributeError, ChildProcessError):
@@ -58,7 +58,7 @@ def end_children() -> None:
 
 
 def end_with_children(process: int) -> None:
-    """End a process and all that it began, which can begin no more meanwhile."""
+    """Kill a process and its descendants, which cannot start others meanwhile."""
     with suppress(AttributeError, OSError):
         os.kill(process, signal.SIGSTOP)
     for child in descendants(process):
@@ -72,7 +72,7 @@ def end(process: int) -> None:
 
 
 def resident(process: int) -> int:
-    """The bytes of memory that a process and those that it began take; 0 where nobody says."""
+    """The resident bytes of a process and its descendants; 0 if unknown."""
     total = 0
     for one in (process, *descendants(process)):
         with suppress(AttributeError, OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Program: lines that build nodes become a model. What they do not say is found or made up.
+"""Program: lines that build nodes become a model. Missing parts are found or made up.
 
-What is called `loss`, or else the last scalar, is derived; `feeds = {x: values}` says what is fed,
-and placeholders that it leaves out get made-up values.
+The tensor named `loss`, otherwise the last scalar, is differentiated. `feeds = {x: values}` gives
+the feeds; other placeholders get made-up values.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tflab.records import Model
 from tflab.runtime import private
 from tflab.saved_graphs import made_up
 
-ROWS = 1024  # of what is made up
-OPEN = 8  # what an unknown dimension becomes, other than that of the batch
-LARGEST = 2**26  # bytes of what is made up for one placeholder
+ROWS = 1024  # of made-up data
+OPEN = 8  # the size of an unknown dimension other than the batch
+LARGEST = 2**26  # bytes of made-up values for one placeholder
 
-OPTIMISERS: Mapping[str, Callable[[], Any]] = {  # all but the last of `asked.OPTIMISERS`
+OPTIMISERS: Mapping[str, Callable[[], Any]] = {  # all of `asked.OPTIMISERS` except the last
     "gradient descent": lambda: tf1.train.GradientDescentOptimizer(0.1),
     "momentum": lambda: tf1.train.MomentumOptimizer(0.1, 0.9),
     "Adam": lambda: tf1.train.AdamOptimizer(0.01),
@@ -35,10 +35,10 @@ OPTIMISERS: Mapping[str, Callable[[], Any]] = {  # all but the last of `asked.OP
 
 
 def build(text: str, file: str, optimiser: str, function: str, batch_size: int) -> Any:
-    """The model of a program, built in the default graph; where a `function` is named, what that
+    """The model of a program, built in the default graph; with `function`, the model that this
     function of the program returns.
 
-    Raises what the program raises, and TflabError where it makes no node.
+    Raises the exceptions of the program, and TflabError if it makes no node.
     """
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     names: dict[str, Any] = {"__name__": "__main__", "tf": tf, "tf1": tf1, "np": np}
@@ -89,7 +89,7 @@ def noted(model: Model, note: str) -> Model:
 
 
 def already_derived(model: Model, loss: Any, names: Mapping[str, Any]) -> Model:
-    """The model of a program that calls its optimiser itself: what it named is run."""
+    """The model of a program that calls its optimiser itself: the ops that it named are run."""
     run = [value.name for value in names.values() if isinstance(value, tf.Operation)]
     ends = [] if loss is None else [loss.name]
     note = "The program derives its loss itself, so tflab adds no gradients."
@@ -97,7 +97,7 @@ def already_derived(model: Model, loss: Any, names: Mapping[str, Any]) -> Model:
 
 
 def tensors(names: Mapping[str, Any], graph: tf.Graph) -> dict[str, tf.Tensor]:
-    """The tensors of this graph that the program gave names, in the order of their making."""
+    """The named tensors of the program in this graph, in the order of their creation."""
     place = {op.name: number for number, op in enumerate(graph.get_operations())}
     named = {
         name: value
@@ -110,7 +110,7 @@ def tensors(names: Mapping[str, Any], graph: tf.Graph) -> dict[str, tf.Tensor]:
 def ends(
     named: Mapping[str, tf.Tensor], names: Mapping[str, Any], operations: list[tf.Operation]
 ) -> tuple[Any, Any]:
-    """The loss, or None, and what the program computes besides."""
+    """The loss, or None, and the other results of the program."""
     loss = names.get("loss")
     computed = [tensor for tensor in named.values() if tensor.op.type != "Placeholder"]
     if loss is None:
@@ -122,15 +122,15 @@ def ends(
     return loss, last if output is None else output
 
 
-# What is fed
+# Feeds
 
 
 def fed(
     graph: tf.Graph, given: Any, batch_size: int
 ) -> tuple[dict[Any, str], Dataset, dict[str, str]]:
-    """Placeholder -> column of the data, the data, and a note for each column that is made up.
+    """Placeholder -> column of the data, the data, and a note for each made-up column.
 
-    Raises TflabError for what cannot be fed.
+    Raises TflabError for values that cannot be fed.
     """
     values = values_of(graph, given)
     operations = graph.get_operations()
@@ -156,12 +156,12 @@ def tensor_of(graph: tf.Graph, name: str) -> Any:
 
 
 def in_rows(tensor: Any) -> bool:
-    """Whether the first dimension is that of the batch."""
+    """Whether the first dimension is the batch."""
     return bool(tensor.shape.rank) and tensor.shape[0] is None
 
 
 def rows_of(free: Sequence[Any], batch_size: int) -> int:
-    """How many rows are made up: no more than fit into LARGEST, and at least a batch."""
+    """The number of made-up rows: as many as fit into LARGEST, at least a batch."""
     row_bytes = [
         prod(size or OPEN for size in tensor.shape[1:]) * max(1, tensor.dtype.size)
         for tensor in free
@@ -171,7 +171,7 @@ def rows_of(free: Sequence[Any], batch_size: int) -> int:
 
 
 def values_of(graph: tf.Graph, given: Any) -> dict[str, np.ndarray]:
-    """Tensor -> the value that the program gives for it, in the type of the tensor."""
+    """Tensor -> the value that the program gives for it, in the dtype of the tensor."""
     if not isinstance(given, Mapping):
         raise TflabError(
             f"`feeds` is {type(given).__name__}; write a dict such as "
@@ -196,7 +196,7 @@ def values_of(graph: tf.Graph, given: Any) -> dict[str, np.ndarray]:
 
 
 def invented(tensor: Any, rows: int, needed: set[str]) -> tuple[Column, str]:
-    """Values for a placeholder, and what they are."""
+    """Made-up values for a placeholder, and a description of them."""
     name = tensor.op.name
     if tensor.shape.rank is None:
         raise TflabError(

@@ -1,4 +1,4 @@
-"""Programs: what the menu of the page offers. The first is shown where no file is named."""
+"""Programs: the examples in the menu of the page. The first is shown if no file is given."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Example:
-    """A program of the menu, with the switches that it is to be seen with."""
+    """A program in the menu, with its switches."""
 
     title: str
     text: str

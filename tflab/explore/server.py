@@ -1,6 +1,6 @@
-"""Server: the page and what it asks for, on this machine only and for one reader only.
+"""Server: serves the page and answers its requests, on this machine only and for one reader only.
 
-The page runs programs with the rights of its user. So the server listens on 127.0.0.1, wants a
+The page runs programs with the rights of its user. So the server listens on 127.0.0.1, requires a
 token that only its own process knows, and the exact Host and Origin of its own page.
 """
 
@@ -25,7 +25,7 @@ from tflab.life.markup import told
 
 HOST = "127.0.0.1"
 LARGEST = 4 * asked.LARGEST_TEXT  # bytes of a request
-PAGES = 16  # whose last life is remembered
+PAGES = 16  # pages whose last life is kept
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -36,11 +36,11 @@ HEADERS = {
 }
 CLOSED = "This page is for those who have its address. Open the one that the terminal shows."
 PINNED = ("pinned", "now")
-Life = dict[str, Message]  # stage -> what came of it
+Life = dict[str, Message]  # stage -> its message
 
 
 class RefusedError(Exception):
-    """A request that is not answered: its status and a sentence."""
+    """A refused request: its status and a sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -55,12 +55,12 @@ class App:
         self.token = secrets.token_urlsafe(32)
         self.host = f"{HOST}:{port}"
         self.cookie = f"tflab-explore-{port}"
-        self.lives: dict[str, Life] = {}  # page -> its last life that came to its end
-        self.pinned: dict[str, Life] = {}  # page -> the life that it compares with
+        self.lives: dict[str, Life] = {}  # page -> its last complete life
+        self.pinned: dict[str, Life] = {}  # page -> the life to compare with
 
     @property
     def address(self) -> str:
-        """What opens the page."""
+        """The address that opens the page."""
         return f"http://{self.host}/?token={self.token}"
 
     def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
@@ -80,7 +80,7 @@ class App:
         self.check_origin(request)
         given = request.args.get("token", "")
         if request.path == "/" and given and same(given, self.token):
-            # In the address it would be seen, and mailed
+            # In the address it would be visible, and shared by accident
             response = Response(status=303, headers={"Location": "/"})
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict")
             return response
@@ -92,7 +92,7 @@ class App:
         return route(self, request)
 
     def check_origin(self, request: Request) -> None:
-        """Refuse what does not come from the server's own page, whose name is as written."""
+        """Refuse requests that do not come from the server's own page, under its exact name."""
         if request.environ.get("HTTP_HOST") != self.host:
             raise RefusedError(403, f"This server is called {self.host}.")
         origin = request.headers.get("Origin")
@@ -125,14 +125,14 @@ class App:
                 yield told(message, before.get(stage), heads) if stage else message
                 if stage:
                     life[stage] = {key: message[key] for key in ("nodes", "numbers")}
-            except (LookupError, TypeError, ValueError, AttributeError):  # made by the program
+            except (LookupError, TypeError, ValueError, AttributeError):  # an error in the program
                 yield {"error": {"message": "The results cannot be read.", "line": None}}
                 return
             if "done" in message:
                 remember(self.lives, name, life)
 
     def pin(self, request: Request) -> Response:
-        """Compare the lives of a page with the last one from now on, or no longer."""
+        """Compare the lives of a page with its last one from now on, or stop comparing."""
         body = read(request)
         name = body.get("page")
         if not isinstance(name, str) or name not in self.lives:
@@ -149,7 +149,7 @@ class App:
         return Response(status=204)
 
     def file(self, request: Request) -> Response:
-        """The text of the file, where it is not the one that the page has."""
+        """The text of the file, if it differs from the one that the page has."""
         if self.path is None:
             raise RefusedError(404, "The page follows no file.")
         text = following.text_of(self.path)
@@ -183,7 +183,7 @@ ROUTES: Mapping[tuple[str, str], Callable[[App, Request], Response]] = {
 
 
 def remember(lives: dict[str, Life], name: str, life: Life) -> None:
-    """Keep the life of a page, and forget that of the first one where there are too many."""
+    """Keep the life of a page, and drop the oldest if there are too many."""
     lives[name] = life
     while len(lives) > PAGES:
         del lives[next(iter(lives))]
@@ -198,7 +198,7 @@ def as_json(value: Any, status: int = 200) -> Response:
 
 
 def read(request: Request) -> Mapping[str, Any]:
-    """The object that a request brings. Raises RefusedError for anything else."""
+    """The JSON object of a request. Raises RefusedError for anything else."""
     if request.mimetype != "application/json":
         raise RefusedError(415, "A request is JSON.")
     if request.content_length is None or request.content_length > LARGEST:
@@ -215,14 +215,14 @@ def read(request: Request) -> Mapping[str, Any]:
 class Quiet(WSGIRequestHandler):
     """Does not log every request."""
 
-    timeout = 60  # seconds that a connection may be silent
+    timeout = 60  # seconds without data on a connection
 
     def log(self, type: str, message: str, *args: Any) -> None:
         pass
 
 
 def listening(port: int) -> socket.socket:
-    """A socket on this machine alone; port 0 is any that is free. Raises UsageError."""
+    """A socket on this machine only; port 0 is any free port. Raises UsageError."""
     try:
         return socket.create_server((HOST, port))
     except OSError as error:
@@ -232,7 +232,7 @@ def listening(port: int) -> socket.socket:
 
 
 def served(app: App, listener: socket.socket) -> BaseWSGIServer:
-    """A server that is ready to answer, each request in a thread."""
+    """A server that is ready to answer, with a thread for each request."""
     port = listener.getsockname()[1]
     server = make_server(
         HOST, port, app, threaded=True, request_handler=Quiet, fd=listener.fileno()

@@ -1,7 +1,7 @@
-"""Warm: the worker process as the server sees it, which is watched, ended and replaced.
+"""Warm: the worker process from the server's side; it is watched, ended and replaced.
 
-One program runs at a time. A newer version of the same page's program takes the place of the one
-that runs, after its current stage.
+One program runs at a time. A newer version of the same page's program replaces the running one
+after its current stage.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from tflab.explore import processes, worker
 from tflab.explore.asked import Asked
 from tflab.runtime import child
 
-START_S = 120.0  # for TensorFlow's import, on a busy machine
-GRACE_S = 2.0  # after the time of a stage, in which the worker may end it by itself
-LOOK_S = 0.2  # between two looks at its memory
+START_S = 120.0  # time limit for importing TensorFlow, on a busy machine
+GRACE_S = 2.0  # after the time limit of a stage, for the worker to end it
+LOOK_S = 0.2  # between two checks of its memory
 MOST_BYTES = 2**26  # of an answer
-MOST_LINES = 4  # that wait
-RESIDENT = worker.MEMORY + 2 * 2**30  # bytes, after which the process is replaced
-SAID = 4_000  # bytes of what a process that failed said last
+MOST_LINES = 4  # waiting lines
+RESIDENT = worker.MEMORY + 2 * 2**30  # bytes; a larger process is replaced
+SAID = 4_000  # bytes kept of the last output of a process
 
 Message = dict[str, Any]
 
 
 class LostError(TflabError):
-    """The worker had to be ended, or ended by itself."""
+    """The worker ended, or had to be killed."""
 
 
 class Warm:
-    """A worker for the programs of one server. `file` is how its programs are called, `function`
-    the one that returns a model, if any, and `seconds` the time of a stage."""
+    """A worker for the programs of one server. `file` is the name of its programs, `function` the
+    one that returns a model, if any, and `seconds` the time limit of a stage."""
 
     def __init__(self, file: str, function: str = "", seconds: float = 10.0) -> None:
         self.file, self.function, self.seconds = file, function, seconds
@@ -52,7 +52,7 @@ class Warm:
         self.start()
 
     def start(self) -> None:
-        """Begin a new process; it is ready when its first line has come."""
+        """Start a new process; it is ready after its first line."""
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tflab.explore.worker"],
             stdin=subprocess.PIPE,
@@ -62,12 +62,12 @@ class Warm:
             start_new_session=True,  # Ctrl-C is for the server
         )
         self.ready, self.said = False, b""
-        self.lines: queue.Queue[bytes] = queue.Queue(MOST_LINES)  # an empty one is the end
+        self.lines: queue.Queue[bytes] = queue.Queue(MOST_LINES)  # an empty line is the end
         for read in (self.drain, self.listen):
             threading.Thread(target=read, args=(self.process, self.lines), daemon=True).start()
 
     def drain(self, process: subprocess.Popen[bytes], lines: queue.Queue[bytes]) -> None:
-        """Read what the process prints, so that it can go on, and keep the end of it."""
+        """Read the output of the process, so that it does not block, and keep the end of it."""
         assert process.stderr
         with process.stderr as stream:
             while said := os.read(stream.fileno(), 65536):
@@ -78,13 +78,13 @@ class Warm:
         assert process.stdout
         with process.stdout as stream:
             while line := stream.readline(MOST_BYTES):
-                with suppress(queue.Full):  # an order has one answer: the rest is the program's
+                with suppress(queue.Full):  # an order has one answer; other lines are the program's
                     lines.put_nowait(line)
         with suppress(queue.Full):
             lines.put_nowait(b"")
 
     def life(self, page: str, number: int, asked: Asked) -> Iterator[Message]:
-        """What comes of each stage. The last message has `done`, `error` or `superseded`."""
+        """The message of each stage. The last one has `done`, `error` or `superseded`."""
         self.newest[page] = max(number, self.newest.get(page, 0))
         with self.turn:
             order: Message = {
@@ -110,17 +110,17 @@ class Warm:
                 order = {"next": True}
 
     def restart(self) -> None:
-        """A new process, without whatever programs have left in the old one."""
+        """A new process, without the leftovers of programs in the old one."""
         with self.turn:
             self.replace()
 
     def ask(self, order: Message) -> Message:
-        """The answer to an order. Raises LostError where there is none."""
+        """The answer to an order. Raises LostError if there is none."""
         if not self.ready:
             self.read(START_S)
             self.ready = True
         assert self.process.stdin
-        mark = secrets.token_hex(8)  # so that nothing else is taken for the answer
+        mark = secrets.token_hex(8)  # identifies the answer
         try:
             self.process.stdin.write(json.dumps(order | {"mark": mark}).encode() + b"\n")
             self.process.stdin.flush()
@@ -136,7 +136,7 @@ class Warm:
         return answer
 
     def read(self, seconds: float) -> Message:
-        """The next line of the process. Raises LostError where it does not come in this time."""
+        """The next line of the process. Raises LostError after this time."""
         end = time.monotonic() + seconds
         while True:
             if time.monotonic() > end:
@@ -172,12 +172,12 @@ class Warm:
             self.start()
 
     def end(self) -> None:
-        """End the process and all that its program began."""
+        """End the process and all processes that its program started."""
         processes.end_with_children(self.process.pid)
         self.process.kill()
         self.process.wait()
         assert self.process.stdin
-        with suppress(OSError):  # it still holds what could not be written
+        with suppress(OSError):  # it still has data that could not be written
             self.process.stdin.close()
 
     def close(self) -> None:

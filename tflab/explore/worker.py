@@ -1,7 +1,7 @@
-"""Worker: a process that has TensorFlow loaded and takes programs, one after the other.
+"""Worker: a process with TensorFlow loaded, which runs programs one after the other.
 
 An order is a line of JSON on standard input, `{"run": ...}` or `{"next": true}`; the answer to each
-is a line of JSON on what was standard output. What a program prints goes elsewhere.
+is a line of JSON on the original standard output. The output of programs is redirected.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 from tflab.explore import processes
 from tflab.runtime import dumps, quiet_import
 
-MEMORY = 4 * 2**30  # bytes that a program may take beside what the process has after its start
-PRINTED = 4_000  # characters of what a program prints that are kept
-LOOK_S = 1.0  # between two looks whether the server is still there
+MEMORY = 4 * 2**30  # bytes that a program may take in addition to those after the start
+PRINTED = 4_000  # characters that are kept of a program's output
+LOOK_S = 1.0  # between two checks whether the server exists
 
 
 class LateError(BaseException):
@@ -31,7 +31,7 @@ class LateError(BaseException):
 
 
 class Kept:
-    """A stream that keeps the beginning of what is written to it."""
+    """A stream that keeps the beginning of its output."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -50,7 +50,7 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     own = os.getpid()
     if hasattr(os, "register_at_fork"):
-        for pipe in (orders, answers):  # are not for the forks that a program makes
+        for pipe in (orders, answers):  # not for forks of the program
             os.register_at_fork(after_in_child=partial(os.close, pipe.fileno()))
     processes.adopt()
     threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
@@ -59,7 +59,7 @@ def main() -> None:
     from tflab.explore import life  # imports TensorFlow
 
     gc.collect()
-    gc.freeze()  # what TensorFlow's import made stays, and need not be looked at again
+    gc.freeze()  # objects of TensorFlow's import stay, so collections can skip them
     processes.limit_memory(MEMORY)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, late)
@@ -68,7 +68,7 @@ def main() -> None:
 
     def answer(message: dict[str, Any]) -> None:
         if os.getpid() != own:
-            os._exit(1)  # a fork that the program made
+            os._exit(1)  # a fork of the program
         answers.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
         answers.flush()
 
@@ -89,7 +89,7 @@ def lives(life: Any, order: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> dict[str, Any]:
-    """The next stage, the error in its place, or that there is none."""
+    """The next stage, or its error, or that there is none."""
     printed = Kept()
     try:
         processes.limit_time(order["seconds"])
@@ -108,7 +108,7 @@ def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> 
 
 
 def watch(server: int) -> None:
-    """End the process when the server is gone, whatever its program does."""
+    """End the process when the server has ended, whatever its program does."""
     while os.getppid() == server:
         time.sleep(LOOK_S)
     os._exit(1)

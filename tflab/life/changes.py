@@ -1,4 +1,4 @@
-"""Changes: how a life differs from that before an edit, or from another: nodes, fates, costs."""
+"""Changes: the difference between a life and an earlier or another one: nodes, fates, costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tflab.views.op_table import amount
 
 LISTED = 8  # names of nodes in a line
 
-Nodes = Mapping[str, Sequence[Any]]  # node -> its kind, what it computes, its fate
+Nodes = Mapping[str, Sequence[Any]]  # node -> its kind, its signature, its fate
 Numbers = Mapping[str, float | None]
 WRITTEN = {"FLOPs": amount, "bytes": size, "ns": time}
 TIMES = ("ns", "low_ns", "high_ns")  # of a step: median, p10, p90
@@ -23,17 +23,17 @@ CALLED = {"bytes": "memory at most", "ns": "a step, median"}
 
 @dataclass(frozen=True)
 class Changes:
-    """The nodes that an edit brought, took away and changed."""
+    """The nodes that an edit added, removed and changed."""
 
     new: tuple[str, ...]
     gone: tuple[str, ...]
     changed: tuple[str, ...]  # other op, inputs or outputs
     fates: tuple[tuple[str, str, str], ...]  # node, before, now
-    numbers: tuple[tuple[str, float | None, float | None], ...]  # what, before, now
+    numbers: tuple[tuple[str, float | None, float | None], ...]  # name, before, now
 
 
 def compare(before: Nodes, now: Nodes, earlier: Numbers, later: Numbers) -> Changes:
-    """What became of one life in the next, by the names of nodes."""
+    """The changes from one life to the next, by the names of nodes."""
     both = [name for name in now if name in before]
     return Changes(
         new=tuple(name for name in now if name not in before),
@@ -53,8 +53,8 @@ def compare(before: Nodes, now: Nodes, earlier: Numbers, later: Numbers) -> Chan
 
 
 def differ(what: str, earlier: Numbers, later: Numbers) -> bool:
-    """Whether a number is another one; a time only where nearly all steps took longer, or all took
-    less."""
+    """Whether a number differs. A time differs only if nearly all steps took longer, or nearly all
+    took less."""
     if what not in TIMES:
         return earlier[what] != later[what]
     if what != "ns":
@@ -66,7 +66,7 @@ def differ(what: str, earlier: Numbers, later: Numbers) -> bool:
 def blocks(
     changes: Changes, now: Nodes, before: Nodes, heads: tuple[str, str] = EDIT
 ) -> Iterator[Block]:
-    """The changes for a reader: a sentence where there are none. `heads` call the two lives."""
+    """The changes for readers; a sentence if there are none. `heads` name the two lives."""
     edit = heads == EDIT
     rows = [
         (what, f"{len(names):,}", listed(names, known))
@@ -112,7 +112,7 @@ def texts(
     more: int = 0,
     right: bool = False,
 ) -> Table:
-    """A table of texts; `right` puts all but the first column on the right."""
+    """A table of texts; with `right`, all columns except the first are right-aligned."""
     columns = tuple(
         Column(head, itemgetter(place), right=right and place > 0)
         for place, head in enumerate(heads)

@@ -1,4 +1,4 @@
-"""Data: a drawn graph with its tables as plain data, which pages, logdirs and processes hand on."""
+"""Data: a drawn graph with its tables as plain data, for pages, logdirs and other processes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tflab.report import html, viewer_data
 from tflab.report.contents import DrawnGraph
 
 Life = dict[str, Any]
-Numbers = Mapping[str, float | None]  # of the whole, by the names in `changes`
+Numbers = Mapping[str, float | None]  # of the whole graph, by the names in `changes`
 
 
 def life(
     stage: str, graph: DrawnGraph, parts: Iterable[tuple[str, Iterable[Block]]], numbers: Numbers
 ) -> Life:
-    """A graph up to a stage: its drawing, its blocks by title, and what comparisons need."""
+    """A graph up to a stage: its drawing, its blocks by title, and data for comparisons."""
     message = {
         "stage": stage,
         "graph": viewer_data.graph_data(graph),
@@ -32,8 +32,8 @@ def life(
 
 
 def signature(history: NodeHistory) -> list[Any]:
-    """What a node is, to be compared with what it was in the life before: its op, its inputs and
-    what comes out of it; and its fate."""
+    """The properties of a node to compare with the previous life: its op, inputs and outputs, and
+    its fate."""
     inputs = (*history.inputs, *(f"^{name}" for name in history.control_inputs))
     outputs = [f"{out.dtype} {list(out.shape or ())}" for out in history.outputs]
     fate = history.fate
@@ -45,7 +45,7 @@ def signature(history: NodeHistory) -> list[Any]:
 
 
 def block(part: Block) -> Any:
-    """A block as data, which `blocks` of the server takes back."""
+    """A block as data, from which `read_block` makes it again."""
     if isinstance(part, Table):
         return {
             "table": part.title,
@@ -60,7 +60,7 @@ def block(part: Block) -> Any:
 
 
 def read_block(part: Any) -> Block:
-    """A block from data, as `block` makes them. Raises what a wrong type raises."""
+    """A block from the data of `block`. Raises the usual exceptions for wrong types."""
     if isinstance(part, str):
         return part
     if "strip" in part:

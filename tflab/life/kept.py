@@ -1,7 +1,7 @@
-"""Kept: a life in the logdir of its run, where TensorBoard's tab finds it.
+"""Kept: a life in the logdir of its run, for TensorBoard's tab.
 
-The file is gzip-compressed JSON of bounded size. It may come from a stranger, so what is read is
-checked, and every text in it is made visible.
+The file is gzip-compressed JSON of bounded size. It may come from a stranger, so its content is
+checked, and every text is escaped.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tflab.report import html
 PLACE = ("plugins", "life")
 NAME = "life.json.gz"
 KIND, FORMAT = "tflab life", 1
-MOST_NODES = 2_000  # of a graph that is kept: its file has some megabytes of JSON
+MOST_NODES = 2_000  # limit for a graph; its file then has some megabytes of JSON
 MOST_BYTES = 2**23  # of a file
 MOST_TEXT = 2**26  # of its JSON
 MOST_STATES = 1_000
-MOST_FOLDERS = 20_000  # of a logdir that are looked into
+MOST_FOLDERS = 20_000  # of a logdir that are searched
 MOST_RUNS = 1_000
-SEARCH_S = 20.0  # after which a search ends with what it has found
+SEARCH_S = 20.0  # time limit of a search, which then returns the runs so far
 HOLDS = {"stage": str, "graph": dict, "parts": dict, "nodes": dict, "numbers": dict}
 
 
 class LargeError(TflabError):
-    """A life has more than the tab can show."""
+    """A life is larger than the tab can show."""
 
 
 def write(folder: Path, life: data.Life) -> None:
-    """Keep a life in the folder of its run. Raises LargeError."""
+    """Write a life to the folder of its run. Raises LargeError."""
     content = {"kind": KIND, "format": FORMAT, **life}
     text = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
     packed = gzip.compress(text, mtime=0)
@@ -60,7 +60,7 @@ def check_size(nodes: int) -> None:
 
 
 def read(path: Path) -> data.Life:
-    """The life in a file. Raises TflabError for what is none, in words for the tab."""
+    """The life in a file. Raises TflabError with a sentence for the tab if there is none."""
     try:
         packed = untrusted.content(path, MOST_BYTES)
     except OSError as error:
@@ -83,8 +83,8 @@ def read(path: Path) -> data.Life:
 
 
 def check(graph: Mapping[str, Any]) -> None:
-    """Refuse a drawing that would keep a browser busy without end: boxes lie in boxes before
-    them, and each only in one."""
+    """Refuse a drawing that would keep a browser busy forever: each box lies in at most one box,
+    which comes before it."""
     nodes, boxes, states = (graph.get(name) for name in ("nodes", "boxes", "states"))
     right = (
         isinstance(nodes, list)
@@ -100,7 +100,7 @@ def check(graph: Mapping[str, Any]) -> None:
 
 
 def nested(boxes: list[Any], number: int) -> bool:
-    """Whether a box is in an earlier one, or in none, and has only its own boxes in it."""
+    """Whether a box lies in an earlier box or in none, and contains only its own boxes."""
     box = boxes[number]
     if not isinstance(box, dict) or not isinstance(box.get("rows"), list):
         return False

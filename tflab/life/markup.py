@@ -1,7 +1,6 @@
-"""Markup: a life as pages show it, its drawing as data and its tables as markup.
+"""Markup: a life as pages show it, with its drawing as data and its tables as markup.
 
-The drawing, its panel and the tables are the report's own; names are escaped where the report
-escapes them.
+The drawing, its panel and the tables are those of the report, which also escapes names.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ def told(
     before: Mapping[str, Any] | None = None,
     heads: tuple[str, str] = changes.EDIT,
 ) -> data.Life:
-    """A life as a page shows it, and with another one what differs from it. `heads` call the other
-    one and this one."""
+    """A life for a page; with another life, also the differences. `heads` name the other life and
+    this one."""
     parts = {
         title: html.fragment(map(data.read_block, blocks))
         for title, blocks in life["parts"].items()
@@ -57,7 +56,7 @@ def read(name: str) -> str:
 
 
 def alone(life: data.Life) -> str:
-    """A life as a page of its own, with all that it needs."""
+    """A life as a self-contained page."""
     script, look = html.joined([*modules(), read("alone.js")]), style()
     return (
         html.environment(read)

@@ -1,8 +1,8 @@
-"""Plugin: the tab Life of TensorBoard, which shows the lives that runs have kept in their logdirs.
+"""Plugin: TensorBoard's tab Life, which shows the lives in the logdirs of runs.
 
-It imports no TensorFlow and starts nothing. A logdir may be huge, damaged or a stranger's: it is
-searched in a thread, a run is asked for by a mark of its name and never by a path, and whatever
-goes wrong with one is a sentence in the tab.
+It imports no TensorFlow and starts no process. A logdir may be huge, damaged or from a stranger: it
+is searched in a thread, a run is requested by a hash of its name and never by a path, and errors
+become sentences in the tab.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tflab.life import kept, markup
 from tflab.report import html
 
 TAB = "Life"
-OLD_S = 5.0  # what was found in the logdir is looked for again after this time
-PATIENCE_S = 1.0  # for a search; what comes of a longer one is seen later
+OLD_S = 5.0  # the logdir is searched again after this time
+PATIENCE_S = 1.0  # for a search; results of a longer one are shown later
 SCRIPT = "tab.js"
 
 
@@ -62,7 +62,7 @@ class Plugin(base_plugin.TBPlugin):
         return {path: Request.application(answered(route)) for path, route in routes.items()}
 
     def runs(self) -> Mapping[str, tuple[str, Path]]:
-        """The runs that are known; a search that is due begins."""
+        """The known runs; starts a new search if one is due."""
         busy = self.search is not None and self.search.is_alive()
         if self.logdir and not busy and time.monotonic() - self.searched > OLD_S:
             self.searched = time.monotonic()
@@ -79,7 +79,7 @@ class Plugin(base_plugin.TBPlugin):
         return as_json([[mark, visible(name)] for mark, (name, _) in self.runs().items()])
 
     def run(self, request: Request) -> Response:
-        """A run, and with `before` another one and what differs."""
+        """A run, and with `before` the differences from another one."""
         run, other = (request.args.get(key) for key in ("run", "before"))
         life, before = self.life(run or ""), self.life(other) if other else None
         try:
@@ -98,12 +98,13 @@ class Plugin(base_plugin.TBPlugin):
 
 
 def marked(name: str) -> str:
-    """What the page calls a run: a name may have characters that no address can have."""
+    """The identifier of a run in the page: its name may have characters that an address cannot
+    have."""
     return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def answered(route: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """The same with a sentence in place of an error."""
+    """The same with a sentence instead of an error."""
 
     def answer(request: Request) -> Response:
         try:

@@ -1,4 +1,4 @@
-"""Stages: what the pages show of the stages of a graph, as plain data."""
+"""Stages: the stages of a graph for pages, as plain data."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tflab.views import values as not_finite
 
 
 def shown(stages: tuple[Stage, ...], name: str, file: str | None = None) -> data.Life:
-    """The drawing of the stages so far, their tables and numbers. With the `file` of the program
-    its nodes have the lines that they do the work of."""
+    """The drawing of the stages so far, their tables and numbers. With the `file` of the program,
+    its nodes have the lines whose work they do."""
     histories = node_history.histories(stages)
     last = stages[-1]
     derived = next((stage for stage in stages if isinstance(stage, Backward)), None)
@@ -42,7 +42,7 @@ def shown(stages: tuple[Stage, ...], name: str, file: str | None = None) -> data
 
 
 def lines(histories: Mapping[str, NodeHistory], file: str) -> list[list[int]]:
-    """For each node, in their order, the lines of the program whose work it does."""
+    """For each node, in order, the lines of the program whose work it does."""
     own = {
         name: {history.source.line}
         for name, history in histories.items()
@@ -56,7 +56,7 @@ def lines(histories: Mapping[str, NodeHistory], file: str) -> list[list[int]]:
 
 
 def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
-    """What an edit may change of the whole."""
+    """The numbers of the whole graph that an edit may change."""
     known: dict[str, float | None] = {}
     for stage in stages:
         if isinstance(stage, Placement):
@@ -75,7 +75,7 @@ def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
 
 
 def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
-    """Title -> blocks, of what stands below the drawing."""
+    """Title -> blocks, for the part below the drawing."""
     yield "In short", in_a_table(stages)
     for stage in stages:
         if isinstance(stage, Backward):
@@ -94,7 +94,7 @@ def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
 
 
 def in_a_table(stages: Sequence[Stage]) -> Iterator[Block]:
-    """The story in one table, behind what has to be said in sentences."""
+    """The story in one table, after its sentences."""
     facts: list[tuple[str, str]] = []
     for stage in stages:
         if isinstance(stage, Frontend):

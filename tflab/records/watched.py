@@ -42,7 +42,7 @@ class WatchedLine:
     backward_ns: int
     update_ns: int
     python_ns: int
-    runs: int  # of the ops of these nodes, told from the traced runs like their times
+    runs: int  # of the ops of these nodes, scaled from the traced runs like their times
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class OpTimes:
 
 @dataclass(frozen=True)
 class Tracing:
-    """One time at which a tf.function was traced, which makes a graph of its Python."""
+    """One tracing of a tf.function, which makes a graph of its Python."""
 
     function: str
-    place: str  # the line of the program that called for it: `train.py:30`
-    again: bool  # the function had been traced before
-    changed: tuple[tuple[str, str, str], ...]  # arguments that differ from then: name, then, now
+    place: str  # the line of the program that caused it: `train.py:30`
+    again: bool  # whether the function had been traced before
+    changed: tuple[tuple[str, str, str], ...]  # arguments that differ: name, before, now
     ns: int
 
 
@@ -71,7 +71,7 @@ class Recorded:
     group: int  # its place among the groups, from 1
     nodes: tuple[Node, ...]  # of the program
     derived: Mapping[str, str]  # node of a gradient -> the node that it is derived from
-    variables: int  # that are trained
+    variables: int  # trained variables
     fetches: tuple[str, ...]
     executed: tuple[Node, ...]
     passes: tuple[Pass, ...]
@@ -92,7 +92,7 @@ class RecordedValues:
 
     group: int  # its place among the groups, from 1
     run: int  # its number in the group, from 1
-    ns: int  # that the run took with the debugger
+    ns: int  # time of the run with the debugger
     values: tuple[Value, ...]
     origins: tuple[NotFinite, ...]  # the nodes that made NaN or Inf of finite values
     not_finite: tuple[str, ...]  # fetched tensors with NaN or Inf
@@ -112,13 +112,13 @@ class Watched:
     groups: tuple[Group, ...]
     process: Process
     lines: tuple[WatchedLine, ...]  # the most expensive first
-    stood_in: tuple[str, ...]  # what tflab put in place of parts of TensorFlow
+    stood_in: tuple[str, ...]  # replaced parts of TensorFlow
     exit_status: int  # negative: the signal that ended it
     fates: Mapping[str, int]  # nodes of the graph of the largest group, by fate
     costliest: tuple[str, int] | None  # the place with most time outside of runs, and its ns
     stopped: bool  # by --steps
-    notes: tuple[str, ...]  # what was not watched, and why
-    tracings: tuple[Tracing, ...]  # of functions, in their order
-    values: RecordedValues | None = None  # where they were asked for
-    # The graph of the largest group; None where it was not kept
+    notes: tuple[str, ...]  # parts that were not watched, and why
+    tracings: tuple[Tracing, ...]  # of functions, in order
+    values: RecordedValues | None = None  # if they were requested
+    # The graph of the largest group; None if it was not saved
     graph: Recorded | None = field(default=None, repr=False, metadata={"json": None})

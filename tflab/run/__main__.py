@@ -114,7 +114,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 def arguments(
     argv: Sequence[str] | None, read: list[argparse.Namespace], outputs: ExitStack
 ) -> int:
-    """Read the arguments, and see that all can be written that is asked for."""
+    """Read the arguments, and check that the requested outputs can be written."""
     args = parser().parse_args(argv)
     args.program = ["-m", *args.module] if args.module is not None else args.script
     if args.program in ([], ["-m"]):
@@ -145,7 +145,7 @@ def arguments(
 
 
 def run(args: argparse.Namespace, outputs: ExitStack) -> int:
-    """Run the program and show what was seen. The exit status is the program's."""
+    """Run the program and show the results. Returns the exit status of the program."""
     settings = {"OVERHEAD": str(args.overhead), "STEPS": str(args.steps)}
     settings |= {"V1": "1"} if args.v1 else {}
     settings |= {"VALUES": "1"} if args.values else {}
@@ -161,7 +161,7 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
 
         segment = summary.read(Path(folder))
         graph, values, notes = graphs.read(Path(folder))
-        os.umask(0o077)  # lines and values of a program are private
+        os.umask(0o077)  # lines and values of a program may be private
         status = 0 if segment.get("stopped") else ended.status
         seen = summary.watched(args.program, segment, ended.wall_ns, status, graph)
         if args.because:
@@ -179,7 +179,7 @@ def show(
     folder: Path,
     segment: Mapping[str, Any],
 ) -> int:
-    """Print and write what is asked for; `folder` has what the program's process left."""
+    """Print and write the requested results; `folder` has those of the program's process."""
     from tflab.exporters import json, text
 
     if args.format == "json":
@@ -205,7 +205,7 @@ def show(
 
         (args.place.work / runs.NAME).write_text(runs.text(seen), encoding="utf-8")
         keep_life(args.place.work, seen)
-    outputs.close()  # the logdir gets its name
+    outputs.close()  # renames the logdir
     if written:
         from tflab.cli import logdirs
 
@@ -241,7 +241,7 @@ def keep_life(folder: Path, seen: Watched) -> None:
 
 
 def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:
-    """Name, kind and content of each file that is asked for."""
+    """Name, kind and content of each requested file."""
     if args.save:
         from tflab.measurements import runs
 

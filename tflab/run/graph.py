@@ -1,5 +1,7 @@
-"""Graph: that of the largest group is kept whole, with what the runtime made of it, where it is
-asked for. The program's process writes it at its end; the command reads it."""
+"""Graph: the graph of the largest group, and the runtime's versions of it, saved on request.
+
+The program's process writes it at its end; the command reads it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from tflab.run.groups import Group
 from tflab.run.passes import Account
 
 NAME, VALUES = "graph", "values"
-MOST_NODES = 10_000  # of a graph that can be kept
+MOST_NODES = 10_000  # limit for a graph that is saved
 
 
 def write(
@@ -26,7 +28,7 @@ def write(
     account: Account,
     parts: Any,
 ) -> None:
-    """Keep the graph of a group. `parts` are the GraphDefs that ran. Raises TflabError for a graph
+    """Save the graph of a group. `parts` are the GraphDefs that ran. Raises TflabError for a graph
     that is too large."""
     from tflab.runtime import devices, kernels
 
@@ -52,7 +54,7 @@ def write(
 
 
 def derived(graph: Any) -> dict[str, str]:
-    """Each node of a gradient, with the node of the program that it is derived from."""
+    """Each node of a gradient, with the node of the program from which it is derived."""
     from tflab.runtime import nodes
 
     names = (op.name for op in graph.get_operations())
@@ -61,8 +63,7 @@ def derived(graph: Any) -> dict[str, str]:
 
 
 def read(folder: Path) -> tuple[Recorded | None, RecordedValues | None, tuple[str, ...]]:
-    """The graph and the values that were kept, and why they cannot be read, if so; None where
-    nothing was."""
+    """The saved graph and values, or why they cannot be read; None if none were saved."""
     kept: list[Any] = []
     notes: list[str] = []
     for kind, name in ((Recorded, NAME), (RecordedValues, VALUES)):

@@ -1,6 +1,6 @@
-"""Largest: what is told of the group that took most time, at the end of the program.
+"""Largest: results about the most expensive group, at the end of the program.
 
-It is the fates of its nodes and, where it is asked for, its graph and its profile.
+These are the fates of its nodes and, on request, its graph, its values and its profile.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tflab.run.passes import NOT_SEEN, Account
 
 
 def fates(recorder: Any) -> dict[str, Any]:
-    """How many nodes of the graph had which fate at the first run of the group; its profile and
-    graph are written where they are asked for. `recorder` is a Recorder."""
+    """The number of nodes with each fate in the first run of the group. Its profile and graph are
+    written on request. `recorder` is a Recorder."""
     groups = recorder.groups.values()
     group = max(groups, key=lambda group: (group.total_ns, group.cold_ns), default=None)
     if group is None or not (group.executed or group.function):
@@ -29,7 +29,7 @@ def fates(recorder: Any) -> dict[str, Any]:
             user_nodes = recorder.nodes_of(group.graph, None)
             keep(recorder, group, recorder.with_inlined(group.graph, user_nodes), (), NOT_SEEN, ())
         return {}
-    from tflab.runtime import nodes  # not before: it goes on with an import that was cut short
+    from tflab.runtime import nodes  # not earlier: this may resume an interrupted import
 
     ran = recorder.tracer.parsed(group.executed or b"")
     if recorder.watcher.logdir:
@@ -54,7 +54,7 @@ def fates(recorder: Any) -> dict[str, Any]:
 def account_of(
     recorder: Any, group: Group, user_nodes: tuple[Node, ...], executed: tuple[Node, ...]
 ) -> Account | None:
-    """What became of the nodes; None, with a note, where that is not known."""
+    """The fates of the nodes; None, with a note, if they are unknown."""
     dumps = recorder.dumps
     try:
         account: Account | None = dumps.account(
@@ -69,7 +69,7 @@ def account_of(
 def record_values(
     recorder: Any, group: Group, user_nodes: tuple[Node, ...], account: Account | None
 ) -> None:
-    """Write the values of one run of the group; where they cannot be read, a note says so."""
+    """Write the values of one run of the group; a note says so if they cannot be read."""
     try:
         recorder.values.write(group, user_nodes, account.ledger if account else ())
     except (TflabError, OSError) as error:
@@ -84,7 +84,7 @@ def keep(
     account: Account,
     parts: Sequence[Any],
 ) -> None:
-    """Write the graph of the group, where it is asked for."""
+    """Write the graph of the group on request."""
     if not recorder.watcher.keeps:
         return
     from tflab.run import graph

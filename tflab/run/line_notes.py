@@ -1,4 +1,4 @@
-"""Line notes: what became of the nodes that a line of the program made, in a few words."""
+"""Line notes: the fates of the nodes of a line, in a few words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tflab.records.graph import Node, Source
 from tflab.records.placed import Fate
 from tflab.records.watched import Recorded, WatchedLine
 
-CARRIED = {"fused": "into", "merged": "with"}  # fates of a node whose work another one does
+CARRIED = {"fused": "into", "merged": "with"}  # fates of nodes whose work another node does
 NOT_NEEDED = "not needed by this group"
 
 Line = tuple[str, int]
@@ -25,7 +25,7 @@ def nodes_by_line(graph: Recorded | None) -> dict[Line, list[str]]:
 
 
 def by_line(graph: Recorded | None, lines: Sequence[WatchedLine]) -> dict[Line, str]:
-    """What became of the nodes of each line, where it is more than that they ran."""
+    """The fates of the nodes of each line, unless all were executed."""
     if graph is None:
         return {}
     by_name = {node.name: node for node in graph.nodes}

@@ -1,7 +1,7 @@
-"""Op runs: those of the traced runs, each by itself, as a file of columns for SQL and data frames.
+"""Op runs: every op run of the traced runs, as a file of columns for SQL and data frames.
 
-The program's process writes them as text, many rows at a time. The command makes a Parquet file of
-it, with the line that made each node; neither of them has all rows in memory.
+The program's process writes them as text, many rows at a time. The command converts the text to a
+Parquet file, with the line that made each node. Neither has all rows in memory.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 NAME, NODES = "op_runs", "nodes"
-ROWS = 20_000  # that are written at once
+ROWS = 20_000  # rows that are written together
 ROW_GROUP = 100_000  # rows of the Parquet file that are compressed together
-MEMORY = "256MB"  # that DuckDB may take
+MEMORY = "256MB"  # memory limit of DuckDB
 RUNS = {
     "group_number": "INTEGER",
     "run": "BIGINT",
@@ -64,8 +64,8 @@ class OpRuns:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits, whole rows only. Where that fails, a note says so, and no more rows are
-        written."""
+        """Write the waiting rows, complete rows only. If that fails, a note says so, and no more
+        rows are written."""
         content = "".join(self.rows).encode(errors="replace")
         self.rows.clear()
         try:
@@ -75,7 +75,7 @@ class OpRuns:
             self.note(f"The op runs end before the program does: {error.strerror}.")
 
     def append(self, content: bytes) -> None:
-        # Not a file object: its buffer would be written again by each child that is forked.
+        # Not a file object, because each forked child would write its buffer again.
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             size = os.fstat(file).st_size
@@ -93,10 +93,10 @@ def quote(text: str) -> str:
 
 
 def to_parquet(folder: Path, segment: Mapping[str, Any]) -> Path | None:
-    """Make one Parquet file of all op runs; None where there are none.
+    """Make one Parquet file of all op runs; None if there are none.
 
-    `op`, `phase`, `file`, `line` and `code` are those of the program's node of the name, and null
-    where it has none.
+    `op`, `phase`, `file`, `line` and `code` are those of the program's node with this name, and
+    null if it has none.
     """
     runs, nodes, written = folder / NAME, folder / NODES, folder / f"{NAME}.parquet"
     if not runs.exists():

@@ -1,4 +1,4 @@
-"""Page: a watched program as a page, its lines beside the drawing of its graph."""
+"""Page: a watched program as a page, with its lines next to the drawing of its graph."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tflab.run import line_notes, summary, view
 from tflab.views import values
 
 MOST_FILES = 10
-MOST_LINES = 5_000  # of a file that is shown whole
+MOST_LINES = 5_000  # of a file that is shown completely
 HEADERS = ("forward", "backward", "updates", "Python", "op runs")
 
 
 def report(seen: Watched) -> Report:
-    """The page of a program that was watched."""
+    """The page of a watched program."""
     first, *rest = view.blocks(seen, lines=False)
     about = str(first).removeprefix("tflab: ")
     command = " ".join(("python -m tflab.run", *seen.program))
@@ -54,7 +54,7 @@ def life(seen: Watched) -> data.Life | None:
 
 
 def groups(seen: Watched) -> Iterator[Table]:
-    """The runs that were seen, by what they do."""
+    """The groups of runs."""
     if seen.groups:
         yield Table(
             "Runs of the same graph, fetches and fed shapes",
@@ -81,7 +81,7 @@ def fed(group: Group) -> str:
 
 
 def explained(seen: Watched) -> str:
-    """What the columns are, and of which runs."""
+    """The meaning of the columns, and which runs they refer to."""
     words = (
         "Forward, backward and updates are the time of the nodes that a line made, in all runs but "
         "the first ones, told from those that were traced. Python is the time of the line itself, "
@@ -100,7 +100,7 @@ def explained(seen: Watched) -> str:
 
 
 def scripts(seen: Watched) -> Iterator[Script]:
-    """The program's files: first the script, then those with most time."""
+    """The program's files: first the script, then the most expensive ones."""
     by_file: dict[str, dict[int, WatchedLine]] = {}
     for line in seen.lines:
         by_file.setdefault(line.file, {})[line.line] = line
@@ -145,13 +145,13 @@ def row(
 
 
 def shown_name(file: str) -> str:
-    """The name of a file, below the working directory without what leads there."""
+    """The name of a file, relative to the working directory if it is in it."""
     within = os.path.relpath(file)
     return file if within.startswith(os.pardir) else within
 
 
 def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]:
-    """The text of each line of a file; none where it is not what ran, or too long."""
+    """The text of each line of a file; none if the file has changed since, or is too long."""
     try:
         with tokenize.open(file) as content:
             texts = dict(enumerate(content.read().splitlines(), 1))
@@ -168,7 +168,7 @@ def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]
 
 
 def drawn(graph: Recorded, known: RecordedValues | None = None) -> DrawnGraph:
-    """The graph of the largest group through its states, as the report draws it."""
+    """The graph of the largest group in its states, as the report draws it."""
     stages = recorded.stages(recorded.needed(graph))
     histories = recorded.histories(stages, known)
     ns = recorded.mean_ns(graph)

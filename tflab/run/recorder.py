@@ -1,9 +1,9 @@
-"""Recorder: what is told of the runs of sessions, by groups of those that do the same.
+"""Recorder: the runs of sessions, in groups of runs that do the same.
 
-A group is a graph, what is fetched, and the shapes that are fed. Every run is timed. Of a group the
-first run is kept apart, because the runtime builds the step in it; of the others some are traced,
-as many as the budget allows, spread over the whole time of the program. Nothing grows with the
-number of runs.
+A group is a graph, its fetches, and the shapes of its feeds. Every run is timed. The first run of a
+group is kept separately, because the runtime builds the step in it. Some of the others are traced,
+as many as the budget allows, spread over the whole time of the program. The memory needed does not
+grow with the number of runs.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from tflab.run.passes import MOST_CONSTANTS, Dumps
 from tflab.run.values import Values
 from tflab.runtime import private, trace, xplane
 
-MOST_GROUPS = 100  # later ones are one group together
-MOST_GRAPHS = 16  # that are kept until the end
-LARGE = 1_000  # nodes of a graph that are looked at once, at the end
-MOST_CODE = 200  # characters of a line
-MOST_NODES = 50_000  # of a graph whose ops are recorded
-WAITING = 4  # traces that wait to be read
-# Of the budget, this share is for traced steps; sampling and timing take the rest.
+MOST_GROUPS = 100  # later ones form one group
+MOST_GRAPHS = 16  # graphs that are kept until the end
+LARGE = 1_000  # graphs with more nodes are read only once, at the end
+MOST_CODE = 200  # characters of a source line
+MOST_NODES = 50_000  # limit for a graph whose ops are recorded
+WAITING = 4  # traces waiting to be read
+# The share of the budget for traced steps; sampling and timing take the rest
 FOR_TRACES = 0.5
-WARNING, ERROR = 1, 2  # of the runtime's log: dumps write below the one, traces below the other
+WARNING, ERROR = 1, 2  # log levels: dumps log below the first, traces below the second
 SOFTWARE_TRACE, FULL_TRACE = 1, 3  # of RunOptions.TraceLevel
 
 
 class Recorder:
-    """What `private.watch` tells of runs. Nothing that it is told raises anything."""
+    """What `private.watch` reports about runs. None of its methods raises an exception."""
 
     def __init__(self, watcher: Any) -> None:
         self.watcher, self.sampler = watcher, watcher.sampler
@@ -52,7 +52,7 @@ class Recorder:
         self.graphs: list[Any] = []
         self.calls: dict[int, Call] = {}  # by thread
         self.waiting: deque[tuple[Group, int, bytes, int]] = deque()  # with the number of the run
-        self.tracing = allocate_lock()  # that the first run holds whose graphs are dumped
+        self.tracing = allocate_lock()  # held by the first run whose graphs are dumped
         self.share = FOR_TRACES * watcher.overhead / 100
         self.next_stop = watcher.steps or sys.maxsize
         self.stopped_by_steps = False
@@ -84,7 +84,7 @@ class Recorder:
         self.functions.stop()
 
     def enter(self) -> Call | None:
-        """A call begins; None where it is part of another one of its thread."""
+        """A call begins; None if it is part of another call of its thread."""
         thread = get_ident()
         if thread in self.calls:
             return None
@@ -110,7 +110,7 @@ class Recorder:
                 self.interrupt()
 
     def interrupt(self) -> None:
-        """Interrupt the program, which ends without a traceback where it does not mind."""
+        """Interrupt the program, which ends without a traceback unless it handles the exception."""
         hook = sys.excepthook
 
         def quiet(kind: type[BaseException], *error: Any) -> None:
@@ -120,7 +120,7 @@ class Recorder:
         if not self.stopped_by_steps:
             self.stopped_by_steps = True
             sys.excepthook = quiet
-        if getsignal(SIGINT) in (SIG_IGN, SIG_DFL):  # as in the background of a shell script
+        if getsignal(SIGINT) in (SIG_IGN, SIG_DFL):  # ignored in the background of a shell script
             main = ctypes.c_ulong(self.main)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(main, ctypes.py_object(KeyboardInterrupt))
         else:
@@ -135,7 +135,7 @@ class Recorder:
             key = (tuple(fetches), tuple(targets), tuple(shapes))
             group = self.groups.get(key) or self.new_group(key, session)
             step = self.new_step(group)
-            # MonitoredSession gives each run options that ask for nothing
+            # MonitoredSession gives each run empty options
             own = options is not None and not (self.log and self.tracer.content(options) == b"")
             step.timed = not own
             if self.log and group.graph is not None:
@@ -209,7 +209,7 @@ class Recorder:
         return group
 
     def may_be_written(self, group: Group) -> bool:
-        """Whether the runtime may write down a group's graph: that of a large one takes long."""
+        """Whether the runtime may dump a group's graph; that of a large one takes long."""
         size = self.dumps.size_of_constants(group.graph)
         if size <= MOST_CONSTANTS:
             return True
@@ -221,7 +221,7 @@ class Recorder:
         return False
 
     def begin_first(self, step: Step) -> None:
-        """Let the runtime write what its passes do, where no other step does so at the moment."""
+        """Let the runtime dump the graphs of its passes, unless another step does so now."""
         assert self.log
         self.first_runs += 1
         step.dumps = self.first_runs if self.tracing.acquire(False) else 0
@@ -230,7 +230,8 @@ class Recorder:
             self.dumps.begin()
 
     def trace(self, step: Step) -> None:
-        """Let the step be traced, where its group affords it; its first run tells what runs."""
+        """Let the step be traced if the budget of its group allows it; its first run returns the
+        graphs."""
         group = step.group
         if group.executed is None:
             group.executed = b""
@@ -242,7 +243,7 @@ class Recorder:
             step.timed = False
 
     def take(self, step: Step) -> None:
-        """What a step has left behind that has ended, or failed."""
+        """Read the results of a step that has ended or failed."""
         assert self.log
         group = step.group
         if step.trace:
@@ -266,7 +267,7 @@ class Recorder:
             self.log.usual()
 
     def read_traces(self) -> None:
-        """Add up the traces that wait. Another thread does this than those that run steps."""
+        """Add up the waiting traces, in another thread than those that run steps."""
         while self.waiting:
             group, number, content, took_ns = self.waiting.popleft()
             began_ns = perf_counter_ns()
@@ -301,7 +302,7 @@ class Recorder:
         }
 
     def with_inlined(self, graph: Any, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        """The nodes of a graph, and of functions that it calls those that ran as parts of it."""
+        """The nodes of a graph, and those nodes of called functions that ran as parts of it."""
         groups = [group for group in list(self.groups.values()) if group.graph is graph]
         if not nodes or not any(group.function for group in groups):
             return nodes
@@ -309,8 +310,8 @@ class Recorder:
         return (*nodes, *self.functions.inlined(graph, nodes, names))
 
     def nodes_of(self, graph: Any, most: int | None) -> tuple[Node, ...]:
-        """The nodes of a graph with their lines; as they were known before where there are more
-        than `most` now, or the program is at work on it."""
+        """The nodes of a graph with their lines; those known before if there are more than `most`
+        now, or if the program is changing the graph."""
         from tflab.runtime import nodes
 
         known = self.nodes.get(id(graph), ())

@@ -91,17 +91,20 @@ class Sampler:
     def sample(self, frame: FrameType | None = None) -> None:
         """Find the place of the main thread, and attribute the time since the last sample.
 
-        The main thread itself gives its frame.
+        The main thread itself passes its frame.
         """
-        if self.looking.acquire(blocking=False):  # else another thread does
+        if self.looking.acquire(blocking=False):  # otherwise another thread does it
             try:
                 self.account(frame)
             finally:
                 self.looking.release()
 
     def account(self, frame: FrameType | None) -> None:
-        """If runs began or ended meanwhile, only the sum of the time between them is known. At the
-        end it is distributed over the places of all samples of this kind."""
+        """Attribute the time since the last sample.
+
+        If runs began or ended meanwhile, only the sum of the time between them is known. At the end
+        it is distributed over the places of all samples of this kind.
+        """
         state = self.inside
         now_ns = perf_counter_ns()
         frame = frame or sys._current_frames().get(self.main)

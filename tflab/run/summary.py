@@ -1,4 +1,4 @@
-"""Summary: what the program's process left, as records. No TensorFlow in here."""
+"""Summary: the results of the program's process, as records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST_RUNS = "first runs"
 STEPS = "steps of group"
 FUNCTION = "function"
 END = "end of Python"
-MOST_CODE = 200  # characters of a line
+MOST_CODE = 200  # characters of a source line
 OWN = "tflab"
 REST = "not seen"
 NOTHING: Mapping[str, Any] = {"owners": {}, "lines": {}, "own_ns": 0, "final": False, "faults": []}
@@ -36,7 +36,7 @@ ORDER = (
 
 
 def read(folder: Path) -> Mapping[str, Any]:
-    """The last segment of a process, and nothing where it left none."""
+    """The last segment of a process; empty if it left none."""
     faults = [
         file.read_text(encoding="utf-8") for file in [folder / segments.FAULT] if file.exists()
     ]
@@ -55,7 +55,7 @@ def watched(
     status: int,
     graph: Recorded | None = None,
 ) -> Watched:
-    """The record of a process that took so long and ended with this status."""
+    """The record of a process with this duration and exit status."""
     groups = segment.get("groups", ())
     owners = ledger(segment, groups, wall_ns)
     python = {line: ns for line, ns in segment["lines"].items() if line}
@@ -80,7 +80,8 @@ def watched(
 def ledger(
     segment: Mapping[str, Any], groups: Iterable[Mapping[str, Any]], wall_ns: int
 ) -> tuple[Owner, ...]:
-    """Every nanosecond of the process with its one owner; nothing that owns none."""
+    """Every nanosecond of the process, attributed to exactly one owner; owners without time are
+    omitted."""
     owners = dict(segment["owners"])
     if not segment.get("runs") and sampler.BEFORE in owners:
         owners["Python"] = owners.pop(sampler.BEFORE)
@@ -132,7 +133,7 @@ def lines_of(
     graphs: Sequence[Sequence[tuple[str, str, Any, str]]],
     python: Mapping[sampler.Line, int],
 ) -> tuple[WatchedLine, ...]:
-    """The lines that made nodes of graphs that ran, or that took time of their own."""
+    """The lines that made nodes of graphs that ran, or that took Python time."""
     spent: dict[tuple[str, int], dict[str, int]] = {}
     runs: dict[tuple[str, int], int] = {}
     names: dict[tuple[str, int], dict[str, None]] = {}

@@ -1,7 +1,7 @@
-"""Values: one run of each group is recorded by the runtime's debugger, where it is asked for.
+"""Values: one run of each group is recorded by the runtime's debugger, on request.
 
 The second run of a group is traced, which shows how much the debugger will write; the third one is
-recorded. What was written is read at the end of the program, and only of the largest group.
+recorded. The files are read at the end of the program, and only for the largest group.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from tflab.run import graph
 from tflab.run.groups import Group, Step
 from tflab.runtime import private, trace
 
-MOST_GROUPS = 8  # whose values are recorded
-TEXT, TEXT_BYTES = 7, 2**16  # DataType of text; bytes of an element, which a trace does not tell
+MOST_GROUPS = 8  # groups with recorded values
+# DataType of text; assumed bytes of an element, which a trace does not have
+TEXT, TEXT_BYTES = 7, 2**16
 
 
 @dataclass
 class Plan:
-    """What is known of the values of a group."""
+    """The state of the recording of a group."""
 
     sizes: tuple[int, int] | None = None  # bytes and files that the debugger will write
     tried: bool = False
@@ -37,20 +38,21 @@ class Plan:
     ns: int = 0
     graphs: bytes = b""  # the RunMetadata of that run, with the graphs that ran
     feeds: tuple[str, ...] = ()
-    reason: str = "the group has fewer than three runs that tflab may trace"  # of no values
+    # Why there are no values
+    reason: str = "the group has fewer than three runs that tflab may trace"
     folder: str = field(default="", repr=False)
 
 
 class Values:
-    """The values of a run of each group. `recorder` is the Recorder whose runs these are."""
+    """The values of a run of each group. `recorder` is the Recorder of these runs."""
 
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
         self.plans: dict[int, Plan] = {}  # by the number of the group
-        self.bytes = 0  # that were written
+        self.bytes = 0  # written so far
 
     def begin(self, step: Step, session: Any) -> bool:
-        """Let a step be traced or recorded, where it is the turn of its group."""
+        """Let a step be traced or recorded if it is the right run of its group."""
         group, recorder = step.group, self.recorder
         if step.first or group.function or not group.executed or session.sess_str:
             return False
@@ -69,7 +71,7 @@ class Values:
         return True
 
     def options(self, group: Group, plan: Plan) -> Any:
-        """The options of a step that is recorded; None, with the reason, where it is not."""
+        """The options for recording a step; None, with the reason, if it is not recorded."""
         from tflab.runtime import debugger, nodes
 
         recorder, folder = self.recorder, self.recorder.watcher.folder
@@ -91,7 +93,7 @@ class Values:
         )
 
     def take(self, step: Step, content: bytes) -> None:
-        """What a step has left behind that was traced or recorded, or failed."""
+        """Read the results of a traced or recorded step that has ended or failed."""
         plan, group = step.values, step.group
         plan.reason = "the run that was to be recorded failed"
         if not content:
@@ -105,7 +107,7 @@ class Values:
         plan.feeds = tuple(sorted(group.feeds))
 
     def write(self, group: Group, user_nodes: Sequence[Node], ledger: Sequence[Fate]) -> None:
-        """Write down the values of a group; a note says why there are none."""
+        """Write the values of a group; a note gives the reason if there are none."""
         plan = self.plans.get(group.number, Plan())
         if not plan.graphs:
             self.recorder.note(f"No values of group {group.number} were recorded: {plan.reason}.")
@@ -118,7 +120,7 @@ class Values:
 
 
 def sizes_of(step_stats: Any) -> tuple[int, int]:
-    """How many bytes and files the debugger will write of a step like this one."""
+    """The bytes and files that the debugger will write for a step like this one."""
     bytes_ = files = 0
     for device in step_stats.dev_stats:
         for stats in device.node_stats:
@@ -138,7 +140,7 @@ def of_run(
     user_nodes: Sequence[Node],
     ledger: Sequence[Fate],
 ) -> RecordedValues:
-    """What the debugger wrote, as one row for each tensor, and where NaN and Inf come from."""
+    """The debugger's files, as one row for each tensor, and the origins of NaN and Inf."""
     from tflab.analysis import values as analysis
     from tflab.lifecycle import not_finite, recorded_step, values
 
@@ -162,8 +164,8 @@ def of_run(
 
 
 def found_in(ran: Any, feeds: Sequence[str], fetches: Sequence[str]) -> dict[str, Any]:
-    """What was fed and fetched, and the variables as they were read, by what was written of the
-    nodes that stand for them."""
+    """The feeds and fetches, and the variables as they were read, from the files of the
+    corresponding nodes."""
     from tflab.runtime import variables
 
     by_name = {node.name: node for node in ran.nodes}
@@ -194,7 +196,7 @@ def found_in(ran: Any, feeds: Sequence[str], fetches: Sequence[str]) -> dict[str
 
 
 def kept(value: Value) -> Value:
-    """The value with NaN and Inf as text, which JSON has no numbers for."""
+    """The value, with NaN and Inf as text, because JSON has no such numbers."""
     if value.values is None:
         return value
     return replace(value, values=tuple(map(as_text, value.values)))

@@ -1,4 +1,5 @@
-"""How a watched program reads: where its time went, on half a screen, and its costliest lines."""
+"""View of a watched program: where its time went, on half a screen, and its most expensive
+lines."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ from tflab.views import values
 
 ROWS = 7  # of the table of owners
 LINES = 15
-ORIGINS = 2  # of NaN and Inf, that have a sentence
+ORIGINS = 2  # of NaN and Inf, each with a sentence
 
 
 @dataclass(frozen=True)
 class Row:
-    """An owner of time, and what else is known of it."""
+    """An owner of time, with details."""
 
     owner: str
     ns: int
@@ -76,7 +77,7 @@ def outside(seen: Watched) -> Iterator[str]:
     outside_ns = seen.process.wall_ns - within_ns
     line, line_ns = seen.costliest or ("", 0)
     at_line = f"{round(100 * line_ns / outside_ns)} % of"
-    told = 100 * line_ns >= outside_ns  # less than one percent says nothing
+    told = 100 * line_ns >= outside_ns  # less than one percent is not worth a sentence
     if within_ns:
         share = round(100 * outside_ns / seen.process.wall_ns)
         where = f", {at_line} it at {line}" if told else ""
@@ -96,8 +97,8 @@ def is_run(owner: Owner) -> bool:
 
 
 def rows(seen: Watched) -> Iterator[Row]:
-    """The owners in the order of a program: the steps of a group in any case, and the smallest
-    together."""
+    """The owners in the order of a program. The steps of a group are always shown; the smallest
+    owners are combined."""
     wall_ns = seen.process.wall_ns
     about = {
         summary.name_of_steps(at): about_group(group) for at, group in enumerate(seen.groups, 1)
@@ -189,7 +190,7 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
 
 
 def table_of_lines(seen: Watched) -> Table:
-    """The lines with most time, then those whose nodes took none and why."""
+    """The most expensive lines, then lines whose nodes took no time, with the reason."""
     notes = line_notes.by_line(seen.graph, seen.lines)
 
     def note(line: WatchedLine) -> str:
