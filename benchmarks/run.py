@@ -9,6 +9,7 @@ Processor time is shown beside the time that passed, because it depends less on 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -30,6 +31,7 @@ HERE = "benchmarks.run"
 SCRIPT = Path(__file__).with_name("watched_program.py")
 PLAIN, WATCHED = "python", "tflab.run"
 IMPORT = "import tensorflow\n"
+MEASURED = re.compile(r"^measured (\S+) (\S+) (\S+)$", re.M)
 PEERS = Path(os.environ.get("PROFILERS_PYTHON", sys.executable))
 # The profiler of TensorFlow, around all of the program
 PROFILED = """
@@ -176,8 +178,8 @@ def works(
 
 def once(command: Sequence[str], network: str, steps: int) -> Run:
     start = time.perf_counter()
-    words = run(command, SCRIPT, network, str(steps)).split()
-    loop_s, loop_cpu_s, resident = words[-3:]
+    printed = run(command, SCRIPT, network, str(steps))  # by the profiler, too
+    ((loop_s, loop_cpu_s, resident),) = MEASURED.findall(printed)
     return Run(float(loop_s), float(loop_cpu_s), time.perf_counter() - start, int(resident))
 
 

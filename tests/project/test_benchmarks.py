@@ -39,8 +39,15 @@ def test_start_up_is_held_against_the_import_of_tensorflow(page):
 def test_a_watched_program_is_compared_with_the_plain_one(page):
     plain, watched = rows(page, "Training LeNet in a plain script")
     assert (plain[0], plain[2], watched[0]) == ("python", "1.00", "tflab.run")
-    assert re.fullmatch(RATIO, watched[2])
-    assert len(plain) == len(watched) == 5
+    assert re.fullmatch(RATIO, watched[2]) and re.fullmatch(RATIO, watched[3])
+    assert len(plain) == len(watched) == 6
+    targets = rows(page, "tflab.run against its targets")
+    assert [row[2] for row in targets] == ["to 1.05", "to 1.05", "to 300 ms", "to 16.0 MiB"]
+    assert {row[3] for row in targets} <= {"yes", "no"}
+
+
+def test_op_runs_are_kept_and_summed_up(page):
+    assert len(rows(page, "1,000 sampled op runs")) == 3
 
 
 def test_a_pass_is_timed_untraced_and_with_all_and_some_of_its_steps_traced(page):
