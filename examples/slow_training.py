@@ -8,9 +8,6 @@ process goes, before you guess: at most of what is outside of session.run, and a
 """
 
 import argparse
-import os
-
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"  # before TensorFlow is imported
 
 import numpy as np
 import tensorflow.compat.v1 as tf

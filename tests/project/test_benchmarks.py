@@ -3,12 +3,13 @@
 import re
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import pytest
 
 from benchmarks import __main__ as benchmarks
-from benchmarks import startup, turns
+from benchmarks import explore, startup, turns
 from tests.commands import in_one_process, run_here
 from tflab.lifecycle import __main__ as lifecycle
 
@@ -41,6 +42,11 @@ def started(args):
         assert end.value.code == 0
 
 
+def in_another_thread(measure):
+    """One that has no event loop of asyncio, as Playwright wants it."""
+    return lambda quick: ThreadPoolExecutor(1).submit(measure, quick).result()
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """The page of all benchmarks, which run in this process as far as they can."""
@@ -50,6 +56,7 @@ def page(tmp_path_factory):
         in_one_process(patch)
         patch.setattr(benchmarks, "ThreadPoolExecutor", InTurn)
         patch.setattr(startup, "run", started)
+        patch.setattr(explore, "measure", in_another_thread(explore.measure))
         patch.setattr(sys, "argv", ["benchmarks", "--quick", "--output", str(file)])
         benchmarks.main()
     signal.signal(signal.SIGALRM, usual)
@@ -72,8 +79,15 @@ def test_start_up_is_held_against_the_import_of_tensorflow(page):
 def test_a_watched_program_is_compared_with_the_plain_one(page):
     plain, watched = rows(page, "Training LeNet in a plain script")
     assert (plain[0], plain[2], watched[0]) == ("python", "1.00", "tflab.run")
-    assert re.fullmatch(RATIO, watched[2])
-    assert len(plain) == len(watched) == 5
+    assert re.fullmatch(RATIO, watched[2]) and re.fullmatch(RATIO, watched[3])
+    assert len(plain) == len(watched) == 6
+    targets = rows(page, "tflab.run against its targets")
+    assert [row[2] for row in targets] == ["to 1.05", "to 1.05", "to 300 ms", "to 16.0 MiB"]
+    assert {row[3] for row in targets} <= {"yes", "no"}
+
+
+def test_op_runs_are_kept_and_summed_up(page):
+    assert len(rows(page, "1,000 sampled op runs")) == 3
 
 
 def test_a_pass_is_timed_untraced_and_with_all_and_some_of_its_steps_traced(page):

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.tensorflow
 FOLDER = Path(__file__).parents[2] / "examples"
 SHARED = "lesson"  # what the examples share is none itself
 EXAMPLES = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem != SHARED)
+ORDINARY = "slow_training"  # imports TensorFlow as anybody does, with all of its notes
 LIMIT_S = 120  # generous: on a machine of one's own it is a few seconds
 WIDTH = 100
 
@@ -114,7 +115,8 @@ def empty(tmp_path_factory):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_runs_from_any_folder_and_is_quiet(name, empty):
     done = run(name, empty)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert name == ORDINARY or done.stderr == ""
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

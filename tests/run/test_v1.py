@@ -6,6 +6,7 @@ import os
 import struct
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import tensorflow.compat.v1 as tf
 
 from tflab.run import v1
 from tflab.run.v1 import (
+    imports,
     initializers,
     input_data,
     layers,
@@ -237,6 +239,17 @@ def test_arguments_may_come_in_the_order_of_before_1_0(values, noted):
         *("concat(axis, values)", "split(axis, number, value)"),
         "nn.softmax_cross_entropy_with_logits(logits, labels)",
     ]
+
+
+def test_numpy_has_what_it_had(noted):
+    old = SimpleNamespace(__getattr__=lambda name: f"its {name}", reshape=np.reshape)
+    imports.give_numpy_its_names(old)
+    assert old.reshape([1, 2], (2, 1)).tolist() == [[1], [2]]
+    assert old.__getattr__("int8") == "its int8"
+    assert noted() == []
+    assert old.reshape([1, 2], newshape=(2, 1)).tolist() == [[1], [2]]
+    assert old.__getattr__("int") is int
+    assert noted() == ["numpy.reshape(newshape)", "numpy.int"]
 
 
 def test_settings_keep_their_kinds():

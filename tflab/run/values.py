@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from _thread import allocate_lock
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, prod
@@ -24,6 +25,7 @@ from tflab.run.groups import Group, Step
 from tflab.runtime import private, trace
 
 MOST_GROUPS = 8  # groups with recorded values
+ERROR = 2  # level of the runtime's log: the program has seen the warnings of its graph before
 # DataType of text; assumed bytes of an element, which a trace does not have
 TEXT, TEXT_BYTES = 7, 2**16
 
@@ -49,6 +51,7 @@ class Values:
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
         self.plans: dict[int, Plan] = {}  # by the number of the group
+        self.turn = allocate_lock()  # the step that is traced or recorded holds it
         self.bytes = 0  # written so far
 
     def begin(self, step: Step, session: Any) -> bool:
@@ -59,15 +62,16 @@ class Values:
         if group.number not in self.plans and len(self.plans) >= MOST_GROUPS:
             return False
         plan = self.plans.setdefault(group.number, Plan())
-        if plan.tried:
+        if plan.tried or not self.turn.acquire(False):
             return False
         plan.tried = True
         options = recorder.traced_options if plan.sizes is None else self.options(group, plan)
         if options is None:
+            self.turn.release()
             return False
         step.values, step.timed = plan, False
         step.trace = options, recorder.tracer.metadata()
-        recorder.log.quiet(1 if plan.sizes else 2)
+        recorder.log.quiet(ERROR)
         return True
 
     def options(self, group: Group, plan: Plan) -> Any:
@@ -86,7 +90,8 @@ class Values:
         self.bytes += bytes_
         plan.folder = os.path.join(folder, f"{graph.VALUES}-{group.number}")
         os.mkdir(plan.folder)
-        os.putenv(debugger.LIMIT, str(2 * debugger.MOST_BYTES))  # the runtime reads it once
+        if debugger.LIMIT not in os.environ:  # which the program does not see
+            os.putenv(debugger.LIMIT, str(2 * debugger.MOST_BYTES))
         return recorder.tracer.options(
             output_partition_graphs=True,
             debug_options=private.debug_options(group.graph, plan.folder),
@@ -94,7 +99,12 @@ class Values:
 
     def take(self, step: Step, content: bytes) -> None:
         """Read the results of a traced or recorded step that has ended or failed."""
+        from tflab.runtime import debugger
+
         plan, group = step.values, step.group
+        if debugger.LIMIT not in os.environ:
+            os.unsetenv(debugger.LIMIT)
+        self.turn.release()
         plan.reason = "the run that was to be recorded failed"
         if not content:
             return

@@ -91,8 +91,11 @@ def be_version_1(tensorflow: ModuleType) -> None:
 
 
 def give_numpy_its_names(numpy: Any) -> None:
-    """NumPy had names for types of Python until 1.24: `numpy.int` was `int`."""
-    usual = numpy.__getattr__
+    """NumPy had names for types of Python until 1.24: `numpy.int` was `int`. `reshape` called its
+    argument `newshape` until 2.4."""
+    import functools  # which NumPy has imported
+
+    usual, reshape = numpy.__getattr__, numpy.reshape
 
     def named(name: str) -> Any:
         if name in OF_PYTHON:
@@ -100,7 +103,14 @@ def give_numpy_its_names(numpy: Any) -> None:
             return OF_PYTHON[name]
         return usual(name)
 
-    numpy.__getattr__ = named
+    @functools.wraps(reshape)
+    def reshaped(*given: Any, **options: Any) -> Any:
+        if "newshape" in options:
+            note("numpy.reshape(newshape)")
+            options["shape"] = options.pop("newshape")
+        return reshape(*given, **options)
+
+    numpy.__getattr__, numpy.reshape = named, reshaped
 
 
 def pass_over_waiting(pyplot: Any) -> None:

@@ -1,0 +1,53 @@
+"""What the debugger wrote of a run is told apart into feeds, variables and results, by hand."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tflab.records import Node
+from tflab.run import values
+
+pytestmark = pytest.mark.tensorflow
+
+
+def test_feeds_variables_and_results_are_found_by_the_nodes_that_stand_for_them():
+    files = ("_arg_x_0_1", "read", "late", "w", "loss", "split:1")
+    ran = SimpleNamespace(
+        nodes=(
+            Node("_arg_x_0_1", "_Arg"),
+            Node("v", "VarHandleOp"),
+            Node("late", "ReadVariableOp", ("v",), control_inputs=("update",)),
+            Node("read", "ReadVariableOp", ("v",)),
+            Node("unread", "VarHandleOp"),
+            Node("w", "VariableV2"),
+            Node("not_run", "VariableV2"),
+        ),
+        files=dict.fromkeys(files),
+        array=lambda name, call=-1: (name, call),
+    )
+    # The second of the feeds, by name, is in `_arg_x_0_1`; nothing stands for the first one.
+    found = values.found_in(ran, ("other:0", "x:0"), ("loss:0", "split:1", "train"))
+    assert found == {
+        "fed": {"x:0": ("_arg_x_0_1", -1)},
+        "places": {"_arg_x_0_1": "x:0"},
+        "before": {"v": ("read", 0), "w": ("w", 0)},
+        "fetched": {"loss:0": ("loss", -1), "split:1": ("split:1", -1)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "bytes_"), [(1, (2, 3), 24), (9, (), 8), (values.TEXT, (2,), 2**17)]
+)
+def test_the_debugger_writes_a_file_of_each_output(dtype, shape, bytes_):
+    dims = [SimpleNamespace(size=size) for size in shape]
+    tensor = SimpleNamespace(shape=SimpleNamespace(dim=dims), dtype=dtype)
+    node = SimpleNamespace(output=[SimpleNamespace(tensor_description=tensor)] * 2)
+    stats = SimpleNamespace(dev_stats=[SimpleNamespace(node_stats=[node])])
+    assert values.sizes_of(stats) == (2 * bytes_, 2)
+
+
+def test_nan_and_infinity_are_text():
+    elements = (1.5, float("nan"), float("inf"), -float("inf"), "text", True)
+    assert [values.as_text(element) for element in elements] == [
+        *(1.5, "NaN", "Inf", "-Inf", "text", True),
+    ]
