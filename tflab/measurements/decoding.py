@@ -147,7 +147,7 @@ def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
     right = (int,) if kind is int else (int, float)
     if isinstance(value, bool) or not isinstance(value, right):
         raise WrongError(path, f"is not a {'whole ' if kind is int else ''}number")
-    if not abs(value) <= (sys.float_info.max if field in LOSSES else MOST):
+    if not abs(value) <= (LARGEST if field in (*LOSSES, "rate") else MOST):
         raise WrongError(path, "is a number outside the permitted range")
     if value < 0 and field not in BELOW_ZERO:
         raise WrongError(path, "is below zero")
