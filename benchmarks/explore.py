@@ -11,7 +11,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from statistics import median
 
@@ -22,7 +21,16 @@ from tflab.records.blocks import Block, Column, Table
 PAGES = {"x*y + z": (), "lenet": ("--model", "lenet")}
 STAGES = ("frontend", "backward", "placement", "execution", "values")
 EDITS = 10
-WAIT_MS = 120_000
+ATTACHED = {"state": "attached", "timeout": 120_000}
+
+# The page notes when a key was pressed, and when the picture of each stage was drawn after that
+NOTE = """() => {
+  window.noted = {};
+  addEventListener("keydown", () => (noted = { key: performance.now() }), true);
+  const life = document.querySelector("[data-run]");
+  const note = () => (noted[life.dataset.stage] = performance.now());
+  new MutationObserver(note).observe(life, { attributeFilter: ["data-stage"] });
+}"""
 
 Times = dict[str, dict[str, list[float]]]  # page -> stage -> seconds of each edit
 
@@ -52,19 +60,20 @@ def typed(browser: object, args: tuple[str, ...], edits: int) -> dict[str, list[
             address = next(line.strip() for line in process.stdout if "http://" in line)
             page = browser.new_page()
             page.goto(address)
-            page.locator("[data-run=done]").wait_for(timeout=WAIT_MS)
+            page.locator("[data-run=done]").wait_for(**ATTACHED)
             times: dict[str, list[float]] = {stage: [] for stage in STAGES}
+            page.evaluate(NOTE)
             page.locator("textarea").focus()
             page.keyboard.press("Control+End")
             for number in range(edits + 1):
-                start = time.perf_counter()
+                before = int(page.locator("[data-number]").get_attribute("data-number"))
                 page.keyboard.type("#")  # all stages run again after any edit
-                page.locator("[data-run=running]").wait_for()
-                for stage in STAGES:
-                    page.locator(f"[data-stage={stage}]").wait_for(timeout=WAIT_MS)
-                    if number:  # the first edit is warm-up
-                        times[stage].append(time.perf_counter() - start)
-                page.locator("[data-run=done]").wait_for(timeout=WAIT_MS)
+                page.locator(f"[data-number='{before + 1}']").wait_for(**ATTACHED)
+                page.locator("[data-run=done]").wait_for(**ATTACHED)
+                noted = page.evaluate("noted")
+                if number:  # the first edit is warm-up
+                    for stage in STAGES:
+                        times[stage].append((noted[stage] - noted["key"]) / 1000)
             page.close()
         finally:
             process.terminate()
