@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tflab.runtime.private.corner import corner
-from tflab.runtime.private.sessions import NOTED, WATCHER, told
+from tflab.runtime.private.sessions import NOTED, WATCHER, exchanged, told
 
 FILE = "tensorflow/python/eager/polymorphic_function/atomic_function.py"
-LONGEST = 80  # characters of what is said of an argument
+LONGEST = 80  # characters of the description of an argument
 
 # Of AtomicFunction.call_flat, and of the function that traces a Python function
 CALL = (f"{NOTED} = {WATCHER}.begin_function(self)", f"{WATCHER}.end({NOTED})")
@@ -26,7 +26,7 @@ TRACE = (
 
 
 def watch_functions(watcher: Any) -> Callable[[], None]:
-    """Let the watcher be told of all calls and tracings of functions; returns what ends that.
+    """Report all calls and tracings of functions to the watcher; returns a function that stops it.
 
     `AtomicFunction.call_flat` and `_create_concrete_function` in atomic_function.py and
     tracing_compilation.py of tensorflow/python/eager/polymorphic_function, TensorFlow 2.21.0.
@@ -41,18 +41,10 @@ def watch_functions(watcher: Any) -> Callable[[], None]:
             atomic_function.AtomicFunction.call_flat: CALL,
             tracing_compilation._create_concrete_function: TRACE,
         }
-        before = {function: function.__code__ for function in functions}
         watched = {function: told(function, *calls) for function, calls in functions.items()}
     for module in (atomic_function, tracing_compilation):
         setattr(module, WATCHER, watcher)
-    for function, code in watched.items():
-        function.__code__ = code
-
-    def stop() -> None:
-        for function, code in before.items():
-            function.__code__ = code
-
-    return stop
+    return exchanged(watched)
 
 
 def called(function: Any) -> tuple[Any, Any] | None:

@@ -1,7 +1,7 @@
-"""Sessions that are watched: code that begins and ends what runs a graph, and tells a watcher.
+"""Watched sessions: the functions that run a graph report to a watcher.
 
 All ways to run a graph end in a few functions of `BaseSession`. They are not wrapped, because a
-wrapper would stand in every traceback. They get new code: that of TensorFlow, in its own file and
+wrapper would be in every traceback. They get new code: that of TensorFlow, in its own file and
 on its own lines, with a call of the watcher before and after it.
 """
 
@@ -11,7 +11,7 @@ import ast
 import ctypes
 import inspect
 from _thread import allocate_lock
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import CodeType
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from tflab.runtime.private.corner import corner
 
 FILE = "tensorflow/python/client/session.py"
 WATCHER = "__tflab__"  # the name of the watcher in that module
-NOTED = "tflab_noted"  # the local variable that goes from the first call to the second
+NOTED = "tflab_noted"  # the local variable that passes the result of the first call to the second
 
 # Of BaseSession: the first call, its result and what it may change; the second call
 RUN = (f"{NOTED} = {WATCHER}.enter()", f"{WATCHER}.leave({NOTED})")
@@ -34,7 +34,7 @@ COMPILED = (f"{NOTED} = {WATCHER}.begin_compiled(self._session)", f"{WATCHER}.en
 
 
 class SessionWatcher(Protocol):
-    """What is told of runs. Nothing of it raises anything; what `begin` returns goes to `end`."""
+    """Receives reports of runs. No method raises; the result of `begin` is passed to `end`."""
 
     def enter(self) -> Any: ...
 
@@ -50,7 +50,7 @@ class SessionWatcher(Protocol):
 
 
 def watch(watcher: SessionWatcher) -> Callable[[], None]:
-    """Let the watcher be told of all runs of all sessions; returns what ends that.
+    """Report all runs of all sessions to the watcher; returns a function that stops it.
 
     `BaseSession.run`, `_call_tf_sessionrun`, `_call_tf_sessionprun` and `BaseSession._Callable` in
     tensorflow/python/client/session.py, TensorFlow 2.21.0.
@@ -65,17 +65,22 @@ def watch(watcher: SessionWatcher) -> Callable[[], None]:
             base._call_tf_sessionprun: PARTIAL,
             base._Callable.__call__: COMPILED,
         }
-        before = {function: function.__code__ for function in functions}
         watched = {function: told(function, *calls) for function, calls in functions.items()}
     setattr(session, WATCHER, watcher)
-    for function, code in watched.items():
+    return exchanged(watched)
+
+
+def exchanged(codes: Mapping[Any, CodeType]) -> Callable[[], None]:
+    """Give functions other code; returns a function that restores theirs."""
+    before = {function: function.__code__ for function in codes}
+    for function, code in codes.items():
         function.__code__ = code
 
-    def stop() -> None:
+    def restore() -> None:
         for function, code in before.items():
             function.__code__ = code
 
-    return stop
+    return restore
 
 
 def is_watched() -> bool:
@@ -98,7 +103,7 @@ def told(function: Any, first: str, last: str) -> CodeType:
     guarded = ast.Try(body=body, handlers=[], orelse=[], finalbody=on_line(number, last))
     ast.copy_location(guarded, body[0])
     definition.body[documented:] = [*on_line(number, first), guarded]
-    # Only the code is taken; what the function's line refers to is not known here.
+    # Only the code is used; names in the function's line are unknown here.
     definition.decorator_list, definition.returns = [], None
     definition.args.defaults = []
     definition.args.kw_defaults = [None] * len(definition.args.kwonlyargs)
@@ -111,7 +116,7 @@ def told(function: Any, first: str, last: str) -> CodeType:
 
 
 def on_line(number: int, source: str) -> list[ast.stmt]:
-    """The statements, as if all of them stood on this line."""
+    """The statements, with this line number."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt | ast.expr):
