@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-# Together they measure the roof, draw plots, import Keras, run a notebook's kernel, open a page.
+# Together they draw plots, import Keras, run the cells of a notebook, open a page.
 REPRESENTATIVE = (
     "tests/project/test_example_notebook.py",
     "tests/exporters/plots/test_plots.py::test_an_svg_can_stand_in_a_page",
