@@ -14,7 +14,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -96,7 +98,6 @@ def measure(quick: bool) -> Results:
     plan = QUICK if quick else WHOLE
     with TemporaryDirectory(prefix="tflab-") as folder:
         ours = {PLAIN: (sys.executable,), WATCHED: (sys.executable, "-m", "tflab.run")}
-        lenet = works(ours, "lenet", plan.steps)
         others = works({PLAIN: (str(PEERS),), **profilers(folder)}, "lenet", plan.steps)
         file = Path(folder, "imports.py")
         file.write_text(IMPORT)
@@ -105,7 +106,7 @@ def measure(quick: bool) -> Results:
             turns.take(starts, 1)  # files come into the system's cache
         return Results(
             plan,
-            turns.take(lenet, plan.pairs),
+            together(ours, plan),
             turns.take(others, plan.rounds),
             turns.take(starts, plan.starts),
             {way: [once(ours[way], "small", n).bytes for n in plan.sizes] for way in ours},
@@ -117,6 +118,23 @@ def measure(quick: bool) -> Results:
                 "summed up by op, by DuckDB": child.call(f"{HERE}:asked", folder),
             },
         )
+
+
+def together(ways: Mapping[str, Sequence[str]], plan: Plan) -> dict[str, list[Run]]:
+    """Both at once, each on a processor of its own, which they exchange every other time: so what
+    else runs on the machine disturbs both of a pair."""
+    results: dict[str, list[Run]] = {way: [] for way in ways}
+    processors = sorted(os.sched_getaffinity(0))[:2]
+    for index in range(plan.pairs):
+        order = processors[::-1] if index % 2 else processors
+        with ThreadPoolExecutor(len(ways)) as pool:
+            runs = [
+                pool.submit(once, ("taskset", "-c", str(number), *command), "lenet", plan.steps)
+                for number, command in zip(cycle(order), ways.values(), strict=False)
+            ]
+            for way, run in zip(ways, runs, strict=True):
+                results[way].append(run.result())
+    return results
 
 
 def written(folder: str, count: int) -> Kept:

@@ -60,6 +60,8 @@ class Ticks:
         self.main = _thread.get_native_id()
         self.clock = time.pthread_getcpuclockid(_thread.get_ident())
         self.next_ns = 0  # when to find out whether the main thread waits
+        # Whether it is in a run, whose time is measured: then it need not be found out
+        self.in_run: Callable[[], bool] = lambda: False
         self.library: Any = ctypes.CDLL(None)
         if not hasattr(self.library, "timer_create"):  # before version 2.34 of the C library
             self.library = ctypes.CDLL("librt.so.1")
@@ -92,7 +94,7 @@ class Ticks:
             self.thread_looked = not looked
             return not looked
         self.next_ns = max(self.next_ns, time.monotonic_ns() - INTERVAL_NS) + INTERVAL_NS
-        return self.main_waits()
+        return self.in_run() or self.main_waits()
 
     def main_waits(self) -> bool:
         """Whether the main thread hardly uses the processor."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SESSION = "tensorflow.python.client.session"
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 FLUSH_S = 3.0
+ASK_EVERY = 10  # turns of the thread: to look for a file takes longer than all else in a turn
 MOST_CODES = 10_000  # kept code objects: modules, and code for `exec`
 FLUSH_SHARE = 100  # writing takes at most 1 / FLUSH_SHARE of the time
 
@@ -50,6 +51,7 @@ class Watcher:
         self.wake = _thread.allocate_lock()  # the thread waits for it between two samples
         self.ended = _thread.allocate_lock()  # the thread holds it while it runs
         self.finish_ns = 0  # when the program had ended
+        self.turns = 0  # of the thread
         self.flush_at_ns = perf_counter_ns() + int(FLUSH_S * 1e9)
 
     def begin(self) -> None:
@@ -116,7 +118,8 @@ class Watcher:
                 if not self.stopping:
                     if self.recorder:
                         self.recorder.read_traces()
-                    asked = segments.is_asked(self.folder)
+                    self.turns += 1
+                    asked = self.turns % ASK_EVERY == 0 and segments.is_asked(self.folder)
                     if asked or perf_counter_ns() > self.flush_at_ns:
                         self.flush()
                     if asked:
@@ -155,6 +158,8 @@ class Watcher:
         from tflab.run import ticks
 
         self.ticks = ticks.prepared(self.look)
+        if self.ticks:
+            self.ticks.in_run = lambda: self.sampler.inside[1] > 0
         sys.setswitchinterval(self.turn_s if self.ticks else sampler.TURN_S)
 
     def broke(self, error: Exception) -> None:
