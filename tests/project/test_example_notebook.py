@@ -1,9 +1,10 @@
-"""The example notebook runs from its first cell to its last, and its results show themselves.
+"""The example notebook is a lesson: each cell runs, and shows what the text beside it says.
 
-Its cells run in IPython in this process; that the first of them prints nothing beside its result is
-a test of `tests/runtime/test_quiet_import.py`.
+Its cells run in IPython in this process; that a first walk prints nothing beside its result is a
+test of `tests/runtime/test_quiet_import.py`.
 """
 
+import html
 from pathlib import Path
 
 import nbformat
@@ -21,12 +22,16 @@ NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
 
 @pytest.fixture(scope="module")
 def shown():
-    """Of each cell with code, all that it printed or showed."""
+    """Of each cell with code, by its first line: all that it printed or showed."""
     shell = InteractiveShell(config=Config(HistoryManager={"enabled": False}))
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
     with pytest.MonkeyPatch.context() as patch:
         in_one_process(patch)
-        return [output(shell, cell.source) for cell in cells if cell.cell_type == "code"]
+        return {
+            cell.source.partition("\n")[0]: output(shell, cell.source)
+            for cell in cells
+            if cell.cell_type == "code"
+        }
 
 
 def output(shell: InteractiveShell, source: str) -> str:
@@ -42,19 +47,32 @@ def test_the_notebook_is_kept_without_its_results():
     assert not any(cell.get("outputs") for cell in notebook.cells)
 
 
-def test_a_stage_shows_itself_as_tables(shown):
-    assert "<table>" in shown[0]
-    assert "x * y + z" in shown[0]
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("%%tflab --stage frontend", "written  15 nodes and 14 edges"),
+        ("%%tflab --stage backward", "dL/dz       size(x * y + z), for the first batch 16"),
+        ("%%tflab", "run         23 nodes on CPU:0: 20 of the 47 built, 3 made by the runtime"),
+        ("%%tflab --stage placement --without dependency_optimizer", "29 nodes run instead of 23"),
+        ("%%tflab --devices 2", "transfers   A step carries 516 B from CPU:1 to CPU:0"),
+        ("%%tflab --xla", "became one _XlaRun"),
+        ("%%tflab --batch-size 16", "conv1/Conv2D + conv1/BiasAdd + conv1/Relu became one"),
+    ],
+)
+def test_a_cell_shows_its_story_as_text_and_its_drawing_in_a_frame(shown, cell, words):
+    text, _, page = shown[cell].partition("<pre>")
+    story, _, frame = page.partition("<iframe ")
+    assert words in text
+    assert words in html.unescape(story)
+    assert 'sandbox="allow-scripts" srcdoc="' in frame
+    assert "Content-Security-Policy" in frame
 
 
-def test_the_ledger_can_be_counted(shown):
-    assert "'executed'" in shown[1]
+def test_records_show_themselves(shown):
+    assert "<table>" in shown["from tflab import lifecycle"]
+    assert "'executed'" in shown["from collections import Counter"]
+    assert "The history of mul (Mul)" in shown["from tflab.follow import node_history"]
 
 
-def test_a_node_history_shows_itself(shown):
-    assert "The history of mul (Mul)" in shown[2]
-
-
-def test_rows_and_findings_are_plain_values(shown):
-    assert "('conv1/Relu', " in shown[3]
-    assert shown[4]
+def test_a_watched_cell_shows_where_its_time_went(shown):
+    assert "steps of group 2" in shown["%%tflab watch"]

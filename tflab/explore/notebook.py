@@ -109,7 +109,10 @@ class Cells:
 
     def watched(self, cell: str) -> Any:
         from tflab.run import within
+        from tflab.runtime import dumps, quiet_import
 
+        dumps.prepare()
+        quiet_import.load()
         with within.watch() as seen:
             result = self.shell.run_cell(cell)
         return None if result.error_in_exec else seen

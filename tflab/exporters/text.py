@@ -37,11 +37,19 @@ class Terminal(Console):
 
 def console(stream: TextIO | None = None) -> Console:
     stream = stream or sys.stdout
-    probe = Console(file=stream, highlight=False)
+    # In a notebook, rich would otherwise show what it is to write to the stream
+    probe = Console(file=stream, highlight=False, force_jupyter=False)
     named = os.environ.get("COLUMNS", "")
     width = probe.width if probe.is_terminal or named.isdigit() else WIDTH
     width = max(width, LEAST_WIDTH)
-    return Terminal(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    return Terminal(
+        file=stream,
+        width=width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        force_jupyter=False,
+    )
 
 
 def show(out: Console, number: int, stage: Stage, blocks: Iterable[Block] | None = None) -> None:

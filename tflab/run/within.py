@@ -44,7 +44,7 @@ class Seen:
         _, *others = view.blocks(self.run, lines=True)
         return (*view.outside(self.run), *others)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         from tflab.exporters import text
 
         written = io.StringIO()
