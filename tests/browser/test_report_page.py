@@ -89,6 +89,8 @@ def test_a_click_shows_a_history_from_its_line_to_its_time(viewer, artefacts):
     text = panel.inner_text()
     viewer.screenshot(path=artefacts / "report_life.png")
     assert panel.locator("h4").inner_text() == "conv1/Conv2D"
+    assert viewer.get_by_role("status").last.text_content() == "conv1/Conv2D, Conv2D"
+    assert panel.get_attribute("aria-live") is None  # it would be read from beginning to end
     assert "tf.nn.conv2d(images, kernel" in text
     for words in (
         "takes images, conv1/Conv2D/ReadVariableOp",

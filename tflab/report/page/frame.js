@@ -9,6 +9,10 @@ const LARGEST = 2.5;
 const MOST_FITTED = 1.5; // a small drawing does not become larger than that to fit
 const TALLEST = 0.9; // of the window; viewer.css says the same of the paper
 
+/** How a drawing scrolls: at once where the reader wants little motion.
+ * @returns {ScrollBehavior} */
+const motion = () => (window.matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
+
 export class Frame {
   /** @param {import("./viewer.js").Viewer} viewer */
   constructor(viewer) {
@@ -58,7 +62,7 @@ export class Frame {
     const buttons = layout.tracks.flatMap((track, index) => {
       if (!graph.inside[data.tracks[index]].length) return [];
       const button = make("button", { type: "button" }, data.boxes[data.tracks[index]].label);
-      button.addEventListener("click", () => this.paper.scrollTo({ left: (track.x - MARGIN) * zoom, behavior: "smooth" }));
+      button.addEventListener("click", () => this.paper.scrollTo({ left: (track.x - MARGIN) * zoom, behavior: motion() }));
       return [button];
     });
     bar.replaceChildren("Wider than the page; go to ", ...buttons);

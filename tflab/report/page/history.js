@@ -18,6 +18,7 @@ export function showHistory(viewer) {
     ...(node.times.rows.length ? timesOf(node.times) : []),
   );
   panel.scrollTop = 0;
+  viewer.part("said").textContent = `${node.name}, ${node.op}`; // and not its whole history
 }
 
 function sectionOf(viewer, section) {
