@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.report.test_drawing import STAGES
 from tests.report.test_html import EVIL
@@ -415,8 +416,8 @@ def test_a_presentation_ends_where_it_is_and_begins_where_the_page_is(screen, pa
         page.keyboard.press(key)
     page.keyboard.press("Escape")
     screen.wait_for(state="hidden")
-    viewer = page.locator(".viewer")
-    assert viewer.locator("[data-part=title]").inner_text() == "feeds_and_fetches"
+    # The page learns of the end of a dialog a little after it
+    expect(page.locator(".viewer [data-part=title]")).to_have_text("feeds_and_fetches")
     assert page.evaluate("document.activeElement.dataset.part") == "present"
     page.keyboard.press("Enter")
     assert "feeds_and_fetches" in screen.locator("[data-part=screen-stop]").inner_text()
