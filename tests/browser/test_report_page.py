@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from playwright.sync_api import expect
 
 from tests.report.test_drawing import STAGES
 from tests.report.test_html import EVIL
@@ -416,6 +415,8 @@ def test_a_presentation_ends_where_it_is_and_begins_where_the_page_is(screen, pa
         page.keyboard.press(key)
     page.keyboard.press("Escape")
     screen.wait_for(state="hidden")
+    from playwright.sync_api import expect
+
     # The page learns of the end of a dialog a little after it
     expect(page.locator(".viewer [data-part=title]")).to_have_text("feeds_and_fetches")
     assert page.evaluate("document.activeElement.dataset.part") == "present"
