@@ -132,7 +132,7 @@ def test_a_pinned_version_stays_beside_the_next_with_what_differs(opened, artefa
     pinned.get_by_text("gradient descent; batch size 16; 1 CPU device").click()
     assert pinned.locator("pre").inner_text() == PROGRAM
     page.get_by_role("button", name="Unpin").click()
-    assert not pinned.is_visible()
+    pinned.wait_for(state="hidden")
 
 
 def test_the_file_is_followed_saved_and_kept_in_the_address(opened, live, chromium):
