@@ -28,6 +28,24 @@ def test_code_of_the_program_is_kept_and_that_of_libraries_is_not(monkeypatch):
     assert not seen.keeps_code()
 
 
+def test_code_from_before_the_import_of_tensorflow_is_kept(monkeypatch):
+    """The code that runs, and that of the program's functions, which it may delete later."""
+    hooks = []
+    monkeypatch.setattr(watcher.sys, "addaudithook", hooks.append)
+    names = {}
+    for file in ("/code/model.py", "/lib/site-packages/b.py"):
+        exec(compile("def f(keep):\n    keep()", file, "exec"), names)
+        names[file] = names["f"]
+    seen = watcher.Watcher(GIVEN)
+    names["/lib/site-packages/b.py"](seen.keep_codes)
+    codes = [names[file].__code__ for file in ("/code/model.py", "/lib/site-packages/b.py")]
+    assert [any(code is at for at in seen.earlier) for code in codes] == [True, True]  # it runs
+    again = watcher.Watcher(GIVEN)
+    again.keep_codes()
+    assert [any(code is at for at in again.earlier) for code in codes] == [True, False]
+    assert hooks == [seen.keep_code, again.keep_code]
+
+
 def test_a_fault_does_not_keep_the_program_from_executing_code():
     seen = watcher.Watcher(GIVEN)
     seen.keep_code("exec", (None,))

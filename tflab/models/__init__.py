@@ -19,6 +19,7 @@ from typing import Any
 from tflab.cli import command, confined
 from tflab.errors import UsageError, reason
 from tflab.records import Model, Saved
+from tflab.runtime import quiet_import
 
 MODELS = {
     "toy": "tflab.models.toy:build",
@@ -71,6 +72,8 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
             f"No model named '{name}'.{hint} Choose from {', '.join(MODELS)}, "
             "or give package.module:function, or the path of a saved graph."
         )
+    if is_module(module_name):
+        quiet_import.load()
     try:
         module = importlib.import_module(module_name)
     except Exception as error:

@@ -155,7 +155,7 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     if args.html or args.save or args.place or args.lines:
         settings["KEEP"] = "1"
     with atomic.temporary("run") as folder:
-        ended = launch.run(args.program, Path(folder), settings)
+        ended = launch.run(args.program, Path(folder), settings, import_rest)
         from tflab.run import graph as graphs
         from tflab.run import summary
 
@@ -170,6 +170,12 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
         seen = replace(seen, values=values, notes=(*notes, *seen.notes))
         shown = command.run(lambda: show(args, seen, outputs, Path(folder), segment))
     return status or shown
+
+
+def import_rest() -> None:
+    """Import what reads and shows the results."""
+    from tflab.exporters import json, text  # noqa: F401
+    from tflab.run import graph, summary, view  # noqa: F401
 
 
 def show(

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -47,10 +47,16 @@ def check() -> None:
         raise UsageError("A program is not watched under python -E, -I or -S; leave it out.")
 
 
-def run(program: Sequence[str], folder: Path, settings: Mapping[str, str]) -> Ended:
+def run(
+    program: Sequence[str],
+    folder: Path,
+    settings: Mapping[str, str],
+    meanwhile: Callable[[], object],
+) -> Ended:
     """Run `python PROGRAM...` with this process's input and output, and wait for its end.
 
-    `folder` has the `settings` for `watcher.begin`, and later the results.
+    `folder` has the `settings` for `watcher.begin`, and later the results. While the program
+    starts, this process calls `meanwhile`.
     """
     given = {"FOLDER": str(folder), **settings}
     path = [str(Path(startup.__file__).parent)]
@@ -73,21 +79,23 @@ def run(program: Sequence[str], folder: Path, settings: Mapping[str, str]) -> En
         env=environment,
         close_fds=False,
     )
-    wait(child, folder)
+    wait(child, folder, meanwhile)
     wall_ns = time.perf_counter_ns() - start_ns
     for number in handled:
         signal.signal(number, signal.SIG_DFL)
     return Ended(child.returncode, start_ns, wall_ns)
 
 
-def wait(child: subprocess.Popen[bytes], folder: Path) -> None:
+def wait(child: subprocess.Popen[bytes], folder: Path, meanwhile: Callable[[], object]) -> None:
     """Wait for the program's end, and pass on signals to it. A signal may end the program
     immediately, so its process writes its results before."""
     if not hasattr(signal, "sigtimedwait"):
+        meanwhile()
         child.wait()
         return
     signals = PASSED_ON | {signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    meanwhile()
     while child.poll() is None:
         # With a limit: the child may have ended before signals were blocked.
         came = signal.sigtimedwait(signals, 1.0)

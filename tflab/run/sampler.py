@@ -143,9 +143,7 @@ class Sampler:
         owner = None
         while frame is not None:
             file = frame.f_code.co_filename
-            kind = self.kinds.get(file)
-            if kind is None:
-                kind = self.kinds[file] = self.kind_of(file)
+            kind = self.kind_of(file)
             if kind == PROGRAM:
                 break
             if kind == IMPORTLIB:
@@ -153,10 +151,12 @@ class Sampler:
             elif kind == TENSORFLOW:
                 owner = owner if tensorflow else special_owner(file)
                 tensorflow = True
+            if importing and tensorflow:
+                return IMPORT_TENSORFLOW, None  # the other frames are many
             frame = frame.f_back
         line = (file, frame.f_lineno, frame.f_code.co_name) if frame else None
         if importing:
-            return (IMPORT_TENSORFLOW if tensorflow else IMPORTS), None
+            return IMPORTS, None
         return (owner or GRAPHS, None) if tensorflow else (BETWEEN, line)
 
     def line_of(self, frame: FrameType | None) -> Line | None:
@@ -169,6 +169,12 @@ class Sampler:
         return None
 
     def kind_of(self, file: str) -> int:
+        kind = self.kinds.get(file)
+        if kind is None:
+            kind = self.kinds[file] = self.new_kind(file)
+        return kind
+
+    def new_kind(self, file: str) -> int:
         if file.startswith("<frozen importlib"):
             return IMPORTLIB
         parts = file.split(os.sep)

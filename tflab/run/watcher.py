@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import gc
 import os
 import sys
 from time import perf_counter_ns
 
 from tflab.run import sampler, segments, v1
+from tflab.run.sampler import PROGRAM
 
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class Watcher:
         self.process = os.getpid()
         self.sampler = sampler.Sampler(int(given["START"]))
         self.recorder: Any = None  # a Recorder, after TensorFlow is imported
+        self.earlier: list[object] = []  # code from before the import of TensorFlow
         self.codes: list[object] = []
         self.faults: list[str] = []
         self.finder = Finder(self)
@@ -60,20 +63,32 @@ class Watcher:
             os.register_at_fork(
                 before=self.pause, after_in_parent=self.resume, after_in_child=self.leave_alone
             )
-        sys.addaudithook(self.keep_code)
         sys.meta_path.insert(0, self.finder)
         sys.setswitchinterval(sampler.TURN_S)
         self.resume()
 
+    def keep_codes(self) -> None:
+        """Keep the code of the program that can make ops from now on: that which runs, that of
+        functions, and that which `keep_code` sees. TensorFlow stores the code for each op but lets
+        Python free it, and the line of the op is read later."""
+        for frame in sys._current_frames().values():
+            at: FrameType | None = frame
+            while at:
+                self.earlier.append(at.f_code)
+                at = at.f_back
+        functions = (at for at in gc.get_objects() if type(at) is type(begin))
+        codes = (function.__code__ for function in functions)
+        self.earlier += (at for at in codes if self.sampler.kind_of(at.co_filename) == PROGRAM)
+        sys.addaudithook(self.keep_code)
+
     def keep_code(self, event: str, args: tuple[Any, ...]) -> None:
-        """Keep the code of the program's files, and the code that they execute. TensorFlow stores
-        the code for each op but lets Python free it, and the line of the op is read later."""
+        """Keep the code of the program's files, and the code that they execute."""
         if event != "exec" or not self.keeps_code():
             return
         try:
             code, caller = args[0], sys._getframe().f_back
             frames = (code, caller.f_code) if caller else (code,)
-            if any(self.sampler.kind_of(at.co_filename) == sampler.PROGRAM for at in frames):
+            if any(self.sampler.kind_of(at.co_filename) == PROGRAM for at in frames):
                 self.codes.append(code)
         except Exception as error:  # an exception would stop the program
             self.broke(error)
@@ -175,6 +190,8 @@ class Watcher:
         if self.looking:
             return  # tflab imports a module of its own
         self.looking = True
+        collects = gc.isenabled()
+        gc.disable()  # a collection would visit all that TensorFlow has made so far
         try:
             session, functions = sys.modules.get(SESSION), sys.modules.get(FUNCTIONS)
             # The last class in the module
@@ -182,6 +199,7 @@ class Watcher:
                 from tflab.run import recorder
 
                 self.recorder = recorder.begin(self)
+                self.keep_codes()
                 self.tick()
             # After all imports of the module
             elif self.recorder and hasattr(functions, "Function"):
@@ -193,6 +211,8 @@ class Watcher:
             self.broke(error)
         finally:
             self.looking = False
+            if collects:
+                gc.enable()
 
     def flush(self, final: bool = False) -> None:
         """Write the results so far."""

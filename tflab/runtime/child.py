@@ -163,11 +163,11 @@ def main() -> None:
     dumps.prepare()
     module, _, name = sys.argv[1].partition(":")
     pickled = sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))
-    with quiet_import.keras_later():
+    with quiet_import.fast_imports():
         args = pickle.loads(pickled)  # may import TensorFlow, so only now
     with answer:
         try:
-            with quiet_import.keras_later():
+            with quiet_import.fast_imports():
                 function = getattr(importlib.import_module(module), name)
             result = function(*args)
             if STREAMED not in sys.argv:
