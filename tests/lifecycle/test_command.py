@@ -547,3 +547,18 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path, monkeypatch):
     assert 1 <= executed["steps"] < 1_000_000
     assert len({run["step"] for run in executed["runs"]}) == executed["steps"]
     assert "Traceback" not in done.stderr
+
+
+def test_a_signal_while_the_logdir_is_written_loses_nothing(tmp_path, monkeypatch):
+    keep = command.keep_life
+
+    def interrupted(*given):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return keep(*given)
+
+    monkeypatch.setattr(command, "keep_life", interrupted)
+    args = ("--steps", "1", "--warmup", "0", "--logdir", "logs")
+    done = run_here(command.main, *args, folder=tmp_path)
+    assert done.returncode == 128 + signal.SIGTERM
+    assert done.stdout.endswith("tensorboard --logdir logs\n")
+    assert (tmp_path / "logs" / kept.NAME).exists()

@@ -212,11 +212,11 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         split=args.split or SPLITS[0],
         even_if_busy=args.even_if_busy,
     )
-    captured, cut_short = None, False
+    captured, cut_short, late = None, False, False
     stages: list[Stage] = []
     run_folder = logdirs.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
     began = time.monotonic()
-    with run_folder as place, progress.phase(args.model), ending.deferred():
+    with ending.deferred(), run_folder as place, progress.phase(args.model):
         try:
             show(args, walk(args.model, options, stop), stages)
         except KeyboardInterrupt:
@@ -228,6 +228,7 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
             if args.to:
                 output.write_explorer(place.work, args.model, stages, captured)
             too_large = keep_life(place.work, args.model, stages)
+            late = ending.take_pending()  # a signal during the writing, which is complete
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
         folding.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(place.final), stream)
@@ -248,7 +249,7 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
     interrupted = (captured is not None and captured.interrupted) or any(
         stage.interrupted for stage in stages if isinstance(stage, Execution)
     )
-    return command.INTERRUPTED if interrupted else 0
+    return command.INTERRUPTED if interrupted or late else 0
 
 
 def keep_life(folder: Path, model: str, stages: Sequence[Stage]) -> tuple[str, ...]:
