@@ -561,4 +561,4 @@ def test_a_signal_while_the_logdir_is_written_loses_nothing(tmp_path, monkeypatc
     done = run_here(command.main, *args, folder=tmp_path)
     assert done.returncode == 128 + signal.SIGTERM
     assert done.stdout.endswith("tensorboard --logdir logs\n")
-    assert (tmp_path / "logs" / kept.NAME).exists()
+    assert tmp_path.joinpath("logs", *kept.PLACE, kept.NAME).exists()
