@@ -56,6 +56,7 @@ class Package:
 
 
 REPORTED = ("*chapter*", "panel", "pass_log", "pictures")
+OF_RUN = ("view", "summary", "stacks", "line_notes", "groups", "sampler", "programs", "python2")
 PACKAGES = {
     "analysis": Package(90, ("tflab/analysis/*.py",), ("tests/analysis/test_*.py",)),
     "views": Package(
@@ -76,6 +77,11 @@ PACKAGES = {
             "tests/follow/test_*.py",
             *(f"tests/report/test_{name}.py" for name in REPORTED),
         ),
+    ),
+    "run": Package(
+        80,
+        (*(f"tflab/run/{name}.py" for name in OF_RUN), "tflab/life/changes.py"),
+        ("tests/run/test_*.py", "tests/life/test_*.py"),
     ),
     "exporters": Package(
         80,

@@ -1,5 +1,6 @@
 """Changes since the last edit, worked out by hand."""
 
+from tests.shown import grid, layout
 from tflab.life import changes
 
 BEFORE = {
@@ -38,34 +39,56 @@ def test_a_time_is_compared_only_where_steps_before_and_now_are_apart():
     assert [row[0] for row in found(overlapping).numbers] == ["nodes", "FLOPs"]
     faster = LATER | {"ns": 4e3, "low_ns": 3e3, "high_ns": 7.9e3}
     assert found(faster).numbers[-1] == ("ns", 9e3, 4e3)
+    touching = LATER | {"low_ns": 10e3}, LATER | {"low_ns": 7e3, "high_ns": 8e3}
+    assert [found(later).numbers[-1][0] for later in touching] == ["FLOPs", "FLOPs"]
     busy = {"nodes": 5, "FLOPs": 32, "bytes": 2048}  # no time is told on a busy machine
     assert found(busy).numbers == (("nodes", 4, 5),)
 
 
 def test_the_view_lists_forward_nodes_first():
     nodes, fates, numbers = changes.blocks(found(), NOW, BEFORE)
-    assert list(nodes.cells()) == [
+    assert grid(nodes) == [
+        "Nodes",
+        ("", "nodes", "which"),
         ("new", "2", "square, grad"),
         ("gone", "1", "old"),
         ("changed", "1", "mul"),
+        0,
     ]
-    assert list(fates.cells()) == [("mul", "executed", "fused into square")]
-    assert list(numbers.cells()) == [
+    assert grid(fates) == [
+        "Other fates",
+        ("node", "before", "now"),
+        ("mul", "executed", "fused into square"),
+        0,
+    ]
+    assert grid(numbers) == [
+        "The whole",
+        ("", "before", "now"),
         ("nodes", "4", "5"),
         ("FLOPs", "32", "not known"),
         ("a step, median", "9.00 us", "12.0 us"),
+        0,
     ]
+    assert layout(numbers) == ["", "before right", "now right"]
+    assert layout(nodes) == ["", "nodes", "which"]
 
 
 def test_long_lists_are_cut_and_say_so():
     now = {f"n{number}": ["forward", "NoOp()", None] for number in range(10)}
     (nodes,) = changes.blocks(changes.compare({}, now, {}, {}), now, {})
     assert list(nodes.cells()) == [("new", "10", "n0, n1, n2, n3, n4, n5, n6, n7 and 2 more")]
+    names = [f"n{number}" for number in range(8)]
+    assert changes.listed(names, now) == ", ".join(names)
+    earlier = {name: ["forward", "NoOp()", "executed"] for name in now}
+    later = {name: ["forward", "NoOp()", "folded"] for name in now}
+    _, fates = changes.blocks(changes.compare(earlier, later, {}, {}), later, earlier)
+    assert (len(fates.rows), fates.more) == (8, 2)
 
 
 def test_an_edit_that_changes_nothing_says_so():
     same = changes.compare(NOW, NOW, LATER, LATER)
     assert list(changes.blocks(same, NOW, NOW)) == ["No node is new, gone or changed."]
+    assert list(changes.blocks(same, NOW, NOW, ("a", "b"))) == ["Both have the same nodes."]
 
 
 def test_two_runs_are_called_by_their_names():

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tests.run.test_summary import SEGMENT, WATCHED
+from tests.shown import grid, layout
 from tflab.records.watched import Tracing
 from tflab.run import functions, summary, view
 
@@ -31,12 +32,29 @@ def test_tracings_read_like_this():
         "same arguments."
     ]
     assert [*view.traced_again(TRACINGS[::2])] == []
-    assert list(view.table_of_tracings(TRACINGS).cells()) == [
+    table = view.table_of_tracings(TRACINGS)
+    assert layout(table) == ["function", "time right", "called at", "traced again gives way to 16"]
+    assert grid(table) == [
+        "Functions that were traced",
+        ("function", "time", "called at", "traced again"),
         ("other", "900 us", "train.py:4", ""),
         ("step", "500 us", "train.py:3", ""),
         ("step", "200 us", "train.py:9", "because x was float32 (8, 4) and is float32 (7, 4)"),
         ("step", "100 us", "train.py:7", "with the same arguments"),
+        0,
     ]
+    shown = view.blocks(replace(WATCHED, tracings=TRACINGS), lines=True)
+    assert grid(table) in [grid(block) for block in shown if not isinstance(block, str)]
+
+
+def test_the_costliest_function_that_was_traced_again_is_named_with_all_that_changed():
+    changes = (("x", "1", "2"), ("n", "3", "4"))
+    again = (*TRACINGS[:2], Tracing("little", "a.py:1", True, changes, 5))
+    assert [*view.traced_again(again)] == [
+        "The function step was traced 2 times, in 700 us; the last time at train.py:9, because x "
+        "was float32 (8, 4) and is float32 (7, 4)."
+    ]
+    assert view.reason(again[2]) == "because x was 1 and is 2, n was 3 and is 4"
 
 
 def test_a_function_is_called_and_profiled_where_a_graph_runs_and_is_traced():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.run.test_summary import WATCHED
+from tests.shown import grid, layout
 from tflab.errors import UsageError
 from tflab.follow import node_history, recorded
 from tflab.measurements import runs
@@ -163,13 +164,54 @@ def test_a_line_is_free_only_where_no_time_was_measured():
     assert [*line_notes.notes(("a.py", 1), [six], {}, 7)] == ["folded"]
 
 
+def test_nodes_of_a_line_that_other_lines_took_over():
+    """Merged nodes are counted; a node that was fused into one without a line has no place."""
+    made = {
+        name: Node(name, "Op", source=Source(file, line, "<module>", ""))
+        for name, file, line in (("a", "a.py", 2), ("b", "/code/b.py", 7), ("own", "a.py", 1))
+    }
+    made["bare"] = Node("bare", "Op")
+    fates = [
+        Fate("n1", "merged", None, "a"),
+        Fate("n2", "merged", None, "own"),
+        Fate("n3", "fused", None, "b"),
+        Fate("n4", "fused", None, "bare"),
+        Fate("n5", "folded", None, None),
+        Fate("n6", "unreached", None, None),
+    ]
+    assert [*line_notes.notes(("a.py", 1), fates, made, 0)] == [
+        "fused into b.py line 7",
+        "1 of 5 nodes merged with line 2",
+        "1 of 5 nodes folded",
+    ]
+
+
+def test_a_line_is_free_only_if_none_of_its_times_was_measured(seen):
+    """The parts of a time are added, and the notes of a line are told in one go."""
+    folded = replace(seen.graph, ledger=tuple(Fate(n, "folded", None, None) for n in "xmy"))
+    file, code = seen.program[0], CODE.splitlines()
+    lines = [
+        WatchedLine(file, n, code[n - 1], (), *ns, 0, 0)
+        for n, ns in ((2, (4, 3, 7)), (3, (3, 4, 1)))
+    ]
+    noted = line_notes.by_line(folded, lines)
+    assert [noted[file, n] for n in (2, 3, 4)] == ["folded", "folded", "folded: free"]
+    both = (Fate("six", "folded", None, None), Fate("y", "fused", None, "m"))
+    noted = line_notes.by_line(replace(seen.graph, ledger=both), lines)
+    assert noted[file, 4] == "fused into line 3; 1 of 2 nodes folded"
+
+
 def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
     """Lines without time follow, if their nodes ran as parts of others or not in the steps."""
     code = CODE.splitlines()
-    assert list(view.table_of_lines(seen).cells()) == [
+    table = view.table_of_lines(seen)
+    assert layout(table)[-2:] == ["its nodes gives way to 30", "code gives way to 16"]
+    assert grid(table)[1:] == [
+        ("line", "forward", "backward", "updates", "Python", "its nodes", "code"),
         ("train.py:4", "500 ns", "250 ns", "", "", "1 of 3 nodes folded", code[3]),
         ("train.py:1", "", "", "", "150 ns", "", code[0]),
         ("train.py:3", "", "", "", "", "fused into line 4", code[2]),
+        0,
     ]
 
 
@@ -225,6 +267,8 @@ def test_the_end_says_where_nan_comes_from(seen):
         "3 elements 1 is NaN. Its inputs: x: 2 elements, 1 negative, from -4 to 1e+300."] * 2,
         "1 other node made NaN or Inf independently.",
     ]  # fmt: skip
+    two = replace(VALUES, origins=VALUES.origins[:2])
+    assert len([*view.values_of(two)]) == 3
     finite = replace(VALUES, values=VALUES.values[1:], origins=())
     assert [*view.values_of(finite)] == ["Values of run 3 of group 2: 1 tensor, all finite."]
     assert " ".join(view.values_of(VALUES)) in view.blocks(replace(seen, values=VALUES), False)

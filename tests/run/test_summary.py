@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from tests.shown import grid, layout
 from tflab.records.timed import Owner
 from tflab.records.watched import Group, Process, Watched, WatchedLine
 from tflab.run import sampler, segments, summary, view
@@ -107,10 +108,57 @@ def test_a_segment_becomes_a_record(tmp_path):
     assert summary.watched(("train.py", "--epochs", "3"), segment, 10_000, 0) == WATCHED
 
 
+def test_a_segment_says_what_stopped_the_program_and_what_was_not_watched():
+    """A place without a function's name is a module's own; a group of many graphs has no lines."""
+    group = {**SEGMENT["groups"][1], "graph": 0}
+    tracing = {"function": "f", "line": None, "changed": [], "again": False, "ns": 5}
+    called = {**tracing, "line": ("/code/train.py", 4, "<module>")}
+    segment = {
+        **SEGMENT,
+        "stopped": True,
+        "forked": True,
+        "notes": ["A note."],
+        "groups": [group],
+        "lines": {
+            ("/code/a.py", 1, "f"): 20,
+            ("/code/a.py", 1, "g"): 5,
+            ("/code/z.py", 2, "g"): 22,
+        },
+        "fates": {},
+        "tracings": [tracing, called],
+    }
+    seen = summary.watched(("train.py",), segment, 10_000, 0)
+    assert seen.stopped
+    assert seen.fates == {}
+    assert seen.notes == ("Forked child processes were not watched.", "A note.")
+    assert seen.groups[0].graph == "other graphs"
+    assert seen.costliest == ("z.py:2 g", 22)
+    times = [(line.line, line.forward_ns, line.update_ns, line.python_ns) for line in seen.lines]
+    assert times[:2] == [(1, 0, 0, 25), (2, 0, 0, 22)]
+    assert [traced.place for traced in seen.tracings] == ["", "train.py:4"]
+
+
+def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
+    more = [*SEGMENT["graphs"][0], ("z", "forward", MATMUL, "Add")]
+    group = SEGMENT["groups"][1]
+    group = {**group, "ops": {**group["ops"], "z": (2, 30)}}
+    (first, *_) = summary.lines_of([group], [more], {})
+    assert (first.forward_ns, first.backward_ns) == (2 * 100 + 2 * 30, 600)
+    assert first.nodes == ("y", "y_grad", "z")
+    assert summary.total_ns(WATCHED.lines[2]) == 100 + 70
+
+
+def test_names_that_are_no_text_are_kept(tmp_path):
+    """A program's files may have any bytes in their names."""
+    name = "/code/\udcff\u00e4.py"
+    segments.write(str(tmp_path), {**SEGMENT, "lines": {(name, 1, "f"): 5}})
+    assert [*summary.read(tmp_path)["lines"]] == [(name, 1, "f")]
+
+
 def test_a_process_that_left_nothing_is_not_seen(tmp_path):
     seen = summary.watched(("x.py",), summary.read(tmp_path), 700, -9)
     assert seen.process == Process(700, (Owner("not seen", 700),))
-    assert seen.notes == ("The process ended before anything was written down.",)
+    assert seen.notes == ("The process ended before tflab wrote anything.",)
     assert seen.costliest is None
 
 
@@ -119,20 +167,20 @@ def test_of_a_process_that_was_killed_the_last_segment_counts(tmp_path):
     seen = summary.watched(("x.py",), summary.read(tmp_path), 10_000, -9)
     assert seen.process.owners[-1] == Owner("not seen", 3_200)
     assert sum(owner.ns for owner in seen.process.owners) == 10_000
-    assert seen.notes == ("The process ended without Python's leave: it is known until 0.0 s.",)
+    assert seen.notes == ("Python did not end by itself: nothing is known after the first 0.0 s.",)
 
 
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
         ("KeyError: 'x'", "KeyError: 'x'"),
-        ("", "it could not be written down; the disk may be full."),
+        ("", "the results could not be written; the disk may be full."),
     ],
 )
 def test_a_fault_of_tflab_is_said(fault, said, tmp_path):
     segments.write_fault(str(tmp_path), fault)
     seen = summary.watched(("x.py",), summary.read(tmp_path), 700, 0)
-    assert seen.notes == (f"tflab stopped watching by a fault of its own: {said}",)
+    assert seen.notes == (f"tflab stopped watching because of an error of its own: {said}",)
 
 
 def test_a_program_without_runs_has_python_in_one_piece():
@@ -148,7 +196,11 @@ def test_the_end_of_a_program_reads_like_this():
         "tflab: train.py took 10.0 us and ended with exit status 0. 56 % of its time passed "
         "outside session.run, 4 % of it at train.py:9 next_batch."
     )
-    assert list(table.cells()) == [
+    assert table.drawing
+    assert layout(table) == ["", "time right", "share right", " gives way to 16"]
+    assert grid(table) == [
+        "Where the time went",
+        ("", "time", "share", ""),
         ("start of Python", "100 ns", "1.0 %", ""),
         ("import of TensorFlow", "2.00 us", "20.0 %", ""),
         ("first runs", "1.40 us", "14.0 %", ""),
@@ -156,17 +208,36 @@ def test_the_end_of_a_program_reads_like_this():
         ("Python between steps", "300 ns", "3.0 %", ""),
         ("tflab", "150 ns", "1.5 %", ""),
         ("end of Python", "3.05 us", "30.5 %", ""),
+        0,
     ]
     assert fates == (
         "Of the 4 nodes of the graph, at the first run of the largest group: 3 executed and "
         "1 unreached."
     )
     assert stood_in == "Stood in: input_data, mul."
-    assert list(lines.cells()) == [
+    assert grid(lines) == [
+        "The costliest lines, over all runs",
+        ("line", "forward", "backward", "updates", "Python", "code"),
         ("train.py:3", "200 ns", "600 ns", "", "", "y = tf.matmul(x, w)"),
         ("train.py:9", "", "", "", "200 ns", ""),
         ("train.py:5", "", "", "100 ns", "70 ns", "train = optimizer.minimize(loss)"),
+        0,
     ]
+    numbers = ("forward right", "backward right", "updates right", "Python right")
+    assert layout(lines) == ["line", *numbers, "code gives way to 16"]
+
+
+def test_fates_are_listed_from_the_most_frequent_to_the_least():
+    fates = {"fused": 2, "executed": 1_203, "unreached": 11}
+    assert view.fates(Watched(**{**vars(WATCHED), "fates": fates})) == (
+        "Of the 1,216 nodes of the graph, at the first run of the largest group: 1,203 executed, "
+        "11 unreached and 2 fused."
+    )
+
+
+def test_a_group_that_was_not_traced_or_has_no_names_is_told_in_fewer_words():
+    plain = Group("other graphs", (), {}, 3, None, 500, 0, 0)
+    assert view.about_group(plain) == "2 runs: compiled steps"
 
 
 def test_many_owners_are_shown_as_the_largest_and_the_rest():
@@ -183,8 +254,7 @@ def test_many_owners_are_shown_as_the_largest_and_the_rest():
         *(f"owner {number}" for number in range(4, 10)),
         "all else",
     ]
-    assert table.rows[-1].ns == 1 + 2 + 3
-    assert table.rows[-1].about == "owner 1, owner 2, owner 3"
+    assert [*table.cells()][-1] == ("all else", "6 ns", "13.3 %", "owner 1, owner 2, owner 3")
 
 
 def test_the_steps_of_the_largest_group_are_always_shown():

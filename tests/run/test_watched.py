@@ -243,7 +243,7 @@ def test_what_was_measured_is_kept_where_a_program_leaves_without_farewell(tmp_p
     owners = {owner["owner"]: owner["ns"] for owner in seen["process"]["owners"]}
     assert sum(owners.values()) == seen["process"]["wall_ns"]
     assert owners["not seen"] > 0
-    assert "without Python's leave" in seen["notes"][0]
+    assert "Python did not end by itself" in seen["notes"][0]
 
 
 FUNCTION = """

@@ -187,17 +187,17 @@ def place(file: str, line: int, function: str) -> str:
 
 def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
     if segment["faults"]:
-        what = segment["faults"][0] or "it could not be written down; the disk may be full."
-        yield f"tflab stopped watching by a fault of its own: {what}"
+        what = segment["faults"][0] or "the results could not be written; the disk may be full."
+        yield f"tflab stopped watching because of an error of its own: {what}"
     elif not segment["final"]:
         seen = segment.get("until_ns")
         yield (
-            f"The process ended without Python's leave: it is known until {seen / 1e9:.1f} s."
+            f"Python did not end by itself: nothing is known after the first {seen / 1e9:.1f} s."
             if seen
-            else "The process ended before anything was written down."
+            else "The process ended before tflab wrote anything."
         )
     if segment.get("forked"):
-        yield "What the program forked are processes of their own, which were not watched."
+        yield "Forked child processes were not watched."
     if segment.get("more_tracings"):
         yield f"{segment['more_tracings']:,} later tracings of functions are not listed."
     yield from segment.get("notes", ())

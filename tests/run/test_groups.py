@@ -1,0 +1,68 @@
+"""Groups of runs: what is kept of a million runs is of constant size, and its sums are exact."""
+
+from types import SimpleNamespace
+
+from tflab.run import groups
+
+
+def group_of(first_ns, *others_ns, main=True, timed=True):
+    group = groups.Group(3, "graph", ("loss:0",), {"x:0": "(8,)"})
+    for number, took_ns in enumerate((first_ns, *others_ns)):
+        group.add(took_ns, SimpleNamespace(first=not number, timed=timed), main)
+    return group
+
+
+def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
+    group = group_of(900, 10, 30, 20)
+    group.ops = {"y": [2, 70]}
+    assert group.segment(["other", "graph"]) == {
+        "graph": 2,
+        "function": "",
+        "fetches": ("loss:0",),
+        "feeds": {"x:0": "(8,)"},
+        "calls": 4,
+        "cold_ns": 900,
+        "total_ns": 60,
+        "main_ns": (900, 60),
+        "traced": 0,
+        "times": [10, 30, 20],
+        "ops": {"y": (2, 70)},
+    }
+    elsewhere = group_of(900, 10, main=False, timed=False)
+    assert (elsewhere.main_ns, elsewhere.total_ns, elsewhere.times) == ([0, 0], 10, [])
+    assert groups.Group(1, None, (), {}).segment([])["graph"] == 0
+
+
+def test_the_times_of_many_runs_are_a_random_sample(monkeypatch):
+    """Each of 4,000 runs is in the sample of 100 with the same probability: of each half there are
+    50, and 5 is the standard deviation."""
+    monkeypatch.setattr(groups, "KEPT_TIMES", 100)
+    group = group_of(1, *range(4_000))
+    assert len(group.times) == 100
+    assert 30 <= sum(took_ns < 2_000 for took_ns in group.times) <= 70
+
+
+def test_samples_for_a_profile_are_spread_evenly(monkeypatch):
+    monkeypatch.setattr(groups, "MOST_SAMPLES", 4)
+    monkeypatch.setattr(groups, "time_ns", lambda: 1_000)
+    group = group_of(5)
+    for number in range(12):
+        group.calls = number
+        group.sample(7, b"trace")
+        group.traced += 1
+    assert group.samples == [(number, 993, 7, b"trace") for number in (0, 4, 8)]
+
+
+def test_the_usual_time_is_the_median_of_the_last_nine():
+    assert group_of(700).usual_ns() == 700
+    assert group_of(700, 1, 2, *range(100, 109)).usual_ns() == 104
+
+
+def test_a_trace_is_affordable_if_its_cost_fits_into_the_share():
+    group = group_of(500, *[100] * 20)
+    # The first trace is assumed to cost half a step, 50 of 2,000 ns
+    assert group.affords(0.025)
+    assert not group.affords(0.024)
+    group.traced, group.spent_ns = 2, 60  # 30 each
+    assert group.affords(0.045)
+    assert not group.affords(0.044)
