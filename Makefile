@@ -34,7 +34,7 @@ test: $(TESTABLE)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 fast: $(TESTABLE)
-	$(BIN)/python -m pytest -p tests.without_tensorflow -m "not tensorflow and not slow" \
+	$(BIN)/python -m pytest -n 2 --dist worksteal -p tests.without_tensorflow -m "not tensorflow and not slow" \
 	  $(shell grep -rLE --exclude-dir=browser --exclude-dir=fuzz --exclude-dir=plots "^pytestmark = .*pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
 
 stages: $(TESTABLE)

@@ -82,14 +82,14 @@ def test_a_file_gets_lines_of_the_innermost_phase(monkeypatch):
 def test_between_two_lines_there_are_seconds(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "LINES_S", 0.2)
+    monkeypatch.setattr(progress, "LINES_S", 0.04)
     start = progress.time.monotonic()
     with progress.phase("lenet"):
         for name in "abcdefghij":
             with progress.phase(name):
-                progress.time.sleep(0.05)
+                progress.time.sleep(0.01)
     seconds = progress.time.monotonic() - start
-    assert 1 <= len(stream.getvalue().splitlines()) <= seconds / 0.2
+    assert 1 <= len(stream.getvalue().splitlines()) <= seconds / 0.04
 
 
 def test_all_items_are_passed_on():

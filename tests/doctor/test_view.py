@@ -63,7 +63,7 @@ def test_findings_come_in_the_order_of_their_checks(monkeypatch):
     def slow():
         import time
 
-        time.sleep(0.2)
+        time.sleep(0.05)
         yield FINDINGS[0]
 
     monkeypatch.setattr(runtime, "tensorflow", slow)

@@ -1,7 +1,6 @@
 """Examples: each runs as a student runs it, says what to look at, and shows what it promises."""
 
 import ast
-import functools
 import importlib
 import itertools
 import os
@@ -9,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
@@ -25,7 +25,8 @@ FOLDER = Path(__file__).parents[2] / "examples"
 SHARED = "lesson"  # what the examples share is none itself
 EXAMPLES = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem != SHARED)
 ORDINARY = "slow_training"  # imports TensorFlow as anybody does, with all of its notes
-LIMIT_S = 120  # generous: on a machine of one's own it is a few seconds
+ALONE = ("fusion", ORDINARY)  # these start as for a student, and import TensorFlow themselves
+LIMIT_S = 600  # generous: on a machine of one's own it is less than a minute
 WIDTH = 100
 
 # What follows from what each of them computes, on any machine, as patterns of lines.
@@ -90,54 +91,90 @@ FACTS = {
 }
 
 
-@functools.cache
-def run(name, folder):
-    """Run an example from some other folder, in which it must not leave anything."""
-    plain = {
-        key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "COLUMNS")
-    }
-    done = subprocess.run(
-        [sys.executable, str(FOLDER / f"{name}.py")],
-        cwd=folder,
-        env=plain,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-    )
-    assert list(folder.iterdir()) == []
-    return done
+# Imports TensorFlow as the examples do, and forks a process for each of them.
+FORKING = """
+import os, runpy, sys
+examples, written, *names = sys.argv[1:]
+sys.path[0] = examples
+import lesson
+for name in names:
+    child = os.fork()
+    if not child:
+        for number, stream in ((1, "out"), (2, "err")):
+            os.dup2(os.open(f"{written}/{name}.{stream}", os.O_WRONLY | os.O_CREAT), number)
+        sys.argv = [f"{examples}/{name}.py"]
+        runpy.run_path(*sys.argv, run_name="__main__")
+        sys.exit()
+    print(name, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
 
 
 @pytest.fixture(scope="module")
-def empty(tmp_path_factory):
-    return tmp_path_factory.mktemp("empty")
+def ran(tmp_path_factory):
+    """Each example as it ended, run from some other folder, in which it must not leave anything."""
+    empty, written = map(tmp_path_factory.mktemp, ("empty", "written"))
+
+    def started(*words):
+        plain = {
+            key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "COLUMNS")
+        }
+        return subprocess.run(
+            [sys.executable, *words],
+            cwd=empty,
+            env=plain,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+        )
+
+    ended = {name: started(str(FOLDER / f"{name}.py")) for name in ALONE}
+    others = [name for name in EXAMPLES if name not in ALONE]
+    forking = started("-c", FORKING, str(FOLDER), str(written), *others)
+    assert (forking.returncode, forking.stderr) == (0, "")
+    for name, status in map(str.split, forking.stdout.splitlines()):
+        said = ((written / f"{name}.{stream}").read_text() for stream in ("out", "err"))
+        ended[name] = CompletedProcess(name, int(status), *said)
+    assert list(empty.iterdir()) == []
+    return ended
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_runs_from_any_folder_and_is_quiet(name, empty):
-    done = run(name, empty)
-    assert done.returncode == 0
+def test_an_example_runs_from_any_folder_and_is_quiet(name, ran):
+    done = ran[name]
+    assert done.returncode == 0, done.stderr
     assert name == ORDINARY or without_progress(done.stderr) == ""
 
 
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != ORDINARY])
+def test_an_example_imports_what_makes_tensorflow_quiet_before_anything_else(name):
+    imports = (
+        [one.module] if isinstance(one, ast.ImportFrom) else [alias.name for alias in one.names]
+        for one in ast.parse((FOLDER / f"{name}.py").read_text()).body
+        if isinstance(one, (ast.Import, ast.ImportFrom))
+    )
+    modules = itertools.chain.from_iterable(imports)
+    others = (name for name in modules if name.partition(".")[0] not in sys.stdlib_module_names)
+    assert next(others) == SHARED
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_begins_with_what_to_look_at(name, empty):
+def test_an_example_begins_with_what_to_look_at(name, ran):
     about = ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text()))
-    assert run(name, empty).stdout.strip().startswith(about)
+    assert ran[name].stdout.strip().startswith(about)
     assert re.search(r"\blook at\b", about, re.I)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_shows_what_follows_from_what_it_computes(name, empty):
-    printed = run(name, empty).stdout
+def test_an_example_shows_what_follows_from_what_it_computes(name, ran):
+    printed = ran[name].stdout
     assert FACTS.get(name), f"Say in FACTS what {name} is there to show."
     missing = [fact for fact in FACTS[name] if not re.search(rf"^ *{fact}", printed, re.M)]
     assert missing == []
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_what_an_example_prints_fits_100_columns(name, empty):
-    printed = run(name, empty).stdout
+def test_what_an_example_prints_fits_100_columns(name, ran):
+    printed = ran[name].stdout
     assert [line for line in printed.splitlines() if len(line.rstrip()) > WIDTH] == []
 
 
@@ -146,8 +183,8 @@ def test_the_list_of_examples_is_complete():
     assert sorted(listed) == EXAMPLES
 
 
-def test_a_tensor_that_two_nodes_use_is_sent_once(empty):
-    printed = run("two_devices", empty).stdout
+def test_a_tensor_that_two_nodes_use_is_sent_once(ran):
+    printed = ran["two_devices"].stdout
     takers = re.findall(r"^ *CPU:1 .* first/_1\b.*two_devices\.py", printed, re.M)
     sends = re.findall(r" _Send +first ", printed)
     assert (len(takers), len(sends)) == (2, 1)
@@ -162,8 +199,8 @@ def test_the_model_of_an_example_can_be_named_on_the_command_line(monkeypatch):
     assert "adding_a_model.py:" in done.stdout
 
 
-def test_symbolic_evaluation_makes_fewer_python_calls(empty):
-    rows = re.findall(r"(eager|symbolic) +(\d+) ", run("eager_and_symbolic", empty).stdout)
+def test_symbolic_evaluation_makes_fewer_python_calls(ran):
+    rows = re.findall(r"(eager|symbolic) +(\d+) ", ran["eager_and_symbolic"].stdout)
     eager, symbolic = (
         {int(calls) for way, calls in rows if way == kind} for kind in ("eager", "symbolic")
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 from datetime import datetime, timezone
@@ -31,6 +32,7 @@ def now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+@functools.cache
 def version(package: str) -> str | None:
     from importlib import metadata  # `--help` does not need it
 
