@@ -307,6 +307,16 @@ def test_stages_are_shown_in_short_in_full_or_in_a_line():
     ]
 
 
+def test_the_rows_of_a_long_list_are_shown_with_full_which_the_stage_names():
+    scopes = tuple(Node(f"n{'x' * length}", "Op") for length in range(50))
+    tables = []
+    for options in (("--stage", "frontend"), ("--stage", "frontend", "--full")):
+        blocks = command.shown(command.parser().parse_args(options), Frontend(None, scopes))
+        tables.append(next(block for block in blocks if isinstance(block, Table)))
+    assert [len(table.rows) for table in tables] == [41, 50]
+    assert [table.rest() for table in tables] == ["(--full shows every row)", ""]
+
+
 def titled(shown: list[list[Block] | None]) -> list[list[str] | None]:
     """Blocks as their sentences and titles, since the cells of a table cannot be compared."""
     return [

@@ -8,8 +8,8 @@ import pytest
 from tests.records_by_hand import read
 from tests.shown import layout
 from tflab.records import Backward, Call, Function, Gradient, GradientCheck, Node
-from tflab.records.blocks import Table
-from tflab.views import stages
+from tflab.records.blocks import Table, whole
+from tflab.views import backward, stages
 
 FORWARD = (
     Node("x", "Placeholder"),
@@ -250,3 +250,18 @@ def test_numbers_stand_right_and_what_is_long_gives_way():
         ],
         ["variable", "elements right", "largest relative error right"],
     ]
+
+
+def test_of_many_forward_ops_those_that_are_numbered_alike_are_one_row():
+    gradients = [
+        Gradient(f"step_{n}/{kind}", kind, f"_{kind}Grad", ("gradients/loss/Tile",) * size)
+        for n in range(21)
+        for kind, size in (("Tanh", 1), ("MatMul", 2 if n != 5 else 3))
+    ]
+    table = backward.derived(replace(STAGE, gradients=tuple(gradients)))
+    assert [cells[0:4:3] for cells in table.cells()] == [
+        ("step_20/MatMul ... step_0/MatMul (20 alike)", "2 each"),
+        ("step_20/Tanh ... step_0/Tanh (21 alike)", "1 each"),
+        ("step_5/MatMul", "3"),
+    ]
+    assert len(whole(table).rows) == 42

@@ -8,7 +8,7 @@ from tests.records_by_hand import read, source
 from tests.shown import layout
 from tflab.analysis.gradient_nodes import GATES, SHAPES, STARTS, WHY
 from tflab.records import Backward, Derivative, GradientNode, Link, Node, Tensor
-from tflab.records.blocks import Frame, Strip
+from tflab.records.blocks import Frame, Strip, whole
 from tflab.views import chain_rule, gradient_drawing
 
 FLOAT = (Tensor("float32", (None,)),)
@@ -215,9 +215,28 @@ def test_the_steps_of_a_large_graph_are_told_with_its_nodes_only():
     assert "The chain rule step by step, from the loss back to the variables" not in titles
     drawing, computing, *_ = chain_rule.nodes(replace(STAGE, gradient_nodes=many[:64]))
     assert drawing.title.startswith("The gradient graph, ")
-    computing, more, _, _ = chain_rule.nodes(replace(STAGE, gradient_nodes=many))
-    assert len(computing.frames) == 40
-    assert more == "... and 25 more; the JSON has all of them."
+    computing, *_ = chain_rule.nodes(replace(STAGE, gradient_nodes=many))
+    assert [frame.heading for frame in computing.frames] == [
+        "gradients/n0 ... gradients/n64 (65 alike)"
+    ]
+    assert len(whole(computing).frames) == 65
+
+
+def test_of_many_gradient_nodes_that_differ_the_first_40_are_told_and_the_others_counted():
+    many = tuple(described("n" + "x" * n, "a", "dL/dy") for n in range(45))
+    computing, *_ = chain_rule.computing(replace(STAGE, gradient_nodes=many))
+    headings = [frame.heading for frame in computing.frames]
+    assert headings[:2] == ["gradients/n", "gradients/nx"]
+    assert len(headings) == 41 and headings[-1] == "... and 5 more"
+
+
+def test_gradient_nodes_whose_formulas_differ_by_a_constant_are_not_alike():
+    many = tuple(described(f"n{n}", f"{n % 2 + 2} * a", "dL/dy") for n in range(45))
+    computing, *_ = chain_rule.computing(replace(STAGE, gradient_nodes=many))
+    assert [(frame.heading, *frame.lines) for frame in computing.frames] == [
+        ("gradients/n0 ... gradients/n44 (23 alike)", "= 2 * a -> dL/dy"),
+        ("gradients/n1 ... gradients/n43 (22 alike)", "= 3 * a -> dL/dy"),
+    ]
 
 
 def test_the_gradient_graph_is_drawn_with_what_it_takes_and_who_takes_it():

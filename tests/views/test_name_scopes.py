@@ -56,6 +56,52 @@ def test_the_scopes_above_an_expanded_one_are_opened_too():
     ]
 
 
+BLOCKS = [
+    Node(f"block_{number}/{name}", op)
+    for number in range(1, 97)
+    for name, op in (
+        ("kernel", "VarHandleOp"),
+        ("MatMul", "MatMul"),
+        *([("Relu", "Relu")] if number != 51 else [("drop/Mul", "Mul"), ("drop/Cast", "Cast")]),
+    )
+]
+
+
+def test_scopes_that_are_numbered_alike_are_one_line_and_one_that_differs_says_how():
+    lines = list(name_scopes.lines(name_scopes.tree([NODES[0], *BLOCKS]), most=40))
+    assert [(line.branches + line.label, line.counted, line.what) for line in lines] == [
+        ("├─ x", "1", "Placeholder"),
+        ("├─ block_1 ... block_96 (95 alike)", "3 each", "VarHandleOp, MatMul, Relu"),
+        ("╰─ block_51", "4", "like block_1, with Mul, Cast, without Relu"),
+    ]
+
+
+def test_an_opened_scope_is_not_folded():
+    lines = list(name_scopes.lines(name_scopes.tree(BLOCKS), ["block_96"], most=40))
+    assert [line.branches + line.label for line in lines] == [
+        "├─ block_1 ... block_95 (94 alike)",
+        "├─ block_51",
+        "╰─ block_96",
+        "   ├─ kernel",
+        "   ├─ MatMul",
+        "   ╰─ Relu",
+    ]
+
+
+def test_no_more_children_than_wanted_are_listed_and_opened_ones_always():
+    nodes = [Node("n" + "x" * length, "Op") for length in range(6)] + [Node("y/a", "A")]
+    lines = list(name_scopes.lines(name_scopes.tree(nodes), ["y"], most=3))
+    assert [(line.branches + line.label, line.counted) for line in lines] == [
+        ("├─ n", "1"),
+        ("├─ nx", "1"),
+        ("├─ nxx", "1"),
+        ("├─ y", "1"),
+        ("│  ╰─ a", "1"),
+        ("╰─ ... and 3 more", "3"),
+    ]
+    assert len(drawn(nodes)) == 7
+
+
 def test_a_name_that_only_begins_alike_is_not_opened():
     assert drawn([Node("conv/a", "A"), Node("conv1/b", "B")], "conv1") == [
         "├─ conv | 1 | A",
@@ -88,6 +134,7 @@ def test_a_tree_holds_every_node_once(names):
     root = name_scopes.tree(nodes)
     assert sorted(node.name for node in root.nodes()) == sorted(names)
     assert sum(line.count for line in name_scopes.lines(root)) == len(names)
+    assert sum(line.count for line in name_scopes.lines(root, most=1)) == len(names)
 
 
 @settings(max_examples=30, deadline=None)

@@ -338,7 +338,7 @@ def test_ten_kinds_of_kernels_are_listed_and_the_others_counted():
         KERNEL_TITLE,
         KERNEL_COLUMNS,
         *(("(the runtime's)", "Op", f"{n + 1}", f"T{n}", f"G{n}") for n in range(17, 7, -1)),
-        "... and 8 more (--format json shows more)",
+        "... and 8 more",
     ]
 
 

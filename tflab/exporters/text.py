@@ -141,8 +141,8 @@ def show_table(out: Console, table: Table) -> None:
     for row, cells in zip(table.rows, fitted.rows, strict=True):
         grid.add_row(*map(Text, cells), style="dim" if table.dimmed(row) else None)
     out.print(Padding(grid, (0, 0, 0, INDENT), expand=False))
-    if table.more:
-        out.print(Text(f"  {table.rest()}", style="dim"))
+    if rest := table.rest():
+        out.print(Text(f"  {rest}", style="dim"))
     if fitted.left_out:
         headers = ", ".join(fitted.left_out)
         out.print(Text(f"  Columns omitted (terminal too narrow): {headers}.", style="dim"))

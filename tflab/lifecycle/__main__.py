@@ -3,7 +3,7 @@
     python -m tflab.lifecycle --model lenet --stage backward
 
 Without options all stages are shown in short, on one screen. --stage STAGE shows one stage in full,
-and stops after it; --full shows all of them in full.
+and stops after it; --full shows all of them, and every row of long lists.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.lifecycle import STAGES, output, walk
 from tflab.records import Execution, Frontend, Options, Stage
-from tflab.records.blocks import Block
+from tflab.records.blocks import Block, offered, whole
 from tflab.records.options import SPLITS
 
 
@@ -92,7 +92,7 @@ def add_walk(parser: argparse.ArgumentParser) -> None:
         help=f"show this stage in full, and stop after it: {', '.join(STAGES)} (default: all "
         "stages, in short)",
     )
-    add("--full", action="store_true", help="show every stage in full")
+    add("--full", action="store_true", help="show every stage in full, and every row of long lists")
     arguments.batch_size(parser)
     add(
         "--steps",
@@ -313,7 +313,8 @@ def shown(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
 
     expanded = args.expand and isinstance(stage, Frontend)
     if args.full or expanded or args.stage == views.name(stage):
-        return views.blocks(stage, args.expand)
+        every = views.blocks(stage, args.expand)
+        return [whole(block) if args.full else offered(block, "--full") for block in every]
     return in_short.blocks(stage) if args.stage == "all" else None
 
 

@@ -7,7 +7,7 @@ Exporters decide how it looks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tflab.escaping import visible
@@ -43,7 +43,9 @@ class Table(Shown):
     rows: tuple[Any, ...]
     drawing: bool = False  # rows belong together: use a fixed-width font, without rules
     more: int = 0  # number of rows that were omitted
-    option: str = ""  # option of the command that sets the number of rows
+    option: str = ""  # option of the command that shows more
+    # all rows, if `rows` are fewer or folded
+    everything: Callable[[], Iterable[Any]] | None = field(default=None, compare=False, repr=False)
     dimmed: Callable[[Any], bool] = lambda row: False  # rows that matter less than the others
 
     def cells(self) -> Iterable[tuple[str, ...]]:
@@ -57,7 +59,7 @@ class Table(Shown):
     def rest(self) -> str:
         """`... and 37 more (--top shows more)`; empty if all rows are shown."""
         if not self.more:
-            return ""
+            return f"({self.option} shows every row)" if self.everything and self.option else ""
         return f"... and {self.more:,} more{f' ({self.option} shows more)' if self.option else ''}"
 
 
@@ -68,6 +70,7 @@ class Frame:
     heading: str
     about: str
     lines: tuple[str, ...]
+    everything: tuple[str, ...] = ()  # all lines, if `lines` are fewer or folded
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ class Strip(Shown):
 
     title: str
     frames: tuple[Frame, ...]
+    everything: tuple[Frame, ...] = ()  # all frames, if `frames` are fewer or folded
 
 
 Block = str | Table | Strip
@@ -83,7 +87,30 @@ Block = str | Table | Strip
 
 def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: int) -> Table:
     """A table of the first rows, with the number of the others."""
-    return Table(title, tuple(columns), tuple(rows[:most]), more=max(0, len(rows) - most))
+    table = Table(title, tuple(columns), tuple(rows[:most]))
+    if len(rows) <= most:
+        return table
+    return replace(table, more=len(rows) - most, everything=lambda: rows)
+
+
+def whole(block: Block) -> Block:
+    """The block with all that it omits and folds, for `--full`."""
+    if isinstance(block, Table) and block.everything:
+        return replace(block, rows=tuple(block.everything()), everything=None, more=0, option="")
+    if isinstance(block, Strip):
+        frames = tuple(
+            replace(frame, lines=frame.everything or frame.lines, everything=())
+            for frame in block.everything or block.frames
+        )
+        return replace(block, frames=frames, everything=())
+    return block
+
+
+def offered(block: Block, option: str) -> Block:
+    """The block; one that omits or folds rows names the option that shows all of them."""
+    if isinstance(block, Table) and block.everything:
+        return replace(block, option=option)
+    return block
 
 
 def readable(block: Block) -> Block:

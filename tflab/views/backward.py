@@ -3,12 +3,13 @@ right."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from tflab.records import Backward, Gradient
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import plural
-from tflab.views import chain_rule, frontend
+from tflab.views import chain_rule, frontend, numbered
 from tflab.views.words import LONGEST, counted
 
 
@@ -24,9 +25,9 @@ def blocks(stage: Backward) -> Iterable[Block]:
     yield from chain_rule.opening(stage)
     made = sum(len(gradient.nodes) for gradient in stage.gradients)
     yield (
-        f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: {made} "
-        f"from gradient functions, {len(stage.shared_nodes)} shared by several forward ops, "
-        f"{len(stage.update_nodes)} from the optimiser. "
+        f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: {made:,} "
+        f"from gradient functions, {len(stage.shared_nodes):,} shared by several forward ops, "
+        f"{len(stage.update_nodes):,} from the optimiser. "
         "Still nothing is computed."
     )
     yield from chain_rule.nodes(stage)
@@ -38,8 +39,8 @@ def blocks(stage: Backward) -> Iterable[Block]:
     yield from gradient_checks(stage)
     if stage.processed:
         yield (
-            f"What the optimiser gets for {', '.join(stage.processed)} is not the gradient of the "
-            f"loss itself: other nodes change it first."
+            f"What the optimiser gets for {chain_rule.some(stage.processed)} is not the gradient "
+            f"of the loss itself: other nodes change it first."
         )
 
 
@@ -66,24 +67,37 @@ def found_in_file(stage: Backward) -> Iterable[Block]:
 
 
 def derived(stage: Backward) -> Table:
+    """Ops that are numbered alike and have like gradients are one row if there are many ops."""
     types = {node.name: node.op for node in stage.nodes}
-    with_gradient = [g for g in stage.gradients if g.nodes]
-    return shortened(
+    kinds = {g.forward: counted(types[name] for name in g.nodes) for g in stage.gradients}
+    rows = [[gradient] for gradient in stage.gradients[::-1] if gradient.nodes]
+    groups = numbered.groups(
+        (gradient for (gradient,) in rows),
+        lambda g: g.forward,
+        lambda g: (g.op, g.function, kinds[g.forward]),
+    )
+    table = shortened(
         "Forward ops in the order of differentiation (last first), and their gradient nodes",
         (
-            Column("forward node", lambda g: g.forward),
-            Column("type", lambda g: g.op),
-            Column("gradient function", lambda g: (g.function or "").partition(" ")[0], spare=1),
-            Column("nodes", lambda g: str(len(g.nodes)), right=True),
-            Column("types", lambda g: kinds_of(g, types), elastic=True, least=28, spare=2),
+            Column("forward node", lambda row: numbered.label([g.forward for g in row])),
+            Column("type", lambda row: row[0].op),
+            Column(
+                "gradient function",
+                lambda row: (row[0].function or "").partition(" ")[0],
+                spare=1,
+            ),
+            Column("nodes", lambda row: nodes_of(row), right=True),
+            Column("types", lambda row: kinds[row[0].forward], elastic=True, least=28, spare=2),
         ),
-        with_gradient[::-1],
+        groups if len(rows) > LONGEST else rows,
         LONGEST,
     )
+    return replace(table, everything=lambda: rows) if len(rows) > LONGEST else table
 
 
-def kinds_of(gradient: Gradient, types: dict[str, str]) -> str:
-    return counted(types[name] for name in gradient.nodes)
+def nodes_of(alike: Sequence[Gradient]) -> str:
+    """`5`, or `5 each`"""
+    return f"{len(alike[0].nodes):,}{' each' if len(alike) > 1 else ''}"
 
 
 def reasons(gradients: Iterable[Gradient]) -> Table:
@@ -97,7 +111,7 @@ def reasons(gradients: Iterable[Gradient]) -> Table:
         (
             Column("because", lambda row: row[0]),
             Column("nodes", lambda row: str(len(row[1])), right=True),
-            Column("which", lambda row: ", ".join(row[1]), elastic=True),
+            Column("which", lambda row: numbered.listed(row[1], LONGEST), elastic=True),
         ),
         tuple(names.items()),
     )

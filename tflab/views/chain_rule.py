@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from tflab.records import Backward, Derivative, GradientNode, Link
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
 from tflab.units import plural
+from tflab.views import numbered
 from tflab.views.gradient_drawing import drawing, meaning, unused
 from tflab.views.words import LONGEST, counted, place
 
@@ -76,7 +78,7 @@ def exceptions(stage: Backward) -> Iterator[str]:
 
 
 def some(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" * (len(names) > NAMED))
+    return numbered.listed(names, NAMED)
 
 
 def equation(stage: Backward) -> str:
@@ -233,15 +235,7 @@ def computing(stage: Backward) -> Iterator[Block]:
     """For each node that computes, the line of TensorFlow that made it, and its formula."""
     some = [node for node in stage.gradient_nodes if not node.bookkeeping]
     written = [node for node in some if node.formula]
-    frames = tuple(
-        Frame(node.name, line(node), (f"= {meaning(node)}{'; not used' * unused(node)}",))
-        for node in written[:LONGEST]
-    )
-    yield Strip(
-        "What each gradient node computes, and the line of TensorFlow that created it", frames
-    )
-    if len(written) > LONGEST:
-        yield f"... and {len(written) - LONGEST:,} more; the JSON has all of them."
+    yield frames_of(written)
     types = {node.name: node.op for node in stage.nodes}
     if others := [types[node.name] for node in some if not node.formula]:
         yield f"{plural(len(others), 'node')} not written as a formula: {counted(others)}."
@@ -253,6 +247,31 @@ def line(node: GradientNode) -> str:
     if node.line is None:
         return ""
     return f"{place(node.line)}  {node.line.code}"
+
+
+def frames_of(written: Sequence[GradientNode]) -> Strip:
+    """A frame for each node; if they are many, one for those that are numbered alike."""
+
+    def about(node: GradientNode) -> str:
+        return f"= {meaning(node)}{'; not used' * unused(node)}"
+
+    title = "What each gradient node computes, and the line of TensorFlow that created it"
+    everything = tuple(Frame(node.name, line(node), (about(node),)) for node in written)
+    if len(everything) <= LONGEST:
+        return Strip(title, everything)
+    groups = numbered.groups(
+        everything,
+        lambda frame: frame.heading,
+        lambda frame: (frame.about, numbered.pattern(frame.lines[0])),
+    )
+    frames = [
+        replace(group[0], heading=numbered.label([frame.heading for frame in group]))
+        for group in groups[:LONGEST]
+    ]
+    if len(groups) > LONGEST:
+        omitted = sum(map(len, groups[LONGEST:]))
+        frames.append(Frame(numbered.rest(omitted), "", ()))
+    return Strip(title, tuple(frames), everything)
 
 
 def bookkeeping(stage: Backward) -> Strip:

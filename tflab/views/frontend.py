@@ -32,16 +32,20 @@ def blocks(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
 
 
 def scope_table(title: str, nodes: Sequence[Node], opened: Sequence[str]) -> Table:
+    tree = name_scopes.tree(nodes)
+    rows = tuple(name_scopes.lines(tree, opened, most=LONGEST))
+    fewer = any(line.alike > 1 or line.omitted for line in rows)
     return Table(
         title,
         (
             Column("scope", lambda line: line.branches + line.label),
-            Column("nodes", lambda line: str(line.count), right=True),
+            Column("nodes", lambda line: line.counted, right=True),
             Column("types", lambda line: line.what, elastic=True),
             Column("first line", lambda line: place(line.node.source), spare=2),
         ),
-        tuple(name_scopes.lines(name_scopes.tree(nodes), opened)),
+        rows,
         drawing=True,
+        everything=(lambda: name_scopes.lines(tree, opened)) if fewer else None,
     )
 
 

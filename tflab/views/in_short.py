@@ -10,7 +10,16 @@ from tflab.analysis import quality
 from tflab.records import Backward, Execution, Frontend, Node, Placement, Stage, edge_count
 from tflab.records.blocks import Block, Column, Table
 from tflab.units import percent, plural, short_device, size, time
-from tflab.views import chain_rule, execution, network, op_table, pass_log, placement, values
+from tflab.views import (
+    chain_rule,
+    execution,
+    network,
+    numbered,
+    op_table,
+    pass_log,
+    placement,
+    values,
+)
 from tflab.views.chain_rule import total
 from tflab.views.values import number
 from tflab.views.words import counted, place
@@ -147,7 +156,7 @@ def placed(stage: Placement) -> Iterator[Block]:
 def run_facts(stage: Placement) -> Iterator[Fact]:
     devices = sorted(short_device(part.device) for part in stage.partitions)
     where = ", ".join(devices) if len(devices) <= DEVICES else plural(len(devices), "device")
-    yield "fetches", ", ".join(stage.fetches)
+    yield "fetches", numbered.listed(stage.fetches, placement.FETCHES)
     run = f"{plural(len(stage.nodes), 'node')} on {where}"
     if stage.ledger:
         runtime = len(stage.origins)

@@ -8,9 +8,11 @@ from tflab.analysis.passes import PURPOSES
 from tflab.records import Pass, Placement, Taken
 from tflab.records.blocks import Frame, Strip
 from tflab.units import plural, short_task
-from tflab.views.words import counted
+from tflab.views import numbered
+from tflab.views.words import LONGEST, counted
 
 IDLE = "changed nothing"
+NAMED = 12  # nodes in a line
 
 
 def pass_log(stage: Placement) -> Strip:
@@ -25,7 +27,9 @@ def pass_log(stage: Placement) -> Strip:
         if lines:
             again = f" (iteration {step.iteration + 1})" if step.iteration else ""
             heading = f"{step.name}{again} {step.before:,} -> {step.after:,}"
-            frames.append(Frame(heading, PURPOSES.get(step.name, ""), lines))
+            shown = numbered.shortened(lines, LONGEST)
+            everything = lines if shown != lines else ()
+            frames.append(Frame(heading, PURPOSES.get(step.name, ""), shown, everything))
             busy.add(step.name)
         else:
             idle.append(step.name)
@@ -67,7 +71,7 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     removed = [taken for taken in rest if taken.fate == "removed"]
     fed = [taken for taken in removed if types.get(taken.into or "") == "_Arg"]
     if fed:
-        yield ", ".join(f"{taken.name} is fed through {taken.into}" for taken in fed)
+        yield numbered.listed([f"{one.name} is fed through {one.into}" for one in fed], NAMED)
     bypassed = [taken for taken in removed if taken.into and taken not in fed]
     if bypassed:
         first = bypassed[0]
@@ -84,7 +88,7 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
         pairs = counted(f"{change.old} -> {change.new}" for change in plain)
         yield f"{plural(len(plain), 'node')} rewritten: {pairs}"
     if step.added:
-        yield f"{plural(len(step.added), 'node')} added: {', '.join(step.added)}"
+        yield f"{plural(len(step.added), 'node')} added: {numbered.listed(step.added, NAMED)}"
     for task, names in step.sent:
         yield f"{plural(len(names), 'node')} sent to {short_task(task)}"
     if step.moved:
@@ -106,14 +110,15 @@ def fusions(step: Pass, lost: Collection[str]) -> Iterable[str]:
     for into, names in by_heir(taken).items():
         parts = [*names, into] if into in rewritten else names
         op = rewritten.get(into) or added.get(into, "node")
-        yield f"{' + '.join(parts)} became one {op}, named {into}"
+        whole = " + ".join(parts[:NAMED]) + f" + {len(parts) - NAMED:,} more" * (len(parts) > NAMED)
+        yield f"{whole} became one {op}, named {into}"
 
 
 def grouped(taken: Iterable[Taken], fate: str, words: str) -> Iterable[str]:
     for into, names in by_heir(node for node in taken if node.fate == fate).items():
         others = [name for name in names if name != into]
         if others:
-            yield f"{words} {into}: {', '.join(others)}"
+            yield f"{words} {into}: {numbered.listed(others, NAMED)}"
         else:
             yield f"became a constant: {into}"
 

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 from tflab.records import Placement, Tensor, Toggle
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import CLUSTER_JOBS, plural, short_device, size, task_of
-from tflab.views import generated_code, pass_log
+from tflab.views import generated_code, numbered, pass_log
 from tflab.views.words import FATES, LONGEST, counted, tensor
 
 NAMED = 100  # nodes of a graph that are listed by name
+FETCHES = 12  # that are named
 MOST_KERNELS = 10  # rows; JSON has every node
 ORIGINS = {  # singular and plural of nodes that the runtime made
     "constant_folding": ("folded constant", "folded constants"),
@@ -25,8 +26,9 @@ RUNTIMES = "(the runtime's)"  # if no node of that name was written
 
 def blocks(stage: Placement) -> Iterable[Block]:
     yield (
-        f"To compute {', '.join(stage.fetches)}, {plural(len(stage.nodes), 'node')} run where the "
-        f"graph had {len(stage.user_nodes):,}. Batch size {stage.batch_size}, data: {stage.data}."
+        f"To compute {numbered.listed(stage.fetches, FETCHES)}, "
+        f"{plural(len(stage.nodes), 'node')} run where the graph had {len(stage.user_nodes):,}. "
+        f"Batch size {stage.batch_size}, data: {stage.data}."
     )
     yield from stage.notes
     if stage.passes:
@@ -76,7 +78,7 @@ def gone(stage: Placement) -> Iterable[Table]:
             (
                 Column("fate", lambda row: row[0][0]),
                 Column("pass", lambda row: row[0][1]),
-                Column("nodes", lambda row: ", ".join(row[1]), elastic=True),
+                Column("nodes", lambda row: numbered.listed(row[1], LONGEST), elastic=True),
             ),
             tuple(groups.items()),
         )
@@ -145,7 +147,7 @@ def toggled(toggle: Toggle) -> Block:
             Column("usual fate", lambda row: row[0][0]),
             Column("fate now", lambda row: row[0][1]),
             Column("nodes", lambda row: f"{len(row[1]):,}", right=True),
-            Column("which", lambda row: ", ".join(row[1]), elastic=True),
+            Column("which", lambda row: numbered.listed(row[1], LONGEST), elastic=True),
         ),
         tuple(changes.items()),
     )
@@ -222,7 +224,7 @@ def kernels(stage: Placement) -> Table:
     rows = sorted(
         counts.items(), key=lambda row: (row[0][0] == RUNTIMES, row[0][0] == row[0][1], -row[1])
     )
-    return Table(
+    return shortened(
         "Kernels (inferred: the registration with the highest priority that matches device, types "
         "and label)",
         (
@@ -238,7 +240,6 @@ def kernels(stage: Placement) -> Table:
                 spare=2,
             ),
         ),
-        tuple(rows[:MOST_KERNELS]),
-        more=max(0, len(rows) - MOST_KERNELS),
-        option="--format json",
+        rows,
+        MOST_KERNELS,
     )

@@ -15,7 +15,7 @@ from tflab.records import (
     Statistics,
     Value,
 )
-from tflab.records.blocks import Block, Column, Table
+from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.values import COMPUTED, CONSTANT, FED, UPDATE, VARIABLE
 from tflab.units import percent, plural, time
 from tflab.views.words import place
@@ -25,7 +25,7 @@ SHORT = 64  # tensors of such a step
 NUMBERS = 4  # in a line
 BRIEF = 2  # in a box of a drawing
 WIDTH = 9  # characters of each of them
-ROWS = 12  # of a table of statistics; JSON has the rest
+ROWS = 12  # of a table of statistics
 CODE = 72  # characters of a line of code in a sentence
 IN_JSON = "--format json"
 OTHER = " *"  # after the type of a node that does not compute what the program says
@@ -229,17 +229,16 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
     """The variables that changed most, and the largest computed tensors."""
     variables = [value for value in values if value.kind == VARIABLE]
     if any(value.moved for value in variables):
-        most = sorted(variables, key=lambda value: -(value.moved or 0))[:ROWS]
-        yield Table(
+        most = sorted(variables, key=lambda value: -(value.moved or 0))
+        yield shortened(
             "Variables before the step, and how far it moved them",
             (
                 Column("variable", lambda value: value.tensor, elastic=True, name=True),
                 *COLUMNS,
                 Column("moved at most", lambda value: number(value.moved), right=True),
             ),
-            tuple(most),
-            more=len(variables) - len(most),
-            option=IN_JSON,
+            most,
+            ROWS,
         )
     tensors = [
         value
@@ -258,7 +257,7 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
         ),
         tuple(value for value in tensors if id(value) in shown),
         more=len(tensors) - len(largest),
-        option=IN_JSON,
+        everything=(lambda: tensors) if len(tensors) > len(largest) else None,
     )
     yield (
         "Mean, standard deviation, minimum and maximum are those of the finite elements; zeros "

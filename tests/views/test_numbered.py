@@ -1,0 +1,29 @@
+"""Names that differ only in their numbers, told once."""
+
+from tflab.views import numbered
+
+
+def test_a_number_belongs_to_a_name_and_not_to_a_formula():
+    names = ["dense", "dense_1", "block_12/conv2d_3", "3/kernel", "2 * a - 4 / b"]
+    assert [numbered.pattern(name) for name in names] == [
+        "dense",
+        "dense",
+        "block/convd",
+        "/kernel",
+        "2 * a - 4 / b",
+    ]
+
+
+def test_of_many_lines_each_pattern_is_told_once_with_its_number():
+    lines = ["merged with a: b", *(f"folded into c_{n}: d_{n}" for n in range(40))]
+    assert numbered.shortened(lines, 41) == tuple(lines)
+    assert numbered.shortened(lines, 40) == (
+        "merged with a: b",
+        "folded into c_0: d_0 (40 alike)",
+    )
+    assert numbered.shortened(["a", "b", "c", "d"], 3) == ("a", "b", "c", "... and 1 more")
+
+
+def test_of_many_names_the_first_are_listed_and_the_others_counted():
+    assert numbered.listed(["a", "b", "c"], 3) == "a, b, c"
+    assert numbered.listed(["a", "b", "c"], 1) == "a and 2 more"

@@ -1,0 +1,58 @@
+"""Numbered: things whose names differ only in their numbers, such as block_1 to block_96."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TypeVar
+
+# The number of a name, which may be missing: `dense_1` comes after `dense`. A number by itself, as
+# in a formula, is no part of a name.
+NUMBER = re.compile(r"(?<=[A-Za-z/])[_.-]?\d+|^\d+(?=/|$)")
+
+Thing = TypeVar("Thing")
+
+
+def pattern(name: str) -> str:
+    """The name without its numbers; equal for names that are numbered alike."""
+    return NUMBER.sub("", name)
+
+
+def groups(
+    things: Iterable[Thing], name: Callable[[Thing], str], content: Callable[[Thing], Hashable]
+) -> list[list[Thing]]:
+    """The things that are numbered alike and have equal content, in the order of the first of
+    each group."""
+    found: dict[Hashable, list[Thing]] = {}
+    for thing in things:
+        found.setdefault((pattern(name(thing)), content(thing)), []).append(thing)
+    return list(found.values())
+
+
+def label(names: Sequence[str]) -> str:
+    """`block_1 ... block_96 (96 alike)`; a single name unchanged."""
+    if len(names) == 1:
+        return names[0]
+    return f"{names[0]} ... {names[-1]} ({len(names):,} alike)"
+
+
+def rest(count: int) -> str:
+    return f"... and {count:,} more"
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """`a, b, c and 5 more`: names in a sentence, at most so many."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def shortened(lines: Sequence[str], most: int) -> tuple[str, ...]:
+    """Lines of text: if there are more than `most`, each pattern once with its number, and the
+    number of the others."""
+    if len(lines) <= most:
+        return tuple(lines)
+    told = [
+        first if not others else f"{first} ({len(others) + 1:,} alike)"
+        for first, *others in groups(lines, str, lambda line: None)
+    ]
+    return (*told[:most], rest(len(told) - most)) if len(told) > most else tuple(told)
