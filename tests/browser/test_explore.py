@@ -135,6 +135,30 @@ def test_a_pinned_version_stays_beside_the_next_with_what_differs(opened, artefa
     pinned.wait_for(state="hidden")
 
 
+def test_the_page_asks_before_it_shows_the_results_of_an_edit(opened, artefacts):
+    page = opened
+    with next_run(page):
+        page.get_by_role("switch", name="Predict first").click()
+    with next_run(page):
+        page.locator("textarea").fill(PROGRAM.replace("+ z", "+ z * z"))
+    added = page.get_by_role("spinbutton", name="How many will its gradients")
+    added.wait_for(timeout=WAIT_MS)
+    stages = page.get_by_role("group", name="Stages").get_by_role("button")
+    assert stages.all_inner_texts() == ["1 Written"]
+    assert page.locator("[data-part=parts] *").count() == page.locator(".since table").count() == 0
+    added.fill("1000000")
+    page.get_by_role("button", name="Look").click()
+    page.screenshot(path=artefacts / "predicted.png")
+    assert "too high" in page.locator("[data-part=rows]").inner_text()
+    assert stages.count() > 3
+    assert "mul_1" in page.locator(".since table").first.inner_text()
+    page.get_by_role("button", name="Predict again").click()
+    assert stages.all_inner_texts() == ["1 Written"]
+    page.get_by_role("switch", name="Predict first").click()
+    assert stages.count() > 3
+    assert not page.get_by_role("button", name="Look").is_visible()
+
+
 def test_the_file_is_followed_saved_and_kept_in_the_address(opened, live, chromium):
     page, (address, path) = opened, live
     with next_run(page):

@@ -1,6 +1,7 @@
 /* Explore: the program is run after each edit, and its life is shown stage by stage as it comes. */
 
 import { Life } from "../../life/page/life.js";
+import { Predictor } from "../../report/page/predict.js";
 import { packed, unpacked } from "./address.js";
 import { messages } from "./answers.js";
 import { Editor } from "./editor.js";
@@ -8,6 +9,7 @@ import { Pinned } from "./pinned.js";
 
 const PAUSE_MS = 200; // without a key, after which the program runs
 const LOOK_MS = 700; // between two looks at the file
+const HIDDEN = "<p>It is listed when you have answered, and look.</p>";
 const NEXT = { frontend: "backward", backward: "placement", placement: "execution", execution: "values" };
 
 class Explorer {
@@ -26,6 +28,7 @@ class Explorer {
     this.goal = null; // the state that the reader wants to see, where it is not the last
     this.shown = null; // what was asked for, and the last stage of it
     this.pinned = new Pinned(this.part, (body) => this.post("/pin", { page: this.page, ...body }));
+    this.predictor = new Predictor(this.part("predict"), this.part("predicting"), (on) => this.ask(on), { live: true });
     this.editor = new Editor(this.part, () => this.later());
     this.controls();
     this.begin();
@@ -64,7 +67,7 @@ class Explorer {
       event.target.value = "";
       this.goal = null;
       this.hold(false);
-      if (example) this.set({ ...this.defaults, text: example.text, devices: example.devices });
+      if (example) this.set({ ...this.defaults, text: example.text, devices: example.devices, predict: this.predictor.on });
       this.run();
     });
     this.part("restart").addEventListener("click", async () => {
@@ -128,6 +131,7 @@ class Explorer {
       devices: Number(this.field("devices").value),
       xla: this.field("xla").checked,
       without: [...passes].filter((pass) => !pass.checked).map((pass) => pass.value),
+      predict: this.predictor.on,
     };
   }
 
@@ -136,6 +140,7 @@ class Explorer {
     this.editor.text = String(asked.text);
     for (const name of ["optimiser", "batch_size", "devices"]) this.field(name).value = asked[name];
     this.field("xla").checked = asked.xla === true;
+    this.predictor.turn(asked.predict === true);
     for (const pass of /** @type {NodeListOf<HTMLInputElement>} */ (this.form.querySelectorAll("[name=pass]"))) {
       pass.checked = !asked.without.includes(pass.value);
     }
@@ -169,6 +174,8 @@ class Explorer {
     sessionStorage.setItem("run", fragment);
     history.replaceState(null, "", fragment);
     this.printed = "";
+    this.asking = asked.predict;
+    this.predictor.clear();
     this.say("Running: frontend");
     Object.assign(this.part("life").dataset, { run: "running", number, stage: "" });
     try {
@@ -178,8 +185,9 @@ class Explorer {
         return;
       }
       for await (const message of messages(response)) {
-        if (number === this.number) this.show(message);
-        if (number === this.number && message.stage) this.shown = { asked, message };
+        if (number !== this.number) return;
+        if (message.stage) this.shown = { asked, message };
+        this.show(message);
       }
     } catch (error) {
       if (error.name !== "AbortError") this.fail({ message: "The server does not answer: it may have ended.", line: null });
@@ -196,15 +204,35 @@ class Explorer {
       this.pass();
       const next = NEXT[message.stage];
       this.say(next ? `Running: ${next}` : "");
-      this.draw(message);
+      if (message.stage === "frontend") this.written = message;
+      if (!this.asking || message === this.written) this.reveal();
+      if (message.questions) this.predictor.put(message.questions);
+      if (message.questions && this.asking) this.predictor.ask(true);
       this.part("life").dataset.stage = message.stage;
-      this.list(message);
+    }
+  }
+
+  /* What a reader who is asked first may see, or all. */
+  reveal() {
+    const message = this.asking ? { ...this.written, parts: {}, since: HIDDEN, marks: {} } : this.shown.message;
+    this.draw(message);
+    this.list(message);
+  }
+
+  /* Hide the results until the reader has answered, or show them. Questions come only with a run that
+   * was asked for them. */
+  ask(on) {
+    if (on && !this.shown?.message.questions) {
+      this.run();
+    } else if (this.asking !== on) {
+      this.asking = on;
+      this.reveal();
     }
   }
 
   /* The version that is shown stays beside those that come, once it ran to its end. */
   async pin() {
-    const whole = this.part("life").dataset.run === "done";
+    const whole = this.part("life").dataset.run === "done" && !this.asking;
     this.say(whole ? await this.pinned.pin(this.shown.asked, this.shown.message) : "Only a version that ran to its end can be pinned.");
   }
 
@@ -216,6 +244,7 @@ class Explorer {
     this.part("life").classList.add("stale");
     this.part("parts").classList.add("stale");
     this.part("waiting").hidden = true;
+    if (this.part("life").dataset.stage) this.ask(false); // no questions will come
     this.finish("failed");
   }
 
