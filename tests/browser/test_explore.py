@@ -159,6 +159,41 @@ def test_the_page_asks_before_it_shows_the_results_of_an_edit(opened, artefacts)
     assert not page.get_by_role("button", name="Look").is_visible()
 
 
+def test_what_is_seen_is_saved_as_one_file_that_needs_no_server(opened, chromium, tmp_path):
+    page = opened
+    page.get_by_role("button", name="Pin", exact=True).click()
+    write(page, PROGRAM.replace("+ z", "+ z * z"))
+    ran(page)
+    now = page.locator("[data-part=life]")
+    now.get_by_role("button", name="With gradients").click()
+    box(now, "mul_1").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as report").click()
+    assert download.value.suggested_filename == "mine.html"
+    path = tmp_path / "mine.html"
+    download.value.save_as(path)
+    saved = chromium.new_page()
+    wanted, said = [], []
+    saved.on("request", lambda request: wanted.append(request.url))
+    saved.on("console", lambda message: said.append(message.text))
+    saved.on("pageerror", lambda error: said.append(str(error)))
+    saved.goto(path.as_uri())
+    for seen in (page, saved):
+        assert seen.locator("textarea").input_value() == PROGRAM.replace("+ z", "+ z * z")
+        shown = seen.locator("[data-part=life]")
+        assert shown.locator("[data-part=title]").inner_text() == "With gradients"
+        assert shown.locator(".panel h4").inner_text() == "mul_1"
+        assert "new" in box(shown, "mul_1").text_content()
+        assert "only now" in seen.locator(".since").inner_text()
+        assert box(seen.get_by_label("The pinned version", exact=True), "loss").is_visible()
+    kernel = saved.locator(".line[data-line='2']")
+    kernel.hover(force=True)
+    assert "lit" in box(saved.locator("[data-part=life]"), "scope y").get_attribute("class").split()
+    saved.close()
+    assert wanted == [path.as_uri()]
+    assert said == []
+
+
 def test_the_file_is_followed_saved_and_kept_in_the_address(opened, live, chromium):
     page, (address, path) = opened, live
     with next_run(page):

@@ -15,7 +15,7 @@ from tflab.report import html
 FOLDER = resources.files("tflab.life") / "page"
 STYLE = "life.css"
 SCRIPTS = ("seen.js", "life.js")
-OF_REPORTS = ("script.js", "prints.js", "still.js", "folded.js", "start.js")  # alone
+OF_REPORTS = ("script.js", "still.js", "folded.js", "start.js")  # alone
 
 
 def told(

@@ -1,10 +1,13 @@
 /* Explore: the program is run after each edit, and its life is shown stage by stage as it comes. */
 
 import { Life } from "../../life/page/life.js";
+import { seenAs, stateSeen } from "../../life/page/seen.js";
+import { make } from "../../report/page/elements.js";
 import { Predictor } from "../../report/page/predict.js";
 import { packed, unpacked } from "./address.js";
 import { messages } from "./answers.js";
 import { Editor } from "./editor.js";
+import { lighting } from "./lighting.js";
 import { Pinned } from "./pinned.js";
 
 const PAUSE_MS = 200; // without a key, after which the program runs
@@ -30,6 +33,7 @@ class Explorer {
     this.pinned = new Pinned(this.part, (body) => this.post("/pin", { page: this.page, ...body }));
     this.predictor = new Predictor(this.part("predict"), this.part("predicting"), (on) => this.ask(on), { live: true });
     this.editor = new Editor(this.part, () => this.later());
+    lighting(this.part, this.editor, this.life);
     this.controls();
     this.begin();
   }
@@ -77,6 +81,7 @@ class Explorer {
     });
     this.part("link").addEventListener("click", () => this.copy());
     this.part("pin").addEventListener("click", () => this.pin());
+    this.part("report").addEventListener("click", () => this.report());
     this.part("save")?.addEventListener("click", () => this.save());
     window.addEventListener("keydown", (event) => {
       if ((event.ctrlKey || event.metaKey) && event.key === "s") {
@@ -84,19 +89,6 @@ class Explorer {
         if (this.start.is_file) this.save();
       }
     });
-    const editor = this.part("editor");
-    editor.addEventListener("mousemove", (event) => this.lightLine(this.editor.lineAt(event.clientY)));
-    editor.addEventListener("mouseleave", () => this.light(new Set()));
-    this.part("life").addEventListener("mouseover", (event) => {
-      const box = event.target.closest("[data-box]");
-      this.light(new Set(box ? this.viewer.graph.linesOf(Number(box.dataset.box)) : []));
-    });
-    this.part("life").addEventListener("mouseleave", () => this.light(new Set()));
-    this.part("parts").addEventListener("mouseover", (event) => {
-      const row = event.target.closest("[data-of-lines]");
-      this.light(new Set(row ? row.dataset.ofLines.split(" ").map(Number) : []));
-    });
-    this.part("parts").addEventListener("mouseleave", () => this.light(new Set()));
     this.part("life").addEventListener("click", (event) => {
       if (event.target.closest("[data-state], [data-part=before], [data-part=after]")) this.wish();
     });
@@ -216,7 +208,8 @@ class Explorer {
   reveal() {
     const message = this.asking ? { ...this.written, parts: {}, since: HIDDEN, marks: {} } : this.shown.message;
     this.draw(message);
-    this.list(message);
+    if (message.since !== undefined) this.part("since").innerHTML = message.since; // the server has escaped every name in it
+    this.life.list(message.parts);
   }
 
   /* Hide the results until the reader has answered, or show them. Questions come only with a run that
@@ -230,10 +223,34 @@ class Explorer {
     }
   }
 
+  /* Whether all of the version is shown that the editor has. */
+  get whole() {
+    return this.part("life").dataset.run === "done" && !this.asking;
+  }
+
+  /* One file of what is seen, as the browser saves what it downloads. */
+  async report() {
+    if (!this.whole) {
+      this.say("Only a version that ran to its end, and is shown, can be saved.");
+      return;
+    }
+    const seen = { now: seenAs(this.viewer), goal: stateSeen(this.viewer), answers: this.predictor.answers, printed: this.printed };
+    if (this.pinned.asked) Object.assign(seen, { pinned: seenAs(this.pinned.life.viewer), pinnedGoal: stateSeen(this.pinned.life.viewer) });
+    const response = await this.post("/report", { page: this.page, seen });
+    if (!response.ok) {
+      this.say(await response.text());
+      return;
+    }
+    const address = URL.createObjectURL(await response.blob());
+    const name = `${this.start.name.replace(/\.py$/, "")}.html`;
+    make("a", { href: address, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    this.say(`Saved as ${name}.`);
+  }
+
   /* The version that is shown stays beside those that come, once it ran to its end. */
   async pin() {
-    const whole = this.part("life").dataset.run === "done" && !this.asking;
-    this.say(whole ? await this.pinned.pin(this.shown.asked, this.shown.message) : "Only a version that ran to its end can be pinned.");
+    this.say(this.whole ? await this.pinned.pin(this.shown.asked, this.shown.message) : "Only a version that ran to its end can be pinned.");
   }
 
   fail({ message, line }) {
@@ -263,30 +280,12 @@ class Explorer {
 
   draw(message) {
     this.life.draw(message, this.goal);
-    this.editor.colour(new Map([...this.viewer.graph.colourOfLine].map(([line, colour]) => [line, `line-${colour}`])));
+    this.editor.colour(this.viewer.graph);
   }
 
   /* The reader wants to see this state, also after an edit; the last one means whatever is last. */
   wish() {
-    const { state, data } = this.viewer;
-    const { stage, title } = data.states[state];
-    this.goal = state === data.states.length - 1 ? null : { stage, title };
-  }
-
-  list({ parts, since }) {
-    if (since !== undefined) this.part("since").innerHTML = since; // the server has escaped every name in it
-    this.life.list(parts);
-  }
-
-  lightLine(line) {
-    this.light(new Set(line === null || !this.viewer?.graph.colourOfLine.has(line) ? [] : [line]));
-  }
-
-  /** Light up lines, their boxes and their rows.
-   * @param {Set<number>} lines */
-  light(lines) {
-    this.editor.light(lines);
-    this.life.light(lines);
+    this.goal = stateSeen(this.viewer);
   }
 
   // The file
