@@ -72,6 +72,19 @@ def test_each_stage_comes_with_its_drawing_and_the_line_of_every_node(run):
     assert "data" not in stages["execution"]["graph"]["nodes"][0]
 
 
+def test_questions_come_with_the_last_stage_where_they_are_wanted(run):
+    *_, last, _ = run(PRODUCT.replace("feeds", "others"), predict=True)
+    (added, ran, doubled, moved) = last["questions"]
+    stages = by_stage(run(PRODUCT.replace("feeds", "others")))
+    written, derived = (len(stages[name]["graph"]["nodes"]) for name in ("frontend", "backward"))
+    assert added["answer"] == str(derived - written)
+    assert ran["text"] == f"program.py made {written} nodes. How many of these will run?"
+    assert doubled["answer"] == "gradients/loss_grad/Tile"
+    assert doubled["reason"].startswith("It had 16 and 32 elements;")
+    assert moved["options"] == ["larger", "smaller"]
+    assert "questions" not in stages["values"]
+
+
 def test_the_programs_of_the_menu_run_to_their_end(run):
     for example in EXAMPLES[1:]:
         messages = run(example.text, devices=example.devices)

@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.lab_by_hand import COMPARED, LAB
-from tests.report.test_pass_log import PLACEMENT
+from tests.follow.test_values import value
+from tests.report.lab_by_hand import COMPARED, LAB, LINEAR
+from tests.report.test_pass_log import EXECUTION, PLACEMENT
+from tflab.follow import node_history
 from tflab.records import Fate, Spread
 from tflab.records.quality import Quality
+from tflab.records.values import Defined
 from tflab.report import questions
 from tflab.report.contents import Question
 
@@ -50,12 +53,15 @@ LONGER = Question(
 )
 
 
+BUSY = Quality(False, ("busy",), 2, 3.0, None, None, None)
+
+
 def test_the_questions_are_those_that_this_run_can_answer():
     assert questions.questions(LAB) == (RUN, GOES, SMALL, LARGE, LONGER)
 
 
 def test_on_a_busy_machine_nothing_is_asked_about_times():
-    busy = replace(COMPARED, quality=Quality(False, ("busy",), 2, 3.0, None, None, None))
+    busy = replace(COMPARED, quality=BUSY)
     assert questions.questions(replace(LAB, compared=busy)) == (RUN, GOES)
 
 
@@ -96,3 +102,65 @@ def test_no_node_is_asked_for_where_none_was_taken(fate):
         for stage in LAB.walked.stages
     )
     assert list(questions.node_that_goes(replace(LAB.walked, stages=stages))) == []
+
+
+# Questions about the program of a reader
+
+ADDED = Question(
+    "lenet has 7 nodes as written. How many will its gradients and updates add?",
+    (),
+    "nodes",
+    "7",
+    "4 nodes for gradients and 3 nodes that update variables.",
+)
+WRITTEN_RUN = Question(
+    "lenet made 7 nodes. How many of these will run?",
+    (),
+    "nodes",
+    "4",
+    "Fates of the others: 1 removed, 1 fused, 1 folded.",
+)
+LONGEST = Question(
+    "Which of these nodes of lenet will take longest at batch 16?",
+    ("loss", "read", "relu"),
+    "",
+    "relu",
+    "It took 7.10 us a step, loss 2.10 us: medians of 3 traced steps.",
+)
+DOUBLES = Question(
+    "Which of these nodes of lenet will have twice as many elements in its output at batch 32 as "
+    "at batch 16?",
+    ("loss", "relu", "sum", "w_grad"),
+    "",
+    "relu",
+    "It had 160 and 320 elements; the others as many as before.",
+)
+
+
+def walked(**changes):
+    """The walk with these changes of its execution."""
+    stages = (*LINEAR.stages[:-1], replace(EXECUTION, **changes))
+    return replace(LINEAR, stages=stages, histories=node_history.histories(stages))
+
+
+def defined(batch, constant=(10, 5)):
+    """The outputs of some nodes; that of w_grad is the larger of those that stay."""
+    shapes = {"x": (batch, 4), "relu": (batch, 10), "loss": (), "sum": (5,), "w_grad": constant}
+    rows = (value(f"{name}:0", (), shape=shape) for name, shape in shapes.items())
+    return tuple(Defined(**vars(row), held_by=None) for row in rows)
+
+
+def test_a_program_is_asked_about_with_its_own_numbers():
+    asked = questions.of_program(walked(defined=defined(16)), defined(32))
+    assert asked == (ADDED, WRITTEN_RUN, GOES, LONGEST, DOUBLES)
+
+
+def test_what_this_machine_cannot_tell_is_not_asked():
+    assert list(questions.takes_longest(walked(quality=BUSY))) == []
+    # In one step, another node took as long as the one with the larger median
+    late = [
+        replace(run, duration_ns=7_000) if run.name == "loss" else run for run in EXECUTION.runs
+    ]
+    assert list(questions.takes_longest(walked(runs=tuple(late)))) == []
+    assert list(questions.doubles(walked(defined=defined(16)), defined(16))) == []
+    assert list(questions.doubles(walked(defined=defined(16)), defined(32, (20, 5)))) == []

@@ -165,11 +165,16 @@ def median_per_step(runs: Iterable[OpRun]) -> dict[str, float]:
     For an even number of steps it is the lower median, as in the tables of ops: a node has the same
     median everywhere, and sums of medians are exact.
     """
-    per_step: dict[str, dict[int, int]] = {}
+    return {name: median_low(steps.values()) for name, steps in per_step(runs).items()}
+
+
+def per_step(runs: Iterable[OpRun]) -> dict[str, dict[int, int]]:
+    """Each node's time in each step in ns."""
+    spent: dict[str, dict[int, int]] = {}
     for run in runs:
-        steps = per_step.setdefault(run.name, {})
+        steps = spent.setdefault(run.name, {})
         steps[run.step] = steps.get(run.step, 0) + run.duration_ns
-    return {name: median_low(steps.values()) for name, steps in per_step.items()}
+    return spent
 
 
 def dependencies(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, list[str]]:

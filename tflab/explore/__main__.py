@@ -63,6 +63,11 @@ def parser() -> argparse.ArgumentParser:
         help="end a program when one of its stages takes longer (default: %(default)s)",
     )
     add("--no-browser", action="store_true", help="only print the address")
+    add(
+        "--answers",
+        action="store_true",
+        help="print the questions of 'Predict first' with their answers instead of serving a page",
+    )
     return parser
 
 
@@ -73,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
     path = Path(args.file) if args.file else None
     start, function = opening(path, args.model, args.seconds)
+    if args.answers:
+        return answer(start, function)
     with (
         server.listening(args.port) as listener,
         warm.opened(start.name, function, args.seconds) as process,
@@ -89,6 +96,17 @@ def run(args: argparse.Namespace) -> int:
             answering.server_close()
     print("\ntflab: the page has ended.", file=sys.stderr)
     return command.INTERRUPTED
+
+
+def answer(start: Start, function: str) -> int:
+    """Print the questions about a program with their answers."""
+    from tflab.explore import keys, warm
+    from tflab.exporters import text
+
+    with warm.opened(start.name, function, start.seconds) as process:
+        questions = keys.asked(process, start.text)
+    text.show_blocks(keys.blocks(start.name, questions))
+    return 0
 
 
 def opening(path: Path | None, model: str | None, seconds: float) -> tuple[Start, str]:

@@ -10,8 +10,12 @@ from typing import Any
 from tflab.errors import TflabError
 from tflab.explore import program
 from tflab.explore.asked import Asked
+from tflab.exporters.json import plain
+from tflab.follow import node_history
 from tflab.life.stages import shown
 from tflab.lifecycle import backward, execution, frontend, placement, values
+from tflab.report import html, questions
+from tflab.report.contents import Walked
 
 VALUES = "values"  # the last message: the last stage with the values of a step
 
@@ -34,7 +38,14 @@ def walk(asked: Asked, file: str, function: str) -> Iterator[dict[str, Any]]:
     executed = execution.execute(placed, options)
     yield shown((built, derived, placed, executed), file, file)
     executed = values.record(executed, placed, options)
-    yield shown((built, derived, placed, executed), file, file) | {"stage": VALUES}
+    stages = (built, derived, placed, executed)
+    last = shown(stages, file, file) | {"stage": VALUES}
+    if asked.predict:
+        larger = replace(options, batch_size=2 * options.batch_size)
+        twice = () if rows else values.record(executed, placed, larger).defined
+        walked = Walked(file, stages, node_history.histories(stages))
+        last["questions"] = html.readable(plain(questions.of_program(walked, twice)))
+    yield last
 
 
 # Errors

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
+from typing import Any
 
 from tflab.explore import asked
 from tflab.explore.programs import EXAMPLES
@@ -13,7 +15,9 @@ from tflab.report import html
 
 FOLDER = resources.files("tflab.explore") / "page"
 STYLES = ("explore.css", "editor.css")
-SCRIPTS = ("text.js", "editor.js", "address.js", "answers.js", "pinned.js", "explore.js")
+SHARED = ("text.js", "editor.js", "lighting.js", "pinned.js")  # of the live page and a saved one
+LIVE = (*SHARED, "address.js", "answers.js", "explore.js")
+SAVED = (*SHARED, "saved.js")
 
 
 @dataclass(frozen=True)
@@ -31,30 +35,40 @@ class Start:
 def page(start: Start) -> tuple[str, str]:
     """The whole page, and its Content-Security-Policy: only its own style and script, and requests
     to its own server."""
-    script = html.joined([*markup.modules(), *map(read, SCRIPTS)])
-    style = "\n".join([markup.style(), *map(read, STYLES)])
     settings = {
         "start": asdict(start),
         "examples": [asdict(example) for example in EXAMPLES],
         "defaults": asdict(asked.Asked("")),
     }
-    whole = (
-        html.environment(read)
-        .from_string(read("explore.html.j2"))
-        .render(
-            start=start,
-            style=style,
-            script=script,
-            settings=html.as_json(settings),
-            examples=EXAMPLES,
-            optimisers=asked.OPTIMISERS,
-            devices=range(1, asked.MOST_DEVICES + 1),
-            most_rows=asked.MOST_ROWS,
-            passes=list(SWITCHES),
-        )
+    whole, policy = rendered(
+        LIVE,
+        settings,
+        start=start,
+        saved=None,
+        examples=EXAMPLES,
+        optimisers=asked.OPTIMISERS,
+        devices=range(1, asked.MOST_DEVICES + 1),
+        most_rows=asked.MOST_ROWS,
+        passes=list(SWITCHES),
     )
-    policy = html.policy(style, script)
     return whole, f"{policy}; connect-src 'self'; frame-ancestors 'none'"
+
+
+def saved(name: str, by: str, seen: Mapping[str, Any]) -> str:
+    """What a live page shows, as a page that needs no server. `by` is what ran it."""
+    return rendered(SAVED, seen, start=Start(name, ""), saved=by)[0]
+
+
+def rendered(scripts: Sequence[str], settings: Any, **about: Any) -> tuple[str, str]:
+    """A page with its policy, which stands in a saved one."""
+    script = html.joined([*markup.modules(), *map(read, scripts)])
+    style = "\n".join([markup.style(), *map(read, STYLES)])
+    policy = html.policy(style, script)
+    template = html.environment(read).from_string(read("explore.html.j2"))
+    whole = template.render(
+        style=style, script=script, policy=policy, settings=html.as_json(settings), **about
+    )
+    return whole, policy
 
 
 def read(name: str) -> str:

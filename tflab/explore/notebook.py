@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from markupsafe import escape
 
 from tflab.errors import TflabError, UsageError
-from tflab.explore import asked, warm
+from tflab.explore import asked, keys, warm
 from tflab.explore.asked import Asked
 from tflab.life import data, markup
 from tflab.records.options import STAGES
@@ -137,9 +137,7 @@ class Cells:
         for message in self.process.life(CELL, self.number, wanted):
             if "printed" in message:
                 print(message["printed"], end="")
-            if error := message.get("error"):
-                where = f"Line {error['line']}: " if error["line"] else ""
-                raise TflabError(f"{where}{error['message']}")
+            keys.check(message)
             if "stage" in message:
                 life = message
             # What comes after the last stage has the values of a step

@@ -11,12 +11,14 @@ import json
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
+from tflab.cli import environment
 from tflab.errors import TflabError, UsageError, reason
 from tflab.explore import asked, following, markup
 from tflab.explore.warm import Message, Warm
@@ -25,7 +27,7 @@ from tflab.life.markup import told
 
 HOST = "127.0.0.1"
 LARGEST = 4 * asked.LARGEST_TEXT  # bytes of a request
-PAGES = 16  # pages whose last life is kept
+PAGES = 16  # pages whose last version is kept
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -36,7 +38,16 @@ HEADERS = {
 }
 CLOSED = "This page is for those who have its address. Open the one that the terminal shows."
 PINNED = ("pinned", "now")
-Life = dict[str, Message]  # stage -> its message
+Life = dict[str, Message]  # stage -> its nodes and numbers
+
+
+@dataclass
+class Version:
+    """A program that a page ran, with its life, and its last stage as the page shows it."""
+
+    asked: asked.Asked
+    life: Life = field(default_factory=dict)
+    shown: Message = field(default_factory=dict)
 
 
 class RefusedError(Exception):
@@ -55,8 +66,8 @@ class App:
         self.token = secrets.token_urlsafe(32)
         self.host = f"{HOST}:{port}"
         self.cookie = f"tflab-explore-{port}"
-        self.lives: dict[str, Life] = {}  # page -> its last complete life
-        self.pinned: dict[str, Life] = {}  # page -> the life to compare with
+        self.versions: dict[str, Version] = {}  # page -> the last that ran to its end
+        self.pinned: dict[str, Version] = {}  # page -> the one to compare with
 
     @property
     def address(self) -> str:
@@ -117,31 +128,49 @@ class App:
     def told(self, name: str, number: int, given: asked.Asked) -> Iterator[Message]:
         """The stages as the page shows them."""
         pinned = self.pinned.get(name)
-        before, life = pinned or self.lives.get(name, {}), Life()
+        before = pinned or self.versions.get(name)
+        earlier = before.life if before else {}
         heads = PINNED if pinned else changes.EDIT
+        version = Version(given)
         for message in self.warm.life(name, number, given):
             try:
-                stage = message.get("stage")
-                yield told(message, before.get(stage), heads) if stage else message
-                if stage:
-                    life[stage] = {key: message[key] for key in ("nodes", "numbers")}
+                if stage := message.get("stage"):
+                    version.shown = told(message, earlier.get(stage), heads)
+                    version.life[stage] = {key: message[key] for key in ("nodes", "numbers")}
+                yield version.shown if stage else message
             except (LookupError, TypeError, ValueError, AttributeError):  # an error in the program
                 yield {"error": {"message": "The results cannot be read.", "line": None}}
                 return
             if "done" in message:
-                remember(self.lives, name, life)
+                remember(self.versions, name, version)
 
     def pin(self, request: Request) -> Response:
         """Compare the lives of a page with its last one from now on, or stop comparing."""
         body = read(request)
         name = body.get("page")
-        if not isinstance(name, str) or name not in self.lives:
+        if not isinstance(name, str) or name not in self.versions:
             raise RefusedError(409, "There is no version yet that could be pinned.")
         if body.get("on") is True:
-            remember(self.pinned, name, self.lives[name])
+            remember(self.pinned, name, self.versions[name])
         else:
             self.pinned.pop(name, None)
         return Response(status=204)
+
+    def report(self, request: Request) -> Response:
+        """The version that a page shows, and the one beside it, as a page of its own."""
+        body = read(request)
+        name = body.get("page")
+        if not isinstance(name, str) or name not in self.versions:
+            raise RefusedError(409, "There is no version yet that could be saved.")
+        now, pinned = self.versions[name], self.pinned.get(name)
+        versions = {"now": now} | ({"pinned": pinned} if pinned else {})
+        saved = {
+            which: {"asked": asdict(version.asked), "told": version.shown}
+            for which, version in versions.items()
+        }
+        by = f"TensorFlow {environment.version('tensorflow')}"
+        whole = markup.saved(self.start.name, by, saved | {"seen": body.get("seen")})
+        return Response(whole, mimetype="text/html")
 
     def restart(self, request: Request) -> Response:
         read(request)
@@ -177,16 +206,17 @@ ROUTES: Mapping[tuple[str, str], Callable[[App, Request], Response]] = {
     ("GET", "/file"): App.file,
     ("POST", "/run"): App.run,
     ("POST", "/pin"): App.pin,
+    ("POST", "/report"): App.report,
     ("POST", "/restart"): App.restart,
     ("POST", "/save"): App.save,
 }
 
 
-def remember(lives: dict[str, Life], name: str, life: Life) -> None:
-    """Keep the life of a page, and drop the oldest if there are too many."""
-    lives[name] = life
-    while len(lives) > PAGES:
-        del lives[next(iter(lives))]
+def remember(versions: dict[str, Version], name: str, version: Version) -> None:
+    """Keep the version of a page, and drop the oldest if there are too many."""
+    versions[name] = version
+    while len(versions) > PAGES:
+        del versions[next(iter(versions))]
 
 
 def same(given: str, token: str) -> bool:

@@ -15,7 +15,7 @@ from tflab.report import html
 FOLDER = resources.files("tflab.life") / "page"
 STYLE = "life.css"
 SCRIPTS = ("seen.js", "life.js")
-OF_REPORTS = ("script.js", "prints.js", "still.js", "predict.js", "folded.js", "start.js")  # alone
+OF_REPORTS = ("script.js", "still.js", "folded.js", "start.js")  # alone
 
 
 def told(
@@ -32,6 +32,8 @@ def told(
     shown: data.Life = {"stage": life["stage"], "graph": life["graph"], "parts": parts}
     if "printed" in life:
         shown["printed"] = str(life["printed"])
+    if "questions" in life:
+        shown["questions"] = life["questions"]
     if before is None:
         return shown
     nodes = life["nodes"]

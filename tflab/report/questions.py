@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import prod
 
-from tflab.analysis import quality
+from tflab.analysis import critical_path, quality
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.follow import values
-from tflab.records import Comparison, Fate, Node, Value, node_of
+from tflab.records import Backward, Comparison, Fate, Node, NodeHistory, Value, node_of
+from tflab.records.values import Defined
 from tflab.report.contents import Lab, Question, Walked
 from tflab.report.selection import called
 from tflab.units import percent, plural, time
@@ -79,10 +81,127 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
 
 def of_fate(nodes: Sequence[Node], fates: dict[str, Fate]) -> Iterator[Fate]:
     """The fates of nodes that were removed, the best to ask about first."""
-    for kind in TAKEN:
-        for node in nodes:
-            if node.name in fates and fates[node.name].fate == kind:
-                yield fates[node.name]
+    for plain in (False, True):
+        for kind in TAKEN:
+            for node in nodes:
+                known = node.name in fates and node.op != "Placeholder"  # a feed replaces it
+                if known and (node.op in PLAIN) == plain and fates[node.name].fate == kind:
+                    yield fates[node.name]
+
+
+# Questions about the program of a reader
+
+
+def of_program(walked: Walked, twice: Sequence[Defined] = ()) -> tuple[Question, ...]:
+    """The questions about one program. `twice` are the tensors of its step at twice the batch."""
+    return (
+        *nodes_added(walked),
+        *written_nodes_that_run(walked),
+        *node_that_goes(walked),
+        *takes_longest(walked),
+        *doubles(walked, twice),
+        *about_gradients(walked),
+    )
+
+
+def nodes_added(walked: Walked) -> Iterator[Question]:
+    """How many nodes the gradients and the optimiser add."""
+    written, derived = walked.stages[:2]
+    if not isinstance(derived, Backward) or not derived.added_nodes:
+        return
+    added, updates = len(derived.added_nodes), len(derived.update_nodes)
+    if len(derived.nodes) - len(written.nodes) != added:
+        return
+    others = f" and {plural(updates, 'node')} that update variables" if updates else ""
+    yield Question(
+        f"{called(walked.model)} has {plural(len(written.nodes), 'node')} as written. How many "
+        f"will its gradients{' and updates' if updates else ''} add?",
+        (),
+        "nodes",
+        str(added),
+        f"{plural(added - updates, 'node')} for gradients{others}.",
+    )
+
+
+def written_nodes_that_run(walked: Walked) -> Iterator[Question]:
+    """How many nodes of the forward graph run."""
+    known = {fate.name: fate.fate for fate in walked.placement.ledger}
+    names = [node.name for node in walked.stages[0].nodes]
+    if not all(name in known for name in names):
+        return
+    fates = Counter(known[name] for name in names)
+    run = fates.pop("executed", 0)
+    others = ", ".join(f"{count} {fate}" for fate, count in fates.most_common())
+    yield Question(
+        f"{called(walked.model)} made {plural(len(names), 'node')}. How many of these will run?",
+        (),
+        "nodes",
+        str(run),
+        f"Fates of the others: {others or 'none'}.",
+    )
+
+
+def takes_longest(walked: Walked) -> Iterator[Question]:
+    """Which node takes longest, if one of them does in every step."""
+    step = walked.execution
+    if quality.disturbed(step.quality):
+        return
+    drawn = [run for run in step.runs if run.name in walked.histories]
+    median = critical_path.median_per_step(drawn)
+    ranked = sorted(median, key=lambda name: -median[name])[:OPTIONS]
+    if len(ranked) < 2:
+        return
+    spent = critical_path.per_step(drawn)
+    longest, *others = (spent[name].values() for name in ranked)
+    if min(longest) <= max(map(max, others)):
+        return
+    most, then = ranked[:2]
+    yield Question(
+        f"Which of these nodes of {called(walked.model)} will take longest at batch "
+        f"{step.batch_size}?",
+        tuple(sorted(ranked)),
+        "",
+        most,
+        f"It took {time(median[most])} a step, {then} {time(median[then])}: medians of "
+        f"{plural(step.steps, 'traced step')}.",
+    )
+
+
+def doubles(walked: Walked, twice: Sequence[Defined]) -> Iterator[Question]:
+    """Which output doubles with the batch, with others that stay as large as they are."""
+    step = walked.execution
+    small, large = (elements(tensors) for tensors in (step.defined, twice))
+    histories = {name: walked.histories[name] for name in small if name in walked.histories}
+    asked = [name for name, node in histories.items() if node.op not in PLAIN and name in large]
+    # First gradients, and of those that stay the large ones: they take more thought
+    asked.sort(key=lambda name: (not is_gradient(histories[name]), -small[name]))
+    grow = [name for name in asked if large[name] == 2 * small[name] > 0]
+    stay = [name for name in asked if large[name] == small[name]]
+    if not grow or len(stay) < OPTIONS - 1:
+        return
+    size = step.batch_size
+    yield Question(
+        f"Which of these nodes of {called(walked.model)} will have twice as many elements in its "
+        f"output at batch {2 * size} as at batch {size}?",
+        tuple(sorted((grow[0], *stay[: OPTIONS - 1]))),
+        "",
+        grow[0],
+        f"It had {small[grow[0]]:,} and {large[grow[0]]:,} elements; the others as many as before.",
+    )
+
+
+def is_gradient(history: NodeHistory) -> bool:
+    """Whether a node computes a part of a gradient, and is not bookkeeping such as shapes."""
+    return history.meaning is not None and not history.meaning.bookkeeping
+
+
+def elements(tensors: Sequence[Defined]) -> dict[str, int]:
+    """The number of elements in the first output of each node."""
+    return {
+        node_of(row.tensor): prod(size or 0 for size in row.shape or ())
+        for row in tensors
+        if row.tensor.endswith(":0")
+    }
 
 
 def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:

@@ -41,9 +41,10 @@ export class Editor {
     this.behind.replaceChildren(...lines);
   }
 
-  /** @param {Map<number, string>} classes */
-  colour(classes) {
-    this.classes = classes;
+  /** Give each line the colour of its nodes.
+   * @param {import("../../report/page/graph.js").Graph} graph */
+  colour(graph) {
+    this.classes = new Map([...graph.colourOfLine].map(([line, colour]) => [line, `line-${colour}`]));
     this.draw();
   }
 
@@ -71,6 +72,7 @@ export class Editor {
   }
 
   key(event) {
+    if (this.area.readOnly) return;
     if (event.key === "Escape") {
       this.leaving = true;
       return;

@@ -1,13 +1,18 @@
 /* Explore: the program is run after each edit, and its life is shown stage by stage as it comes. */
 
 import { Life } from "../../life/page/life.js";
+import { seenAs, stateSeen } from "../../life/page/seen.js";
+import { make } from "../../report/page/elements.js";
+import { Predictor } from "../../report/page/predict.js";
 import { packed, unpacked } from "./address.js";
 import { messages } from "./answers.js";
 import { Editor } from "./editor.js";
+import { lighting } from "./lighting.js";
 import { Pinned } from "./pinned.js";
 
 const PAUSE_MS = 200; // without a key, after which the program runs
 const LOOK_MS = 700; // between two looks at the file
+const HIDDEN = "<p>It is listed when you have answered, and look.</p>";
 const NEXT = { frontend: "backward", backward: "placement", placement: "execution", execution: "values" };
 
 class Explorer {
@@ -26,7 +31,9 @@ class Explorer {
     this.goal = null; // the state that the reader wants to see, where it is not the last
     this.shown = null; // what was asked for, and the last stage of it
     this.pinned = new Pinned(this.part, (body) => this.post("/pin", { page: this.page, ...body }));
+    this.predictor = new Predictor(this.part("predict"), this.part("predicting"), (on) => this.ask(on), { live: true });
     this.editor = new Editor(this.part, () => this.later());
+    lighting(this.part, this.editor, this.life);
     this.controls();
     this.begin();
   }
@@ -64,7 +71,7 @@ class Explorer {
       event.target.value = "";
       this.goal = null;
       this.hold(false);
-      if (example) this.set({ ...this.defaults, text: example.text, devices: example.devices });
+      if (example) this.set({ ...this.defaults, text: example.text, devices: example.devices, predict: this.predictor.on });
       this.run();
     });
     this.part("restart").addEventListener("click", async () => {
@@ -74,6 +81,7 @@ class Explorer {
     });
     this.part("link").addEventListener("click", () => this.copy());
     this.part("pin").addEventListener("click", () => this.pin());
+    this.part("report").addEventListener("click", () => this.report());
     this.part("save")?.addEventListener("click", () => this.save());
     window.addEventListener("keydown", (event) => {
       if ((event.ctrlKey || event.metaKey) && event.key === "s") {
@@ -81,19 +89,6 @@ class Explorer {
         if (this.start.is_file) this.save();
       }
     });
-    const editor = this.part("editor");
-    editor.addEventListener("mousemove", (event) => this.lightLine(this.editor.lineAt(event.clientY)));
-    editor.addEventListener("mouseleave", () => this.light(new Set()));
-    this.part("life").addEventListener("mouseover", (event) => {
-      const box = event.target.closest("[data-box]");
-      this.light(new Set(box ? this.viewer.graph.linesOf(Number(box.dataset.box)) : []));
-    });
-    this.part("life").addEventListener("mouseleave", () => this.light(new Set()));
-    this.part("parts").addEventListener("mouseover", (event) => {
-      const row = event.target.closest("[data-of-lines]");
-      this.light(new Set(row ? row.dataset.ofLines.split(" ").map(Number) : []));
-    });
-    this.part("parts").addEventListener("mouseleave", () => this.light(new Set()));
     this.part("life").addEventListener("click", (event) => {
       if (event.target.closest("[data-state], [data-part=before], [data-part=after]")) this.wish();
     });
@@ -128,6 +123,7 @@ class Explorer {
       devices: Number(this.field("devices").value),
       xla: this.field("xla").checked,
       without: [...passes].filter((pass) => !pass.checked).map((pass) => pass.value),
+      predict: this.predictor.on,
     };
   }
 
@@ -136,6 +132,7 @@ class Explorer {
     this.editor.text = String(asked.text);
     for (const name of ["optimiser", "batch_size", "devices"]) this.field(name).value = asked[name];
     this.field("xla").checked = asked.xla === true;
+    this.predictor.turn(asked.predict === true);
     for (const pass of /** @type {NodeListOf<HTMLInputElement>} */ (this.form.querySelectorAll("[name=pass]"))) {
       pass.checked = !asked.without.includes(pass.value);
     }
@@ -169,6 +166,8 @@ class Explorer {
     sessionStorage.setItem("run", fragment);
     history.replaceState(null, "", fragment);
     this.printed = "";
+    this.asking = asked.predict;
+    this.predictor.clear();
     this.say("Running: frontend");
     Object.assign(this.part("life").dataset, { run: "running", number, stage: "" });
     try {
@@ -178,8 +177,9 @@ class Explorer {
         return;
       }
       for await (const message of messages(response)) {
-        if (number === this.number) this.show(message);
-        if (number === this.number && message.stage) this.shown = { asked, message };
+        if (number !== this.number) return;
+        if (message.stage) this.shown = { asked, message };
+        this.show(message);
       }
     } catch (error) {
       if (error.name !== "AbortError") this.fail({ message: "The server does not answer: it may have ended.", line: null });
@@ -196,16 +196,61 @@ class Explorer {
       this.pass();
       const next = NEXT[message.stage];
       this.say(next ? `Running: ${next}` : "");
-      this.draw(message);
+      if (message.stage === "frontend") this.written = message;
+      if (!this.asking || message === this.written) this.reveal();
+      if (message.questions) this.predictor.put(message.questions);
+      if (message.questions && this.asking) this.predictor.ask(true);
       this.part("life").dataset.stage = message.stage;
-      this.list(message);
     }
+  }
+
+  /* What a reader who is asked first may see, or all. */
+  reveal() {
+    const message = this.asking ? { ...this.written, parts: {}, since: HIDDEN, marks: {} } : this.shown.message;
+    this.draw(message);
+    if (message.since !== undefined) this.part("since").innerHTML = message.since; // the server has escaped every name in it
+    this.life.list(message.parts);
+  }
+
+  /* Hide the results until the reader has answered, or show them. Questions come only with a run that
+   * was asked for them. */
+  ask(on) {
+    if (on && !this.shown?.message.questions) {
+      this.run();
+    } else if (this.asking !== on) {
+      this.asking = on;
+      this.reveal();
+    }
+  }
+
+  /* Whether all of the version is shown that the editor has. */
+  get whole() {
+    return this.part("life").dataset.run === "done" && !this.asking;
+  }
+
+  /* One file of what is seen, as the browser saves what it downloads. */
+  async report() {
+    if (!this.whole) {
+      this.say("Only a version that ran to its end, and is shown, can be saved.");
+      return;
+    }
+    const seen = { now: seenAs(this.viewer), goal: stateSeen(this.viewer), answers: this.predictor.answers, printed: this.printed };
+    if (this.pinned.asked) Object.assign(seen, { pinned: seenAs(this.pinned.life.viewer), pinnedGoal: stateSeen(this.pinned.life.viewer) });
+    const response = await this.post("/report", { page: this.page, seen });
+    if (!response.ok) {
+      this.say(await response.text());
+      return;
+    }
+    const address = URL.createObjectURL(await response.blob());
+    const name = `${this.start.name.replace(/\.py$/, "")}.html`;
+    make("a", { href: address, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    this.say(`Saved as ${name}.`);
   }
 
   /* The version that is shown stays beside those that come, once it ran to its end. */
   async pin() {
-    const whole = this.part("life").dataset.run === "done";
-    this.say(whole ? await this.pinned.pin(this.shown.asked, this.shown.message) : "Only a version that ran to its end can be pinned.");
+    this.say(this.whole ? await this.pinned.pin(this.shown.asked, this.shown.message) : "Only a version that ran to its end can be pinned.");
   }
 
   fail({ message, line }) {
@@ -216,6 +261,7 @@ class Explorer {
     this.part("life").classList.add("stale");
     this.part("parts").classList.add("stale");
     this.part("waiting").hidden = true;
+    if (this.part("life").dataset.stage) this.ask(false); // no questions will come
     this.finish("failed");
   }
 
@@ -234,30 +280,12 @@ class Explorer {
 
   draw(message) {
     this.life.draw(message, this.goal);
-    this.editor.colour(new Map([...this.viewer.graph.colourOfLine].map(([line, colour]) => [line, `line-${colour}`])));
+    this.editor.colour(this.viewer.graph);
   }
 
   /* The reader wants to see this state, also after an edit; the last one means whatever is last. */
   wish() {
-    const { state, data } = this.viewer;
-    const { stage, title } = data.states[state];
-    this.goal = state === data.states.length - 1 ? null : { stage, title };
-  }
-
-  list({ parts, since }) {
-    if (since !== undefined) this.part("since").innerHTML = since; // the server has escaped every name in it
-    this.life.list(parts);
-  }
-
-  lightLine(line) {
-    this.light(new Set(line === null || !this.viewer?.graph.colourOfLine.has(line) ? [] : [line]));
-  }
-
-  /** Light up lines, their boxes and their rows.
-   * @param {Set<number>} lines */
-  light(lines) {
-    this.editor.light(lines);
-    this.life.light(lines);
+    this.goal = stateSeen(this.viewer);
   }
 
   // The file

@@ -7,13 +7,13 @@ const ON = "Compared with the pinned version";
 
 export class Pinned {
   /** @param {(name: string) => any} part
-   * @param {(body: object) => Promise<Response>} post what tells the server */
+   * @param {(body: object) => Promise<Response>} [post] what tells the server, if there is one */
   constructor(part, post) {
     this.part = part;
     this.post = post;
     this.asked = null; // its program and switches, while there is one
     this.life = new Life(part("pinned-drawing"), part("pinned-parts"), part("pinned-viewer"));
-    part("unpin").addEventListener("click", () => this.leave());
+    part("unpin")?.addEventListener("click", () => this.leave());
   }
 
   /** @param {{ text: string }} asked
@@ -22,26 +22,35 @@ export class Pinned {
   async pin(asked, message) {
     const response = await this.post({ on: true });
     if (!response.ok) return response.text();
+    this.show(asked, message);
+    this.part("pin").textContent = "Pin this one";
+    return "Pinned: change a line or a switch, and both stand beside one another.";
+  }
+
+  /** @param {{ text: string }} asked
+   * @param {any} message its last stage
+   * @param {{ stage: string, title: string } | null} [goal] the state to show
+   * @param {any} [seen] how its drawing is seen */
+  show(asked, message, goal, seen) {
     this.asked = asked;
-    this.show(true);
+    this.head(true);
     this.part("pinned-text").textContent = asked.text;
     this.part("pinned-switches").textContent = switches(asked);
-    this.life.draw(message);
+    this.life.draw(message, goal, seen);
     this.life.list(message.parts);
-    return "Pinned: change a line or a switch, and both stand beside one another.";
   }
 
   async leave() {
     await this.post({ on: false });
     this.asked = null;
-    this.show(false);
+    this.head(false);
+    this.part("pin").textContent = "Pin";
     this.part("pin").focus();
   }
 
-  show(on) {
+  head(on) {
     this.part("pinned").hidden = !on;
     this.part("now").hidden = !on;
-    this.part("pin").textContent = on ? "Pin this one" : "Pin";
     this.part("since-title").textContent = on ? ON : OFF;
   }
 }

@@ -2,6 +2,7 @@
 
 import { make } from "../../report/page/elements.js";
 import { Presenter } from "../../report/page/present.js";
+import { printable } from "../../report/page/prints.js";
 import { scroller } from "../../report/page/scroller.js";
 import { Viewer } from "../../report/page/viewer.js";
 import { restore, seenAs, stateOf } from "./seen.js";
@@ -19,13 +20,14 @@ export class Life {
     this.viewer = null;
     this.places = new Map(); // node -> its number
     this.open = new Map(OPEN.map((title) => [title, true])); // below the drawing
+    window.addEventListener("beforeprint", () => this.print());
   }
 
   /** A new drawing, which is seen as the one before was.
    * @param {{ graph: any, marks?: Record<string, string> }} life
-   * @param {{ stage: string, title: string } | null} goal the state to show, the last one by default */
-  draw({ graph, marks }, goal = null) {
-    const before = this.viewer && seenAs(this.viewer);
+   * @param {{ stage: string, title: string } | null} goal the state to show, the last one by default
+   * @param {ReturnType<typeof seenAs> | null} before how it is seen */
+  draw({ graph, marks }, goal = null, before = this.viewer && seenAs(this.viewer)) {
     this.viewer?.end();
     const root = /** @type {HTMLElement} */ (this.template.content.firstElementChild.cloneNode(true));
     this.drawing.replaceChildren(root);
@@ -69,6 +71,12 @@ export class Life {
       const own = place === undefined ? [] : lines[place];
       if (own.length) element.dataset.ofLines = own.join(" ");
     }
+  }
+
+  /* Paper shows each stop, and all that stands below. */
+  print() {
+    if (this.viewer) printable(this.viewer);
+    for (const details of this.parts.querySelectorAll("details")) details.open = true;
   }
 
   /** Light up the boxes and the rows of lines.

@@ -12,18 +12,24 @@ export function stateOf(states, goal) {
   return near >= 0 ? near : last;
 }
 
+/** The state that a viewer shows, as a goal; none where it is the last, whatever that is.
+ * @param {import("../../report/page/viewer.js").Viewer} viewer */
+export function stateSeen({ state, data }) {
+  const { stage, title } = data.states[state];
+  return state === data.states.length - 1 ? null : { stage, title };
+}
+
 /** How a viewer is seen, by names: in another graph, numbers stand for others.
  * @param {import("../../report/page/viewer.js").Viewer} viewer */
 export function seenAs(viewer) {
   const paper = viewer.part("paper");
   return {
     chosen: viewer.chosen,
-    open: new Set([...viewer.open].map((id) => wayOf(viewer, id))),
+    open: [...viewer.open].map((id) => wayOf(viewer, id)),
     zoom: viewer.zoom,
     fitted: viewer.frame.fitted,
     scroll: [paper.scrollLeft, paper.scrollTop],
     selected: viewer.selected === null ? null : viewer.data.nodes[viewer.selected].name,
-    height: paper.clientHeight,
   };
 }
 
@@ -38,7 +44,7 @@ function wayOf(viewer, id) {
  * @param {ReturnType<typeof seenAs>} before
  * @param {Map<string, number>} places node -> its number */
 export function restore(viewer, before, places) {
-  viewer.open = new Set(viewer.data.boxes.flatMap((box, id) => (box.rows.length && before.open.has(wayOf(viewer, id)) ? [id] : [])));
+  viewer.open = new Set(viewer.data.boxes.flatMap((box, id) => (box.rows.length && before.open.includes(wayOf(viewer, id)) ? [id] : [])));
   viewer.frame.fitted = before.fitted;
   viewer.arrange();
   if (before.fitted) viewer.frame.fit();

@@ -1,67 +1,114 @@
 /* Predict: the page asks before it shows, and puts predictions beside what was measured.
  *
- * Answers are kept under the questions that they answer, so another report's are not mistaken for
- * them. A browser may keep nothing for a file; then they last as long as the page is open.
+ * A report keeps answers in the browser under the questions that they answer, so another report's
+ * are not mistaken for them. A browser may keep nothing for a file; then they last as long as the
+ * page is open.
  */
 
 import { make, pieces, round } from "./elements.js";
 
 const CLOSE = 0.25; // of the measured number: a prediction that near is right
 
-export function predict(root, viewers) {
-  const questions = JSON.parse(document.getElementById(root.dataset.source).textContent);
-  const part = (name) => root.querySelector(`[data-part="${name}"]`);
-  const fields = [...root.querySelectorAll("[data-question]")];
-  const key = `tflab ${questions.map((question) => `${question.text} ${question.answer}`).join(" ")}`;
+export class Predictor {
+  /** @param {HTMLElement} root
+   * @param {HTMLElement} toggle the switch
+   * @param {(on: boolean) => void} asks hides the results, or shows them
+   * @param {{ live?: boolean }} [page] a live page gets new questions: it keeps no answers, and its
+   *   switch stays on */
+  constructor(root, toggle, asks, { live = false } = {}) {
+    this.root = root;
+    this.toggle = toggle;
+    this.asks = asks;
+    this.live = live;
+    /** @type {(name: string) => any} */
+    this.part = (name) => root.querySelector(`[data-part="${name}"]`);
+    this.questions = [];
+    this.answers = null; // those that are compared
+    toggle.addEventListener("click", () => {
+      this.turn(!this.on);
+      this.ask(this.on);
+    });
+    this.part("look").addEventListener("click", () => this.look());
+    this.part("again").addEventListener("click", () => this.again());
+  }
 
-  const ask = (on) => {
-    part("switch").setAttribute("aria-checked", String(on));
-    part("form").hidden = !on;
-    document.body.classList.toggle("asking", on);
-    viewers.forEach((viewer) => viewer.ask(on));
-  };
-  const compare = (answers) => {
-    const rows = questions.map((question, i) => comparison(question, answers[i]));
-    part("rows").replaceChildren(...rows.filter(Boolean));
-    part("answers").hidden = false;
-    root.classList.add("answered");
-  };
-  const forget = () => {
-    keep(key, null);
-    root.classList.remove("answered");
-    part("answers").hidden = true;
-  };
+  get on() {
+    return this.toggle.getAttribute("aria-checked") === "true";
+  }
 
-  part("switch").addEventListener("click", () => ask(part("switch").getAttribute("aria-checked") !== "true"));
-  part("look").addEventListener("click", () => {
-    const answers = fields.map(answerIn);
-    ask(false);
+  turn(on) {
+    this.toggle.setAttribute("aria-checked", String(on));
+  }
+
+  /** Take these questions, with the answers that were given, if any.
+   * @param {import("./data").Question[]} questions
+   * @param {string[] | null} answers */
+  put(questions, answers = null) {
+    this.questions = questions;
+    this.key = `tflab ${questions.map((question) => `${question.text} ${question.answer}`).join(" ")}`;
+    this.part("questions").replaceChildren(...questions.map(field));
+    this.compare(answers ?? (this.live ? null : recall(this.key)));
+  }
+
+  /* Take the questions away, with what was answered. */
+  clear() {
+    this.part("form").hidden = true;
+    this.questions = [];
+    this.compare(null);
+  }
+
+  ask(on) {
+    this.part("form").hidden = !on || !this.questions.length;
+    this.asks(on);
+  }
+
+  look() {
+    const answers = [...this.part("questions").children].map(answerIn);
+    if (!this.live) this.turn(false);
+    this.ask(false);
     if (!answers.some(Boolean)) {
-      part("switch").focus();
+      this.toggle.focus();
       return;
     }
-    keep(key, answers);
-    compare(answers);
-    part("answers").focus({ preventScroll: true });
-    part("answers").scrollIntoView({ block: "nearest" });
-  });
-  part("again").addEventListener("click", () => {
-    forget();
-    for (const input of root.querySelectorAll("input")) {
-      if (input.type === "radio") input.checked = false;
-      else input.value = "";
-    }
-    ask(true);
-    root.querySelector("input").focus();
-  });
-  const kept = recall(key);
-  if (kept) compare(kept);
+    if (!this.live) keep(this.key, answers);
+    this.compare(answers);
+    this.part("answers").focus({ preventScroll: true });
+    this.part("answers").scrollIntoView({ block: "nearest" });
+  }
+
+  again() {
+    if (!this.live) keep(this.key, null);
+    this.compare(null);
+    this.part("questions").replaceChildren(...this.questions.map(field));
+    this.turn(true);
+    this.ask(true);
+    this.root.querySelector("input").focus();
+  }
+
+  /** @param {string[] | null} answers */
+  compare(answers) {
+    this.answers = answers;
+    const rows = this.questions.map((question, i) => comparison(question, answers?.[i]));
+    this.part("rows").replaceChildren(...rows.filter(Boolean));
+    this.part("answers").hidden = !answers;
+    this.root.classList.toggle("answered", Boolean(answers));
+  }
 }
 
-function answerIn(field) {
-  const chosen = field.querySelector("input:checked");
+/** A question as a field of the form.
+ * @param {import("./data").Question} question
+ * @param {number} place */
+function field({ text, options, unit }, place) {
+  const name = `question-${place}`;
+  const choices = options.map((option) => make("label", {}, make("input", { type: "radio", name, value: option }), " ", ...pieces(option)));
+  const number = make("label", {}, make("input", { type: "number", min: 0, step: "any", "aria-label": text }), ` ${unit}`);
+  return make("fieldset", {}, make("legend", {}, ...pieces(text)), ...(options.length ? choices : [number]));
+}
+
+function answerIn(asked) {
+  const chosen = asked.querySelector("input:checked");
   if (chosen) return chosen.value;
-  const number = field.querySelector("input[type=number]");
+  const number = asked.querySelector("input[type=number]");
   return number ? number.value : "";
 }
 

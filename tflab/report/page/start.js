@@ -6,7 +6,7 @@ import { Presenter } from "./present.js";
 import { still } from "./still.js";
 import { scroller } from "./scroller.js";
 import { script } from "./script.js";
-import { predict } from "./predict.js";
+import { Predictor } from "./predict.js";
 import { folded } from "./folded.js";
 
 const viewers = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".viewer"))].map((root) => {
@@ -17,7 +17,13 @@ const viewers = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelect
   if (beside) script(beside, JSON.parse(document.getElementById(beside.dataset.source).textContent), viewer);
   return viewer;
 });
-for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".predict"))) predict(root, viewers);
+for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".predict"))) {
+  const predictor = new Predictor(root, root.querySelector('[data-part="switch"]'), (on) => {
+    document.body.classList.toggle("asking", on);
+    viewers.forEach((viewer) => viewer.ask(on));
+  });
+  predictor.put(JSON.parse(document.getElementById(root.dataset.source).textContent));
+}
 for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".still"))) {
   still(root, JSON.parse(document.getElementById(root.dataset.source).textContent));
 }

@@ -10,8 +10,6 @@ import { Timeline } from "./timeline.js";
 import { showHistory } from "./history.js";
 import { Frame, LEAST } from "./frame.js";
 
-const NARROW = "(max-width: 60rem)"; // where the history stands below, as in media.css
-
 export class Viewer {
   /** @param {HTMLElement} root
    * @param {import("./data").GraphData} data */
@@ -187,7 +185,8 @@ export class Viewer {
     if (reveal) this.frame.centre(id);
     this.root.dispatchEvent(new Event("selected"));
     this.focus(id);
-    const seen = reveal || !window.matchMedia(NARROW).matches ? this.box(id) : this.part("panel").querySelector("h4");
+    const below = this.part("panel").offsetTop > this.part("paper").offsetTop;
+    const seen = reveal || !below ? this.box(id) : this.part("panel").querySelector("h4");
     if (seen) seen.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
