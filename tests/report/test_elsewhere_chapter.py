@@ -88,13 +88,15 @@ def test_the_command_that_repeats_a_report_names_its_files():
         ),
     ],
 )
-def test_what_is_no_match_is_refused_before_anything_is_measured(tmp_path, changes, sentence):
+def test_what_is_no_match_is_refused_before_anything_is_measured(tmp_path, capsys, changes, sentence):
     path = tmp_path / "there.json.gz"
     files.write(path, changed(measurement(), **changes))
     with pytest.raises(UsageError) as error:
         inputs.measurements([str(path)], "lenet")
     assert str(error.value) == sentence
-    assert report.main(["--with", str(path), "--out", str(tmp_path / "out")]) == 2
+    args = ("--with", str(path), "--model", "lenet", "--out", str(tmp_path / "out"))
+    assert report.main([*args]) == 2
+    assert capsys.readouterr().err == f"tflab: {sentence}\n"
     assert not (tmp_path / "out").exists()
 
 

@@ -109,11 +109,11 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         place = logdirs.place(out, staging(out, args.force))
         readable = [name for name in (*args.others, args.logdir) if name]
         return confinement.run("report", argv, args, {"--out": place}, readable)
-    dumps.prepare()  # before the model imports TensorFlow
-    models.find(args.model)
     kept = inputs.measurements(args.others, args.model)
     names = selection.chosen(chapters_of(args), args.model)
     trained = inputs.training(args.logdir, args.model) if args.logdir else None
+    dumps.prepare()  # before the model imports TensorFlow
+    models.find(args.model)
     granted = confined.output("--out")
     out = granted[1] if granted else Path(args.out) if args.out else free(args.force)
     with progress.phase("report"), ending.deferred():
