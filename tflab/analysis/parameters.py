@@ -165,7 +165,7 @@ class Updates:
         ]
         certain = {owner for _, owner in by_optimiser}
         taken = (name for node, _ in by_optimiser for name in self.inputs[node.name][1:])
-        slots = {self.variable[name] for name in taken if name in self.variable}
+        known = certain | {self.variable[name] for name in taken if name in self.variable}
         results = [name for name, node in self.nodes.items() if self.is_result(node)]
         lost = not union(self.old, results) & ~OTHER
         forward = set(self.nodes) if lost else self.leading_to(results)
@@ -174,7 +174,7 @@ class Updates:
         for node, owner in updates:
             values = self.inputs[node.name][1:]
             by_gradient = union(gradients, values)
-            if owner is None or owner in certain | slots or not by_gradient & self.bits[owner]:
+            if owner is None or owner in known or not by_gradient & self.bits[owner]:
                 continue
             if (by_gradient | union(self.old, values)) & ~self.bits[owner]:
                 rest.add(owner)

@@ -84,9 +84,10 @@ def of_loss(graph: GradientGraph, pairs: Sequence[Any]) -> list[tuple[Any, Any]]
     clipped gradients; None if that gradient is not a tensor of its own."""
     reader = Reader(graph)
     gradients = {t for call in graph.calls for t in (*call.incoming, *call.returned)}
+    gradients |= reader.names.keys()
     own = []
     for gradient, variable in pairs:
-        if gradient is not None and name_of(gradient) not in gradients | reader.names.keys():
+        if gradient is not None and name_of(gradient) not in gradients:
             name = reader.whole.get(variable.op.name)
             dense = name is not None and name not in graph.rows
             gradient = variable.graph.get_tensor_by_name(full(name)) if name and dense else None

@@ -59,8 +59,9 @@ def copied(
     carrier, inside = names[-1], set(names)
     changed = tf1.GraphDef()
     changed.CopyFrom(graph)
+    kept = inside | free
     for node in changed.node:
-        if node.name not in inside | free:
+        if node.name not in kept:
             redirect(node, inside)
     own = outputs(graph, inside)
     for tensor, live in own.items():

@@ -98,8 +98,8 @@ def fetches_of(
     aside, repeated = book_keeping(nodes, functions), within_loops(nodes)
     rest = [node for node in nodes if node.name not in aside]
     taken = {node_of(tensor) for node in rest for tensor in (*node.inputs, *node.control_inputs)}
-    sinks = [n for n in rest if n.name not in taken | repeated and is_value(n)]
-    sinks = [node for node in sinks if node.op not in QUIET]
+    taken |= repeated
+    sinks = [n for n in rest if n.name not in taken and n.op not in QUIET and is_value(n)]
     fed = after(rest, {node.name for node in rest if node.op in PLACEHOLDERS})
     # Without placeholders: nodes that depend on queues, files or iterators
     brought = after(rest, {n.name for n in rest if not n.inputs and n.op not in QUIET})
