@@ -112,7 +112,7 @@ def test_the_kernels_for_every_device_count_only_where_a_device_has_none_of_its_
 
 def test_the_label_of_a_node_has_to_be_that_of_the_kernel():
     labelled = node("_MklMatMul", T=FLOAT)
-    assert kernels.fitting_kernels(labelled, "CPU") == []
+    assert kernels.fitting_kernels(labelled, "CPU") == ()
     labelled.attr["_kernel"].s = b"MklNameChangeOp"
     assert [kernels.describe(kernel) for kernel in kernels.fitting_kernels(labelled, "CPU")] == [
         "CPU, T in float32, label MklNameChangeOp"

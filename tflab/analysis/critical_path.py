@@ -52,8 +52,9 @@ def critical_path(
     runs = work_runs(runs)
     parents = waits(nodes, transfers)
     kinds = {node.name: node.op for node in nodes}
+    rank = {name: place for place, name in enumerate(in_order(parents))}
     paths = [
-        path_of_step(parents, kinds, group)
+        path_of_step(parents, kinds, rank, group)
         for group in by_step(run for run in runs if run.name in parents).values()
     ]
     checked = [path for path in paths if path.nodes]
@@ -63,9 +64,12 @@ def critical_path(
     return replace(middle, achieved_parallelism=achieved_parallelism(runs))
 
 
-def path_of_step(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRun]) -> CriticalPath:
-    """The chain of one step, without the achieved parallelism."""
-    links = linked(parents, kinds, runs)
+def path_of_step(
+    parents: Parents, kinds: Mapping[str, str], rank: Mapping[str, int], runs: Iterable[OpRun]
+) -> CriticalPath:
+    """The chain of one step, without the achieved parallelism. `rank` orders runs that begin at the
+    same time."""
+    links = linked(parents, kinds, rank, runs)
     if not all(link.whole for link in links):
         return CriticalPath((), 0, 0)
     ends: list[int] = []  # earliest end of each run
@@ -93,9 +97,10 @@ def path_of_step(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRu
     )
 
 
-def linked(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRun]) -> list[ChainNode]:
+def linked(
+    parents: Parents, kinds: Mapping[str, str], rank: Mapping[str, int], runs: Iterable[OpRun]
+) -> list[ChainNode]:
     """The runs of a step in the order of their starts, each with the runs that it waits for."""
-    rank = {name: place for place, name in enumerate(in_order(parents))}
     links = [ChainNode(run) for run in sorted(runs, key=lambda run: (run.start_ns, rank[run.name]))]
     places: dict[str, list[int]] = {}
     for place, link in enumerate(links):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -36,20 +36,35 @@ def chosen(graphs: Iterable[Any], user_graph: tf.Graph) -> Iterable[Kernel]:
             )
 
 
-def fitting_kernels(node: Any, device_type: str) -> list[Any]:
+def fitting_kernels(node: Any, device_type: str) -> tuple[Any, ...]:
     """The registered KernelDefs that may run a NodeDef on a type of device.
 
     Those registered for every device (`DEFAULT`) count only if the device has none of its own.
     """
     label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
-    fitting = [
-        kernel
-        for kernel in registered(node.op)
-        if kernel.label == label
-        and all(allows(constraint, node.attr) for constraint in kernel.constraint)
+    types = [
+        (name, types_in(node.attr[name])) for name in constrained(node.op) if name in node.attr
     ]
-    own = [kernel for kernel in fitting if kernel.device_type == device_type]
-    return own or [kernel for kernel in fitting if kernel.device_type == "DEFAULT"]
+    return fitting(node.op, label, tuple(types), device_type)
+
+
+@functools.cache
+def fitting(
+    op: str, label: str, types: tuple[tuple[str, frozenset[int]], ...], device_type: str
+) -> tuple[Any, ...]:
+    """Those of an op whose constrained attributes are these types."""
+    given = dict(types)
+    possible = [
+        kernel
+        for kernel in registered(op)
+        if kernel.label == label
+        and all(
+            given.get(constraint.name, frozenset()) <= set(constraint.allowed_values.list.type)
+            for constraint in kernel.constraint
+        )
+    ]
+    own = tuple(kernel for kernel in possible if kernel.device_type == device_type)
+    return own or tuple(kernel for kernel in possible if kernel.device_type == "DEFAULT")
 
 
 @functools.cache
@@ -57,12 +72,15 @@ def registered(op: str) -> tuple[Any, ...]:
     return private.registered_kernels(op)
 
 
-def allows(constraint: Any, attr: Mapping[str, Any]) -> bool:
-    if constraint.name not in attr:
-        return True
-    value = attr[constraint.name]
-    types = set(value.list.type) or {value.type}
-    return types <= set(constraint.allowed_values.list.type)
+@functools.cache
+def constrained(op: str) -> tuple[str, ...]:
+    """The attributes that a kernel of this op constrains."""
+    return tuple(dict.fromkeys(one.name for kernel in registered(op) for one in kernel.constraint))
+
+
+def types_in(attribute: Any) -> frozenset[int]:
+    """The DataTypes of an attribute that is a type or a list of types."""
+    return frozenset(attribute.list.type) or frozenset((attribute.type,))
 
 
 def types_of(node: Any) -> str:
