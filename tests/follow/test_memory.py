@@ -70,6 +70,14 @@ def test_a_node_of_a_loop_that_worked_there_again_and_again_is_named_once():
     )
 
 
+def test_of_many_nodes_that_worked_there_only_some_are_named():
+    """`n0` itself is not among the 14 others."""
+    uses = tuple(replace(CONV.in_place[0], node=f"n{number}") for number in range(15))
+    worked = sentences(replace(CONV, in_place=uses), carrier="n0")[1]
+    named = tuple(f"n{number}" for number in range(1, 13))
+    assert worked == ("worked in place in that memory: ", named, " and 2 more")
+
+
 def test_one_who_passed_it_on_says_so():
     first, *_ = sentences(CONV, carrier="flat")
     assert first == (

@@ -187,15 +187,14 @@ def test_what_a_pass_made_and_another_removed_has_a_history_too(histories):
 
 def test_times_and_slack_are_those_of_the_carrier():
     rows = (row("relu"), row("_arg_x"))
-    history = node_history.with_times(
-        node_history.histories((FRONTEND, BACKWARD, PLACEMENT))["matmul"], PATH, {16: rows}
-    )
+    placed = node_history.histories((FRONTEND, BACKWARD, PLACEMENT))
+    history = node_history.with_times(placed, PATH, {16: rows})["matmul"]
     assert history.times == {16: row("relu")}
     assert (history.slack_ns, history.critical) == (0.0, True)
 
 
 def test_a_node_that_nobody_carries_has_no_times():
-    lone = node_history.from_program(FRONTEND, None)["matmul"]
+    lone = node_history.from_program(FRONTEND, None)
     assert node_history.with_times(lone, PATH, {16: (row("matmul"),)}) == lone
 
 

@@ -4,11 +4,13 @@ and after."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from tflab.records import Buffer, NodeHistory
 from tflab.units import plural, size, time
 
 MOST = 4  # buffers of a node in a loop or with many outputs
+MOST_NODES = 12  # that overwrote a buffer
 
 Sentence = tuple[str, tuple[str, ...], str]  # text, tensors or nodes, and text after them
 
@@ -25,16 +27,17 @@ def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
     place = f"{size(buffer.bytes)} at {buffer.address:#x}"
     if buffer.node == node:
         yield f"its output {buffer.tensor} was in {place}, {lived(buffer)}", (), ""
-    elif any(use.node == node for use in buffer.in_place):
+    elif node in buffer.overwriters:
         yield f"worked in place: its output was in {place}, requested by ", (buffer.tensor,), ""
     else:
         yield f"passed its input on: {place}, requested by ", (buffer.tensor,), ""
     if buffer.before:
         yield "that memory was used before by ", buffer.before, ""
     # other runs in a loop
-    others = dict.fromkeys(use.node for use in buffer.in_place if use.node != node)
-    if others:
-        yield "worked in place in that memory: ", tuple(others), ""
+    others = (name for name in buffer.overwriters if name != node)
+    if some := tuple(islice(others, MOST_NODES)):
+        more = len(buffer.overwriters) - (node in buffer.overwriters) - len(some)
+        yield "worked in place in that memory: ", some, f" and {more:,} more" if more else ""
     if buffer.last_reader:
         kept = buffer.backward_ns is not None
         behind = ": it stayed alive for the backward pass" if kept else ""

@@ -60,7 +60,7 @@ def histories(
     by_name = from_program(known[Frontend], known.get(Backward))
     if Placement in known:
         by_name = with_placement(by_name, known[Placement])
-    by_name = {name: with_times(history, path, tables or {}) for name, history in by_name.items()}
+    by_name = with_times(by_name, path, tables or {})
     if Execution in known:
         by_name = with_buffers(by_name, known[Execution].buffers)
     meanings = known[Backward].gradient_nodes if Backward in known else ()
@@ -157,19 +157,23 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
 
 
 def with_times(
-    history: NodeHistory, path: CriticalPath | None, tables: Mapping[int, Sequence[OpStats]]
-) -> NodeHistory:
-    """The times of its carrier, and whether the step waited for it."""
-    if history.carrier is None:
-        return history
-    return replace(
-        history,
-        times={
-            size: row for size, rows in tables.items() for row in rows if row.key == history.carrier
-        },
-        slack_ns=dict(path.slack).get(history.carrier) if path else None,
-        critical=path is not None and history.carrier in path.nodes,
-    )
+    by_name: Histories, path: CriticalPath | None, tables: Mapping[int, Sequence[OpStats]]
+) -> Histories:
+    """The times of their carriers, and whether the step waited for these."""
+    known = {size: {row.key: row for row in rows} for size, rows in tables.items()}
+    slack_ns = dict(path.slack) if path else {}
+    waited_for = set(path.nodes) if path else set()
+    return {
+        name: replace(
+            history,
+            times={size: rows[at] for size, rows in known.items() if at in rows},
+            slack_ns=slack_ns.get(at),
+            critical=at in waited_for,
+        )
+        if (at := history.carrier) is not None
+        else history
+        for name, history in by_name.items()
+    }
 
 
 def with_buffers(by_name: Histories, buffers: Buffers | None) -> Histories:

@@ -4,6 +4,7 @@ before and after."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tflab.records.graph import node_of
 
@@ -60,6 +61,11 @@ class Buffer:
     def node(self) -> str:
         """The node that requested it and wrote it first."""
         return node_of(self.tensor)
+
+    @cached_property
+    def overwriters(self) -> dict[str, None]:
+        """The nodes that overwrote it, each once, in the order of their first runs."""
+        return dict.fromkeys(use.node for use in self.in_place)
 
 
 @dataclass(frozen=True)
