@@ -46,8 +46,15 @@ class Runner:
 
 @pytest.fixture(scope="module")
 def run():
+    """A process that ends with the server."""
     with warm.opened("program.py") as process:
         yield Runner(process)
+        last = process.process.pid
+    for _ in range(50):
+        if not os.path.exists(f"/proc/{last}"):
+            return
+        time.sleep(0.1)
+    raise AssertionError("The process is still there.")
 
 
 def by_stage(messages):
@@ -174,13 +181,3 @@ def test_a_newer_version_of_a_page_takes_the_place_of_an_older_one(run):
     assert next(older)["stage"] == "frontend"
     run.process.newest["other page"] = 2
     assert list(older) == [{"superseded": True}]
-
-
-def test_a_process_ends_with_the_server():
-    with warm.opened("program.py") as process:
-        pid = process.process.pid
-    for _ in range(50):
-        if not os.path.exists(f"/proc/{pid}"):
-            return
-        time.sleep(0.1)
-    raise AssertionError("The process is still there.")

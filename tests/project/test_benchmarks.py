@@ -1,16 +1,23 @@
 """Benchmarks: every one of them runs and fills its table. No time is asserted."""
 
+import contextlib
+import functools
+import io
 import re
+import runpy
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from subprocess import CompletedProcess
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
 
 from benchmarks import __main__ as benchmarks
-from benchmarks import explore, startup, turns
+from benchmarks import explore, placement, run, startup, turns
 from tests.commands import in_one_process, run_here
+from tflab import models
 from tflab.lifecycle import __main__ as lifecycle
 
 pytestmark = pytest.mark.tensorflow
@@ -42,6 +49,29 @@ def started(args):
         assert end.value.code == 0
 
 
+def each_once(start):
+    """Programs that are started with the same words are started once. A processor of its own is for
+    times, and a watched small graph for memory; both mean nothing here."""
+    started = functools.cache(start)
+
+    def of_words(command, *program):
+        command = command[3:] if command[0] == "taskset" else command
+        return started(tuple(command[:1] if "small" in program else command), *program)
+
+    return of_words
+
+
+def grown(words, **_):
+    """A size of the benchmark of growing graphs, in this process."""
+    with (
+        mock.patch.object(sys, "argv", ["", words[-1]]),
+        mock.patch.dict(models.MODELS),
+        contextlib.redirect_stdout(io.StringIO()) as printed,
+    ):
+        runpy.run_path(placement.__file__, run_name="__main__")
+    return CompletedProcess(words, 0, printed.getvalue())
+
+
 def in_another_thread(measure):
     """One that has no event loop of asyncio, as Playwright wants it."""
     return lambda quick: ThreadPoolExecutor(1).submit(measure, quick).result()
@@ -56,6 +86,11 @@ def page(tmp_path_factory):
         in_one_process(patch)
         patch.setattr(benchmarks, "ThreadPoolExecutor", InTurn)
         patch.setattr(startup, "run", started)
+        patch.setattr(run, "QUICK", run.QUICK._replace(sizes=(20, 20)))
+        patch.setattr(run, "IMPORT", "")
+        patch.setattr(run, "run", each_once(run.run))
+        patch.setattr(placement, "subprocess", SimpleNamespace(run=grown))
+        patch.setitem(sys.modules, "benchmarks.placement", placement)  # which is replaced meanwhile
         patch.setattr(explore, "measure", in_another_thread(explore.measure))
         patch.setattr(sys, "argv", ["benchmarks", "--quick", "--output", str(file)])
         benchmarks.main()

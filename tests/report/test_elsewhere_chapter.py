@@ -88,7 +88,9 @@ def test_the_command_that_repeats_a_report_names_its_files():
         ),
     ],
 )
-def test_what_is_no_match_is_refused_before_anything_is_measured(tmp_path, capsys, changes, sentence):
+def test_what_is_no_match_is_refused_before_anything_is_measured(
+    tmp_path, capsys, changes, sentence
+):
     path = tmp_path / "there.json.gz"
     files.write(path, changed(measurement(), **changes))
     with pytest.raises(UsageError) as error:

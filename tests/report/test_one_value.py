@@ -95,6 +95,7 @@ OPTIONS = {
 SHORTER = {
     "report.lab": {"EXPERIMENTS_S": 1, "SWEEP_S": 1, "STEPS": 10},
     "lifecycle.execution": {"ROUNDS": 2},
+    "lifecycle.experiments": {"ROUNDS": 3, "LARGEST": 5},
     "compare.race": {"ROUNDS": 2, "TURNS": 2, "OBSERVATIONS": 3},
 }
 LEAST = {"toy": 300, "lenet": 500}  # claims; a reader that finds fewer does not read the report
