@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.analysis import memory
+from tflab.analysis.columns import columns
 from tflab.records import Memory, OpMemory, OpRun, StepTime
 from tflab.records.timed import Holder, LiveBytes
 
@@ -123,24 +124,22 @@ def test_where_nothing_was_allocated_nobody_holds_anything(runs):
 
 
 def test_a_curve_has_a_point_for_each_microsecond():
-    assert memory.curve([(9, -30), (1, 10), (3, 5), (2, 30), (2, -10)]) == [
-        (1, 10),
-        (2, 30),
-        (3, 35),
-        (9, 5),
-    ]
+    events = run("a", (9, -30), (1, 10), (3, 5), (2, 30), (2, -10))
+    times, alive = memory.curve(columns([events]))
+    assert list(zip(times, alive, strict=True)) == [(1, 10), (2, 30), (3, 35), (9, 5)]
 
 
-def test_the_peak_is_the_largest_running_sum_whatever_the_order():
-    assert memory.peak([(9, -30), (1, 10), (3, 5), (2, 30)]) == 45
-
-
-def test_frees_of_one_microsecond_come_before_its_allocations():
-    assert memory.peak([(1, 10), (2, 30), (2, -10)]) == 30
-
-
-def test_frees_alone_have_no_peak():
-    assert memory.peak([(1, -10)]) == memory.peak([]) == 0
+@pytest.mark.parametrize(
+    ("events", "peak"),
+    [
+        ([(9, -30), (1, 10), (3, 5), (2, 30)], 45),
+        ([(1, 10), (2, 30), (2, -10)], 30),  # of one microsecond, frees come before allocations
+        ([(1, -10)], 0),
+        ([], 0),
+    ],
+)
+def test_the_peak_is_the_largest_running_sum_whatever_the_order(events, peak):
+    assert memory.peak(columns([run("a", *events)])) == peak
 
 
 # What holds for all allocations
@@ -176,7 +175,7 @@ def test_the_curve_ends_where_allocations_minus_frees_end(runs):
 def test_the_holders_add_up_to_the_peak(runs):
     live = memory.live_bytes(runs, STEP)
     assert sum(holder.bytes for holder in live.holders) == live.peak_bytes
-    assert live.peak_bytes == memory.peak(memory.events(runs))
+    assert live.peak_bytes == memory.peak(columns(runs))
     assert live.peak_bytes == max((alive for _, alive in live.points), default=0)
     assert all(holder.bytes > 0 for holder in live.holders)
 
@@ -187,7 +186,7 @@ def test_the_holders_add_up_to_the_peak(runs):
 @pytest.mark.tensorflow
 def test_a_real_run_never_releases_more_than_it_allocated(walked):
     for run in walked("lenet")["execution"].runs:
-        assert all(alive >= 0 for _, alive in memory.curve(memory.events([run])))
+        assert (memory.curve(columns([run]))[1] >= 0).all()
 
 
 @pytest.mark.tensorflow

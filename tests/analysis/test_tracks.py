@@ -3,6 +3,7 @@
 import pytest
 
 from tflab.analysis import tracks
+from tflab.analysis.columns import columns
 from tflab.records import OpRun
 
 GPU = "/device:GPU:0"
@@ -63,7 +64,7 @@ def kept_letters(**groups: str) -> dict[str, str]:
     """The runs that are kept, by track; a run is a letter, and a track has a short name."""
     kept = tracks.without_repeats(
         {
-            device.format(gpu=GPU): [run(letter, ord(letter)) for letter in letters]
+            device.format(gpu=GPU): columns([run(letter, ord(letter)) for letter in letters])
             for device, letters in ((NAMES[name], groups[name]) for name in groups)
         }
     )
@@ -123,7 +124,7 @@ def test_the_threads_of_a_profiler_repeat_the_ops():
 
 
 def test_one_gpu_does_not_repeat_another():
-    zero, first = [run("a", 1)], [run("a", 1)]
+    zero, first = columns([run("a", 1)]), columns([run("a", 1)])
     kept = tracks.without_repeats(
         {"/device:GPU:0/stream:all": zero, "/device:GPU:1/stream:7": first}
     )

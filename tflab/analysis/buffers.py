@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from tflab.analysis import memory, pieces
+from tflab.analysis.columns import columns
 from tflab.analysis.memory import US
 from tflab.analysis.pieces import Piece, end_ns, tensor_name
 from tflab.records import Fate, Node, OpRun, StepTime, Transfer
@@ -198,8 +199,7 @@ def at_peak(
     other: Iterable[Piece],
 ) -> AtPeak:
     """What was alive at the moment at which the allocators' records have the most memory alive."""
-    points = memory.curve(memory.events(runs))
-    at_us, recorded = max(points, key=lambda point: point[1], default=(0, 0))
+    at_us, recorded = memory.highest(*memory.curve(columns(runs)))
 
     def alive(among: Iterable[Piece]) -> int:
         return sum(piece.bytes for piece in among if piece.held_by(at_us))

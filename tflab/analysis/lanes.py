@@ -13,8 +13,9 @@ from heapq import heappop, heappush
 
 import numpy as np
 
+from tflab.analysis.columns import columns
 from tflab.analysis.memory import US
-from tflab.analysis.timeline import Span, busy_spans, by_step, column, covered, times, within
+from tflab.analysis.timeline import Span, busy_ns, by_step, clipped, column, times, total_ns
 from tflab.records import OpRun, StepTime
 from tflab.records.timed import Occupancy, StepShape
 
@@ -22,8 +23,9 @@ from tflab.records.timed import Occupancy, StepShape
 def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:
     """The steps, each with its shape. A device that ran an op in any step is listed in all
     steps."""
+    runs = columns(runs)
     in_step = by_step(runs)
-    devices = sorted({run.device for step_runs in in_step.values() for run in step_runs})
+    devices = sorted(runs.by_device())
     return tuple(
         replace(step, shape=step_shape(in_step.get(step.step, ()), step, devices)) for step in steps
     )
@@ -36,15 +38,15 @@ def step_shape(runs: Sequence[OpRun], step: StepTime, devices: Iterable[str]) ->
     during the union of its runs, so overlapping runs count once. A run that exceeds the step is cut
     off at the edge of the step, as in the time ledger.
     """
-    work = covered(within(run, step) for run in runs)
-    runs_of_device: dict[str, list[OpRun]] = {device: [] for device in devices}
-    for run in runs:
-        runs_of_device.setdefault(run.device, []).append(run)
-    busy = {name: covered(busy_spans(own_runs, step)) for name, own_runs in runs_of_device.items()}
+    runs = columns(runs)
+    work = total_ns(*clipped(runs, step))
+    of_device = runs.by_device()
+    names = dict.fromkeys((*devices, *of_device))
+    busy = {name: busy_ns(of_device.get(name, ()), step) for name in names}
     return StepShape(
-        most_at_once=len(pack(runs, nest=False)),
+        most_at_once=1 + max(lane_numbers(runs, nest=False), default=-1),
         mean_at_once=work / step.wall_ns if step.wall_ns else 0,
-        lanes=len(pack(runs)),
+        lanes=1 + max(lane_numbers(runs), default=-1),
         devices=tuple(
             Occupancy(name, ns, (step.wall_ns - ns) / step.wall_ns if step.wall_ns else 0)
             for name, ns in busy.items()
@@ -68,17 +70,27 @@ def pack(runs: Iterable[OpRun], nest: bool = True) -> tuple[tuple[OpRun, ...], .
     one starts at the same time, so without nesting the shortest of equal starts comes first.
     """
     runs = list(runs)
-    starts, durations = times(runs)
-    # A run that contains others comes before them.
-    order = np.lexsort((-durations if nest else durations, starts))
-    spans = zip(*(column[order].tolist() for column in (starts, starts + durations)), strict=True)
-    numbers = lanes_with_nesting(spans) if nest else lanes_without_overlap(spans)
     lanes: list[list[OpRun]] = []
-    for index, number in zip(order.tolist(), numbers, strict=True):
+    for index, number in zip(order(runs, nest).tolist(), lane_numbers(runs, nest), strict=True):
         if number == len(lanes):
             lanes.append([])
         lanes[number].append(runs[index])
     return tuple(map(tuple, lanes))
+
+
+def order(runs: Sequence[OpRun], nest: bool = True) -> np.ndarray:
+    """The indices of runs in the order in which they are packed: a run that contains others comes
+    before them."""
+    starts, durations = times(runs)
+    return np.lexsort((-durations if nest else durations, starts))
+
+
+def lane_numbers(runs: Sequence[OpRun], nest: bool = True) -> Iterator[int]:
+    """The lane of each run, in this `order`."""
+    starts, durations = times(runs)
+    places = order(runs, nest)
+    spans = zip(*(one[places].tolist() for one in (starts, starts + durations)), strict=True)
+    return lanes_with_nesting(spans) if nest else lanes_without_overlap(spans)
 
 
 def lanes_without_overlap(spans: Iterable[Span]) -> Iterator[int]:

@@ -17,16 +17,17 @@ microsecond of both (`TrackingAllocator` in tensorflow/core/framework).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 
+import numpy as np
+
+from tflab.analysis.columns import OpRuns, columns, sums
 from tflab.analysis.step_times import median_step
-from tflab.analysis.timeline import by_step
 from tflab.records import Memory, OpMemory, OpRun, StepTime
 from tflab.records.timed import Holder, LiveBytes
 
 US = 1000  # nanoseconds in the unit of allocation times
 
-Event = tuple[int, int]  # (time in us, bytes; negative if released)
+Event = tuple[int, int]  # time in us, bytes
 
 
 def memory(runs: Iterable[OpRun], steps: Sequence[StepTime] = ()) -> Memory:
@@ -34,16 +35,19 @@ def memory(runs: Iterable[OpRun], steps: Sequence[StepTime] = ()) -> Memory:
 
     For the step with the median wall time also the whole curve; without `steps` there is none.
     """
-    in_step = by_step(runs)
+    runs = columns(runs)
+    in_step = runs.by_step()
+    totals = sums(runs.kind, runs.requested_bytes, len(runs.kinds)).tolist()
     requested: dict[str, int] = {}
-    for run in (run for step_runs in in_step.values() for run in step_runs):
-        requested[run.name] = requested.get(run.name, 0) + run.requested_bytes
+    for kind in runs.kinds_in_order():
+        name = runs.kinds[kind][0]
+        requested[name] = requested.get(name, 0) + totals[kind]
     # The mean is over all steps, including those in which a node did not run.
     rows = [OpMemory(name, round(total / len(in_step))) for name, total in requested.items()]
     middle_step = median_step(steps) if steps else None
     return Memory(
         per_op=tuple(sorted(rows, key=lambda row: (-row.requested_bytes, row.name))),
-        peak_bytes=max((peak(events(step_runs)) for step_runs in in_step.values()), default=0),
+        peak_bytes=max(map(peak, in_step.values()), default=0),
         curve=live_bytes(in_step.get(middle_step.step, ()), middle_step) if middle_step else None,
     )
 
@@ -55,53 +59,56 @@ def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:
     the start of the step), and the events of one microsecond form one point. Bytes alive after the
     last point outlived the trace, as fetched values do.
     """
-    points = curve(events(runs))
-    peak_us, peak_bytes = max(points, key=lambda point: point[1], default=(0, 0))
+    runs = columns(runs)
+    times, alive = curve(runs)
+    peak_us, peak_bytes = highest(times, alive)
     if peak_bytes <= 0:
         peak_us, peak_bytes = step.start_ns // US, 0
     return LiveBytes(
         step=step.step,
-        points=tuple((time * US - step.start_ns, alive) for time, alive in points),
+        points=tuple(zip((times * US - step.start_ns).tolist(), alive.tolist(), strict=True)),
         peak_bytes=peak_bytes,
         peak_ns=max(0, peak_us * US - step.start_ns),
         holders=holders(runs, peak_us) if peak_bytes else (),
     )
 
 
-def events(runs: Iterable[OpRun]) -> Iterable[Event]:
-    """All allocations and releases of these runs, unsorted."""
-    return ((time, size) for run in runs for time, size, _ in run.allocations)
+def curve(runs: OpRuns) -> tuple[np.ndarray, np.ndarray]:
+    """Each microsecond with an allocation or a release, and the bytes alive after it."""
+    order = np.argsort(runs.event_us, kind="stable")
+    times, alive = runs.event_us[order], np.cumsum(runs.event_bytes[order])
+    last: np.ndarray = np.append(times[1:] != times[:-1], True)[: len(times)]
+    return times[last], alive[last]
 
 
-def curve(events: Iterable[Event]) -> list[Event]:
-    """(time in us, bytes alive after it) for each microsecond with an event."""
-    changes: dict[int, int] = {}
-    for time, size in events:
-        changes[time] = changes.get(time, 0) + size
-    times = sorted(changes)
-    return list(zip(times, accumulate(changes[time] for time in times), strict=True))
+def highest(times: np.ndarray, alive: np.ndarray) -> Event:
+    """The first point of a curve with the most bytes; (0, 0) of no points."""
+    if not len(times):
+        return 0, 0
+    place = int(alive.argmax())
+    return int(times[place]), int(alive[place])
 
 
-def peak(events: Iterable[Event]) -> int:
+def peak(runs: OpRuns) -> int:
     """The most bytes alive after any microsecond, and at least 0.
 
     The order within a microsecond is unknown: the true peak may have been higher, never lower.
     """
-    return max([0, *(alive for _, alive in curve(events))])
+    return max(0, highest(*curve(runs))[1])
 
 
-def holders(runs: Iterable[OpRun], at_us: int) -> tuple[Holder, ...]:
+def holders(runs: OpRuns, at_us: int) -> tuple[Holder, ...]:
     """The nodes with bytes alive after a microsecond, the largest first; the runs of a node in a
     loop are added up."""
     alive: dict[str, int] = {}
     running: set[str] = set()
     types: dict[str, str] = {}
-    for run in runs:
-        size = sum(size for time, size, _ in run.allocations if time <= at_us)
-        if size:
-            alive[run.name] = alive.get(run.name, 0) + size
-            types[run.name] = run.op
-            if run.start_ns + run.duration_ns > at_us * US:
-                running.add(run.name)
+    before = runs.event_us <= at_us
+    sizes = sums(runs.event_run()[before], runs.event_bytes[before], len(runs))
+    for run, size in zip(runs.where(sizes != 0), sizes[sizes != 0].tolist(), strict=True):
+        alive[run.name] = alive.get(run.name, 0) + size
+        types[run.name] = run.op
+        if run.start_ns + run.duration_ns > at_us * US:
+            running.add(run.name)
     held = [Holder(name, types[name], size, name in running) for name, size in alive.items()]
     return tuple(sorted(held, key=lambda holder: (-holder.bytes, holder.name)))

@@ -9,10 +9,13 @@ Deviations are those of the runs themselves (divided by n, not by n - 1), 0 for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from math import ceil, sqrt
 
+import numpy as np
+
+from tflab.analysis.columns import Kind, OpRuns, columns, sums
 from tflab.records import NodeStats, OpRun
 
 
@@ -22,35 +25,66 @@ def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
     A recorded trace may have a node with several types: the op that launched a kernel, and the
     kernel.
     """
-    step_starts: dict[int, int] = {}
-    groups: dict[tuple[str, str], list[OpRun]] = {}
-    for run in runs:
-        first = step_starts.get(run.step, run.start_ns)
-        step_starts[run.step] = min(first, run.start_ns)
-        groups.setdefault((run.name, run.op), []).append(run)
-    return tuple(folded(group, step_starts) for group in groups.values())
+    runs = columns(runs)
+    first_kinds: dict[tuple[str, str], int] = {}  # name and type -> the first kind that has them
+    group_of_kind: np.ndarray = np.zeros(len(runs.kinds), np.int64)
+    for kind in runs.kinds_in_order():
+        first_kinds.setdefault(runs.kinds[kind][:2], kind)
+    numbers = {named: number for number, named in enumerate(first_kinds)}
+    for kind, (name, op, _) in enumerate(runs.kinds):
+        group_of_kind[kind] = numbers.get((name, op), 0)
+    groups = group_of_kind[runs.kind]
+    count = len(first_kinds)
+    calls = np.bincount(groups, minlength=count)
+    since = runs.start_ns - step_starts(runs)
+    totals, starts, requested = (
+        sums(groups, values, count) for values in (runs.duration_ns, since, runs.requested_bytes)
+    )
+    apart = runs.duration_ns - (totals / np.maximum(calls, 1))[groups]
+    squares = np.bincount(groups, apart**2, count)
+    durations = runs.duration_ns[np.lexsort((runs.duration_ns, groups))]
+    ends = np.cumsum(calls)
+    return tuple(
+        folded(
+            runs.kinds[kind],
+            durations[ends[number] - calls[number] : ends[number]],
+            int(totals[number]),
+            int(starts[number]),
+            int(requested[number]),
+            float(squares[number]),
+        )
+        for number, kind in enumerate(first_kinds.values())
+    )
 
 
-def folded(runs: Sequence[OpRun], step_starts: Mapping[int, int]) -> NodeStats:
-    """The statistics of the runs of one node as one type."""
-    calls, first = len(runs), runs[0]
-    durations = sorted(run.duration_ns for run in runs)
-    total = sum(durations)
-    squares = sum(duration**2 for duration in durations)
+def step_starts(runs: OpRuns) -> np.ndarray:
+    """For each run, the start of the first run of its step; ns."""
+    _, steps = np.unique(runs.step, return_inverse=True)
+    first = np.full(steps.max(initial=-1) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, steps, runs.start_ns)
+    return first[steps]
+
+
+def folded(
+    kind: Kind, durations: np.ndarray, total: int, starts: int, requested: int, squares: float
+) -> NodeStats:
+    """The statistics of the runs of one node as one type, from their sorted durations, the sums of
+    other columns, and the squares of the durations around their mean."""
+    calls = len(durations)
     return NodeStats(
-        name=first.name,
-        op=first.op,
-        device=first.device,
+        name=kind[0],
+        op=kind[1],
+        device=kind[2],
         calls=calls,
         total_ns=total,
-        min_ns=durations[0],
-        max_ns=durations[-1],
+        min_ns=int(durations[0]),
+        max_ns=int(durations[-1]),
         mean_ns=total / calls,
-        median_ns=durations[rank(0.5, calls) - 1],
-        p95_ns=durations[rank(0.95, calls) - 1],
-        start_ns=sum(run.start_ns - step_starts[run.step] for run in runs) / calls,
-        requested_bytes=round(sum(run.requested_bytes for run in runs) / calls),
-        std_ns=sqrt(calls * squares - total**2) / calls,  # integers until the root
+        median_ns=int(durations[rank(0.5, calls) - 1]),
+        p95_ns=int(durations[rank(0.95, calls) - 1]),
+        start_ns=starts / calls,
+        requested_bytes=round(requested / calls),
+        std_ns=sqrt(squares / calls),
     )
 
 

@@ -7,6 +7,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from tflab.analysis.columns import OpRuns
 from tflab.records import OpRun, Owner, StepTime
 
 BEFORE = "before the first op (session, feeds)"
@@ -19,6 +20,7 @@ AFTER = "after the last op (fetches and collecting the trace, as one)"
 START, DURATION = attrgetter("start_ns"), attrgetter("duration_ns")  # of a run; faster than lambdas
 
 Span = tuple[int, int]  # start and end in nanoseconds; the end is exclusive
+Spans = tuple[np.ndarray, np.ndarray]  # the same of many
 
 
 def time_ledger(
@@ -34,32 +36,37 @@ def time_ledger(
     network = (WIRE,) if wires else ()
     totals = dict.fromkeys((BEFORE, BUSY, *network, GAPS, AFTER), 0)
     for step in steps:
-        ops = busy_spans(in_step.get(step.step, ()), step)
-        spans = union([*ops, *busy_spans(on_wire.get(step.step, ()), step)])
-        if not spans:
+        ops = clipped(in_step.get(step.step, ()), step)
+        moving = clipped(on_wire.get(step.step, ()), step)
+        starts, ends = merged(*map(np.concatenate, zip(ops, moving, strict=True)))
+        if not len(starts):
             totals[BEFORE] += step.wall_ns
             continue
-        first, last = spans[0][0], spans[-1][1]
-        busy, moving = covered(ops), covered(spans)
+        first, last = int(starts[0]), int(ends[-1])
+        busy, any_ns = total_ns(*merged(*ops)), total_ns(starts, ends)
         totals[BEFORE] += first - step.start_ns
         totals[BUSY] += busy
         if wires:
-            totals[WIRE] += moving - busy
-        totals[GAPS] += last - first - moving
+            totals[WIRE] += any_ns - busy
+        totals[GAPS] += last - first - any_ns
         totals[AFTER] += step.start_ns + step.wall_ns - last
     return tuple(Owner(owner, ns) for owner, ns in totals.items())
 
 
-def by_step(runs: Iterable[OpRun]) -> dict[int, list[OpRun]]:
+def by_step(runs: Iterable[OpRun]) -> dict[int, Sequence[OpRun]]:
     """The runs of each step, in the order in which they are given."""
+    if isinstance(runs, OpRuns):
+        return dict(runs.by_step())
     in_step: dict[int, list[OpRun]] = {}
     for run in runs:
         in_step.setdefault(run.step, []).append(run)
-    return in_step
+    return dict(in_step)
 
 
 def times(runs: Sequence[OpRun]) -> tuple[np.ndarray, np.ndarray]:
     """The start and the duration of each run; ns."""
+    if isinstance(runs, OpRuns):
+        return runs.start_ns, runs.duration_ns
     return column(map(START, runs)), column(map(DURATION, runs))
 
 
@@ -67,29 +74,52 @@ def column(values: Iterable[int]) -> np.ndarray:
     return np.fromiter(values, np.int64)
 
 
+def clipped(runs: Iterable[OpRun], step: StepTime) -> Spans:
+    """The starts and the ends of runs on the wall clock, cut off at the edges of their step."""
+    starts, durations = times(runs if isinstance(runs, Sequence) else list(runs))
+    low, high = step.start_ns, step.start_ns + step.wall_ns
+    return np.clip(starts, low, high), np.clip(starts + durations, low, high)
+
+
 def busy_spans(runs: Iterable[OpRun], step: StepTime) -> list[Span]:
     """The times within a step in which at least one op ran: disjoint and sorted."""
-    return union(within(run, step) for run in runs)
+    return pairs(*merged(*clipped(runs, step)))
+
+
+def busy_ns(runs: Iterable[OpRun], step: StepTime) -> int:
+    """How long at least one op ran in a step."""
+    return total_ns(*merged(*clipped(runs, step)))
 
 
 def within(run: OpRun, step: StepTime) -> Span:
     """A run's start and end on the wall clock, cut off at the edges of its step; ns."""
-    low, high = step.start_ns, step.start_ns + step.wall_ns
-    return (
-        min(max(run.start_ns, low), high),
-        min(max(run.start_ns + run.duration_ns, low), high),
-    )
+    ((start,), (end,)) = clipped([run], step)
+    return int(start), int(end)
+
+
+def merged(starts: np.ndarray, ends: np.ndarray) -> Spans:
+    """The union of spans: disjoint spans that do not touch, sorted."""
+    if not len(starts):
+        return starts, ends
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], np.maximum.accumulate(ends[order])
+    apart = np.flatnonzero(starts[1:] > ends[:-1])
+    return starts[np.append(0, apart + 1)], ends[np.append(apart, len(ends) - 1)]
 
 
 def union(spans: Iterable[Span]) -> list[Span]:
     """The union of spans: disjoint spans that do not touch, sorted."""
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((start, end))
-    return merged
+    table = np.array(list(spans), np.int64).reshape(-1, 2)
+    return pairs(*merged(table[:, 0], table[:, 1]))
+
+
+def pairs(starts: np.ndarray, ends: np.ndarray) -> list[Span]:
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+
+
+def total_ns(starts: np.ndarray, ends: np.ndarray) -> int:
+    """The sum of the lengths of spans; overlaps count several times."""
+    return int((ends - starts).sum())
 
 
 def covered(spans: Iterable[Span]) -> int:

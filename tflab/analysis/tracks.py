@@ -20,8 +20,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
+import numpy as np
+
+from tflab.analysis.columns import OpRuns
 from tflab.records import OpRun
 
 OPS = "ops"
@@ -71,17 +74,17 @@ def node_and_op(name: str, label: str) -> tuple[str, str]:
     return node, first if first.upper().startswith("MEMCPY") else op
 
 
-def without_repeats(runs: Mapping[str, Sequence[OpRun]]) -> dict[str, list[OpRun]]:
+def without_repeats(runs: Mapping[str, OpRuns]) -> dict[str, OpRuns]:
     """The runs of each device, without those that another device repeats.
 
     Copies are kept in the row of copies, kernels in the row of their stream. The tracer writes
     these rows twice with the same names and times; each repetition removes one run.
     """
-    kept = {device: list(group) for device, group in runs.items()}
+    kept = dict(runs)
     tracks: dict[str, dict[str, str]] = {}  # GPU -> track -> device
     for device in runs:
         if device.endswith(HOST):
-            kept[device] = []
+            kept[device] = runs[device][:0]
         elif match := TRACER.fullmatch(device):
             tracks.setdefault(match["gpu"], {})[match["track"]] = device
     for devices in tracks.values():
@@ -101,17 +104,14 @@ def identity(run: OpRun) -> tuple[str, str, int, int]:
     return run.name, run.op, run.start_ns, run.duration_ns
 
 
-def runs_without(
-    repeated: Counter[tuple[str, str, int, int]], runs: Iterable[OpRun]
-) -> list[OpRun]:
+def runs_without(repeated: Counter[tuple[str, str, int, int]], runs: OpRuns) -> OpRuns:
     """The runs that are not among `repeated`; each of those removes one run."""
-    kept = []
-    for run in runs:
+    kept: np.ndarray = np.ones(len(runs), bool)
+    for place, run in enumerate(runs if repeated else ()):
         if repeated[identity(run)]:
             repeated[identity(run)] -= 1
-        else:
-            kept.append(run)
-    return kept
+            kept[place] = False
+    return runs.where(kept)
 
 
 def work_runs(runs: Iterable[OpRun]) -> list[OpRun]:

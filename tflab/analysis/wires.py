@@ -259,7 +259,8 @@ def waits(
     awaited: Counter[str] = Counter()
     ops, moving = by_step(runs), by_step(wires)
     for step in steps:
-        rows: dict[str, list[OpRun]] = defaultdict(list, {WIRE: moving.get(step.step, [])})
+        rows: dict[str, list[OpRun]] = defaultdict(list)
+        rows[WIRE] += moving.get(step.step, ())
         for run in ops.get(step.step, ()):
             rows[task_of(run.device)].append(run)
         running: set[str] = set()

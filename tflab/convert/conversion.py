@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from tflab.analysis import critical_path as paths
 from tflab.analysis import lanes, memory, op_stats, op_table, timeline
+from tflab.analysis.columns import columns
 from tflab.convert.reading import Recording
-from tflab.records import CriticalPath, Memory, OpRun, OpStats, Owner, StepTime
+from tflab.records import CriticalPath, Memory, OpStats, Owner, StepTime
 from tflab.runtime import trace
 
 
@@ -29,23 +30,25 @@ def convert(recorded: Recording) -> Conversion:
     A node that ran on a GPU has a launch and kernels. They are not added up but are rows of two
     kinds; the critical path has the time of the kernels.
     """
-    of_nodes = [run for run in recorded.runs if run.name != trace.EXECUTOR]
-    of_kind: dict[str, list[OpRun]] = {}
+    runs = columns(recorded.runs)
+    of_nodes = runs.of_kinds(name != trace.EXECUTOR for name, *_ in runs.kinds)
     kinds = {track.device: track.kind for track in recorded.tracks}
-    for run in of_nodes:
-        of_kind.setdefault(kinds[run.device], []).append(run)
+    of_kind = {
+        kind: of_nodes.of_kinds(kinds.get(device) == kind for *_, device in runs.kinds)
+        for kind in dict.fromkeys(kinds[device] for device in of_nodes.by_device())
+    }
     steps = len(recorded.steps)
     path = None
     if recorded.nodes:
-        path = paths.critical_path(recorded.nodes, recorded.runs, recorded.transfers)
+        path = paths.critical_path(recorded.nodes, runs, recorded.transfers)
     return Conversion(
         recorded=recorded,
-        step_times=lanes.steps_with_shape(recorded.runs, recorded.steps),
+        step_times=lanes.steps_with_shape(runs, recorded.steps),
         wall_ns=sum(step.wall_ns for step in recorded.steps),
-        time_ledger=timeline.time_ledger(recorded.runs, recorded.steps),
+        time_ledger=timeline.time_ledger(runs, recorded.steps),
         top_ops={
-            kind: op_table.table(op_stats.fold(runs), "node", steps, images=None)
-            for kind, runs in of_kind.items()
+            kind: op_table.table(op_stats.fold(group), "node", steps, images=None)
+            for kind, group in of_kind.items()
         },
         critical_path=path,
         memory=memory.memory(of_nodes, recorded.steps),

@@ -6,32 +6,30 @@ extends from the start of its first op to the end of its last.
 
 from __future__ import annotations
 
-import gc
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from tflab.analysis import parameters, tracks
+import numpy as np
+
+from tflab.analysis import columns, parameters, tracks
+from tflab.analysis.columns import OpRuns
 from tflab.analysis.memory import US
 from tflab.analysis.parameters import Parameters
 from tflab.cli import progress
-from tflab.convert import decoded, event_files, graphs, protos
+from tflab.convert import decoded, event_files, graphs, protos, rows
 from tflab.convert.fields import DamagedError
 from tflab.convert.graphs import opened
 from tflab.errors import TflabError, UsageError
-from tflab.records import Capture, Node, OpRun, StepTime, Transfer
-from tflab.runtime import trace
+from tflab.records import Capture, Node, StepTime, Transfer
 from tflab.units import plural
 
 LATEST_NS = 2**62  # the year 2116: the formats of other tools have no later times
 MOST_BYTES = 2**48  # 256 TiB: no op requests more
 WANTED = "give the output of run_metadata.SerializeToString(), or its text form"
-
-Runs = list[OpRun]
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Recording:
     files: tuple[str, ...]
     labels: tuple[str, ...]  # name of each step: its file, or its tag in an event file
     steps: tuple[StepTime, ...]
-    runs: tuple[OpRun, ...] = field(repr=False)  # step by step, each once
+    runs: OpRuns = field(repr=False)  # step by step, each once
     tracks: tuple[TrackSummary, ...] = ()
     nodes: tuple[Node, ...] = field(default=(), repr=False)
     transfers: tuple[Transfer, ...] = ()
@@ -65,20 +63,6 @@ class Recording:
         return Capture(Path(self.files[0]).stem + more, self.steps, self.runs)
 
 
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Without Python's search for reference cycles: records have none, and searching them
-    repeatedly takes a fifth of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@uncollected()
 def read(files: Sequence[str], graph: str | None = None) -> Recording:
     """The steps in these files, in this order, and the graph that ran, if there is one.
 
@@ -97,7 +81,8 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     variables = decoded.variables(given, words.names)
     words.types.update({name: node.op for name, node in nodes.items()})
     steps: list[StepTime] = []
-    runs: Runs = []
+    tables = rows.Tables()
+    parts: list[OpRuns] = []
     labels: list[str] = []
     notes: list[str] = []
     left_out: Counter[str] = Counter()
@@ -109,15 +94,16 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
                 nodes = ran | nodes
                 variables = decoded.variables(found.graphs, words.names) | variables
                 sent |= dict.fromkeys(decoded.transfers(found.graphs, words.names))
-            rows = by_device(len(steps), found, words)
-            kept = tracks.without_repeats(rows)
-            left_out.update({device: len(rows[device]) - len(kept[device]) for device in rows})
-            own, note = possible_runs(path, [run for group in kept.values() for run in group])
+            recorded = by_device(len(steps), found, words, tables)
+            kept = tracks.without_repeats(recorded)
+            left_out.update({one: len(recorded[one]) - len(kept[one]) for one in recorded})
+            own, note = possible_runs(path, columns.joined(list(kept.values())))
             notes += note
             steps.append(span(len(steps), own))
             labels.append(label)
-            runs += own
-    if graph and not any(run.name in nodes for run in runs):
+            parts.append(own)
+    runs = columns.joined(parts)
+    if graph and not any(runs.kinds[kind][0] in nodes for kind in runs.kinds_in_order()):
         raise UsageError(
             f"The graph '{graph}' has none of the nodes that ran, such as '{runs[-1].name}'; "
             "give the graph that was traced."
@@ -129,7 +115,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
         files=tuple(files),
         labels=tuple(labels),
         steps=tuple(steps),
-        runs=tuple(runs),
+        runs=runs,
         tracks=totals(runs, left_out),
         nodes=whole,
         parameters=parameters.count(whole, variables.values(), sent) if whole else None,
@@ -138,9 +124,9 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     )
 
 
-def possible_runs(path: str, runs: Runs) -> tuple[Runs, list[str]]:
+def possible_runs(path: str, runs: OpRuns) -> tuple[OpRuns, list[str]]:
     """The op runs with possible times and sizes, and a note if others were omitted."""
-    kept = [run for run in runs if possible(run)]
+    kept = runs.where(possible(runs))
     if not kept:
         raise TflabError(f"'{path}' has no op runs. Record the step with trace_level=FULL_TRACE.")
     if len(kept) == len(runs):
@@ -149,42 +135,48 @@ def possible_runs(path: str, runs: Runs) -> tuple[Runs, list[str]]:
     return kept, [f"In '{path}', {wrong} omitted because of impossible times or sizes."]
 
 
-def by_device(step: int, found: protos.Trace, words: decoded.Vocabulary) -> dict[str, Runs]:
+def by_device(
+    step: int, found: protos.Trace, words: decoded.Vocabulary, tables: rows.Tables
+) -> dict[str, OpRuns]:
     """All rows of a step as op runs. A trace may contain a device more than once."""
-    rows: dict[str, Runs] = {}
+    parts: dict[str, list[OpRuns]] = {}
     for raw, stats in found.devices:
         device = words.names[raw]
-        rows.setdefault(device, []).extend(
-            trace.device_runs(step, device, stats, words.labels(device), words.names.__getitem__)
-        )
-    return rows
+        parts.setdefault(device, []).append(rows.op_runs(step, device, stats, words, tables))
+    return {device: columns.joined(group) for device, group in parts.items()}
 
 
-def possible(run: OpRun) -> bool:
-    """Whether a clock and an allocator can have produced these times and sizes."""
-    return (
-        0 <= run.start_ns <= run.start_ns + run.duration_ns <= LATEST_NS
-        and 0 <= run.requested_bytes <= MOST_BYTES
-        and all(
-            0 <= time * US <= LATEST_NS and abs(size) <= MOST_BYTES
-            for time, size, _ in run.allocations
-        )
-    )
+def possible(runs: OpRuns) -> np.ndarray:
+    """Whether a clock and an allocator can have produced these times and sizes, for each run."""
+
+    def within(column: np.ndarray, low: int, high: int) -> np.ndarray:
+        return (low <= column) & (column <= high)
+
+    end_ns = np.minimum(runs.start_ns, LATEST_NS) + np.minimum(runs.duration_ns, LATEST_NS)
+    found = within(runs.start_ns, 0, LATEST_NS) & within(runs.duration_ns, 0, LATEST_NS)
+    found &= within(end_ns, 0, LATEST_NS) & within(runs.requested_bytes, 0, MOST_BYTES)
+    wrong = ~within(runs.event_us, 0, LATEST_NS // US)
+    wrong |= ~within(runs.event_bytes, -MOST_BYTES, MOST_BYTES)
+    found[runs.event_run()[wrong]] = False
+    return found
 
 
-def span(step: int, runs: Runs) -> StepTime:
+def span(step: int, runs: OpRuns) -> StepTime:
     """From the first start to the last end."""
-    start = min(run.start_ns for run in runs)
-    return StepTime(step, start, max(run.start_ns + run.duration_ns for run in runs) - start)
+    start = int(runs.start_ns.min())
+    return StepTime(step, start, int((runs.start_ns + runs.duration_ns).max()) - start)
 
 
-def totals(runs: Runs, left_out: Mapping[str, int]) -> tuple[TrackSummary, ...]:
+def totals(runs: OpRuns, left_out: Mapping[str, int]) -> tuple[TrackSummary, ...]:
     """The total of every name that has rows in a trace, in the order of the trace. Totals of
     different kinds of tracks must not be added."""
-    calls = Counter(run.device for run in runs)
+    calls: Counter[str] = Counter()
     times: Counter[str] = Counter()
-    for run in runs:
-        times[run.device] += run.duration_ns
+    counts = np.bincount(runs.kind, minlength=len(runs.kinds)).tolist()
+    sums = columns.sums(runs.kind, runs.duration_ns, len(runs.kinds)).tolist()
+    for (*_, device), count, total in zip(runs.kinds, counts, sums, strict=True):
+        calls[device] += count
+        times[device] += total
     return tuple(
         TrackSummary(
             device=device,

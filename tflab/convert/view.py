@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tflab.analysis import tracks
+from tflab.analysis.columns import columns
 from tflab.analysis.parameters import Parameters
-from tflab.analysis.timeline import busy_spans, by_step, covered
+from tflab.analysis.timeline import busy_ns, by_step
 from tflab.convert.conversion import Conversion, ranked
 from tflab.records import CriticalPath
 from tflab.records.blocks import Block, Column, Table, shortened
@@ -20,7 +21,7 @@ TOP = 10
 
 def blocks(conversion: Conversion) -> Iterable[Block]:
     recorded = conversion.recorded
-    starts = sum(run.name == trace.EXECUTOR for run in recorded.runs)
+    starts = len(columns(recorded.runs).named(trace.EXECUTOR))
     own = f", {starts:,} of them the executor's own ({trace.EXECUTOR})" if starts else ""
     yield (
         f"{plural(len(recorded.steps), 'step')} with {plural(len(recorded.runs), 'op run')}{own}. "
@@ -118,7 +119,7 @@ def variables_but_trained(parameters: Parameters) -> str:
 
 def steps(conversion: Conversion) -> Table:
     runs = by_step(conversion.recorded.runs)
-    busy = {step.step: covered(busy_spans(runs[step.step], step)) for step in conversion.step_times}
+    busy = {step.step: busy_ns(runs[step.step], step) for step in conversion.step_times}
     return shortened(
         "The steps",
         (
@@ -170,7 +171,9 @@ def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
         f"once for each iteration. All ops together take {critical.parallelism:.2f} x as long. "
         f"While any op ran, {critical.achieved_parallelism:.2f} ran at once on average."
     )
-    types = {run.name: run.op for run in conversion.recorded.runs}
+    runs = columns(conversion.recorded.runs)
+    ran = map(runs.kinds.__getitem__, runs.kinds_in_order())
+    types = {name: op for name, op, _ in ran}
     yield shortened(
         "The critical path",
         (

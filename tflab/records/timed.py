@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflab.records.verdicts import Verdict
@@ -59,7 +60,7 @@ class Capture:
 
     name: str  # of the profile made from it: `lenet-batch-64`
     steps: tuple[StepTime, ...]
-    runs: tuple[OpRun, ...]
+    runs: Sequence[OpRun]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,209 @@
+"""Columns: op runs as NumPy arrays, for traces of millions of them.
+
+`OpRuns` is a sequence of `OpRun` records that makes each record when it is asked for. Whatever adds
+up many runs takes the arrays instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+
+from tflab.records import OpRun
+
+PORTION = 4096  # runs that are made into records at once
+EXACT = 2**21  # numbers that are added as floats at once
+
+Kind = tuple[str, str, str]  # name, op and device of a run
+
+
+@dataclass(frozen=True, eq=False)
+class OpRuns(Sequence[OpRun]):
+    """Op runs in columns: each array has one element for each run, or for each allocation."""
+
+    kinds: Sequence[Kind]  # may contain kinds that no run has
+    allocators: Sequence[str]
+    kind: np.ndarray  # int32, an index in `kinds`
+    step: np.ndarray  # int32
+    start_ns: np.ndarray  # int64, like all others that follow
+    duration_ns: np.ndarray
+    requested_bytes: np.ndarray
+    first: np.ndarray  # index of a run's first allocation; one element more than there are runs
+    event_us: np.ndarray
+    event_bytes: np.ndarray
+    event_allocator: np.ndarray  # int32, an index in `allocators`
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @overload
+    def __getitem__(self, index: int) -> OpRun: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> OpRuns: ...
+
+    def __getitem__(self, index: int | slice) -> OpRun | OpRuns:
+        if isinstance(index, slice):
+            return self.take(np.arange(len(self))[index])
+        place = range(len(self))[index]
+        return next(self.portion(place, place + 1))
+
+    def __iter__(self) -> Iterator[OpRun]:
+        for begin in range(0, len(self), PORTION):
+            yield from self.portion(begin, min(begin + PORTION, len(self)))
+
+    def portion(self, begin: int, end: int) -> Iterator[OpRun]:
+        """The records of the runs from `begin` to `end`."""
+        first = self.first[begin : end + 1].tolist()
+        events = list(self.events(first[0], first[-1]))
+        columns = (self.kind, self.step, self.start_ns, self.duration_ns, self.requested_bytes)
+        values = zip(*(column[begin:end].tolist() for column in columns), strict=True)
+        for place, (kind, step, start_ns, duration_ns, requested) in enumerate(values):
+            own = tuple(events[first[place] - first[0] : first[place + 1] - first[0]])
+            name, op, device = self.kinds[kind]
+            yield OpRun(step, name, op, device, start_ns, duration_ns, requested, own)
+
+    def events(self, begin: int, end: int) -> Iterator[tuple[int, int, str]]:
+        """Allocations as in an OpRun: time in us, bytes, allocator."""
+        columns = (self.event_us, self.event_bytes, self.event_allocator)
+        for us, size, allocator in zip(*(one[begin:end].tolist() for one in columns), strict=True):
+            yield us, size, self.allocators[allocator]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether these are the same runs, in columns or not."""
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(map(OpRun.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def take(self, places: np.ndarray) -> OpRuns:
+        """The runs at these places, in this order."""
+        counts = np.diff(self.first)[places]
+        first = np.concatenate([[0], np.cumsum(counts)])
+        events = np.repeat(self.first[places] - first[:-1], counts) + np.arange(first[-1])
+        return OpRuns(
+            self.kinds,
+            self.allocators,
+            self.kind[places],
+            self.step[places],
+            self.start_ns[places],
+            self.duration_ns[places],
+            self.requested_bytes[places],
+            first,
+            self.event_us[events],
+            self.event_bytes[events],
+            self.event_allocator[events],
+        )
+
+    def where(self, wanted: np.ndarray) -> OpRuns:
+        """The runs for which the elements are true; without a copy if all are."""
+        return self if wanted.all() else self.take(np.flatnonzero(wanted))
+
+    def of_kinds(self, wanted: Iterable[bool]) -> OpRuns:
+        """The runs whose kind is wanted, given for each of `kinds`."""
+        return self.where(np.fromiter(wanted, bool, len(self.kinds))[self.kind])
+
+    def named(self, name: str) -> OpRuns:
+        return self.of_kinds(one == name for one, *_ in self.kinds)
+
+    def by_step(self) -> dict[int, OpRuns]:
+        """The runs of each step, in the order in which they are given."""
+        steps, first = np.unique(self.step, return_index=True)
+        in_order = steps[np.argsort(first)].tolist()
+        return {step: self.where(self.step == step) for step in in_order}
+
+    def by_device(self) -> dict[str, OpRuns]:
+        """The runs of each device, in the order in which they are given."""
+        devices = [device for *_, device in self.kinds]
+        return {
+            device: self.of_kinds(one == device for one in devices)
+            for device in dict.fromkeys(devices[kind] for kind in self.kinds_in_order())
+        }
+
+    def kinds_in_order(self) -> list[int]:
+        """The kinds that have runs, in the order of the first runs."""
+        kinds, first = np.unique(self.kind, return_index=True)
+        return list(kinds[np.argsort(first)].tolist())
+
+    def event_run(self) -> np.ndarray:
+        """For each allocation, the index of its run."""
+        return np.repeat(np.arange(len(self)), np.diff(self.first))
+
+
+class Index(dict[Kind, int]):
+    """Numbers for kinds, in the order in which they are asked for."""
+
+    def __missing__(self, kind: Kind) -> int:
+        self[kind] = number = len(self)
+        return number
+
+
+def columns(runs: Iterable[OpRun]) -> OpRuns:
+    """The runs in columns."""
+    if isinstance(runs, OpRuns):
+        return runs
+    runs = list(runs)
+    kinds = Index()
+    kind = [kinds[run.name, run.op, run.device] for run in runs]
+    events = [event for run in runs for event in run.allocations]
+    allocators = {name: place for place, name in enumerate(dict.fromkeys(e[2] for e in events))}
+    return OpRuns(
+        list(kinds),
+        list(allocators),
+        np.array(kind, np.int32),
+        np.array([run.step for run in runs], np.int32),
+        integers(run.start_ns for run in runs),
+        integers(run.duration_ns for run in runs),
+        integers(run.requested_bytes for run in runs),
+        np.cumsum([0, *(len(run.allocations) for run in runs)]),
+        integers(us for us, *_ in events),
+        integers(size for _, size, _ in events),
+        np.array([allocators[name] for *_, name in events], np.int32),
+    )
+
+
+def joined(parts: Sequence[OpRuns]) -> OpRuns:
+    """Runs one after the other, all of which have the same `kinds` and `allocators`."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return columns(())
+    shifts = np.cumsum([0, *(len(part.event_us) for part in parts)])
+    firsts = (part.first[:-1] + shift for part, shift in zip(parts, shifts, strict=False))
+
+    def column(name: str) -> np.ndarray:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    return OpRuns(
+        parts[0].kinds,
+        parts[0].allocators,
+        column("kind"),
+        column("step"),
+        column("start_ns"),
+        column("duration_ns"),
+        column("requested_bytes"),
+        np.concatenate([*firsts, shifts[-1:]]),
+        column("event_us"),
+        column("event_bytes"),
+        column("event_allocator"),
+    )
+
+
+def integers(values: Iterable[int]) -> np.ndarray:
+    return np.fromiter(values, np.int64)
+
+
+def sums(groups: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    """The exact sum of the values of each of so many groups, as integers."""
+    # bincount adds floats, which are exact up to 2**53: the halves of numbers below 2**62 in sums
+    # of up to 2**22 numbers are.
+    found: np.ndarray = np.zeros(count, np.int64)
+    for begin in range(0, len(groups), EXACT):
+        part, own = values[begin : begin + EXACT], groups[begin : begin + EXACT]
+        high = np.bincount(own, part >> 31, count).astype(np.int64)
+        found += (high << 31) + np.bincount(own, part & (2**31 - 1), count).astype(np.int64)
+    return found
