@@ -13,9 +13,9 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from tflab.analysis.columns import columns
+from tflab.analysis.columns import OpRuns, columns
 from tflab.analysis.memory import US
-from tflab.analysis.timeline import Span, busy_ns, by_step, clipped, column, times, total_ns
+from tflab.analysis.timeline import Span, busy_ns, by_step, clipped, times, total_ns
 from tflab.records import OpRun, StepTime
 from tflab.records.timed import Occupancy, StepShape
 
@@ -44,9 +44,9 @@ def step_shape(runs: Sequence[OpRun], step: StepTime, devices: Iterable[str]) ->
     names = dict.fromkeys((*devices, *of_device))
     busy = {name: busy_ns(of_device.get(name, ()), step) for name in names}
     return StepShape(
-        most_at_once=1 + max(lane_numbers(runs, nest=False), default=-1),
+        most_at_once=int(lane_numbers(runs, nest=False).max(initial=-1)) + 1,
         mean_at_once=work / step.wall_ns if step.wall_ns else 0,
-        lanes=1 + max(lane_numbers(runs), default=-1),
+        lanes=int(lane_numbers(runs).max(initial=-1)) + 1,
         devices=tuple(
             Occupancy(name, ns, (step.wall_ns - ns) / step.wall_ns if step.wall_ns else 0)
             for name, ns in busy.items()
@@ -54,7 +54,7 @@ def step_shape(runs: Sequence[OpRun], step: StepTime, devices: Iterable[str]) ->
     )
 
 
-def pack(runs: Iterable[OpRun], nest: bool = True) -> tuple[tuple[OpRun, ...], ...]:
+def pack(runs: Iterable[OpRun], nest: bool = True) -> tuple[OpRuns, ...]:
     """Runs in lanes, in the order of their starts. Within a lane no run partly overlaps another.
 
     Greedy interval partitioning: in the order of starts, each run goes into a lane in which it
@@ -69,13 +69,12 @@ def pack(runs: Iterable[OpRun], nest: bool = True) -> tuple[tuple[OpRun, ...], .
     `nest=False` if nesting would be read as calls (self times). A run of 0 ns is over when another
     one starts at the same time, so without nesting the shortest of equal starts comes first.
     """
-    runs = list(runs)
-    lanes: list[list[OpRun]] = []
-    for index, number in zip(order(runs, nest).tolist(), lane_numbers(runs, nest), strict=True):
-        if number == len(lanes):
-            lanes.append([])
-        lanes[number].append(runs[index])
-    return tuple(map(tuple, lanes))
+    table = columns(runs)
+    numbers = lane_numbers(table, nest)
+    by_lane = np.argsort(numbers, kind="stable")
+    ends = np.cumsum(np.bincount(numbers))[:-1]
+    places = np.split(order(table, nest)[by_lane], ends) if len(table) else []
+    return tuple(map(table.take, places))
 
 
 def order(runs: Sequence[OpRun], nest: bool = True) -> np.ndarray:
@@ -85,12 +84,29 @@ def order(runs: Sequence[OpRun], nest: bool = True) -> np.ndarray:
     return np.lexsort((-durations if nest else durations, starts))
 
 
-def lane_numbers(runs: Sequence[OpRun], nest: bool = True) -> Iterator[int]:
-    """The lane of each run, in this `order`."""
+def lane_numbers(runs: Sequence[OpRun], nest: bool = True) -> np.ndarray:
+    """The lane of each run, in this `order`.
+
+    When nothing runs all lanes are free, so the lanes of the runs from then on do not depend on
+    earlier ones. Most such groups are one or two runs, whose lanes need no search.
+    """
     starts, durations = times(runs)
     places = order(runs, nest)
-    spans = zip(*(one[places].tolist() for one in (starts, starts + durations)), strict=True)
-    return lanes_with_nesting(spans) if nest else lanes_without_overlap(spans)
+    starts, ends = starts[places], (starts + durations)[places]
+    numbers: np.ndarray = np.zeros(len(starts), np.int32)
+    idle: np.ndarray = np.append(True, starts[1:] >= np.maximum.accumulate(ends)[:-1])[
+        : len(starts)
+    ]
+    first = np.flatnonzero(idle)
+    sizes: np.ndarray = np.diff(np.append(first, len(starts)))
+    second = first[sizes == 2] + 1
+    numbers[second] = ends[second] > ends[second - 1] if nest else 1
+    search = lanes_with_nesting if nest else lanes_without_overlap
+    for begin, size in zip(first[sizes > 2].tolist(), sizes[sizes > 2].tolist(), strict=True):
+        group = slice(begin, begin + size)
+        spans = zip(starts[group].tolist(), ends[group].tolist(), strict=True)
+        numbers[group] = list(search(spans))
+    return numbers
 
 
 def lanes_without_overlap(spans: Iterable[Span]) -> Iterator[int]:
@@ -152,12 +168,11 @@ def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, L
     subtracted there: fetched values are released later, and the trace does not say when."""
     ends = {step.step: step.start_ns + step.wall_ns for step in steps}
     parts_of_allocator: dict[str, list[Level]] = {}  # times and changes
-    for step, step_runs in by_step(runs).items():
-        events = [event for run in step_runs for event in run.allocations]
-        numbers = {name: number for number, name in enumerate({name for *_, name in events})}
-        moments: np.ndarray = US * column(moment for moment, *_ in events)
-        changes = column(size for _, size, _ in events)
-        allocator_numbers = column(numbers[name] for *_, name in events)
+    for step, own in columns(runs).by_step().items():
+        moments: np.ndarray = US * own.event_us
+        changes = own.event_bytes
+        allocator_numbers = own.event_allocator
+        numbers = {own.allocators[number]: number for number in np.unique(allocator_numbers)}
         for allocator, number in numbers.items():
             in_allocator = allocator_numbers == number
             last = max(ends.get(step, 0), moments[in_allocator].max())

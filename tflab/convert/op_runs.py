@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import functools
 import json
 from dataclasses import fields
 from typing import TextIO
 
+from tflab.analysis.columns import PORTION, columns
 from tflab.convert.conversion import Conversion, ranked
 from tflab.convert.reading import Recording
 from tflab.exporters.csv import cell
@@ -48,8 +48,19 @@ def write_csv(stream: TextIO, recorded: Recording) -> None:
     kinds = {track.device: track.kind for track in recorded.tracks}
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
-    text = functools.cache(cell)  # every step has the same names
-    for run in recorded.runs:
-        names = text(run.name), text(run.op), text(run.device), kinds[run.device]
-        times = (run.start_ns, run.duration_ns, run.requested_bytes)
-        writer.writerow((run.step, *names, *times))
+    runs = columns(recorded.runs)
+    named = [(cell(name), cell(op), cell(dev), kinds.get(dev)) for name, op, dev in runs.kinds]
+    for begin in range(0, len(runs), PORTION):
+        rows = (
+            column[begin : begin + PORTION].tolist()
+            for column in (
+                runs.step,
+                runs.kind,
+                runs.start_ns,
+                runs.duration_ns,
+                runs.requested_bytes,
+            )
+        )
+        writer.writerows(
+            (step, *named[kind], *numbers) for step, kind, *numbers in zip(*rows, strict=True)
+        )

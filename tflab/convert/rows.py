@@ -13,7 +13,7 @@ from tflab.analysis.columns import Index, Kind, OpRuns
 from tflab.convert import decoded
 from tflab.runtime import trace
 
-PORTION = 65_536  # rows that are gathered in lists before they become arrays
+PORTION = 4096  # rows that are gathered in lists before they become arrays
 MOST = 2**63 - 1  # a number that a damaged file makes larger becomes this
 
 

@@ -26,6 +26,7 @@ from typing import TextIO
 import numpy as np
 
 from tflab.analysis import flows, lanes, timeline
+from tflab.analysis.columns import OpRuns, columns
 from tflab.analysis.lanes import Level
 from tflab.escaping import visible
 from tflab.records import Capture, Node, OpRun, Transfer
@@ -84,7 +85,7 @@ def write(
                 threads[tid] = f'"pid":{pid},"tid":{tid},'
                 tracks.append(lane_track(lane, threads[tid]))
                 if nodes and process.linked:
-                    slices += lane
+                    slices.extend(lane)
                     tids += [tid] * len(lane)
             tracks += [
                 level_track(level, name_and_unit, pid)
@@ -146,40 +147,35 @@ def processes(capture: Capture, transfer_runs: Iterable[OpRun]) -> Iterator[Trac
         for step in capture.steps
     ]
     yield TraceProcess(STEPS, steps, linked=False)
-    for device, runs in runs_by_device(capture.runs).items():
+    for device, runs in columns(capture.runs).by_device().items():
         levels_of_device = {("ops at once", "ops"): lanes.ops_at_once(runs)}
         for allocator, alive in lanes.bytes_alive(runs, capture.steps).items():
             levels_of_device[f"memory of {allocator}", "bytes"] = alive
         yield TraceProcess(device, runs, levels_of_device)
-    for device, runs in runs_by_device(transfer_runs).items():
+    for device, runs in columns(transfer_runs).by_device().items():
         yield TraceProcess(device, runs)
 
 
-def runs_by_device(runs: Iterable[OpRun]) -> dict[str, list[OpRun]]:
-    runs_of_device: dict[str, list[OpRun]] = {}
-    for run in runs:
-        runs_of_device.setdefault(run.device, []).append(run)
-    return runs_of_device
-
-
-def lane_track(lane: Sequence[OpRun], thread: str) -> Track:
+def lane_track(lane: OpRuns, thread: str) -> Track:
     """Runs as slices that are named by their op type, so that each type has one colour."""
     head = f'{{"ph":"X",{thread}"ts":'
-    tails: dict[tuple[str, str], str] = {}
-    for name, op in {(run.name, run.op) for run in lane}:
+    tails: list[str] = []
+    for name, op, _ in lane.kinds:
         node, kind = json_text(name), json_text(op)
-        tails[name, op] = f',"name":{kind},"cat":"op","args":{{"node":{node},"op":{kind},"step":'
+        tails.append(f',"name":{kind},"cat":"op","args":{{"node":{node},"op":{kind},"step":')
 
     def lines(origin: int, i: int, j: int) -> Iterator[str]:
-        for run in lane[i:j]:
-            start, duration = run.start_ns - origin, run.duration_ns
+        start_us, start_ns = np.divmod(lane.start_ns[i:j] - origin, 1000)
+        us, ns = np.divmod(lane.duration_ns[i:j], 1000)
+        rest = lane.kind[i:j], lane.step[i:j], lane.requested_bytes[i:j]
+        values = (column.tolist() for column in (start_us, start_ns, us, ns, *rest))
+        for at_us, at_ns, for_us, for_ns, kind, step, size in zip(*values, strict=True):
             yield (
-                f"{head}{start // 1000}{THOUSANDTHS[start % 1000]}"
-                f',"dur":{duration // 1000}{THOUSANDTHS[duration % 1000]}'
-                f'{tails[run.name, run.op]}{run.step},"bytes":{run.requested_bytes}}}}}'
+                f"{head}{at_us}{THOUSANDTHS[at_ns]}"
+                f',"dur":{for_us}{THOUSANDTHS[for_ns]}{tails[kind]}{step},"bytes":{size}}}}}'
             )
 
-    return Track(timeline.column(map(timeline.START, lane)), lines)
+    return Track(lane.start_ns, lines)
 
 
 # Counters

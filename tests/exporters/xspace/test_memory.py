@@ -194,7 +194,7 @@ def test_a_row_of_the_table_has_its_run_s_step_group_and_op():
         "us": [1, 3, 2],
         "bytes": [5, 6, 4],
         "freed": [0, 1, 0],
-        "allocator": [3, 4, 3],  # after the ops a and b
+        "allocator": [2, 3, 2],  # after the op a; b allocated nothing
         "curve": [1, 2, 1],
         "address": [1, 3, 2],
     }
@@ -210,7 +210,8 @@ def test_a_number_is_made_once_for_each_different_text():
         texts.append(text)
         return 10 * len(texts)
 
-    assert memory.numbers_of(["b", "a", "b", "a"], number).tolist() == [10, 20, 10, 20]
+    places = np.array([2, 0, 2, 0])
+    assert memory.numbers_of(["a", "unused", "b"], number, places).tolist() == [10, 20, 10, 20]
     assert texts == ["b", "a"]
 
 

@@ -28,6 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from tflab.analysis import lanes, tracks, wires
+from tflab.analysis.columns import OpRuns, columns
 from tflab.analysis.memory import US
 from tflab.exporters.xspace import memory, steps, wire
 from tflab.exporters.xspace import names as xnames
@@ -117,13 +118,16 @@ def encoded_parts(
 
     `elsewhere` are the runs on other hosts of the same steps: the session waits for them too.
     """
-    zero = min(starts(capture), default=0) // US * US - LEAD_NS  # allocations are rounded down too
+    runs = columns(capture.runs)
+    first = min((step.start_ns for step in capture.steps), default=None)
+    starts = [*([] if first is None else [first]), *([int(runs.start_ns.min())] if runs else [])]
+    zero = min(starts, default=0) // US * US - LEAD_NS  # allocations are rounded down too
     end = max((step.start_ns + step.wall_ns for step in capture.steps), default=zero)
     traced = Plane("/host:CPU")
-    on_gpu = {name: Plane(name) for name in sorted(set(map(gpu_plane, devices(capture)))) if name}
+    on_gpu = {name: Plane(name) for name in sorted(set(map(gpu_plane, runs.by_device()))) if name}
     groups = steps.group_ids(capture.steps)
-    add_lanes(traced, on_gpu, capture, elsewhere, zero)
-    memory.add(traced, capture.runs, groups, zero)
+    add_lanes(traced, on_gpu, replace(capture, runs=runs), elsewhere, zero)
+    memory.add(traced, runs, groups, zero)
     metadata = Plane("/host:metadata")
     for name, proto in (modules or {}).items():
         metadata.event(name, stats={"Hlo Proto": proto})
@@ -132,15 +136,6 @@ def encoded_parts(
     environment.stat("profile_stop_time", max(end, 0))
     planes = (traced, *on_gpu.values(), metadata, environment)
     return [part for plane in planes for part in plane.parts()] + [wire.field(4, host)]
-
-
-def starts(capture: Capture) -> Iterator[int]:
-    yield from (step.start_ns for step in capture.steps)
-    yield from (run.start_ns for run in capture.runs)
-
-
-def devices(capture: Capture) -> Iterable[str]:
-    return dict.fromkeys(run.device for run in capture.runs)
 
 
 def gpu_plane(device: str) -> str:
@@ -159,7 +154,7 @@ def add_lanes(
     """Add the steps, below them the ops, and a curve of the number of ops in parallel; and to the
     plane of each GPU its work."""
     groups = steps.group_ids(capture.steps)
-    lines = op_lines({"": plane, **on_gpu}, capture.runs, groups, zero)
+    lines = op_lines({"": plane, **on_gpu}, columns(capture.runs), groups, zero)
     ops = joined([NOTHING, *(events for *_, events in lines)])
     steps.add(plane, capture.steps, ops, zero, spans(elsewhere, groups, zero))
     for device in on_gpu.values():
@@ -171,18 +166,16 @@ def add_lanes(
 
 
 def op_lines(
-    planes: Mapping[str, Plane], runs: Sequence[OpRun], groups: Mapping[int, int], zero: int
+    planes: Mapping[str, Plane], runs: OpRuns, groups: Mapping[int, int], zero: int
 ) -> list[tuple[Plane, str, Events]]:
     """The ops of each device in lanes of their own, and the kernels of each GPU stream, each with
     the plane that it belongs to.
 
     XProf reads nesting as calling, which would change self times, so nothing nests.
     """
-    runs_of_device: dict[str, list[OpRun]] = {}
-    for run in runs:
-        runs_of_device.setdefault(run.device, []).append(run)
+    runs_of_device = runs.by_device()
     kinds = {
-        device: dict.fromkeys((run.name, run.op) for run in device_runs)
+        device: [runs.kinds[kind][:2] for kind in device_runs.kinds_in_order()]
         for device, device_runs in runs_of_device.items()
     }
     # The kernels of a node have its name, but they are not its launch.
@@ -206,16 +199,27 @@ def op_lines(
         packed = lanes.pack(runs_of_device[device], nest=False)
         for number, lane in enumerate(packed, 1):
             events = Events(
-                column(names[run.name, run.op] for run in lane),
-                column(run.start_ns - zero for run in lane),
-                column(run.duration_ns for run in lane),
-                {"group_id": column(groups.get(run.step, 0) for run in lane)},
+                by_kind(lane, names),
+                lane.start_ns - zero,
+                lane.duration_ns,
+                {"group_id": group_numbers(lane, groups)},
             )
             if scope:
-                events = by_gpu(events, column(ops[run.name, run.op] for run in lane))
+                events = by_gpu(events, by_kind(lane, ops))
             name = title if len(packed) == 1 else f"{title}, lane {number}"
             lines.append((plane, name, events))
     return lines
+
+
+def by_kind(runs: OpRuns, numbers: Mapping[tuple[str, str], int]) -> np.ndarray:
+    """For each run the number of its name and op."""
+    return column(numbers.get((name, op), 0) for name, op, _ in runs.kinds)[runs.kind]
+
+
+def group_numbers(runs: OpRuns, groups: Mapping[int, int]) -> np.ndarray:
+    """For each run the group of its step; 0 if the step has none."""
+    known, place = np.unique(runs.step, return_inverse=True)
+    return column(groups.get(step, 0) for step in known.tolist())[place]
 
 
 def by_gpu(events: Events, ops: np.ndarray) -> Events:
@@ -237,11 +241,12 @@ def joined(lines: Sequence[Events]) -> Events:
 
 def spans(runs: Sequence[OpRun], groups: Mapping[int, int], zero: int) -> Events:
     """When anything ran."""
+    table = columns(runs)
     return Events(
-        column(0 for _ in runs),
-        column(run.start_ns - zero for run in runs),
-        column(run.duration_ns for run in runs),
-        {"group_id": column(groups.get(run.step, 0) for run in runs)},
+        np.zeros(len(table), np.int64),
+        table.start_ns - zero,
+        table.duration_ns,
+        {"group_id": group_numbers(table, groups)},
     )
 
 
@@ -262,18 +267,17 @@ def ops_at_once(plane: Plane, ops: Events) -> Events:
 def split(capture: Capture, host: str) -> Iterator[tuple[str, Capture, Sequence[OpRun]]]:
     """Each host with its part of the capture, and the runs that are not in that part. A capture of
     one process stays whole; `host` is the name for runs without a task."""
-    tasks = {device: task_named_in(device) for device in {run.device for run in capture.runs}}
+    runs = columns(capture.runs)
+    tasks = {device: task_named_in(device) for device in runs.by_device()}
     named = set(tasks.values()) - {""}
     if len(named) < 2:
         yield file_name("".join(named), host), capture, ()
         return
     files = {device: file_name(task, host) for device, task in tasks.items()}
-    runs: dict[str, list[OpRun]] = {}
-    for run in capture.runs:
-        runs.setdefault(files[run.device], []).append(run)
-    for name in sorted(runs):
-        elsewhere = [run for other in runs if other != name for run in runs[other]]
-        yield name, replace(capture, runs=tuple(runs[name])), elsewhere
+    for name in sorted(set(files.values())):
+        own = runs.of_kinds(files.get(device) == name for *_, device in runs.kinds)
+        elsewhere = runs.of_kinds(files.get(device) != name for *_, device in runs.kinds)
+        yield name, replace(capture, runs=own), elsewhere
 
 
 def task_named_in(device: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from tflab.analysis.columns import columns
 from tflab.analysis.memory import US
 from tflab.exporters.xspace.plane import COUNTERS, Events, Plane, column
 from tflab.records import OpRun
@@ -68,21 +69,27 @@ def buffers(plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int]) -> T
     A release does not name its allocation. Here it is matched with the oldest allocation of the
     same op run, allocator and size that is not matched yet; the two share an `address`.
     """
-    allocations = [allocation for run in runs for allocation in run.allocations]
-    allocators = [allocator for _, _, allocator in allocations]
-    size = column(size for _, size, _ in allocations)
-    run: np.ndarray = np.repeat(np.arange(len(runs)), column(len(run.allocations) for run in runs))
+
+    def curve(name: str) -> int:
+        return plane.event(f"bytes held by {plain_name(name)}")
+
+    runs = columns(runs)
+    run, size, allocator = runs.event_run(), runs.event_bytes, runs.event_allocator
+    steps, step = np.unique(runs.step, return_inverse=True)
+    texts = numbers_of([name for name, *_ in runs.kinds], plane.text, runs.kind[run])
     table = {
         "run": run,
-        "step": column(run.step for run in runs)[run],
-        "group": column(groups.get(run.step, 0) for run in runs)[run],
-        "op": numbers_of([run.name for run in runs], plane.text)[run],
-        "us": column(us for us, _, _ in allocations),
+        "step": runs.step[run],
+        "group": column(groups.get(one, 0) for one in steps.tolist())[step][run],
+        "op": texts,
+        "us": runs.event_us,
         "bytes": np.abs(size),
         "freed": (size < 0).astype(np.int64),
-        "allocator": numbers_of(allocators, plane.text),
+        "allocator": numbers_of(runs.allocators, plane.text, allocator),
         "curve": numbers_of(
-            allocators, lambda name: plane.event(f"bytes held by {plain_name(name)}")
+            runs.allocators,
+            lambda name: plane.event(f"bytes held by {plain_name(name)}"),
+            allocator,
         ),
     }
     table["address"] = addresses(table)
@@ -103,10 +110,16 @@ def addresses(table: Table) -> np.ndarray:
     return address_of_row
 
 
-def numbers_of(texts: Sequence[str], number: Callable[[str], int]) -> np.ndarray:
-    """The number of each text; `number` is called once for each different text."""
-    numbers = {text: number(text) for text in dict.fromkeys(texts)}
-    return column(map(numbers.__getitem__, texts))
+def numbers_of(
+    texts: Sequence[str], number: Callable[[str], int], places: np.ndarray
+) -> np.ndarray:
+    """The numbers of the texts at these places; `number` is called for each text that is there,
+    in the order in which they come."""
+    used, first = np.unique(places, return_index=True)
+    numbers: np.ndarray = np.zeros(len(texts), np.int64)
+    for place in used[np.argsort(first)].tolist():
+        numbers[place] = number(texts[place])
+    return numbers[places]
 
 
 def plain_name(allocator: str) -> str:
