@@ -99,6 +99,12 @@ def records(file: str, graph: str | None = None) -> Any:
     return reading.read([file], graph)
 
 
+def table(file: str) -> None:
+    from tflab.convert import conversion
+
+    conversion.convert(records(file))
+
+
 def to_xspace(trace: Any, file: str) -> None:
     from tflab.exporters import xspace
 
@@ -127,6 +133,7 @@ def timeline(stats: Any, file: str) -> None:
 
 TOOLS = {  # (its untimed reading, its writing)
     "file to records": (lambda file, graph: file, lambda file, _: records(file)),
+    "file to table": (lambda file, graph: file, lambda file, _: table(file)),
     "records to XSpace": (lambda file, graph: records(file), to_xspace),
     "records to Chrome trace": (lambda file, graph: records(file), chrome_trace),
     "the same with arrows": (records, chrome_trace),

@@ -39,6 +39,8 @@ def test_a_run_is_made_when_it_is_asked_for():
 def test_runs_are_found_by_step_by_device_and_by_name():
     runs = columns(RUNS)
     assert runs.by_step() == {0: [RUNS[0], RUNS[1], RUNS[3]], 1: [RUNS[2]]}
+    assert runs[1:3].by_step() == {0: [RUNS[1]], 1: [RUNS[2]]}
+    assert columns([]).by_step() == {}
     assert runs.by_device() == {"CPU:0": [RUNS[0], RUNS[2], RUNS[3]], "CPU:1": [RUNS[1]]}
     assert runs.named("b") == [RUNS[1]]
     assert runs.event_run().tolist() == [0, 0, 2]
@@ -51,6 +53,9 @@ def test_columns_hold_what_lists_hold(runs, data):
     assert list(table) == runs
     places = data.draw(st.lists(st.integers(0, len(runs) - 1))) if runs else []
     assert list(table.take(np.array(places, np.int64))) == [runs[place] for place in places]
+    begin, end = (data.draw(st.integers(-9, 9)) for _ in range(2))
+    assert list(table[begin:end]) == runs[begin:end]
+    assert list(table[end:begin:-2]) == runs[end:begin:-2]
     wanted = np.array([run.name == "a" for run in runs], bool)
     parts: list[OpRuns] = [table.where(wanted), table.where(~wanted), table.where(wanted)]
     assert list(joined(parts)) == [run for part in parts for run in part]

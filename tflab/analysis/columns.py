@@ -47,7 +47,10 @@ class OpRuns(Sequence[OpRun]):
 
     def __getitem__(self, index: int | slice) -> OpRun | OpRuns:
         if isinstance(index, slice):
-            return self.take(np.arange(len(self))[index])
+            begin, end, stride = index.indices(len(self))
+            if stride == 1:
+                return self.between(begin, max(begin, end))
+            return self.take(np.arange(begin, end, stride))
         place = range(len(self))[index]
         return next(self.portion(place, place + 1))
 
@@ -80,6 +83,24 @@ class OpRuns(Sequence[OpRun]):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def between(self, begin: int, end: int) -> OpRuns:
+        """The runs from `begin` to `end`, without a copy."""
+        runs = slice(begin, end)
+        events = slice(int(self.first[begin]), int(self.first[end]))
+        return OpRuns(
+            self.kinds,
+            self.allocators,
+            self.kind[runs],
+            self.step[runs],
+            self.start_ns[runs],
+            self.duration_ns[runs],
+            self.requested_bytes[runs],
+            self.first[begin : end + 1] - events.start,
+            self.event_us[events],
+            self.event_bytes[events],
+            self.event_allocator[events],
+        )
+
     def take(self, places: np.ndarray) -> OpRuns:
         """The runs at these places, in this order."""
         counts = np.diff(self.first)[places]
@@ -111,7 +132,12 @@ class OpRuns(Sequence[OpRun]):
         return self.of_kinds(one == name for one, *_ in self.kinds)
 
     def by_step(self) -> dict[int, OpRuns]:
-        """The runs of each step, in the order in which they are given."""
+        """The runs of each step, in the order in which they are given; without a copy if they are
+        given step by step."""
+        edges = np.flatnonzero(np.diff(self.step, prepend=-1, append=-1))
+        if len(edges) == len(np.unique(self.step[edges[:-1]])) + 1:
+            spans = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+            return {int(self.step[begin]): self.between(begin, end) for begin, end in spans}
         steps, first = np.unique(self.step, return_index=True)
         in_order = steps[np.argsort(first)].tolist()
         return {step: self.where(self.step == step) for step in in_order}
