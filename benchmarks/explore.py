@@ -41,7 +41,7 @@ NOTE = """() => {
 LARGE = """\
 x = tf1.placeholder(tf.float32, [None], name="x")
 y = x
-for _ in range(45):
+for _ in range(22):
     y = tf.tanh(y) * x
 loss = tf.reduce_sum(y, name="loss")
 """
@@ -50,7 +50,7 @@ FRAMES = 60
 TURNS = """async (frames) => {
   const viewer = document.querySelector("[data-part=life] .viewer");
   viewer.querySelector("[data-part=open-all]").click();
-  const states = [...viewer.querySelectorAll("[data-state]")].slice(-2);
+  const states = [...viewer.querySelectorAll("[data-state]")];
   const frame = () => new Promise(requestAnimationFrame);
   const gaps = [], scripts = [];
   let last = await frame();
@@ -58,8 +58,9 @@ TURNS = """async (frames) => {
     const now = await frame();
     gaps.push(now - last);
     last = now;
-    states[number % 2].click();
-    scripts.push(performance.now() - now);
+    const start = performance.now();
+    states[number % states.length].click();
+    scripts.push(performance.now() - start);
   }
   return { boxes: viewer.querySelectorAll("svg [data-box]").length, gaps, scripts };
 }"""
