@@ -41,9 +41,9 @@ class LostError(TflabError):
 
 
 class Warm:
-    """A worker for the programs of one server. `file` is the name of its programs, and `folder` that
-    of the file, if there is one; `function` is the one that returns a model, if any, and `seconds`
-    the time limit of a stage."""
+    """A worker for the programs of one server. `file` is the name of its programs, `folder` that of
+    the file, if there is one, `function` the one that returns a model, if any, and `seconds` the
+    time limit of a stage."""
 
     def __init__(
         self, file: str, function: str = "", seconds: float = 10.0, folder: str = ""
