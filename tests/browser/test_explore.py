@@ -135,7 +135,7 @@ def test_a_pinned_version_stays_beside_the_next_with_what_differs(opened, artefa
     pinned.wait_for(state="hidden")
 
 
-def test_the_page_asks_before_it_shows_the_results_of_an_edit(opened, artefacts):
+def test_the_page_asks_before_it_shows_the_results_of_an_edit(opened, artefacts, chromium):
     page = opened
     with next_run(page):
         page.get_by_role("switch", name="Predict first").click()
@@ -149,7 +149,14 @@ def test_the_page_asks_before_it_shows_the_results_of_an_edit(opened, artefacts)
     added.fill("1000000")
     page.get_by_role("button", name="Look").click()
     page.screenshot(path=artefacts / "predicted.png")
-    assert "too high" in page.locator("[data-part=rows]").inner_text()
+    compared = page.locator("[data-part=rows]").inner_text()
+    assert "too high" in compared
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as report").click()
+    saved = chromium.new_page()
+    saved.set_content(download.value.path().read_text(encoding="utf-8"))
+    assert saved.locator("[data-part=rows]").inner_text() == compared
+    saved.close()
     assert stages.count() > 3
     assert "mul_1" in page.locator(".since table").first.inner_text()
     page.get_by_role("button", name="Predict again").click()

@@ -205,6 +205,30 @@ def test_the_drawing_stays_where_it_is_from_state_to_state(page, written, lenet,
             assert known.setdefault(box, place) == place
 
 
+def test_a_state_is_drawn_as_if_it_had_been_the_first(page, viewer, lenet, written):
+    """Only what changes is replaced: the picture has to be the same all the same."""
+    last = len(pass_log.states(lenet)) - 1
+    picture = viewer.locator("[data-part=paper] svg")
+    picture.evaluate("svg => svg.querySelectorAll('[data-box]').forEach(box => box.kept = true)")
+    for state in (last, 1, 3, 2):
+        go(viewer, state)
+    assert picture.evaluate("svg => [...svg.querySelectorAll('[data-box]')].some(box => box.kept)")
+    patched = picture.evaluate("svg => svg.outerHTML")
+    page.goto(written.as_uri())
+    go(viewer, 2)
+    assert patched == picture.evaluate("svg => svg.outerHTML")
+
+
+def test_the_nodes_of_a_state_can_be_read_as_a_table(viewer, lenet):
+    viewer.get_by_text("The nodes of this state as a table").click()
+    rows = viewer.locator("[data-part=rows-of-nodes] tbody tr")
+    assert rows.count() == len(lenet[0].nodes)
+    viewer.get_by_role("button", name="With gradients").click()
+    assert rows.count() == len(lenet[1].nodes)
+    rows.get_by_role("button", name="pool1/MaxPool", exact=True).click()
+    assert viewer.locator(".panel h4").inner_text() == "pool1/MaxPool"
+
+
 def test_play_goes_from_state_to_state_until_it_is_paused_or_done(page, written):
     page.clock.install()
     page.goto(written.as_uri())
@@ -340,6 +364,10 @@ def test_a_narrow_window_has_one_column(page, written, artefacts):
     page.goto(written.as_uri())
     page.screenshot(path=artefacts / "report_narrow.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE
+    tools, drawing = (page.locator(name).first.bounding_box() for name in (".tools", ".stage-view"))
+    words = page.locator("[data-part=passes]").bounding_box()
+    assert tools["y"] - words["y"] - words["height"] < 20  # nothing is kept free above the drawing
+    assert drawing["y"] == pytest.approx(tools["y"] + tools["height"], abs=1)
     node(page.locator(".viewer"), "pool1/MaxPool").click()
     paper = page.locator("[data-part=paper]").bounding_box()
     panel = page.locator("[data-part=panel]").bounding_box()
@@ -634,30 +662,38 @@ def test_the_text_of_a_plot_can_be_selected_and_a_phone_gets_its_own(page, tmp_p
     )
 
 
-def test_a_name_in_a_table_breaks_after_a_scope_only(page, tmp_path):
+LINES_OF_CELL = """cell => {
+    const lines = new Map(), range = document.createRange();
+    for (const node of cell.childNodes) if (node.nodeType === 3) {
+        for (let i = 0; i < node.length; i++) {
+            range.setStart(node, i); range.setEnd(node, i + 1);
+            const y = Math.round(range.getBoundingClientRect().y);
+            lines.set(y, (lines.get(y) || '') + node.data[i]);
+        }
+    }
+    return [...lines.values()];
+}"""
+
+
+@pytest.mark.parametrize(("media", "across"), [("screen", PHONE), ("print", 688)])
+def test_a_name_in_a_table_breaks_after_a_scope_only(page, tmp_path, media, across):
     names = "gradients/conv2/Conv2D_grad/Conv2DBackpropFilter"
-    columns = (Column("node", str), *(Column("time", lambda _: "1.00 ms", right=True),) * 6)
+    shown = (str, lambda _: "gradients/conv2/tuple/group_deps", lambda _: "ResourceApplyMomentum")
+    times = (Column("time", lambda _: "1.00 ms", right=True),) * 6
+    columns = (*(Column(f"name {n}", show) for n, show in enumerate(shown)), *times)
     path = tmp_path / "table.html"
     chapter = Chapter("A table", (Table("Costs", columns, (names,)),))
     path.write_text(html.page(Report("", "", "", (chapter,))), encoding="utf-8")
-    page.set_viewport_size({"width": PHONE, "height": 800})
+    page.set_viewport_size({"width": across, "height": 800})
+    page.emulate_media(media=media)
     page.goto(path.as_uri())
-    lines = page.locator("tbody td").first.evaluate(
-        """cell => {
-            const lines = new Map(), range = document.createRange();
-            for (const node of cell.childNodes) if (node.nodeType === 3) {
-                for (let i = 0; i < node.length; i++) {
-                    range.setStart(node, i); range.setEnd(node, i + 1);
-                    const y = Math.round(range.getBoundingClientRect().y);
-                    lines.set(y, (lines.get(y) || '') + node.data[i]);
-                }
-            }
-            return [...lines.values()];
-        }"""
-    )
-    assert len(lines) > 1
-    assert all(line.endswith("/") for line in lines[:-1])
-    scroll = page.locator(".scroll")
+    cells = [page.locator("tbody td").nth(place).evaluate(LINES_OF_CELL) for place in range(3)]
+    assert len(cells[0]) > 1
+    assert all(line.endswith("/") for lines in cells for line in lines[:-1])
+    scroll = page.locator("section .grid > .scroll")
+    if media == "print":
+        assert page.evaluate("document.documentElement.scrollWidth") == across
+        return
     assert scroll.evaluate("element => element.scrollWidth > element.clientWidth")
     assert scroll.evaluate("element => getComputedStyle(element).backgroundAttachment") == (
         "local, local, scroll, scroll"

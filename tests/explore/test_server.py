@@ -283,7 +283,7 @@ def test_the_file_is_followed_and_saved(site):
     assert list(site.path.parent.iterdir()) == [site.path]
     site.path.unlink()
     status, _, text = site.request("GET", f"/file?known={known}")
-    assert (status, "No such file" in text) == (400, True)
+    assert (status, "There is no file" in text) == (400, True)
 
 
 def test_a_page_without_a_file_saves_nothing(site):
@@ -297,7 +297,7 @@ def test_what_cannot_be_opened_is_said(tmp_path):
     folder.mkdir()
     large.write_text("#" * (asked.LARGEST_TEXT + 1))
     for path, words in (
-        (tmp_path / "none.py", "No such file"),
+        (tmp_path / "none.py", "There is no file"),
         (tmp_path / "a.txt", "no Python file"),
         (binary, "not a text in UTF-8"),
         (folder, "Is a directory"),

@@ -92,6 +92,18 @@ def test_questions_come_with_the_last_stage_where_they_are_wanted(run):
     assert "questions" not in stages["values"]
 
 
+def test_a_file_finds_its_neighbours(run, tmp_path):
+    (tmp_path / "neighbour.py").write_text("FACTOR = 3.0\n")
+    run.process.folder = str(tmp_path)
+    text = "import neighbour\nprint(__file__)\nx = tf.constant(1.0) * neighbour.FACTOR\n"
+    try:
+        messages = run(text)
+    finally:
+        run.process.folder = ""
+    assert messages[-1] == {"done": True}
+    assert messages[0]["printed"] == f"{tmp_path / 'program.py'}\n"
+
+
 def test_the_programs_of_the_menu_run_to_their_end(run):
     for example in EXAMPLES[1:]:
         messages = run(example.text, devices=example.devices)
@@ -119,6 +131,8 @@ def test_switches_reach_the_runtime(run):
         ("open('/no/such/file')", 1, "No such file or directory"),
         ("raise SystemExit(3)", 1, "SystemExit: 3"),
         ("", None, "The program makes no node."),
+        ("with tf.Graph().as_default() as own: tf.ones([])", None, "in a graph of its own"),
+        ("x = tf.ones([])\nloss = 3.0", None, "`loss` is float; it has to be a tensor"),
         ("x = tf1.placeholder(tf.float32, name='x')\ny = x + 1.0", None, "'x' has no shape"),
         ("big = np.ones(10**10)", 1, "MemoryError"),
     ],

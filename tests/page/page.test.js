@@ -21,6 +21,7 @@ import { Layout, READING, spaced, visibleBoxes } from "../../tflab/report/page/l
 import { comesInStep, editWords, linesBelow, under } from "../../tflab/report/page/picture.js";
 import { judged } from "../../tflab/report/page/predict.js";
 import { Routes, curve } from "../../tflab/report/page/routes.js";
+import { rowsOf } from "../../tflab/report/page/table.js";
 import { goalOf, nodeCount } from "../../tflab/report/page/timeline.js";
 
 const SENT = readFileSync(process.env.TFLAB_PAGE_DATA, "utf8");
@@ -52,6 +53,16 @@ test("a node has its version from the first state that has it to the last", () =
   assert.deepEqual(ops("layer/Relu"), ["Relu", "Relu", "_FusedMatMul", "_FusedMatMul"]);
   assert.deepEqual(ops("layer/MatMul"), ["MatMul", "MatMul", undefined, undefined]);
   assert.deepEqual(ops("_arg_x"), [undefined, undefined, undefined, "_Arg"]);
+});
+
+test("the table of a state has its nodes, and those that leave in it", () => {
+  const rows = (state) => Object.fromEntries(rowsOf(graph, state).map(({ node, cells }) => [data.nodes[node].name, cells]));
+  assert.deepEqual(rows(WRITTEN)["layer/Relu"], ["Relu", "", "layer/MatMul", ""]);
+  assert.equal(rows(WRITTEN)["gradients/ones"], undefined);
+  assert.equal(rows(GRADIENTS)["gradients/ones"].at(-1), "new");
+  assert.deepEqual([rows(REMAPPER)["layer/Relu"][0], rows(REMAPPER)["layer/Relu"].at(-1)], ["_FusedMatMul", "changed"]);
+  assert.deepEqual(rows(REMAPPER)["layer/MatMul"], ["", "", "", "removed"]);
+  assert.equal(rows(FED)["layer/MatMul"], undefined);
 });
 
 test("a node was seen from its first state on, also when it is gone", () => {

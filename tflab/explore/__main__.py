@@ -78,11 +78,12 @@ def run(args: argparse.Namespace) -> int:
 
     path = Path(args.file) if args.file else None
     start, function = opening(path, args.model, args.seconds)
+    folder = str(path.resolve().parent) if path else ""
     if args.answers:
-        return answer(start, function)
+        return answer(start, function, folder)
     with (
         server.listening(args.port) as listener,
-        warm.opened(start.name, function, args.seconds) as process,
+        warm.opened(start.name, function, args.seconds, folder) as process,
     ):
         app = server.App(process, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)
@@ -98,12 +99,12 @@ def run(args: argparse.Namespace) -> int:
     return command.INTERRUPTED
 
 
-def answer(start: Start, function: str) -> int:
+def answer(start: Start, function: str, folder: str) -> int:
     """Print the questions about a program with their answers."""
     from tflab.explore import keys, warm
     from tflab.exporters import text
 
-    with warm.opened(start.name, function, start.seconds) as process:
+    with warm.opened(start.name, function, start.seconds, folder) as process:
         questions = keys.asked(process, start.text)
     text.show_blocks(keys.blocks(start.name, questions))
     return 0

@@ -24,6 +24,8 @@ def text_of(path: Path) -> str:
                 f"'{path}' is too large for the page, which takes {LARGEST_TEXT:,} characters."
             )
         return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UsageError(f"There is no file '{path}'.") from error
     except OSError as error:
         raise UsageError(f"'{path}' cannot be read: {reason(error)}.") from error
     except UnicodeDecodeError as error:

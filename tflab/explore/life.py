@@ -20,13 +20,14 @@ from tflab.report.contents import Walked
 VALUES = "values"  # the last message: the last stage with the values of a step
 
 
-def walk(asked: Asked, file: str, function: str) -> Iterator[dict[str, Any]]:
+def walk(asked: Asked, file: str, folder: str, function: str) -> Iterator[dict[str, Any]]:
     """The data of the page after each stage, and once more with the values of a step.
 
     Raises TflabError if a stage is impossible.
     """
     options = asked.options
-    make = partial(program.build, asked.text, file, asked.optimiser, function, asked.batch_size)
+    switches = asked.optimiser, function, asked.batch_size
+    make = partial(program.build, asked.text, file, folder, *switches)
     built = frontend.build((file, make), options)
     rows = built.live.model.fixed_batch
     options = replace(options, batch_size=rows) if rows else options

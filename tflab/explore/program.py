@@ -7,10 +7,12 @@ the feeds; other placeholders get made-up values.
 from __future__ import annotations
 
 import linecache
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import tensorflow as tf
@@ -34,24 +36,25 @@ OPTIMISERS: Mapping[str, Callable[[], Any]] = {  # all of `asked.OPTIMISERS` exc
 }
 
 
-def build(text: str, file: str, optimiser: str, function: str, batch_size: int) -> Any:
+def build(text: str, file: str, folder: str, optimiser: str, function: str, batch_size: int) -> Any:
     """The model of a program, built in the default graph; with `function`, the model that this
-    function of the program returns.
+    function of the program returns. A program that is a file imports modules from its `folder`.
 
     Raises the exceptions of the program, and TflabError if it makes no node.
     """
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     names: dict[str, Any] = {"__name__": "__main__", "tf": tf, "tf1": tf1, "np": np}
+    if folder:
+        names["__file__"] = os.path.join(folder, file)
+        if folder not in sys.path:
+            sys.path.append(folder)
     exec(compile(text, file, "exec", dont_inherit=True), names)
     if function:
         return names[function]() if function in names else no_function(function)
     graph = tf1.get_default_graph()
     operations = graph.get_operations()
     if not operations:
-        raise TflabError(
-            "The program makes no node. Write a line that calls TensorFlow, such as "
-            "`y = tf.constant(1.0) + 2.0`."
-        )
+        no_node(names)
     named = tensors(names, graph)
     loss, output = ends(named, names, operations)
     feeds, dataset, notes = fed(graph, names.get("feeds", {}), batch_size)
@@ -78,6 +81,18 @@ def build(text: str, file: str, optimiser: str, function: str, batch_size: int) 
             model, "Nothing is derived: there is no variable and no placeholder of floats."
         )
     return replace(model, loss=loss, optimizer=chosen, parameters=parameters)
+
+
+def no_node(names: Mapping[str, Any]) -> NoReturn:
+    if any(isinstance(value, tf.Graph) for value in names.values()):
+        raise TflabError(
+            "The program builds its nodes in a graph of its own. Build them in the default graph: "
+            "leave `tf.Graph()` out."
+        )
+    raise TflabError(
+        "The program makes no node. Write a line that calls TensorFlow, such as "
+        "`y = tf.constant(1.0) + 2.0`."
+    )
 
 
 def no_function(name: str) -> Any:
@@ -112,6 +127,11 @@ def ends(
 ) -> tuple[Any, Any]:
     """The loss, or None, and the other results of the program."""
     loss = names.get("loss")
+    if loss is not None and not isinstance(loss, (tf.Tensor, tf.Variable)):
+        raise TflabError(
+            f"`loss` is {type(loss).__name__}; it has to be a tensor, such as "
+            "`loss = tf.reduce_mean(y)`."
+        )
     computed = [tensor for tensor in named.values() if tensor.op.type != "Placeholder"]
     if loss is None:
         scalars = [t for t in computed if t.dtype.is_floating and t.shape.rank == 0]

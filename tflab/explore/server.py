@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import os
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -256,8 +257,9 @@ def listening(port: int) -> socket.socket:
     try:
         return socket.create_server((HOST, port))
     except OSError as error:
+        why = os.strerror(error.errno) if error.errno else reason(error)
         raise UsageError(
-            f"Port {port} cannot be had: {reason(error)}. Give another with --port, or none."
+            f"Port {port} cannot be had: {why}. Give another with --port, or none."
         ) from error
 
 

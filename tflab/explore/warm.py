@@ -41,11 +41,15 @@ class LostError(TflabError):
 
 
 class Warm:
-    """A worker for the programs of one server. `file` is the name of its programs, `function` the
-    one that returns a model, if any, and `seconds` the time limit of a stage."""
+    """A worker for the programs of one server. `file` is the name of its programs, `folder` that of
+    the file, if there is one, `function` the one that returns a model, if any, and `seconds` the
+    time limit of a stage."""
 
-    def __init__(self, file: str, function: str = "", seconds: float = 10.0) -> None:
-        self.file, self.function, self.seconds = file, function, seconds
+    def __init__(
+        self, file: str, function: str = "", seconds: float = 10.0, folder: str = ""
+    ) -> None:
+        self.file, self.folder = file, folder
+        self.function, self.seconds = function, seconds
         self.turn = threading.Lock()
         self.newest: dict[str, int] = {}  # page -> the number of its last request
         self.closed = False
@@ -91,6 +95,7 @@ class Warm:
                 "run": {
                     "asked": asdict(asked),
                     "file": self.file,
+                    "folder": self.folder,
                     "function": self.function,
                     "seconds": self.seconds,
                 }
@@ -187,9 +192,11 @@ class Warm:
 
 
 @contextmanager
-def opened(file: str, function: str = "", seconds: float = 10.0) -> Iterator[Warm]:
+def opened(
+    file: str, function: str = "", seconds: float = 10.0, folder: str = ""
+) -> Iterator[Warm]:
     """A worker that ends with the context."""
-    warm = Warm(file, function, seconds)
+    warm = Warm(file, function, seconds, folder)
     try:
         yield warm
     finally:

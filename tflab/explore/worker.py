@@ -85,7 +85,8 @@ def main() -> None:
 def lives(life: Any, order: dict[str, Any]) -> Iterator[dict[str, Any]]:
     from tflab.explore import asked
 
-    yield from life.walk(asked.read(order["asked"]), order["file"], order["function"])
+    given = asked.read(order["asked"])
+    yield from life.walk(given, order["file"], order["folder"], order["function"])
 
 
 def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> dict[str, Any]:

@@ -39,6 +39,8 @@ SCRIPTS = (  # modules, each after those that it imports
     "colours.js",
     "edges.js",
     "picture.js",
+    "patch.js",
+    "table.js",
     "timeline.js",
     "history.js",
     "frame.js",

@@ -315,8 +315,11 @@ class Explorer {
   /* Take the file as another editor has left it, unless there are edits here that are not saved. */
   async look() {
     const response = await fetch(`/file?known=${this.known}`).catch(() => null);
-    if (!response || response.status === 204) return;
-    if (!response.ok) {
+    if (!response) return;
+    if (this.lost && response.ok) this.say(""); // it is back
+    this.lost = !response.ok;
+    if (response.status === 204) return;
+    if (this.lost) {
       this.say(await response.text());
       return;
     }

@@ -23,7 +23,7 @@ export function drawEdge(view, edge, twin) {
   const arrow = lit ? "-lit" : edge.transfers.length ? "-transfer" : notes.length ? "-merged" : "";
   const group = make(
     "g",
-    { class: `edge ${kind}${lit ? " lit" : ""}` },
+    { class: `edge ${kind}${lit ? " lit" : ""}`, "data-edge": `${edge.a}>${edge.b}` },
     make("title", {}, [words.join(", "), ...flowed, ...notes].join(". ")),
     make("path", { d, class: "touch" }),
     make("path", {

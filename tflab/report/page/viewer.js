@@ -6,6 +6,8 @@ import { Layout, READING, visibleBoxes } from "./layout.js";
 import { Routes } from "./routes.js";
 import { legend, standInNotes } from "./colours.js";
 import { drawPicture } from "./picture.js";
+import { patch } from "./patch.js";
+import { NodeTable } from "./table.js";
 import { Timeline } from "./timeline.js";
 import { showHistory } from "./history.js";
 import { Frame, LEAST } from "./frame.js";
@@ -35,6 +37,7 @@ export class Viewer {
     this.ended = new AbortController(); // ends what listens outside of the root
     this.zoom = 1;
     this.timeline = new Timeline(this);
+    this.table = new NodeTable(this);
     this.frame = new Frame(this);
     this.controls();
     this.begin();
@@ -268,13 +271,14 @@ export class Viewer {
 
   draw() {
     const paper = this.part("paper");
-    const scroll = [paper.scrollLeft, paper.scrollTop];
     this.drawn = this.edges();
-    const picture = drawPicture(this);
-    paper.replaceChildren(picture);
-    [paper.scrollLeft, paper.scrollTop] = scroll;
+    const next = drawPicture(this);
+    if (paper.firstElementChild) patch(paper.firstElementChild, next);
+    else paper.append(next);
+    const picture = paper.firstElementChild;
     if (this.lit.size) this.relight();
     this.timeline.show();
+    this.table.show();
     this.part("legend").replaceChildren(...legend(this.graph, this.colour, picture));
     const notes = standInNotes(this.graph, this.drawn);
     this.part("notes").replaceChildren(...notes.map((note) => make("li", {}, make("span", { class: "swatch merged" }), note)));
