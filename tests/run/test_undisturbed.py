@@ -115,7 +115,7 @@ def test_a_watched_program_does_the_same(name, tmp_path):
     plain, watched, said = both("own/program.py", "--epochs", "3", folder=tmp_path)
     assert watched == plain
     assert said.startswith("\ntflab: program.py took ")
-    assert ("the program forked" in said) is (name == "children")
+    assert ("Forked child processes" in said) is (name == "children")
 
 
 def test_a_module_and_pythons_own_options_are_passed_on(tmp_path):

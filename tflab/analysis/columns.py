@@ -27,8 +27,8 @@ class OpRuns(Sequence[OpRun]):
     kinds: Sequence[Kind]  # may contain kinds that no run has
     allocators: Sequence[str]
     kind: np.ndarray  # int32, an index in `kinds`
-    step: np.ndarray  # int32
-    start_ns: np.ndarray  # int64, like all others that follow
+    step: np.ndarray  # int64, like all others that follow
+    start_ns: np.ndarray
     duration_ns: np.ndarray
     requested_bytes: np.ndarray
     first: np.ndarray  # index of a run's first allocation; one element more than there are runs
@@ -181,7 +181,7 @@ def columns(runs: Iterable[OpRun]) -> OpRuns:
         list(kinds),
         list(allocators),
         np.array(kind, np.int32),
-        np.array([run.step for run in runs], np.int32),
+        integers(run.step for run in runs),
         integers(run.start_ns for run in runs),
         integers(run.duration_ns for run in runs),
         integers(run.requested_bytes for run in runs),

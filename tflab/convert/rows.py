@@ -96,7 +96,7 @@ def read(
         tables.kinds,
         tables.allocators,
         np.array([kinds[row.node_name, row.timeline_label] for row in rows], np.int32),
-        np.full(len(rows), step, np.int32),
+        np.full(len(rows), step, np.int64),
         np.array(starts, np.int64),
         np.array(spans, np.int64),
         np.array([max(-MOST, min(size, MOST)) for size in requested], np.int64),

@@ -19,6 +19,7 @@ from xprof.convert import raw_to_tool_data
 from tests import xplane
 from tests.commands import run_here
 from tflab.analysis import memory, timeline
+from tflab.analysis.columns import columns
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters import xspace
 from tflab.exporters.xspace import names as xnames
@@ -436,9 +437,9 @@ def test_the_curve_of_an_allocator_is_that_of_the_memory_module():
         event for event in drawn(recorded, "trace_viewer@")["traceEvents"] if "entries" in event
     ]
     (curve,) = (curve for curve in curves if curve["name"] == "bytes held by cpu")
-    live = memory.curve(memory.events(recorded.runs))
+    times, alive = memory.curve(columns(recorded.runs))
     assert [(round(us), held) for us, held in curve["entries"]] == [
-        (us - EPOCH // 1000, held) for us, held in live
+        (us - EPOCH // 1000, held) for us, held in zip(times, alive, strict=True)
     ]
 
 
