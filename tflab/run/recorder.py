@@ -34,8 +34,9 @@ LARGE = 1_000  # graphs with more nodes are read only once, at the end
 MOST_CODE = 200  # characters of a source line
 MOST_NODES = 50_000  # limit for a graph whose ops are recorded
 WAITING = 4  # traces waiting to be read
-# The share of the budget for traced steps; sampling and timing take the rest
-FOR_TRACES = 0.5
+# The share of the budget for the measured cost of traces. Sampling and timing take the rest, and
+# what a trace costs beside that, which is about as much again on LeNet.
+FOR_TRACES = 0.25
 WARNING, ERROR = 1, 2  # log levels: dumps log below the first, traces below the second
 SOFTWARE_TRACE, FULL_TRACE = 1, 3  # of RunOptions.TraceLevel
 
