@@ -71,16 +71,21 @@ print(json.dumps([[took[kind] for kind in KINDS], [seen[kind] for kind in KINDS]
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a timer of Linux")
 def test_lines_are_seen_by_their_share_of_the_time(tmp_path):
+    """A busy machine can spoil a run, so there are three; a bias would be in all of them."""
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     environment = {**os.environ, "PYTHONPATH": os.getcwd(), "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
-    took, seen = json.loads(done.stdout)
-    assert sum(seen) > 150
-    by_time = [part / sum(took) for part in took]
-    assert min(by_time) > 0.05
-    for expected, number in zip(by_time, seen, strict=True):
-        assert number / sum(seen) == pytest.approx(expected, abs=0.15)
+    furthest = []
+    for _ in range(3):
+        done = subprocess.run([sys.executable, script], env=environment, capture_output=True)
+        took, seen = json.loads(done.stdout)
+        by_time = [part / sum(took) for part in took]
+        by_looks = [number / max(1, sum(seen)) for number in seen]
+        apart = max(abs(a - b) for a, b in zip(by_time, by_looks, strict=True))
+        furthest.append(apart if sum(seen) > 150 and min(by_time) > 0.05 else 1.0)
+        if furthest[-1] <= 0.15:
+            break
+    assert min(furthest) <= 0.15
 
 
 def test_a_signal_that_the_program_handles_is_not_taken(monkeypatch):
