@@ -100,7 +100,7 @@ def begin(trainer: Any, folder: Path, seed: int, count: int) -> Generator[Any, N
 
 def seconds_of_epoch(records: Iterator[Any]) -> float:
     """Seconds of the next epoch, without its test."""
-    from tflab.records import Epoch
+    from tflab.records.trained import Epoch
 
     return next(record.seconds for record in records if isinstance(record, Epoch))
 

@@ -17,7 +17,8 @@ from tflab import datasets, lifecycle
 from tflab.analysis import op_table
 from tflab.compare import sweep
 from tflab.lifecycle import placement
-from tflab.records import OpStats, Options, Program
+from tflab.records.measured import OpStats
+from tflab.records.options import Options, Program
 from tflab.runtime import measure, session
 
 WARMUP = 50  # steps of each kind before anything is measured

@@ -65,7 +65,7 @@ def layers(size: int):
     import tensorflow.compat.v1 as tf1
 
     from tflab.datasets import Dataset
-    from tflab.records import Model
+    from tflab.records.options import Model
 
     x = hidden = tf1.placeholder(tf.float32, [None, 8], name="x")
     for index in range(max(1, size // 36)):

@@ -23,8 +23,8 @@ from typing import Any
 from tflab.analysis import verdicts
 from tflab.cli import command, progress
 from tflab.exporters import json, text
-from tflab.records import Verdict
 from tflab.records.blocks import Block, Column, Table
+from tflab.records.verdicts import Verdict
 from tflab.runtime import child
 
 SIZES = (1, 16, 64)
@@ -158,7 +158,7 @@ def prepared(end: float) -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
     """
     from tflab import lifecycle
     from tflab.lifecycle import placement
-    from tflab.records import Options
+    from tflab.records.options import Options
     from tflab.runtime import measure as engine
     from tflab.runtime import session
 

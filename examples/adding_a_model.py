@@ -18,7 +18,8 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
 from tflab.datasets import Dataset
-from tflab.records import Backward, Model, Options
+from tflab.records.options import Model, Options
+from tflab.records.stages import Backward
 from tflab.runtime import session
 from tflab.units import percent
 from tflab.views import stages as views

@@ -14,7 +14,8 @@ import numpy as np
 
 from tflab import lifecycle
 from tflab.analysis import step_times
-from tflab.records import Frontend, Options
+from tflab.records.options import Options
+from tflab.records.stages import Frontend
 from tflab.runtime import session
 from tflab.units import percent, time
 

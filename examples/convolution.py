@@ -22,8 +22,10 @@ import tensorflow.compat.v1 as tf1
 from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
 from tflab.analysis import roofline
-from tflab.records import OpRun, Options, Peaks
 from tflab.records.blocks import Block, Table
+from tflab.records.measured import Peaks
+from tflab.records.options import Options
+from tflab.records.timed import OpRun
 from tflab.runtime import machine, peak_benchmark, session
 from tflab.units import percent, size, time
 

@@ -22,7 +22,8 @@ import tensorflow.compat.v1 as tf1
 from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
-from tflab.records import Model, Placement
+from tflab.records.options import Model
+from tflab.records.stages import Placement
 from tflab.runtime import session
 from tflab.views import pass_log, placement
 

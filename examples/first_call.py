@@ -14,8 +14,10 @@ import lesson
 import numpy as np
 
 from tflab import lifecycle
-from tflab.records import Frontend, OpRun, Options
 from tflab.records.blocks import Table
+from tflab.records.options import Options
+from tflab.records.stages import Frontend
+from tflab.records.timed import OpRun
 from tflab.runtime import session
 from tflab.units import percent, time
 

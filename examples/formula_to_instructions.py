@@ -20,8 +20,10 @@ import tensorflow.compat.v1 as tf1
 from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
-from tflab.records import Generated, Model, Options, Placement
 from tflab.records.blocks import Strip
+from tflab.records.options import Model, Options
+from tflab.records.placed import Generated
+from tflab.records.stages import Placement
 from tflab.runtime import session
 from tflab.views import generated_code
 

@@ -17,7 +17,8 @@ import tensorflow.compat.v1 as tf1
 from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.lifecycle import placement
-from tflab.records import Backward, Model, Options, Placement
+from tflab.records.options import Model, Options
+from tflab.records.stages import Backward, Placement
 from tflab.runtime import costs, session
 from tflab.units import size
 

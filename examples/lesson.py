@@ -19,8 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # tflab need not b
 from tflab.analysis import step_times, verdicts
 from tflab.cli import command
 from tflab.exporters import text
-from tflab.records import OpRun, Options, Program
 from tflab.records.blocks import Block, Column, Table
+from tflab.records.options import Options, Program
+from tflab.records.timed import OpRun
 from tflab.runtime import dumps, quiet_import
 from tflab.units import time as duration
 

@@ -17,7 +17,8 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
 from tflab.datasets import Dataset
-from tflab.records import Execution, Model, Options
+from tflab.records.options import Model, Options
+from tflab.records.stages import Execution
 from tflab.views import values
 
 WORDS, LENGTH, UNITS = 200, 12, 16

@@ -18,7 +18,9 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
 from tflab.datasets import Dataset
-from tflab.records import Model, Options, Placement, node_of
+from tflab.records.graph import node_of
+from tflab.records.options import Model, Options
+from tflab.records.stages import Placement
 from tflab.runtime import session
 from tflab.units import short_device
 from tflab.views import placement

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from tests.records_by_hand import CPU_0
-from tflab.records import Buffer, Buffers
-from tflab.records.buffers import Amount, AtPeak, Use
+from tflab.records.buffers import Amount, AtPeak, Buffer, Buffers, Use
 
 KB = 1024
 CONV = Buffer(

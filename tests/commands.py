@@ -35,7 +35,7 @@ def run_here(
 def in_one_process(patch: pytest.MonkeyPatch) -> None:
     """Run here what tflab runs in processes of its own, and give the machine's peaks instead of
     measuring them. `tests/runtime` has tests of those processes and of the measurement."""
-    from tflab.records import Peaks
+    from tflab.records.measured import Peaks
     from tflab.runtime import child, machine
 
     def here(function: str, *args: Any, environment: object = None) -> Any:

@@ -71,7 +71,7 @@ def training_data(request):
 def walked():
     """`walked("lenet")["backward"]`: the stages of a model, each walked only once."""
     from tflab import lifecycle
-    from tflab.records import Options
+    from tflab.records.options import Options
 
     @functools.cache
     def stages(model, devices=1):
@@ -94,7 +94,7 @@ def two_tasks():
 def walked_over_tasks(two_tasks):
     """`walked_over_tasks("lenet", "batch")["placement"]`: a walk over two tasks, once each."""
     from tflab import lifecycle
-    from tflab.records import Options
+    from tflab.records.options import Options
 
     @functools.cache
     def stages(model, split="layers"):
@@ -108,7 +108,7 @@ def walked_over_tasks(two_tasks):
 def captured(walked):
     """`captured("lenet")`: what TensorBoard would show of a model, taken only once."""
     from tflab.lifecycle import captures
-    from tflab.records import Options
+    from tflab.records.options import Options
 
     @functools.cache
     def taken(model, devices=1):
@@ -129,7 +129,7 @@ def pytest_runtest_setup():
 def known_peaks():
     """The peaks of the machine are in the cache of all commands: measuring them takes seconds, and
     no op reaches these."""
-    from tflab.records import Level, Peaks
+    from tflab.records.measured import Level, Peaks
     from tflab.runtime import machine, peak_benchmark
 
     levels = tuple(Level(size, 1e6, 1e6) for size in peak_benchmark.WORKING_SETS)

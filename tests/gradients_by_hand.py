@@ -4,7 +4,9 @@ import numpy as np
 
 from tflab.analysis.evaluation import Points
 from tflab.analysis.gradient_graph import GradientGraph
-from tflab.records import Gradient, GradientCall, Node, Tensor
+from tflab.records.gradients import GradientCall
+from tflab.records.graph import Node, Tensor
+from tflab.records.stages import Gradient
 
 FOUR = (Tensor("float32", (4,)),)
 ONE = (Tensor("float32", ()),)

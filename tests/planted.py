@@ -5,7 +5,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.datasets import Dataset
-from tflab.records import Model
+from tflab.records.options import Model
 
 IMAGES = 24
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from tflab import datasets
 from tflab.lifecycle import backward, frontend
-from tflab.records import Backward, Model, Options
+from tflab.records.options import Model, Options
+from tflab.records.stages import Backward
 
 ROWS = 7  # of the batch on which everything is evaluated here
 VARIABLES = {

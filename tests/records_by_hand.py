@@ -2,8 +2,11 @@
 
 from typing import Any
 
-from tflab.records import OpStats, Quality, Source, Verdict
 from tflab.records.blocks import Block, Strip, Table
+from tflab.records.graph import Source
+from tflab.records.measured import OpStats
+from tflab.records.quality import Quality
+from tflab.records.verdicts import Verdict
 
 CPU_0 = "/job:localhost/replica:0/task:0/device:CPU:0"
 CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"

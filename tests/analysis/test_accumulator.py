@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tflab.analysis import accumulator as sketch
 from tflab.analysis import op_stats
 from tflab.analysis.accumulator import Accumulator
-from tflab.records import NodeStats, OpRun
+from tflab.records.measured import NodeStats
+from tflab.records.timed import OpRun
 
 WITHIN_1_PERCENT = 0.01 * (1 + 1e-9)  # a duration may lie on the very bound of its bucket
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from tests.records_by_hand import op_at_size
 from tflab.analysis import batch_fit
-from tflab.records import Fit, OpStats, Spread, StepTimes
+from tflab.records.measured import Fit, OpStats, StepTimes
+from tflab.records.timed import Spread
 
 CALLS = 10  # of a row, and steps
 

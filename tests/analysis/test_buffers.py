@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from tests.records_by_hand import CPU_0, CPU_1
 from tflab.analysis import buffers
 from tflab.analysis.pieces import Piece
-from tflab.records import Fate, Node, OpRun, StepTime
 from tflab.records.buffers import Amount, AtPeak, Buffer, Buffers, Output, Use
+from tflab.records.graph import Node
+from tflab.records.placed import Fate
+from tflab.records.timed import OpRun, StepTime
 
 STEP = StepTime(3, start_ns=100_000, wall_ns=90_000)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.analysis.columns import OpRuns, columns, joined, sums
-from tflab.records import OpRun
+from tflab.records.timed import OpRun
 
 RUNS = [
     OpRun(0, "a", "Mul", "CPU:0", 1_005, 10, 64, ((1, 64, "cpu"), (2, -64, "cpu"))),

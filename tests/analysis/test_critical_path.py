@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.analysis import critical_path
-from tflab.records import CriticalPath, Node, OpRun, Transfer
+from tflab.records.graph import Node
+from tflab.records.placed import Transfer
+from tflab.records.timed import CriticalPath, OpRun
 
 FAR = 10**6  # nanoseconds
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tflab.analysis import feature_maps
-from tflab.records import Node, Tensor
+from tflab.records.graph import Node, Tensor
 
 BATCH = 4
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.views.test_values import value
 from tflab.analysis import flowed
-from tflab.records import Defined, Derivative, FlowedDerivative
+from tflab.records.gradients import Derivative, FlowedDerivative
+from tflab.records.values import Defined
 
 # dL/dy of mean((2 x + 1 - targets)**2) for the rows (1, 5) and (3, 4) is mean(2 * (1 * -2, 3 * 3))
 Y = Derivative("y", "mean(2 * x * error)", 7.0, 1e-8, 0.0, (), "gate:0", 2.0)

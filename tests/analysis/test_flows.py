@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tflab.analysis import flows
-from tflab.records import Node, OpRun, Transfer
+from tflab.records.graph import Node
+from tflab.records.placed import Transfer
+from tflab.records.timed import OpRun
 
 SENT = Transfer("a", "a/_1", "a/_2", "/device:CPU:0", "/device:CPU:1", "float32", (4,), 16)
 

@@ -23,7 +23,9 @@ from tflab.analysis.expressions import Name
 from tflab.analysis.formula_text import text
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.gradient_nodes import GATES, SAME, SHAPES, STARTS, WHY
-from tflab.records import Gradient, GradientCall, GradientNode, Link, Node, Source, Tensor
+from tflab.records.gradients import GradientCall, GradientNode, Link
+from tflab.records.graph import Node, Source, Tensor
+from tflab.records.stages import Gradient
 
 
 def points(values):

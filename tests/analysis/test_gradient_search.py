@@ -4,7 +4,7 @@ import pytest
 
 from tests.gradients_by_hand import GRAD, NODES, SHARED, node
 from tflab.analysis.gradient_search import Found, Training, search
-from tflab.records import Tensor
+from tflab.records.graph import Tensor
 
 FLOAT = (Tensor("float32", ()),)
 INTS = (Tensor("int32", (1,)),)

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.analysis import lanes
-from tflab.records import OpRun, StepTime
-from tflab.records.timed import Occupancy, StepShape
+from tflab.records.timed import Occupancy, OpRun, StepShape, StepTime
 
 
 def run(name: str, start: int, duration: int, device: str = "CPU:0", step: int = 0) -> OpRun:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tflab.analysis import ledger, passes
-from tflab.records import Fate, Node, Origin, Pass, Rewrite, Snapshot, Taken, node_of
+from tflab.records.graph import Node, node_of
+from tflab.records.placed import Fate, Origin, Pass, Rewrite, Snapshot, Taken
 from tflab.views import words
 
 

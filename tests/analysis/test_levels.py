@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.analysis import lanes
-from tflab.records import OpRun, StepTime
+from tflab.records.timed import OpRun, StepTime
 
 
 def run(start: int, duration: int, *allocations: tuple[int, int, str], step: int = 0) -> OpRun:

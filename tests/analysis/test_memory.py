@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from tflab.analysis import memory
 from tflab.analysis.columns import columns
-from tflab.records import Memory, OpMemory, OpRun, StepTime
-from tflab.records.timed import Holder, LiveBytes
+from tflab.records.timed import Holder, LiveBytes, Memory, OpMemory, OpRun, StepTime
 
 
 def run(name: str, *allocations: tuple[int, int], step: int = 0, until_us: int = 0) -> OpRun:

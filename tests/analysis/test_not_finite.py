@@ -7,7 +7,7 @@ import pytest
 from tests.analysis.test_values import INF, LOOP, NAN, SENT, node
 from tflab.analysis import not_finite
 from tflab.analysis.not_finite import Bad
-from tflab.records import Entered
+from tflab.records.values import Entered
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.complex64, ml_dtypes.bfloat16])

@@ -3,7 +3,8 @@
 import pytest
 
 from tflab.analysis import op_stats
-from tflab.records import NodeStats, OpRun
+from tflab.records.measured import NodeStats
+from tflab.records.timed import OpRun
 
 
 def test_kept_runs_are_folded_exactly():

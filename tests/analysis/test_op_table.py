@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from tflab.analysis import op_stats, op_table, row_labels
 from tflab.errors import UsageError
-from tflab.records import Costs, Fate, Level, NodeStats, OpRun, OpStats, Peaks, Source
+from tflab.records.graph import Source
+from tflab.records.measured import Costs, Level, NodeStats, OpStats, Peaks
+from tflab.records.placed import Fate
+from tflab.records.timed import OpRun
 
 STEPS = 2
 IMAGES = 8  # that the steps worked on

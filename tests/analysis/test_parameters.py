@@ -4,7 +4,7 @@ import pytest
 
 from tflab.analysis import parameters
 from tflab.analysis.parameters import Parameters, Variable
-from tflab.records import Node
+from tflab.records.graph import Node
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 KERNEL = Variable("kernel", "kernel", (3, 4))

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tflab.analysis import passes
-from tflab.records import Node, Pass, Rewrite, Snapshot, Taken
+from tflab.records.graph import Node
+from tflab.records.placed import Pass, Rewrite, Snapshot, Taken
 
 
 def node(name: str, op: str, *inputs: str, control: tuple[str, ...] = (), device: str = "") -> Node:

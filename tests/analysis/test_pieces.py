@@ -4,8 +4,10 @@ import pytest
 
 from tests.records_by_hand import CPU_0, CPU_1
 from tflab.analysis import pieces
-from tflab.records import Node, OpRun, Transfer
 from tflab.records.buffers import Output
+from tflab.records.graph import Node
+from tflab.records.placed import Transfer
+from tflab.records.timed import OpRun
 
 GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.analysis import roofline
-from tflab.records import Level, Peaks
+from tflab.records.measured import Level, Peaks
 
 MEASURED = Peaks(gflops=100.0, gigabytes_per_s=20.0)
 CACHED = Peaks(

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from tflab.analysis import row_labels
-from tflab.records import Fate
+from tflab.records.placed import Fate
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.analysis import step_times
-from tflab.records import Spread
+from tflab.records.timed import Spread
 
 
 def test_a_spread_is_median_and_tenths():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.analysis import step_times, timeline
-from tflab.records import OpRun, StepTime
+from tflab.records.timed import OpRun, StepTime
 from tflab.runtime import trace
 
 

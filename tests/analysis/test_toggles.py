@@ -1,7 +1,9 @@
 """Toggles: what changed without a pass."""
 
 from tflab.analysis import passes
-from tflab.records import Fate, FateChange, Node, Placement, Toggle
+from tflab.records.graph import Node
+from tflab.records.placed import Fate, FateChange, Toggle
+from tflab.records.stages import Placement
 
 
 def placement(*fates: Fate, nodes: int = 0) -> Placement:

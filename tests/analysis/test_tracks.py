@@ -4,7 +4,7 @@ import pytest
 
 from tflab.analysis import tracks
 from tflab.analysis.columns import columns
-from tflab.records import OpRun
+from tflab.records.timed import OpRun
 
 GPU = "/device:GPU:0"
 

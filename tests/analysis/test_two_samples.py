@@ -7,7 +7,7 @@ from statistics import stdev
 import pytest
 
 from tflab.analysis import two_samples
-from tflab.records import Verdict
+from tflab.records.verdicts import Verdict
 
 A = (100.0, 102.0, 98.0, 101.0, 99.0)
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from tflab.analysis import values
-from tflab.records import Node, Statistics, Transfer
+from tflab.records.graph import Node
+from tflab.records.placed import Transfer
+from tflab.records.values import Statistics
 
 NAN, INF = float("nan"), float("inf")
 QINT8 = np.dtype([("qint8", np.int8)])  # as TensorFlow gives it

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tflab.analysis import verdicts
-from tflab.records import Verdict
+from tflab.records.verdicts import Verdict
 
 
 def words(*groups):

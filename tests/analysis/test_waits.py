@@ -1,7 +1,7 @@
 """Waits: which task the others waited for, in steps worked out by hand."""
 
 from tflab.analysis.wires import waits
-from tflab.records import OpRun, StepTime
+from tflab.records.timed import OpRun, StepTime
 
 A, B = "/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1"
 STEP = StepTime(0, start_ns=1_000, wall_ns=100)

@@ -19,7 +19,7 @@ from tests import walks
 from tflab import datasets, lifecycle
 from tflab.analysis import ledger
 from tflab.lifecycle import backward, frontend, gradient_check, placement
-from tflab.records import Model, Options
+from tflab.records.options import Model, Options
 from tflab.runtime import dumps
 from tflab.views import words
 

@@ -1,8 +1,9 @@
 """Wires: what tasks did in a step, worked out by hand from a step of two tasks."""
 
 from tflab.analysis import timeline, wires
-from tflab.records import OpRun, StepTime, Transfer
 from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
+from tflab.records.placed import Transfer
+from tflab.records.timed import OpRun, StepTime
 
 CLIENT, A, B = (
     "/job:client/replica:0/task:0",

@@ -14,7 +14,7 @@ import pytest
 
 from tests.commands import run_here
 from tflab.exporters import xspace
-from tflab.records import Capture, OpRun, StepTime
+from tflab.records.timed import Capture, OpRun, StepTime
 
 ROOT = Path(__file__).parents[2]
 WRITE_SECONDS = 120  # TensorFlow's import and some sixty steps, on a slow machine

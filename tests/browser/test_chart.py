@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from tflab.exporters import chrome_trace
-from tflab.records import Capture, Node, OpRun, StepTime, Transfer
+from tflab.records.graph import Node
+from tflab.records.placed import Transfer
+from tflab.records.timed import Capture, OpRun, StepTime
 
 pytestmark = pytest.mark.browser
 

@@ -10,8 +10,10 @@ from tests.report.test_html import EVIL
 from tflab.analysis import critical_path
 from tflab.escaping import visible
 from tflab.follow import measurement, node_history
-from tflab.records import Backward, Frontend, Gradient, Node, Options, Placement
 from tflab.records.blocks import Column, Table
+from tflab.records.graph import Node
+from tflab.records.options import Options
+from tflab.records.stages import Backward, Frontend, Gradient, Placement
 from tflab.report import drawing, guide, html, pass_log
 from tflab.report.contents import Beside, Chapter, DrawnGraph, Picture, Question, Report
 from tflab.units import size

@@ -5,8 +5,8 @@ from dataclasses import replace
 from tests.report.lab_by_hand import COMPARED
 from tests.shown import layout
 from tflab.compare import view
-from tflab.records import ConfigTimes
 from tflab.records.blocks import Table
+from tflab.records.measured import ConfigTimes
 
 SIZES = ("batch 4 right", "batch 16 right", "batch 64 right")
 ROW, SHORT_ROW = (f"type that ran gives way to {least} in the middle" for least in (24, 18))

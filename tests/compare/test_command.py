@@ -30,24 +30,13 @@ from tflab.compare import batch_tables, comparison, findings, preparation, race,
 from tflab.compare.comparison import RaceOptions, SweepOptions
 from tflab.datasets import Dataset, files
 from tflab.errors import UsageError
-from tflab.records import (
-    Compared,
-    Experiments,
-    Load,
-    Model,
-    Node,
-    OpRun,
-    OpStats,
-    Options,
-    Peaks,
-    Placement,
-    Quality,
-    Spread,
-    StepTime,
-    StepTimes,
-    Tensor,
-)
-from tflab.records.timed import Holder, LiveBytes
+from tflab.records.graph import Node, Tensor
+from tflab.records.measured import Compared, OpStats, Peaks, StepTimes
+from tflab.records.options import Model, Options
+from tflab.records.quality import Load, Quality
+from tflab.records.stages import Placement
+from tflab.records.timed import Holder, LiveBytes, OpRun, Spread, StepTime
+from tflab.records.verdicts import Experiments
 from tflab.runtime import dumps, machine, own_process, plans
 from tflab.units import plural
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.compare.steps_by_hand import COMPUTING, config, only, step, transposes, work
 from tflab.compare import diagnosis
-from tflab.records import Diagnosis, Experiment, Experiments
+from tflab.records.quality import Diagnosis
+from tflab.records.verdicts import Experiment, Experiments
 
 
 def test_reasons_are_ranked_by_their_share_of_a_step_and_three_are_told():

@@ -7,7 +7,10 @@ import pytest
 from tests.records_by_hand import op_stats, source
 from tflab.compare import evidence, sweep
 from tflab.compare.step_work import Evidence, Work
-from tflab.records import Costs, Fate, Node, Peaks, Placement, Tensor
+from tflab.records.graph import Node, Tensor
+from tflab.records.measured import Costs, Peaks
+from tflab.records.placed import Fate
+from tflab.records.stages import Placement
 
 pytestmark = pytest.mark.tensorflow
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.records_by_hand import op_at_size, verdict
 from tflab.compare import findings
-from tflab.records import Compared, ConfigTimes, Fit, OpStats, Spread, StepTimes
+from tflab.records.measured import Compared, ConfigTimes, Fit, OpStats, StepTimes
+from tflab.records.timed import Spread
 
 SIZES = (1, 16, 64)
 CALLS = 10  # of a row, and steps, unless a test says otherwise

@@ -18,7 +18,7 @@ from tflab.compare import observing
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.measurements import contrast, files
-from tflab.records import Model, Options
+from tflab.records.options import Model, Options
 from tflab.runtime import fingerprint, session
 
 pytestmark = pytest.mark.tensorflow

@@ -9,7 +9,7 @@ from tests.measurements_by_hand import COMPARISON, changed, measurement
 from tests.records_by_hand import BUSY
 from tflab.compare import kept
 from tflab.measurements import contrast
-from tflab.records import Point
+from tflab.records.measurements import Point
 
 FIRST = measurement()
 LAST = measurement((120.0, 121.2, 118.8), when="2026-03-09T07:05:00Z")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tflab.compare import preparation
-from tflab.records import Node
+from tflab.records.graph import Node
 
 pytestmark = pytest.mark.tensorflow
 

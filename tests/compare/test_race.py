@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tflab.compare import race
-from tflab.records import Spread
+from tflab.records.timed import Spread
 from tflab.runtime import own_process
 
 pytestmark = pytest.mark.tensorflow

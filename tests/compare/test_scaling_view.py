@@ -6,8 +6,8 @@ import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, read
 from tflab.compare import scaling_view
-from tflab.records import Spread
 from tflab.records.scaling import Scaling, ScalingRow
+from tflab.records.timed import Spread
 
 SCALING = Scaling(
     model="lenet",

@@ -5,7 +5,7 @@ import pytest
 
 from tflab.compare import sweep
 from tflab.exporters.xspace import wire
-from tflab.records import StepTime
+from tflab.records.timed import StepTime
 from tflab.runtime import measure, session
 
 pytestmark = pytest.mark.tensorflow

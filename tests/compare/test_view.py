@@ -18,18 +18,9 @@ from tflab.compare import view
 from tflab.exporters import csv as exported_csv
 from tflab.exporters import json as exported_json
 from tflab.exporters import markdown, text
-from tflab.records import (
-    Compared,
-    Comparison,
-    ConfigTimes,
-    Fit,
-    Level,
-    Peaks,
-    Spread,
-    StepTimes,
-)
 from tflab.records.blocks import Strip, Table
-from tflab.records.timed import Holder, LiveBytes
+from tflab.records.measured import Compared, Comparison, ConfigTimes, Fit, Level, Peaks, StepTimes
+from tflab.records.timed import Holder, LiveBytes, Spread
 from tflab.views import op_table
 
 CONV = Compared(

@@ -15,22 +15,11 @@ from tflab.analysis import quality
 from tflab.compare import findings, view
 from tflab.exporters import csv, text
 from tflab.exporters import json as exported_json
-from tflab.records import (
-    Compared,
-    Comparison,
-    ConfigTimes,
-    Diagnosis,
-    Experiment,
-    Experiments,
-    Fit,
-    OpStats,
-    Peaks,
-    Spread,
-    StepTimes,
-    Untried,
-)
 from tflab.records.blocks import Block, Frame, Strip, Table
-from tflab.records.timed import Holder, LiveBytes
+from tflab.records.measured import Compared, Comparison, ConfigTimes, Fit, OpStats, Peaks, StepTimes
+from tflab.records.quality import Diagnosis
+from tflab.records.timed import Holder, LiveBytes, Spread
+from tflab.records.verdicts import Experiment, Experiments, Untried
 from tflab.views import experiments, op_table
 
 # 600 images are 150 steps of 4, 38 of 16 and 10 of 64, of which 38, 10 and 3 were traced.

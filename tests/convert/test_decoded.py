@@ -6,7 +6,8 @@ import pytest
 
 from tflab.analysis import tracks
 from tflab.convert import decoded, protos
-from tflab.records import Node, Transfer
+from tflab.records.graph import Node
+from tflab.records.placed import Transfer
 
 
 def graph(text: str):

@@ -8,7 +8,9 @@ from tflab.analysis import tracks
 from tflab.convert import explorer
 from tflab.convert.reading import Recording, TrackSummary
 from tflab.errors import UsageError
-from tflab.records import Node, OpRun, StepTime, Transfer
+from tflab.records.graph import Node
+from tflab.records.placed import Transfer
+from tflab.records.timed import OpRun, StepTime
 
 WORKER = "/job:worker/replica:0/task:1/device:CPU:0"
 SERVER = "/job:ps/replica:0/task:0/device:CPU:0"

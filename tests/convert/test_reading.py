@@ -11,7 +11,8 @@ from tflab.analysis import tracks
 from tflab.convert import reading
 from tflab.convert.reading import TrackSummary
 from tflab.errors import TflabError, UsageError
-from tflab.records import Node, OpRun, StepTime
+from tflab.records.graph import Node
+from tflab.records.timed import OpRun, StepTime
 from tflab.runtime import trace
 
 JOB = "/job:localhost/replica:0/task:0"

@@ -16,9 +16,20 @@ from tflab.analysis.parameters import Parameters
 from tflab.convert import conversion, op_runs, view
 from tflab.convert.conversion import Conversion
 from tflab.convert.reading import Recording, TrackSummary
-from tflab.records import CriticalPath, Memory, Node, OpMemory, OpRun, Owner, StepTime
 from tflab.records.blocks import Table
-from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
+from tflab.records.graph import Node
+from tflab.records.timed import (
+    CriticalPath,
+    Holder,
+    LiveBytes,
+    Memory,
+    Occupancy,
+    OpMemory,
+    OpRun,
+    Owner,
+    StepShape,
+    StepTime,
+)
 
 CPU, GPU, STREAM, ALL = "/cpu:0", "/gpu:0", "/gpu:0/stream:13", "/gpu:0/stream:all"
 TYPES = {"_SOURCE": "NoOp", "x": "Const", "neg": "Neg", "y": "Range", "conv": "Conv2D"}

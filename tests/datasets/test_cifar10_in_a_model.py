@@ -6,7 +6,7 @@ import pytest
 from tests.datasets.test_cifar10 import FILES, assert_is_small_cifar10, small, write
 from tflab.lifecycle import frontend
 from tflab.models import resnet20
-from tflab.records import Options
+from tflab.records.options import Options
 from tflab.runtime import session
 
 __all__ = ["small"]  # a fixture: twelve images are the publication

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from tests.chart import check
 from tflab.exporters import chrome_trace
-from tflab.records import Capture, Node, OpRun, StepTime, Transfer
+from tflab.records.graph import Node
+from tflab.records.placed import Transfer
+from tflab.records.timed import Capture, OpRun, StepTime
 
 CPU, OTHER = "/device:CPU:0", "/device:CPU:1"
 

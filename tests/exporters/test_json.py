@@ -9,56 +9,42 @@ import pytest
 from tests.buffers_by_hand import BUFFERS, CONV
 from tests.records_by_hand import CPU_0, op_stats, op_total
 from tflab.exporters import json as exported
-from tflab.records import (
+from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
+from tflab.records.gradients import Derivative, FlowedDerivative, GradientNode, Link
+from tflab.records.graph import Call, Function, Node, Source, Tensor
+from tflab.records.node_history import NodeHistory
+from tflab.records.placed import (
     Assignment,
-    Backward,
-    Call,
-    CriticalPath,
-    Derivative,
-    Entered,
-    Execution,
-    Experiment,
     Fate,
     FateChange,
-    FlowedDerivative,
-    Frontend,
-    Function,
     Generated,
-    Gradient,
-    GradientCheck,
-    GradientNode,
     Kernel,
-    Link,
     Machined,
-    Memory,
-    Node,
-    NodeHistory,
-    NotFinite,
-    OpMemory,
-    OpRun,
     Origin,
-    Owner,
     Partition,
     Pass,
-    PathPoint,
-    Placement,
-    Race,
-    RecordedStep,
     Rewrite,
-    Source,
-    Spread,
-    Statistics,
-    StepTime,
     Taken,
-    Tensor,
     Toggle,
     Transfer,
-    Untried,
-    Value,
-    Verdict,
 )
-from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
-from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
+from tflab.records.stages import Backward, Execution, Frontend, Gradient, GradientCheck, Placement
+from tflab.records.timed import (
+    CriticalPath,
+    Holder,
+    LiveBytes,
+    Memory,
+    Occupancy,
+    OpMemory,
+    OpRun,
+    Owner,
+    Race,
+    Spread,
+    StepShape,
+    StepTime,
+)
+from tflab.records.values import Entered, NotFinite, PathPoint, RecordedStep, Statistics, Value
+from tflab.records.verdicts import Experiment, Untried, Verdict
 
 
 class Live:

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from tflab.exporters import markdown
-from tflab.records import Frontend, Node
 from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.graph import Node
+from tflab.records.stages import Frontend
 from tflab.views import stages
 
 ENVIRONMENT = {

@@ -3,18 +3,10 @@
 import json
 
 from tflab.exporters import model_explorer
-from tflab.records import (
-    Fate,
-    Frontend,
-    Kernel,
-    Node,
-    OpRun,
-    Origin,
-    Placement,
-    Source,
-    Tensor,
-    Transfer,
-)
+from tflab.records.graph import Node, Source, Tensor
+from tflab.records.placed import Fate, Kernel, Origin, Transfer
+from tflab.records.stages import Frontend, Placement
+from tflab.records.timed import OpRun
 
 LINE = Source("models/mine.py", 7, "build", "y = tf.square(x)")
 X = Node("x", "Placeholder", outputs=(Tensor("float32", (None, 2)),))

@@ -3,9 +3,11 @@
 from html.parser import HTMLParser
 
 from tflab.exporters import notebook
-from tflab.records import Frontend, Node, blocks
+from tflab.records import blocks
 from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.graph import Node
 from tflab.records.options import Program
+from tflab.records.stages import Frontend
 from tflab.views import stages
 
 HOSTILE = "<script>alert(1)</script>&\"'"

@@ -8,6 +8,8 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html.parser import HTMLParser
+from importlib import import_module
+from pkgutil import iter_modules
 
 import numpy as np
 import pytest
@@ -19,9 +21,9 @@ from tflab import records
 from tflab.convert import conversion, op_runs, reading
 from tflab.escaping import visible
 from tflab.exporters import chrome_trace, csv, json, markdown, notebook, text, xspace
-from tflab.records import Capture, OpRun, StepTime
-from tflab.records import gradients as gradient_records
 from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.measured import OpStats
+from tflab.records.timed import Capture, OpRun, StepTime
 from tflab.report import handout, html
 
 ACTING = "\x00\x07\x1b\x7f\x85\x9b\n\r\t\u061c\u200e\u202e\u2066\u2028\u2029\ufeff\ud800"
@@ -129,8 +131,15 @@ def fabricated(kind: object, name: str, depth: int = 3) -> object:
     return None
 
 
-RECORDS = [kind for kind in vars(records).values() if is_dataclass(kind)]
-RECORDS += [kind for kind in vars(gradient_records).values() if is_dataclass(kind)]
+MODULES = [
+    import_module(f"tflab.records.{module.name}") for module in iter_modules(records.__path__)
+]
+RECORDS = [
+    kind
+    for module in MODULES
+    for kind in vars(module).values()
+    if is_dataclass(kind) and kind.__module__ == module.__name__
+]
 
 
 @pytest.mark.parametrize("kind", dict.fromkeys(RECORDS), ids=lambda kind: kind.__name__)
@@ -143,7 +152,7 @@ def test_json_keeps_every_string_of_every_record_and_lets_none_act(kind):
     page = html.embedded(record)
     silent(page)
     assert "<" not in page
-    if kind is not records.OpStats:  # whose keys depend on where it stands
+    if kind is not OpStats:  # whose keys depend on where it stands
         written = [(item.name, item.metadata.get("json", item.name)) for item in fields(kind)]
         strings = [key for name, key in written if key and getattr(record, name) == STEERING]
         assert [held[key] for key in strings] == [STEERING] * len(strings)

@@ -11,8 +11,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tflab.exporters import text
-from tflab.records import Frontend, Node, Source, Tensor
 from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.graph import Node, Source, Tensor
+from tflab.records.stages import Frontend
 from tflab.views import stages
 
 PRINTABLE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=150)

@@ -13,7 +13,7 @@ from tflab import lifecycle
 from tflab.errors import RefusedError
 from tflab.follow import __main__ as command
 from tflab.follow import measurement
-from tflab.records import Options
+from tflab.records.options import Options
 from tflab.runtime import session
 
 pytestmark = pytest.mark.tensorflow

@@ -8,7 +8,7 @@ import pytest
 from tests.commands import run_here
 from tflab.follow import __main__ as command
 from tflab.follow import measurement
-from tflab.records import Options
+from tflab.records.options import Options
 
 pytestmark = pytest.mark.tensorflow
 

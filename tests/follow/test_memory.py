@@ -6,7 +6,7 @@ from tests.buffers_by_hand import BUFFERS, CONV, GRAD, LOSS, MASK, NEVER
 from tests.follow.test_node_history import BACKWARD, EXECUTION, FRONTEND, PLACEMENT
 from tflab.follow import memory, node_history, view
 from tflab.follow.view import NodeLink
-from tflab.records import NodeHistory
+from tflab.records.node_history import NodeHistory
 
 PLAIN = NodeHistory("conv", "Conv2D", "forward", None, (), (), (), carrier="conv", ran_as="Conv")
 

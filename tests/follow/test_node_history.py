@@ -9,29 +9,22 @@ from tests.records_by_hand import op_stats
 from tests.report import test_pass_log
 from tflab.errors import UsageError
 from tflab.follow import node_history, view
-from tflab.records import (
+from tflab.records.graph import Node, Source, Tensor
+from tflab.records.measured import OpStats
+from tflab.records.node_history import Became, NodeHistory, Touch
+from tflab.records.placed import (
     Assignment,
-    Backward,
-    Became,
-    CriticalPath,
     Fate,
-    Frontend,
-    Gradient,
+    Generated,
     Kernel,
     Machined,
-    Node,
-    NodeHistory,
-    OpStats,
     Origin,
     Pass,
-    Placement,
     Rewrite,
-    Source,
     Taken,
-    Tensor,
-    Touch,
 )
-from tflab.records.placed import Generated
+from tflab.records.stages import Backward, Frontend, Gradient, Placement
+from tflab.records.timed import CriticalPath
 
 LINE = Source("model.py", 7, "build", "y = tf.nn.relu(tf.matmul(x, w))")
 CPU = "/device:CPU:0"

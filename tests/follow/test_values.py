@@ -5,7 +5,11 @@ from dataclasses import replace
 from tests.views.test_values import value
 from tflab.follow import values, view
 from tflab.follow.view import Aside, Code, NodeLink
-from tflab.records import Defined, Fate, GradientNode, Node, NodeHistory, Source, Tensor
+from tflab.records.gradients import GradientNode
+from tflab.records.graph import Node, Source, Tensor
+from tflab.records.node_history import NodeHistory
+from tflab.records.placed import Fate
+from tflab.records.values import Defined
 
 LINE = Source("lib/math_grad.py", 1433, "_MulGrad", "gy = mul(x, grad)")
 

@@ -6,18 +6,10 @@ from tests.records_by_hand import op_stats
 from tests.shown import grid, layout
 from tflab.follow import view
 from tflab.follow.view import Code, NodeLink, PassLink, Section
-from tflab.records import (
-    Assignment,
-    Fate,
-    Kernel,
-    Machined,
-    NodeHistory,
-    Origin,
-    Source,
-    Tensor,
-    Touch,
-)
 from tflab.records.blocks import Frame, Strip
+from tflab.records.graph import Source, Tensor
+from tflab.records.node_history import NodeHistory, Touch
+from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
 
 MANY = tuple(f"near{n}" for n in range(1, 27))  # two more than are named
 HISTORY = NodeHistory(

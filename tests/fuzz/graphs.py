@@ -16,14 +16,14 @@ try:
     import atheris
 except ImportError:  # seeds can be written without it
     from tflab.exporters import text
-    from tflab.records import Frontend
+    from tflab.records.stages import Frontend
     from tflab.runtime import functions, nodes
     from tflab.saved_graphs import formats, permissions, reach
     from tflab.views import stages
 else:
     with atheris.instrument_imports(include=["tflab"]):
         from tflab.exporters import text
-        from tflab.records import Frontend
+        from tflab.records.stages import Frontend
         from tflab.runtime import functions, nodes
         from tflab.saved_graphs import formats, permissions, reach
         from tflab.views import stages

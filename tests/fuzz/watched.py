@@ -24,7 +24,7 @@ from tflab.cli import confinement, landlock
 from tflab.errors import EffectsError, TflabError
 from tflab.lifecycle import frontend
 from tflab.models import saved
-from tflab.records import Options, Saved
+from tflab.records.options import Options, Saved
 from tflab.runtime import private, refusals, session
 from tflab.saved_graphs import formats
 

@@ -13,7 +13,7 @@ from tflab import datasets
 from tflab.errors import TflabError
 from tflab.lifecycle import backward, frontend
 from tflab.models import toy
-from tflab.records import Model, Options
+from tflab.records.options import Model, Options
 
 pytestmark = pytest.mark.tensorflow
 

@@ -11,8 +11,9 @@ from tests import walks
 from tflab import datasets
 from tflab.analysis import step_times
 from tflab.lifecycle import backward, execution, frontend, placement
-from tflab.records import Model, Options, StepTime
 from tflab.records.buffers import Buffers
+from tflab.records.options import Model, Options
+from tflab.records.timed import StepTime
 from tflab.runtime import session
 
 pytestmark = pytest.mark.tensorflow

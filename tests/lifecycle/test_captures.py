@@ -9,7 +9,7 @@ import tensorflow as tf
 from tests.lifecycle.test_execution import UNTIMED
 from tflab.lifecycle import backward, captures, frontend, placement
 from tflab.models import toy
-from tflab.records import Options
+from tflab.records.options import Options
 from tflab.runtime import session, trace
 
 pytestmark = pytest.mark.tensorflow

@@ -21,8 +21,9 @@ from tests.shown import without_progress
 from tflab.exporters import text
 from tflab.life import kept
 from tflab.lifecycle import __main__ as command
-from tflab.records import Backward, Execution, Frontend, Node
 from tflab.records.blocks import Block, Table
+from tflab.records.graph import Node
+from tflab.records.stages import Backward, Execution, Frontend
 from tflab.views import in_short, stages
 
 pytestmark = pytest.mark.tensorflow

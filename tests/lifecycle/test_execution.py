@@ -17,7 +17,10 @@ from tflab.analysis import op_stats, op_table
 from tflab.errors import TflabError
 from tflab.exporters.plots import timeline
 from tflab.lifecycle import backward, execution, frontend, output, placement
-from tflab.records import Load, Model, Options, Quality, Race, Spread, Verdict
+from tflab.records.options import Model, Options
+from tflab.records.quality import Load, Quality
+from tflab.records.timed import Race, Spread
+from tflab.records.verdicts import Verdict
 from tflab.runtime import load, measure, session, trace
 from tflab.units import percent
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tflab.lifecycle import execution, experiments
-from tflab.records import Options
+from tflab.records.options import Options
 from tflab.runtime import measure
 
 pytestmark = pytest.mark.tensorflow

@@ -16,8 +16,10 @@ from tflab import datasets, lifecycle, models
 from tflab.errors import TflabError
 from tflab.lifecycle import backward, frontend
 from tflab.models import lenet, toy
-from tflab.records import Call, Frontend, Function, Model, Options, Tensor
 from tflab.records.blocks import Table
+from tflab.records.graph import Call, Function, Tensor
+from tflab.records.options import Model, Options
+from tflab.records.stages import Frontend
 from tflab.views import stages
 
 pytestmark = pytest.mark.tensorflow

@@ -4,7 +4,7 @@ import pytest
 
 from tflab.errors import TflabError
 from tflab.lifecycle import least_memory
-from tflab.records import Node, Tensor
+from tflab.records.graph import Node, Tensor
 
 pytestmark = pytest.mark.tensorflow
 

@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
 from tflab.datasets import Dataset
-from tflab.records import Model, Options
+from tflab.records.options import Model, Options
 
 pytestmark = pytest.mark.tensorflow
 

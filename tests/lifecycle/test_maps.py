@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tflab.datasets import Dataset
 from tflab.exporters import tensorboard
 from tflab.lifecycle import backward, execution, frontend, placement
-from tflab.records import Model, Options
+from tflab.records.options import Model, Options
 
 pytestmark = pytest.mark.tensorflow
 

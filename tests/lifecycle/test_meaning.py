@@ -12,7 +12,8 @@ from tests import walks
 from tflab import lifecycle
 from tflab.analysis import gradient_nodes, inferred_gradients
 from tflab.lifecycle import meaning, points
-from tflab.records import Options, node_of
+from tflab.records.graph import node_of
+from tflab.records.options import Options
 
 pytestmark = pytest.mark.tensorflow
 

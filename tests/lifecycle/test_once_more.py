@@ -5,7 +5,8 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.lifecycle import experiments, once_more
-from tflab.records import Options, node_of
+from tflab.records.graph import node_of
+from tflab.records.options import Options
 
 pytestmark = pytest.mark.tensorflow
 

@@ -12,7 +12,8 @@ import pytest
 from tflab import models
 from tflab.analysis import timeline, wires
 from tflab.lifecycle import backward, execution, frontend, placement, split
-from tflab.records import Options, node_of
+from tflab.records.graph import node_of
+from tflab.records.options import Options
 from tflab.runtime import health, measure, session, trace
 from tflab.units import task_of
 from tflab.views import network

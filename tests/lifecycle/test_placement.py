@@ -11,7 +11,8 @@ from tests import walks
 from tflab import datasets
 from tflab.errors import UsageError
 from tflab.lifecycle import backward, frontend, placement
-from tflab.records import Model, Options, node_of
+from tflab.records.graph import node_of
+from tflab.records.options import Model, Options
 from tflab.views import placement as view
 
 pytestmark = pytest.mark.tensorflow

@@ -12,7 +12,7 @@ from tests.commands import run_here
 from tflab.datasets import Dataset
 from tflab.lifecycle import __main__ as command
 from tflab.lifecycle import gradient_check, points
-from tflab.records import Model
+from tflab.records.options import Model
 
 pytestmark = pytest.mark.tensorflow
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from tflab import lifecycle
 from tflab.errors import UsageError
 from tflab.lifecycle import frontend
-from tflab.records import Model, Options
+from tflab.records.options import Model, Options
 
 pytestmark = pytest.mark.tensorflow
 

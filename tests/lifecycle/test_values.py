@@ -17,7 +17,7 @@ from tflab.errors import RefusedError
 from tflab.lifecycle import __main__ as lifecycle
 from tflab.lifecycle import backward, execution, frontend, placement, recorded_step, values
 from tflab.models import toy
-from tflab.records import Model, Options
+from tflab.records.options import Model, Options
 from tflab.runtime import debugger
 from tflab.views import flowed
 
@@ -513,7 +513,7 @@ def test_another_graph_than_the_one_measured_is_noted(walked):
 
 
 def test_clusters_that_are_only_numbered_anew_are_the_same_graph():
-    from tflab.records import Node
+    from tflab.records.graph import Node
 
     one, other = Node("cluster_3_1/run", "_XlaRun"), Node("cluster_14_2/run", "_XlaRun")
     assert values.differences([one], [other]) == 0

@@ -16,7 +16,8 @@ from tests.measurements_by_hand import (
 from tests.records_by_hand import BUSY, read
 from tflab.errors import UsageError
 from tflab.measurements import comparable, contrast, gate, view
-from tflab.records import Difference, Gate, Process
+from tflab.records.measured import Process
+from tflab.records.measurements import Difference, Gate
 from tflab.units import time
 
 OTHER = measurement(

@@ -14,8 +14,9 @@ from tflab import __version__
 from tflab.compare import view as compared
 from tflab.errors import TflabError, UsageError
 from tflab.measurements import contrast, files, view
-from tflab.records import ConfigTimes, Experiment, Experiments, Spread, Verdict
-from tflab.records.timed import Holder, LiveBytes
+from tflab.records.measured import ConfigTimes
+from tflab.records.timed import Holder, LiveBytes, Spread
+from tflab.records.verdicts import Experiment, Experiments, Verdict
 
 INFINITE = float("inf")
 RICH = changed(

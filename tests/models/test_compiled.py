@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import lifecycle
 from tflab.analysis import row_labels
 from tflab.models import compiled
-from tflab.records import Options, Saved
+from tflab.records.options import Options, Saved
 from tflab.views import stages
 
 pytestmark = pytest.mark.tensorflow

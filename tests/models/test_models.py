@@ -14,7 +14,7 @@ from tflab import datasets, lifecycle, models
 from tflab.errors import UsageError
 from tflab.lifecycle import backward, frontend
 from tflab.models import convnet, layers
-from tflab.records import Options
+from tflab.records.options import Options
 
 pytestmark = pytest.mark.tensorflow
 

@@ -3,7 +3,8 @@
 import pytest
 
 from tflab.errors import TflabError
-from tflab.records import Frontend, Model, Program
+from tflab.records.options import Model, Program
+from tflab.records.stages import Frontend
 
 
 def program(loss=None):

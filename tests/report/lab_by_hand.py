@@ -6,22 +6,13 @@ from tests.records_by_hand import op_at_size, op_stats, op_total, verdict
 from tests.report import test_pass_log as walk
 from tests.shown import grid
 from tflab.follow import node_history
-from tflab.records import (
-    Compared,
-    Comparison,
-    ConfigTimes,
-    Epoch,
-    Fate,
-    Frontend,
-    History,
-    Node,
-    Peaks,
-    Placement,
-    Spread,
-    StepTimes,
-    TrainingStep,
-)
 from tflab.records.blocks import Table
+from tflab.records.graph import Node
+from tflab.records.measured import Compared, Comparison, ConfigTimes, Peaks, StepTimes
+from tflab.records.placed import Fate
+from tflab.records.stages import Frontend, Placement
+from tflab.records.timed import Spread
+from tflab.records.trained import Epoch, History, TrainingStep
 from tflab.report.contents import Lab, Method, Walked
 
 PEAKS = Peaks(gflops=214.6, gigabytes_per_s=38.72)

@@ -15,8 +15,10 @@ from tflab import units
 from tflab.analysis import critical_path, passes, step_times
 from tflab.errors import UsageError
 from tflab.exporters.markdown import rendered
-from tflab.records import Epoch, Options, Placement
 from tflab.records.blocks import Table
+from tflab.records.options import Options
+from tflab.records.stages import Placement
+from tflab.records.trained import Epoch
 from tflab.report import __main__ as report
 from tflab.report import (
     chapters,
@@ -472,7 +474,7 @@ def test_a_life_begins_with_what_there_is_of_the_graph(lab):
 
 
 def test_a_training_without_right_answers_says_nothing_of_them(lab):
-    from tflab.records import History
+    from tflab.records.trained import History
 
     silent = replace(EPOCH, train_accuracy=math.nan, test_accuracy=math.nan)
     history = History("toy", "points", 50, 1, (), (silent,))

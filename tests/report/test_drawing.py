@@ -7,17 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.follow import node_history
-from tflab.records import (
-    Backward,
-    Fate,
-    Frontend,
-    Gradient,
-    Node,
-    NodeHistory,
-    Pass,
-    Placement,
-    Taken,
-)
+from tflab.records.graph import Node
+from tflab.records.node_history import NodeHistory
+from tflab.records.placed import Fate, Pass, Taken
+from tflab.records.stages import Backward, Frontend, Gradient, Placement
 from tflab.report import drawing, layering, pass_log, viewer_data
 from tflab.report.drawn import OUTSIDE, Box, Lane, nodes_of
 

@@ -7,15 +7,10 @@ import pytest
 from tests.records_by_hand import source
 from tests.report.lab_by_hand import LINEAR, STAGES, TOY, WALKING, WARM, shown
 from tests.views.test_values import value
-from tflab.records import (
-    Backward,
-    Execution,
-    FlowedDerivative,
-    Link,
-    Node,
-    PathPoint,
-    RecordedStep,
-)
+from tflab.records.gradients import FlowedDerivative, Link
+from tflab.records.graph import Node
+from tflab.records.stages import Backward, Execution
+from tflab.records.values import PathPoint, RecordedStep
 from tflab.report import drawing, graph_chapter
 from tflab.report.contents import DrawnGraph, Method
 from tflab.runtime import trace

@@ -14,8 +14,11 @@ from tests.records_by_hand import op_stats
 from tests.report.test_drawing import STAGES
 from tflab.escaping import visible
 from tflab.follow import node_history
-from tflab.records import Fate, Frontend, Node, NodeHistory, Touch, Transfer
 from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.graph import Node
+from tflab.records.node_history import NodeHistory, Touch
+from tflab.records.placed import Fate, Transfer
+from tflab.records.stages import Frontend
 from tflab.report import drawing, html, viewer_data
 from tflab.report.contents import Chapter, DrawnGraph, Method, Picture, Report
 from tflab.report.drawn import Box, Drawing, Lane, StandIn, State

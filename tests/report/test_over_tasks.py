@@ -8,7 +8,7 @@ import pytest
 
 from tests.pictures import plain
 from tflab.errors import LostTaskError, TflabError
-from tflab.records import Options
+from tflab.records.options import Options
 from tflab.report import __main__ as report
 from tflab.report import over_tasks
 from tflab.report.contents import OverTasks

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.follow.test_view import HISTORY, PLAIN
 from tflab.follow import view
-from tflab.records import GradientNode
+from tflab.records.gradients import GradientNode
 from tflab.report import viewer_data
 from tflab.report.drawn import State
 

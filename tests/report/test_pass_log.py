@@ -7,30 +7,23 @@ import pytest
 from tests.records_by_hand import op_total
 from tests.shown import grid, layout
 from tflab.analysis import passes
-from tflab.records import (
-    Backward,
+from tflab.records.blocks import Frame
+from tflab.records.graph import Node
+from tflab.records.placed import Fate, Origin, Partition, Pass, Rewrite, Taken
+from tflab.records.stages import Backward, Execution, Frontend, Gradient, GradientCheck, Placement
+from tflab.records.timed import (
     CriticalPath,
-    Execution,
-    Fate,
-    Frontend,
-    Gradient,
-    GradientCheck,
+    Holder,
+    LiveBytes,
     Memory,
-    Node,
+    Occupancy,
     OpMemory,
     OpRun,
-    Origin,
     Owner,
-    Partition,
-    Pass,
-    Placement,
-    Rewrite,
     Spread,
+    StepShape,
     StepTime,
-    Taken,
 )
-from tflab.records.blocks import Frame
-from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
 from tflab.report import pass_log
 from tflab.report.drawn import StandIn, State
 

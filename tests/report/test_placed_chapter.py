@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.report.test_pass_log import BACKWARD, CPU_0, CPU_1, EXECUTION, FRONTEND, PLACEMENT
 from tests.shown import grid
 from tflab.follow import node_history
-from tflab.records import Partition, Transfer
+from tflab.records.placed import Partition, Transfer
 from tflab.report import graph_chapter
 from tflab.report.contents import Beside, Method, Walked
 

@@ -1,7 +1,7 @@
 """Stops: where a drawing halts, and the passes between, worked out by hand."""
 
 from tests.report.test_pass_log import STAGES
-from tflab.records import Node
+from tflab.records.graph import Node
 from tflab.report import pass_log, stops
 from tflab.report.drawn import State
 from tflab.report.stops import Stop, Tick

@@ -11,7 +11,8 @@ from tests.report.test_pass_log import EXECUTION, PLACEMENT
 from tests.views.test_network import NETWORK
 from tflab.compare import scaling_view
 from tflab.errors import UsageError
-from tflab.records import OpRun, Partition, Transfer
+from tflab.records.placed import Partition, Transfer
+from tflab.records.timed import OpRun
 from tflab.report import __main__ as report
 from tflab.report import chapters, selection, tasks_chapter
 from tflab.report.contents import Method, OneStep, OverTasks

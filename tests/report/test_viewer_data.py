@@ -7,7 +7,8 @@ from tests.follow.test_values import KNOWN, ONE, PRODUCT, VALUES
 from tests.report.test_pass_log import EXECUTION, STAGES
 from tflab.exporters import json as export
 from tflab.follow import node_history
-from tflab.records import Backward, Frontend, Node
+from tflab.records.graph import Node
+from tflab.records.stages import Backward, Frontend
 from tflab.report import drawing, viewer_data
 from tflab.report.contents import DrawnGraph
 

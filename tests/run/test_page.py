@@ -11,7 +11,8 @@ from tests.shown import grid, layout
 from tflab.errors import UsageError
 from tflab.follow import node_history, recorded
 from tflab.measurements import runs
-from tflab.records import Fate, Node, Pass, Source, Taken
+from tflab.records.graph import Node, Source
+from tflab.records.placed import Fate, Pass, Taken
 from tflab.records.values import Entered, NotFinite, Value
 from tflab.records.watched import OpTimes, Recorded, RecordedValues, WatchedLine
 from tflab.report import html

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tflab.records import Node
+from tflab.records.graph import Node
 from tflab.run import values
 
 pytestmark = pytest.mark.tensorflow

@@ -2,7 +2,7 @@
 
 import tensorflow.compat.v1 as tf1
 
-from tflab.records import Placement
+from tflab.records.stages import Placement
 from tflab.runtime import nodes, trace
 
 

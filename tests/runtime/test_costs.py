@@ -6,7 +6,9 @@ import tensorflow.compat.v1 as tf1
 
 from tests import walks
 from tflab.errors import TflabError
-from tflab.records import Fate, Node, Placement, Tensor
+from tflab.records.graph import Node, Tensor
+from tflab.records.placed import Fate
+from tflab.records.stages import Placement
 from tflab.runtime import costs, flop_counts
 
 pytestmark = pytest.mark.tensorflow

@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf1
 
 from tests import graphs
 from tflab.errors import TflabError
-from tflab.records import Node
+from tflab.records.graph import Node
 from tflab.runtime import debugger, nodes
 
 pytestmark = pytest.mark.tensorflow

@@ -11,7 +11,8 @@ import tensorflow.compat.v1 as tf1
 from tests import walks
 from tflab.errors import TflabError
 from tflab.lifecycle import backward, frontend, placement
-from tflab.records import Assignment, Model, Options
+from tflab.records.options import Model, Options
+from tflab.records.placed import Assignment
 from tflab.runtime import devices
 
 pytestmark = pytest.mark.tensorflow

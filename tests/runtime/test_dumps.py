@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tflab.errors import TflabError
-from tflab.records import Node, Snapshot
+from tflab.records.graph import Node
+from tflab.records.placed import Snapshot
 from tflab.runtime import dumps
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from tflab import models
 from tflab.cli import ending
 from tflab.errors import LostTaskError
 from tflab.lifecycle import backward, execution, frontend, placement
-from tflab.records import Model, Options
+from tflab.records.options import Model, Options
 from tflab.runtime import cluster, health, refusals
 from tflab.units import task_of
 

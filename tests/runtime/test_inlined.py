@@ -2,7 +2,7 @@
 
 import pytest
 
-from tflab.records import Call, Function, Node, Source
+from tflab.records.graph import Call, Function, Node, Source
 from tflab.runtime import inlined
 
 

@@ -6,7 +6,7 @@ import pytest
 from tensorflow.core.framework import attr_value_pb2, kernel_def_pb2, node_def_pb2
 
 from tests import walks
-from tflab.records import Kernel
+from tflab.records.placed import Kernel
 from tflab.runtime import kernels
 
 pytestmark = pytest.mark.tensorflow

@@ -11,7 +11,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from tflab.records import Level, Peaks
+from tflab.records.measured import Level, Peaks
 from tflab.runtime import machine, peak_benchmark
 
 LEVELS = tuple(Level(size, 40.0, 60.0) for size in peak_benchmark.WORKING_SETS)

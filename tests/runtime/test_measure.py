@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
 from tflab.lifecycle import placement
-from tflab.records import Options
+from tflab.records.options import Options
 from tflab.runtime import measure, session
 
 pytestmark = pytest.mark.tensorflow

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tflab.records import Level
+from tflab.records.measured import Level
 from tflab.runtime import peak_benchmark
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tflab.records import Options, StepTime
+from tflab.records.options import Options
+from tflab.records.timed import StepTime
 from tflab.runtime import measure, plans
 
 pytestmark = pytest.mark.tensorflow

@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import RanDryError, RefusedError
-from tflab.records import Options
+from tflab.records.options import Options
 from tflab.runtime import refusals, session
 
 pytestmark = pytest.mark.tensorflow

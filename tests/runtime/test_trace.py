@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tflab.exporters.xspace import wire
-from tflab.records import OpRun
 from tflab.records.buffers import Output
 from tflab.records.cluster import Received
+from tflab.records.timed import OpRun
 from tflab.runtime import trace
 
 

@@ -12,7 +12,8 @@ from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
 from tests import graphs
 from tflab import lifecycle
 from tflab.errors import RefusedError, TflabError, UsageError
-from tflab.records import Call, Function, Options, Saved, Source
+from tflab.records.graph import Call, Function, Source
+from tflab.records.options import Options, Saved
 from tflab.runtime import functions, nodes, refusals, session
 from tflab.saved_graphs import formats, lines
 

@@ -13,7 +13,7 @@ from tflab import lifecycle
 from tflab.errors import RefusedError, TflabError, UsageError
 from tflab.lifecycle import __main__ as lifecycle_command
 from tflab.lifecycle import advice
-from tflab.records import Options, Saved
+from tflab.records.options import Options, Saved
 from tflab.runtime import session
 
 pytestmark = pytest.mark.tensorflow

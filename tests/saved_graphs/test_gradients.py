@@ -11,7 +11,7 @@ from tests import graphs
 from tflab import lifecycle
 from tflab.analysis import gradient_search
 from tflab.analysis.ledger import nodes_needed
-from tflab.records import Options
+from tflab.records.options import Options
 from tflab.runtime import nodes
 
 pytestmark = pytest.mark.tensorflow

@@ -13,7 +13,7 @@ from tflab.compare.comparison import SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError
 from tflab.lifecycle import captures
 from tflab.models import toy
-from tflab.records import Options
+from tflab.records.options import Options
 from tflab.saved_graphs import remote_devices
 
 pytestmark = pytest.mark.tensorflow

@@ -12,7 +12,7 @@ from tflab import lifecycle
 from tflab.__main__ import main
 from tflab.cli import confinement
 from tflab.errors import EffectsError
-from tflab.records import Options, Saved
+from tflab.records.options import Options, Saved
 from tflab.runtime import session
 from tflab.saved_graphs import formats, permissions, reach
 

@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf1
 from tests import graphs
 from tflab import lifecycle
 from tflab.errors import TflabError, WithheldError
-from tflab.records import Options, Saved
+from tflab.records.options import Options, Saved
 from tflab.runtime import refusals
 
 pytestmark = pytest.mark.tensorflow

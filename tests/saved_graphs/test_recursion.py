@@ -6,7 +6,7 @@ from tensorflow.core.framework.graph_pb2 import GraphDef
 
 from tflab.errors import TflabError
 from tflab.lifecycle import walk
-from tflab.records import Options
+from tflab.records.options import Options
 from tflab.saved_graphs import flat, recursion
 
 pytestmark = pytest.mark.tensorflow

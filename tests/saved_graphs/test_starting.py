@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf1
 from tests import graphs
 from tflab import lifecycle
 from tflab.errors import TflabError
-from tflab.records import Options, Saved
+from tflab.records.options import Options, Saved
 from tflab.runtime import session
 from tflab.saved_graphs import formats
 

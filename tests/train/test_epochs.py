@@ -5,7 +5,7 @@ import pytest
 
 from tflab import datasets
 from tflab.errors import UsageError
-from tflab.records import Epoch
+from tflab.records.trained import Epoch
 from tflab.train import epochs
 from tflab.train.epochs import Settings, TimedStep
 

@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import models
 from tflab.datasets import Dataset
-from tflab.records import Model, Options
+from tflab.records.options import Model, Options
 from tflab.runtime import session
 from tflab.train import evaluation, trainer
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tflab.errors import TflabError
-from tflab.records import Epoch, History
+from tflab.records.trained import Epoch, History
 from tflab.train import history
 from tflab.train.epochs import Settings, TimedStep
 

@@ -16,7 +16,8 @@ import tensorflow.compat.v1 as tf1
 from tflab.cli import ending
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
-from tflab.records import Epoch, Model, Options, Recipe
+from tflab.records.options import Model, Options, Recipe
+from tflab.records.trained import Epoch
 from tflab.train import checkpoints, epochs, history, loop, trainer
 from tflab.train.epochs import Settings, TimedStep
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 from PIL import Image
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
-from tflab.records import Epoch, TrainingStep
+from tflab.records.trained import Epoch, TrainingStep
 from tflab.train import prediction_images, summaries
 
 pytestmark = pytest.mark.tensorflow

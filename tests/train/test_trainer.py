@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import models
 from tflab.datasets import Dataset
 from tflab.errors import TflabError, UsageError
-from tflab.records import Model, Options, Recipe
+from tflab.records.options import Model, Options, Recipe
 from tflab.runtime import session
 from tflab.train import trainer
 

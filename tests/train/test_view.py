@@ -8,7 +8,7 @@ import pytest
 
 from tests.shown import grid
 from tflab.exporters import text
-from tflab.records import Epoch, History
+from tflab.records.trained import Epoch, History
 from tflab.train import view
 from tflab.train.epochs import Settings, TimedStep
 

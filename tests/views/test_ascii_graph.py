@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab.records import Node
+from tflab.records.graph import Node
 from tflab.views import ascii_graph
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from tests.records_by_hand import read
 from tests.shown import layout
-from tflab.records import Backward, Call, Function, Gradient, GradientCheck, Node
 from tflab.records.blocks import Table, whole
+from tflab.records.graph import Call, Function, Node
+from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.views import backward, stages
 
 FORWARD = (

@@ -7,8 +7,10 @@ import pytest
 from tests.records_by_hand import read, source
 from tests.shown import layout
 from tflab.analysis.gradient_nodes import GATES, SHAPES, STARTS, WHY
-from tflab.records import Backward, Derivative, GradientNode, Link, Node, Tensor
 from tflab.records.blocks import Frame, Strip, whole
+from tflab.records.gradients import Derivative, GradientNode, Link
+from tflab.records.graph import Node, Tensor
+from tflab.records.stages import Backward
 from tflab.views import chain_rule, gradient_drawing
 
 FLOAT = (Tensor("float32", (None,)),)

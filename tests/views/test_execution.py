@@ -4,20 +4,21 @@ from dataclasses import replace
 
 from tests.buffers_by_hand import BUFFERS
 from tests.records_by_hand import BUSY, BUSY_LINE, CPU_0, CPU_1, op_total, read
-from tflab.records import (
+from tflab.records.stages import Execution
+from tflab.records.timed import (
     CriticalPath,
-    Execution,
-    Experiment,
+    Holder,
+    LiveBytes,
     Memory,
+    Occupancy,
     OpMemory,
     Owner,
     Race,
     Spread,
+    StepShape,
     StepTime,
-    Untried,
-    Verdict,
 )
-from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
+from tflab.records.verdicts import Experiment, Untried, Verdict
 from tflab.views import buffers, stages
 
 TYPES = (

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.records_by_hand import read
-from tflab.records import FlowedDerivative
+from tflab.records.gradients import FlowedDerivative
 from tflab.views import flowed
 
 Y = FlowedDerivative("y", "mean(2 * x * error)", 7.0, "product:0", 7.0000004, 4e-7)

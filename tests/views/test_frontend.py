@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 from tests.records_by_hand import read, source
 from tests.shown import layout
-from tflab.records import Call, Frontend, Function, Node, Tensor
 from tflab.records.blocks import Table
+from tflab.records.graph import Call, Function, Node, Tensor
+from tflab.records.stages import Frontend
 from tflab.views import frontend, stages
 
 DRAWING = ("", "node", "op", "output", "line", "code")

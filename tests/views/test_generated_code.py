@@ -4,8 +4,10 @@ from dataclasses import replace
 
 from tests.records_by_hand import read, source
 from tests.shown import layout
-from tflab.records import Fate, Generated, Machined, Node, Placement
 from tflab.records.blocks import Frame, Strip, Table
+from tflab.records.graph import Node
+from tflab.records.placed import Fate, Generated, Machined
+from tflab.records.stages import Placement
 from tflab.views import generated_code
 
 BY_FORM = "by kind: no expression of the same form"

@@ -6,28 +6,12 @@ import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, CPU_0, CPU_1, op_stats, read, source
 from tests.views.test_execution import STAGE
-from tflab.records import (
-    Backward,
-    CriticalPath,
-    Derivative,
-    Fate,
-    Frontend,
-    Function,
-    Gradient,
-    GradientCheck,
-    GradientNode,
-    Node,
-    Origin,
-    Partition,
-    Pass,
-    PathPoint,
-    Placement,
-    RecordedStep,
-    Spread,
-    Taken,
-    Toggle,
-    Transfer,
-)
+from tflab.records.gradients import Derivative, GradientNode
+from tflab.records.graph import Function, Node
+from tflab.records.placed import Fate, Origin, Partition, Pass, Taken, Toggle, Transfer
+from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck, Placement
+from tflab.records.timed import CriticalPath, Spread
+from tflab.records.values import PathPoint, RecordedStep
 from tflab.views import in_short, placement
 
 NODES = (

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.errors import UsageError
-from tflab.records import Function, Node
+from tflab.records.graph import Function, Node
 from tflab.views import name_scopes
 
 NODES = [

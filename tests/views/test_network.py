@@ -7,8 +7,9 @@ from typing import Any, cast
 import pytest
 
 from tests.records_by_hand import read
-from tflab.records import Execution, Network, StepTime
-from tflab.records.cluster import Offset, TaskTime, WireTensor
+from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
+from tflab.records.stages import Execution
+from tflab.records.timed import StepTime
 from tflab.views import network
 
 NETWORK = Network(

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.records_by_hand import op_stats
-from tflab.records import OpStats
 from tflab.records.blocks import Table
+from tflab.records.measured import OpStats
 from tflab.views import op_table
 
 ROW = OpStats(

@@ -7,23 +7,23 @@ import pytest
 
 from tests.records_by_hand import CPU_0, CPU_1, read
 from tests.shown import layout
-from tflab.records import (
+from tflab.records.blocks import Frame, Strip, Table
+from tflab.records.graph import Node
+from tflab.records.placed import (
     Assignment,
     Fate,
     FateChange,
     Generated,
     Kernel,
-    Node,
     Origin,
     Partition,
     Pass,
-    Placement,
     Rewrite,
     Taken,
     Toggle,
     Transfer,
 )
-from tflab.records.blocks import Frame, Strip, Table
+from tflab.records.stages import Placement
 from tflab.views import pass_log, placement, stages
 
 FATES = (  # fate, pass, nodes

@@ -4,18 +4,10 @@ import pytest
 
 from tests.records_by_hand import CPU_1, source
 from tflab import units
-from tflab.records import (
-    Backward,
-    CriticalPath,
-    Execution,
-    Frontend,
-    Memory,
-    Node,
-    Partition,
-    Placement,
-    Spread,
-    Tensor,
-)
+from tflab.records.graph import Node, Tensor
+from tflab.records.placed import Partition
+from tflab.records.stages import Backward, Execution, Frontend, Placement
+from tflab.records.timed import CriticalPath, Memory, Spread
 from tflab.views import stages, words
 
 NODES = (

@@ -7,15 +7,8 @@ import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, read, source
 from tests.views.test_execution import STAGE
-from tflab.records import (
-    Entered,
-    FlowedDerivative,
-    NotFinite,
-    PathPoint,
-    RecordedStep,
-    Statistics,
-    Value,
-)
+from tflab.records.gradients import FlowedDerivative
+from tflab.records.values import Entered, NotFinite, PathPoint, RecordedStep, Statistics, Value
 from tflab.views import flowed, stages, values
 
 NAN, INF = float("nan"), float("inf")

@@ -19,7 +19,7 @@ from math import log, sqrt
 import numpy as np
 
 from tflab.analysis.op_stats import rank
-from tflab.records import NodeStats
+from tflab.records.measured import NodeStats
 
 ERROR = 0.01  # relative error of a quantile
 GROWTH = (1 + ERROR) / (1 - ERROR)  # ratio of a bucket's bounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tflab.analysis.row_labels import STEPWISE
-from tflab.records import Fit, OpStats, StepTimes
+from tflab.records.measured import Fit, OpStats, StepTimes
 
 LINE = 3  # least number of points: a line through two points always fits
 LEVEL_NS = 0.5  # per image; a line that rises less would be shown as `+ 0 ns`

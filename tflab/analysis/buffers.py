@@ -15,7 +15,6 @@ from tflab.analysis import memory, pieces
 from tflab.analysis.columns import columns
 from tflab.analysis.memory import US
 from tflab.analysis.pieces import Piece, end_ns, tensor_name
-from tflab.records import Fate, Node, OpRun, StepTime, Transfer
 from tflab.records.buffers import (
     BACKWARD,
     FORWARD,
@@ -26,7 +25,9 @@ from tflab.records.buffers import (
     Output,
     Use,
 )
-from tflab.records.graph import after
+from tflab.records.graph import Node, after
+from tflab.records.placed import Fate, Transfer
+from tflab.records.timed import OpRun, StepTime
 
 BLUR_US = 1  # records are accurate to a microsecond
 

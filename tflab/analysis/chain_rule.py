@@ -8,7 +8,8 @@ from tflab.analysis import expressions as ex
 from tflab.analysis import formula_text, formulas
 from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph, Reader, gradient_name, leading_to
-from tflab.records import GradientCall, Link, Node, node_of
+from tflab.records.gradients import GradientCall, Link
+from tflab.records.graph import Node, node_of
 
 LONGEST = 400  # number of names and ops in a derivative
 

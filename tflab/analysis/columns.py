@@ -12,7 +12,7 @@ from typing import overload
 
 import numpy as np
 
-from tflab.records import OpRun
+from tflab.records.timed import OpRun
 
 PORTION = 4096  # runs that are made into records at once
 EXACT = 2**21  # numbers that are added as floats at once

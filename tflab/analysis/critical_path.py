@@ -20,7 +20,9 @@ from statistics import median_low
 
 from tflab.analysis.timeline import by_step, covered, union
 from tflab.analysis.tracks import ON_GPU, track_kind, work_runs
-from tflab.records import CriticalPath, Node, OpRun, Transfer, node_of
+from tflab.records.graph import Node, node_of
+from tflab.records.placed import Transfer
+from tflab.records.timed import CriticalPath, OpRun
 
 BACK = ("NextIteration", "RefNextIteration")  # leads to the next iteration of a loop
 JOINS = ("Merge", "RefMerge", "Exit", "RefExit")  # runs once after one of several inputs

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import gcd, isfinite
 from typing import Any, TypeGuard
 
-from tflab.records import Shape
+from tflab.records.graph import Shape
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import numpy as np
 
 from tflab.analysis import values
 from tflab.analysis.gradient_graph import PASSES_ON, VARIABLES, gradient_name
-from tflab.records import Node, graph, node_of
+from tflab.records import graph
+from tflab.records.graph import Node, node_of
 from tflab.records.maps import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities
 
 CHANNELS = 16  # channels of a map that are kept

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tflab.records import Defined, Derivative, FlowedDerivative, Value
-from tflab.records.values import VARIABLE
+from tflab.records.gradients import Derivative, FlowedDerivative
+from tflab.records.values import VARIABLE, Defined, Value
 
 ROUNDING = 1e-4  # of the largest element: the graph that runs adds in another order
 

@@ -16,7 +16,9 @@ import numpy as np
 
 from tflab.analysis.critical_path import dependencies, in_order
 from tflab.analysis.timeline import by_step, column, times
-from tflab.records import Node, OpRun, Transfer, node_of
+from tflab.records.graph import Node, node_of
+from tflab.records.placed import Transfer
+from tflab.records.timed import OpRun
 from tflab.units import short_device
 
 INFERRED = "(inferred)"

@@ -15,7 +15,7 @@ from typing import Any
 from tflab.analysis import expressions as ex
 from tflab.analysis import op_rules
 from tflab.analysis.expressions import Expression, Name, Number, operation
-from tflab.records import Node, Shape, node_of
+from tflab.records.graph import Node, Shape, node_of
 
 Attributes = Mapping[str, Mapping[str, Any]]  # node -> its constant's value, its transposes, ...
 Parts = Sequence[Expression]

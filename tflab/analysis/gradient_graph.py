@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from tflab.analysis import formulas, op_rules
 from tflab.analysis.evaluation import NOWHERE, Points
 from tflab.analysis.expressions import Expression, Name
-from tflab.records import Gradient, GradientCall, Node, node_of
-from tflab.records.graph import makers, reach
+from tflab.records.gradients import GradientCall
+from tflab.records.graph import Node, makers, node_of, reach
+from tflab.records.stages import Gradient
 
 PASSES_ON = ("ReadVariableOp", "Identity", "ReadVariableXlaSplitND")  # reads of variables
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")

@@ -17,7 +17,8 @@ from tflab.analysis.gradient_graph import (
     gradient_name,
     leading_to,
 )
-from tflab.records import GradientNode, Node, Source, node_of
+from tflab.records.gradients import GradientNode
+from tflab.records.graph import Node, Source, node_of
 
 STARTS = "start"
 SHAPES = "shape"

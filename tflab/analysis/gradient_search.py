@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tflab.records import Node, node_of
-from tflab.records.graph import reach, turned_around
+from tflab.records.graph import Node, node_of, reach, turned_around
 
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 ASSIGNMENTS = re.compile(r"Assign(VariableOp)?")  # may also belong to an initialiser

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tflab.analysis.formulas import Attributes
 from tflab.analysis.gradient_graph import VARIABLES, GradientGraph
-from tflab.records import Gradient, GradientCall, Node, node_of
+from tflab.records.gradients import GradientCall
+from tflab.records.graph import Node, node_of
+from tflab.records.stages import Gradient
 
 
 def graph_of(

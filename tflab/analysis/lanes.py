@@ -16,8 +16,7 @@ import numpy as np
 from tflab.analysis.columns import OpRuns, columns
 from tflab.analysis.memory import US
 from tflab.analysis.timeline import Span, busy_ns, by_step, clipped, times, total_ns
-from tflab.records import OpRun, StepTime
-from tflab.records.timed import Occupancy, StepShape
+from tflab.records.timed import Occupancy, OpRun, StepShape, StepTime
 
 
 def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:

@@ -15,7 +15,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tflab.records import Fate, Node, Origin, Pass, Taken, node_of
+from tflab.records.graph import Node, node_of
+from tflab.records.placed import Fate, Origin, Pass, Taken
 
 INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions
 FED = re.compile(r"_recv_.*_\d+")  # `_recv_images_0_S5` is the receiving end of a transfer

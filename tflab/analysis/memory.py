@@ -22,8 +22,7 @@ import numpy as np
 
 from tflab.analysis.columns import OpRuns, columns, sums
 from tflab.analysis.step_times import median_step
-from tflab.records import Memory, OpMemory, OpRun, StepTime
-from tflab.records.timed import Holder, LiveBytes
+from tflab.records.timed import Holder, LiveBytes, Memory, OpMemory, OpRun, StepTime
 
 US = 1000  # nanoseconds in the unit of allocation times
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tflab.analysis.values import plain
-from tflab.records import Entered, Node, Transfer, node_of
+from tflab.records.graph import Node, node_of
+from tflab.records.placed import Transfer
+from tflab.records.values import Entered
 
 # Ops that pass on their inputs: none of them is the origin of a NaN
 HANDING_ON = frozenset(

@@ -16,7 +16,8 @@ from math import ceil, sqrt
 import numpy as np
 
 from tflab.analysis.columns import Kind, OpRuns, columns, sums
-from tflab.records import NodeStats, OpRun
+from tflab.records.measured import NodeStats
+from tflab.records.timed import OpRun
 
 
 def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:

@@ -29,8 +29,9 @@ from tflab.analysis.row_labels import (
     labels_of,
     line_labels,
 )
-from tflab.records import Costs, Fate, NodeStats, OpStats, Peaks
 from tflab.records.graph import BACKWARD, FORWARD, PHASES, UPDATE
+from tflab.records.measured import Costs, NodeStats, OpStats, Peaks
+from tflab.records.placed import Fate
 
 Quantile = Callable[[Sequence[str], float], float]
 OfSteps = Callable[[Sequence[str]], float | None]

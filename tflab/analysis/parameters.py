@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from math import prod
 
 from tflab.analysis import critical_path
-from tflab.records import Node, Shape, Transfer
-from tflab.records.graph import makers, reach
+from tflab.records.graph import Node, Shape, makers, reach
+from tflab.records.placed import Transfer
 
 # their first input is the trained variable
 OPTIMISERS = re.compile(r"(Resource)?(Sparse)?Apply\w+")

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tflab.analysis import ledger, takeovers
-from tflab.records import FateChange, Node, Pass, Placement, Rewrite, Snapshot, Toggle
+from tflab.records.graph import Node
+from tflab.records.placed import FateChange, Pass, Rewrite, Snapshot, Toggle
+from tflab.records.stages import Placement
 from tflab.units import task_of
 
 PURPOSES = {

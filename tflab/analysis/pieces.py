@@ -15,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tflab.records import Node, OpRun, Transfer
 from tflab.records.buffers import Output
+from tflab.records.graph import Node
+from tflab.records.placed import Transfer
+from tflab.records.timed import OpRun
 
 # Types that compute no new elements: an input's memory that they return is unchanged.
 # Reductions return it only if there is nothing to reduce.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tflab.records import Peaks
+from tflab.records.measured import Peaks
 
 
 def roof(peaks: Peaks, intensity: float, size: float | None = None) -> float:

@@ -12,8 +12,9 @@ from types import MappingProxyType
 
 from tflab.analysis.ledger import ROLES
 from tflab.errors import UsageError
-from tflab.records import Fate, NodeStats, Source
-from tflab.records.graph import UPDATE
+from tflab.records.graph import UPDATE, Source
+from tflab.records.measured import NodeStats
+from tflab.records.placed import Fate
 
 KEYS = ("op", "node", "layer", "line")
 # rows with ops of many kinds, of which only the time per step is meaningful

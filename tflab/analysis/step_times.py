@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import quantiles
 
-from tflab.records import Spread, StepTime
+from tflab.records.timed import Spread, StepTime
 
 
 def spread(times: Sequence[int]) -> Spread:

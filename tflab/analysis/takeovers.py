@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from tflab.analysis.ledger import Graph, fate_in_pass
-from tflab.records import Node, Taken, node_of
+from tflab.records.graph import Node, node_of
+from tflab.records.placed import Taken
 
 # node -> the nodes that take it, and the index of that input
 Users = Mapping[str, Sequence[tuple[str, int]]]

@@ -8,7 +8,7 @@ from operator import attrgetter
 import numpy as np
 
 from tflab.analysis.columns import OpRuns
-from tflab.records import OpRun, Owner, StepTime
+from tflab.records.timed import OpRun, Owner, StepTime
 
 BEFORE = "before the first op (session, feeds)"
 BUSY = "at least one op running"

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from tflab.analysis.columns import OpRuns
-from tflab.records import OpRun
+from tflab.records.timed import OpRun
 
 OPS = "ops"
 LAUNCHES = "launches of GPU kernels"

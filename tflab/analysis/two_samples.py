@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from scipy.special import stdtrit
 
 from tflab.analysis import verdicts
-from tflab.records import Verdict
+from tflab.records.verdicts import Verdict
 
 DRIFT = 1.05  # ratio by which two measurements of the same step may differ
 RAREST = 1e-12  # a probability that counts as 0

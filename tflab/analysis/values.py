@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from tflab.analysis import critical_path
-from tflab.records import Node, Statistics, Transfer
+from tflab.records.graph import Node
+from tflab.records.placed import Transfer
+from tflab.records.values import Statistics
 
 KEPT = 64  # elements of a tensor whose values are kept
 LONGEST = 64  # characters of an element that is text

@@ -19,7 +19,7 @@ from statistics import fmean, stdev
 
 from scipy.special import stdtr, stdtrit
 
-from tflab.records import Verdict
+from tflab.records.verdicts import Verdict
 
 ERROR = 0.01  # for all verdicts made at once: the probability that any calls equals different
 ALIKE = 0.05  # an interval within this of 1 means that there is no relevant difference

@@ -14,8 +14,10 @@ from statistics import mean
 
 from tflab.analysis import clocks
 from tflab.analysis.timeline import busy_spans, by_step, covered, union
-from tflab.records import OpRun, StepTime, Transfer, node_of
 from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
+from tflab.records.graph import node_of
+from tflab.records.placed import Transfer
+from tflab.records.timed import OpRun, StepTime
 from tflab.units import short_task, task_of
 
 CLIENT = "/job:client/replica:0/task:0"  # this process, whose clock is the reference

@@ -7,8 +7,16 @@ from collections.abc import Iterable, Sequence
 
 from tflab.cli import command, confined, confinement
 from tflab.errors import UsageError
-from tflab.records import SWITCHES, Options, Saved
-from tflab.records.options import BATCH_SIZES, CONNECTS, READS, SPLITS, WRITES
+from tflab.records.options import (
+    BATCH_SIZES,
+    CONNECTS,
+    READS,
+    SPLITS,
+    SWITCHES,
+    WRITES,
+    Options,
+    Saved,
+)
 
 DEFAULTS = Options()
 MODEL = "toy"  # the default model

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times
 from tflab.compare import sweep
-from tflab.records import Compared, Costs, Execution, OpRun, OpStats, Peaks, Placement, StepTimes
+from tflab.records.measured import Compared, Costs, OpStats, Peaks, StepTimes
+from tflab.records.stages import Execution, Placement
+from tflab.records.timed import OpRun
 from tflab.runtime import costs, machine, trace
 
 Tables = dict[int, tuple[OpStats, ...]]  # by batch size

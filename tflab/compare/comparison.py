@@ -28,19 +28,11 @@ from tflab.compare.preparation import Prepared, SweepOptions
 from tflab.compare.race import RaceOptions
 from tflab.exporters import notebook
 from tflab.lifecycle import experiments
-from tflab.records import (
-    Comparison,
-    ConfigTimes,
-    Diagnosis,
-    Experiments,
-    Load,
-    Observed,
-    Options,
-    Peaks,
-    Placement,
-    Quality,
-    StepTimes,
-)
+from tflab.records.measured import Comparison, ConfigTimes, Observed, Peaks, StepTimes
+from tflab.records.options import Options
+from tflab.records.quality import Diagnosis, Load, Quality
+from tflab.records.stages import Placement
+from tflab.records.verdicts import Experiments
 from tflab.runtime import costs, load, measure
 
 notebook.show_as(Comparison, view.blocks)

@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from tflab.compare import reasons
 from tflab.compare.step_work import Evidence
-from tflab.records import ConfigTimes, Diagnosis, Experiments
+from tflab.records.measured import ConfigTimes
+from tflab.records.quality import Diagnosis
+from tflab.records.verdicts import Experiments
 from tflab.units import percent, time
 
 MOST = 3  # sentences

@@ -9,7 +9,9 @@ from statistics import median
 from tflab.analysis import roofline, row_labels
 from tflab.compare import sweep
 from tflab.compare.step_work import Evidence, Work
-from tflab.records import Costs, Node, OpStats, Peaks, Placement, Shape, node_of
+from tflab.records.graph import Node, Shape, node_of
+from tflab.records.measured import Costs, OpStats, Peaks
+from tflab.records.stages import Placement
 from tflab.runtime import costs, flop_counts, private
 
 MOVING_CHANNELS = ((0, 3, 1, 2), (0, 2, 3, 1))

@@ -18,7 +18,7 @@ from tflab.errors import UsageError
 from tflab.exporters import csv, formats, json, notebook
 from tflab.measurements import contrast, files, gate, runs, view
 from tflab.measurements.comparable import Named
-from tflab.records import Contrast, Line, Measurement, OverTime, Point
+from tflab.records.measurements import Contrast, Line, Measurement, OverTime, Point
 
 # Options that can be combined with files
 OPTIONS = ("files", "top", "format", "plots", "threshold", "fail_if_undecided", *OF_SEVERAL)

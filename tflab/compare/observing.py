@@ -18,7 +18,9 @@ from tflab.cli import environment, progress
 from tflab.compare import sweep
 from tflab.compare.batch_tables import Tables
 from tflab.errors import RefusedError, TflabError
-from tflab.records import Comparison, Measurement, Observed, Options, Process, Program
+from tflab.records.measured import Comparison, Observed, Process
+from tflab.records.measurements import Measurement
+from tflab.records.options import Options, Program
 from tflab.runtime import child, fingerprint, hardware, measure, own_process, plans, session, trace
 
 # Variables that affect a measurement and are read by TensorFlow or its libraries

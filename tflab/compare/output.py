@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from tflab.cli import confined, folding, logdirs
 from tflab.errors import UsageError
 from tflab.escaping import visible
-from tflab.records import Comparison
+from tflab.records.measured import Comparison
 
 
 def stream_of(args: argparse.Namespace) -> TextIO:

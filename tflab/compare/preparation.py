@@ -11,8 +11,9 @@ from tflab.analysis import ledger, op_stats, op_table
 from tflab.compare import sweep
 from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import placement
-from tflab.records import Backward, OpStats, Options, Placement, Program
-from tflab.records.options import BATCH_SIZES
+from tflab.records.measured import OpStats
+from tflab.records.options import BATCH_SIZES, Options, Program
+from tflab.records.stages import Backward, Placement
 from tflab.runtime import load, measure, own_process, session, trace
 
 COLD = 5  # ops of the first step that are shown

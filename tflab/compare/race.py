@@ -23,7 +23,9 @@ from tflab.analysis import step_times, verdicts
 from tflab.cli import progress
 from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
 from tflab.errors import UsageError
-from tflab.records import ConfigTimes, Options, Program, Verdict
+from tflab.records.measured import ConfigTimes
+from tflab.records.options import Options, Program
+from tflab.records.verdicts import Verdict
 from tflab.runtime import devices, measure, own_process, plans, session
 
 OBSERVATIONS = 10  # of each configuration, if there is time

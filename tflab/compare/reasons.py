@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.compare.step_work import Evidence, Work
-from tflab.records import ConfigTimes, Diagnosis
+from tflab.records.measured import ConfigTimes
+from tflab.records.quality import Diagnosis
 from tflab.units import percent, plural, size, time
 
 MOVEMENT = 0.1  # of a step: from this share on, ops that compute nothing have a sentence

@@ -10,8 +10,9 @@ from itertools import islice
 
 from tflab import datasets
 from tflab.analysis.accumulator import Accumulator
-from tflab.records import OpRun, Options, Program, StepTime
 from tflab.records.measured import Turns
+from tflab.records.options import Options, Program
+from tflab.records.timed import OpRun, StepTime
 from tflab.runtime import measure, plans, session, trace
 
 WAITING_BYTES = 2**18  # of traces that are aggregated together

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tflab.analysis import batch_fit, quality
-from tflab.records import Compared, Comparison, OpStats, StepTimes
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
+from tflab.records.measured import Compared, Comparison, OpStats, StepTimes
 from tflab.units import percent, plural, size, three_digits, time
 from tflab.views import execution, experiments, op_table
 from tflab.views.abreast import chunks, steps_abreast

@@ -9,7 +9,8 @@ from tflab.analysis import critical_path as paths
 from tflab.analysis import lanes, memory, op_stats, op_table, timeline
 from tflab.analysis.columns import columns
 from tflab.convert.reading import Recording
-from tflab.records import CriticalPath, Memory, OpStats, Owner, StepTime
+from tflab.records.measured import OpStats
+from tflab.records.timed import CriticalPath, Memory, Owner, StepTime
 from tflab.runtime import trace
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from tflab.analysis import tracks
 from tflab.analysis.parameters import Variable
-from tflab.records import Node, Shape, Transfer
+from tflab.records.graph import Node, Shape
+from tflab.records.placed import Transfer
 from tflab.runtime.trace import labelled_type
 
 OP_TYPE = re.compile(r"[A-Za-z_]\w*")

@@ -14,7 +14,7 @@ from tflab.convert.reading import Recording
 from tflab.errors import UsageError
 from tflab.exporters import model_explorer
 from tflab.exporters.model_explorer import Attributes, Data
-from tflab.records import OpRun
+from tflab.records.timed import OpRun
 from tflab.runtime import trace
 from tflab.units import percent, plural, short_device
 

@@ -12,7 +12,7 @@ from tflab.convert.conversion import Conversion, ranked
 from tflab.convert.reading import Recording
 from tflab.exporters.csv import cell
 from tflab.exporters.json import op_stats, plain
-from tflab.records import OpRun
+from tflab.records.timed import OpRun
 
 COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
 

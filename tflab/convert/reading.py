@@ -24,7 +24,9 @@ from tflab.convert import decoded, event_files, graphs, protos, rows
 from tflab.convert.fields import DamagedError
 from tflab.convert.graphs import opened
 from tflab.errors import TflabError, UsageError
-from tflab.records import Capture, Node, StepTime, Transfer
+from tflab.records.graph import Node
+from tflab.records.placed import Transfer
+from tflab.records.timed import Capture, StepTime
 from tflab.units import plural
 
 LATEST_NS = 2**62  # the year 2116: the formats of other tools have no later times

@@ -9,8 +9,8 @@ from tflab.analysis.columns import columns
 from tflab.analysis.parameters import Parameters
 from tflab.analysis.timeline import busy_ns, by_step
 from tflab.convert.conversion import Conversion, ranked
-from tflab.records import CriticalPath
 from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.timed import CriticalPath
 from tflab.runtime import trace
 from tflab.units import percent, plural, time
 from tflab.views import execution, op_table

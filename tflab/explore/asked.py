@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tflab.errors import UsageError
-from tflab.records import SWITCHES, Options
+from tflab.records.options import SWITCHES, Options
 
 NO_OPTIMISER = "none: gradients only"
 OPTIMISERS = ("gradient descent", "momentum", "Adam", NO_OPTIMISER)

@@ -10,7 +10,7 @@ from typing import Any
 from tflab.explore import asked
 from tflab.explore.programs import EXAMPLES
 from tflab.life import markup
-from tflab.records import SWITCHES
+from tflab.records.options import SWITCHES
 from tflab.report import html
 
 FOLDER = resources.files("tflab.explore") / "page"

@@ -21,7 +21,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import datasets
 from tflab.datasets import Column, Dataset
 from tflab.errors import TflabError
-from tflab.records import Model
+from tflab.records.options import Model
 from tflab.runtime import private
 from tflab.saved_graphs import made_up
 

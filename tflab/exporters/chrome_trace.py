@@ -29,7 +29,9 @@ from tflab.analysis import flows, lanes, timeline
 from tflab.analysis.columns import OpRuns, columns
 from tflab.analysis.lanes import Level
 from tflab.escaping import visible
-from tflab.records import Capture, Node, OpRun, Transfer
+from tflab.records.graph import Node
+from tflab.records.placed import Transfer
+from tflab.records.timed import Capture, OpRun
 
 STEPS = "steps"
 STRIDE = 1_000  # events of a track that are sorted and written together

@@ -15,7 +15,9 @@ from typing import Any
 
 from tflab.escaping import visible
 from tflab.exporters.json import OP_STATS, op_stats
-from tflab.records import Comparison, Contrast, Verdict
+from tflab.records.measured import Comparison
+from tflab.records.measurements import Contrast
+from tflab.records.verdicts import Verdict
 
 # Also the wide forms of these characters, which some spreadsheets treat alike
 FORMULA = re.compile(r"\s*['=+@\-\uff1d\uff0b\uff20\uff0d]")

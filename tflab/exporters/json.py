@@ -14,7 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from tflab.records import Comparison, Contrast, NodeHistory, OpStats, Stage, edge_count
+from tflab.records.graph import edge_count
+from tflab.records.measured import Comparison, OpStats
+from tflab.records.measurements import Contrast
+from tflab.records.node_history import NodeHistory
+from tflab.records.stages import Stage
 from tflab.records.watched import Watched
 from tflab.views import stages as views
 

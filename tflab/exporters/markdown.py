@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tflab.escaping import visible
-from tflab.records import Stage
 from tflab.records.blocks import Block, Strip, Table
+from tflab.records.stages import Stage
 from tflab.views import stages as views
 
 

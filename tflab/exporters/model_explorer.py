@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tflab.analysis import wires
-from tflab.records import Execution, Node, OpRun, Placement, Stage, Transfer, node_of
+from tflab.records.graph import Node, node_of
+from tflab.records.placed import Transfer
+from tflab.records.stages import Execution, Placement, Stage
+from tflab.records.timed import OpRun
 from tflab.units import short_device
 from tflab.views import stages as views
 from tflab.views.words import place, tensor

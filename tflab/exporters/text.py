@@ -18,8 +18,8 @@ from rich.text import Text
 
 from tflab.escaping import visible
 from tflab.exporters import fitting
-from tflab.records import Stage
 from tflab.records.blocks import Block, Strip, Table, readable
+from tflab.records.stages import Stage
 from tflab.views import stages
 
 WIDTH = 100  # of prose, and of everything if the width of the output is unknown

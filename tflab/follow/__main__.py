@@ -16,7 +16,9 @@ from dataclasses import replace
 from tflab import models
 from tflab.cli import arguments, command, confinement, ending, environment, progress
 from tflab.errors import RefusedError, UsageError
-from tflab.records import NodeHistory, Options, Placement, Stage
+from tflab.records.node_history import NodeHistory
+from tflab.records.options import Options
+from tflab.records.stages import Placement, Stage
 from tflab.runtime import dumps
 
 FORMATS = ("text", "json", "markdown")

@@ -10,17 +10,11 @@ from tflab.compare import batch_tables, sweep
 from tflab.errors import RefusedError, TflabError
 from tflab.follow import node_history
 from tflab.lifecycle import placement
-from tflab.records import (
-    Backward,
-    CriticalPath,
-    Execution,
-    NodeHistory,
-    Options,
-    Peaks,
-    Placement,
-    Program,
-    Stage,
-)
+from tflab.records.measured import Peaks
+from tflab.records.node_history import NodeHistory
+from tflab.records.options import Options, Program
+from tflab.records.stages import Backward, Execution, Placement, Stage
+from tflab.records.timed import CriticalPath
 from tflab.runtime import session
 from tflab.units import plural
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from tflab.records import Buffer, NodeHistory
+from tflab.records.buffers import Buffer
+from tflab.records.node_history import NodeHistory
 from tflab.units import plural, size, time
 
 MOST = 4  # buffers of a node in a loop or with many outputs

@@ -16,25 +16,13 @@ from tflab import models
 from tflab.errors import UsageError
 from tflab.exporters import notebook
 from tflab.follow import values, view
-from tflab.records import (
-    Backward,
-    Became,
-    Buffer,
-    Buffers,
-    CriticalPath,
-    Execution,
-    Fate,
-    Frontend,
-    Machined,
-    Node,
-    NodeHistory,
-    OpStats,
-    Pass,
-    Placement,
-    Stage,
-    Touch,
-    node_of,
-)
+from tflab.records.buffers import Buffer, Buffers
+from tflab.records.graph import Node, node_of
+from tflab.records.measured import OpStats
+from tflab.records.node_history import Became, NodeHistory, Touch
+from tflab.records.placed import Fate, Machined, Pass
+from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
+from tflab.records.timed import CriticalPath
 
 NEAREST = 5  # names that are suggested instead of one that does not exist
 

@@ -7,18 +7,10 @@ from dataclasses import replace
 
 from tflab import units
 from tflab.follow import node_history, values
-from tflab.records import (
-    Backward,
-    Frontend,
-    Gradient,
-    Node,
-    NodeHistory,
-    Partition,
-    Placement,
-    Stage,
-    node_of,
-)
-from tflab.records.graph import FORWARD, UPDATE
+from tflab.records.graph import FORWARD, UPDATE, Node, node_of
+from tflab.records.node_history import NodeHistory
+from tflab.records.placed import Partition
+from tflab.records.stages import Backward, Frontend, Gradient, Placement, Stage
 from tflab.records.watched import Recorded, RecordedValues
 
 

@@ -13,8 +13,10 @@ from math import prod
 from typing import TypeVar
 
 from tflab.analysis.gradient_graph import gradient_name
-from tflab.records import Defined, GradientNode, Node, NodeHistory, Value, node_of
-from tflab.records.values import FED, VARIABLE
+from tflab.records.gradients import GradientNode
+from tflab.records.graph import Node, node_of
+from tflab.records.node_history import NodeHistory
+from tflab.records.values import FED, VARIABLE, Defined, Value
 from tflab.units import plural
 from tflab.views import values as view
 

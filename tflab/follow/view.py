@@ -11,8 +11,11 @@ from dataclasses import dataclass
 
 from tflab.analysis.gradient_nodes import WHY
 from tflab.follow import memory, values
-from tflab.records import Became, Fate, GradientNode, NodeHistory, Touch, node_of
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
+from tflab.records.gradients import GradientNode
+from tflab.records.graph import node_of
+from tflab.records.node_history import Became, NodeHistory, Touch
+from tflab.records.placed import Fate
 from tflab.units import short_device, time
 from tflab.views import op_table, stages
 from tflab.views.generated_code import steps

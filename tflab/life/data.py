@@ -7,8 +7,8 @@ from operator import itemgetter
 from typing import Any
 
 from tflab.exporters.json import plain
-from tflab.records import NodeHistory
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
+from tflab.records.node_history import NodeHistory
 from tflab.report import html, viewer_data
 from tflab.report.contents import DrawnGraph
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from tflab.analysis import critical_path, quality
 from tflab.follow import node_history
 from tflab.life import data
-from tflab.records import Backward, Execution, Frontend, NodeHistory, Placement, Stage
 from tflab.records.blocks import Block
+from tflab.records.node_history import NodeHistory
+from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.report import drawing
 from tflab.report.contents import DrawnGraph
 from tflab.runtime import costs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tflab.records import Options, Stage
-from tflab.records.options import STAGES
+from tflab.records.options import STAGES, Options
+from tflab.records.stages import Stage
 
 
 def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> Iterator[Stage]:

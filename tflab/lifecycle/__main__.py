@@ -30,9 +30,9 @@ from tflab.cli import (
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.lifecycle import STAGES, output, walk
-from tflab.records import Execution, Frontend, Options, Stage
 from tflab.records.blocks import Block, offered, whole
-from tflab.records.options import SPLITS
+from tflab.records.options import SPLITS, Options
+from tflab.records.stages import Execution, Frontend, Stage
 
 
 def json_document(

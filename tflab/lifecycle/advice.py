@@ -17,7 +17,7 @@ from tflab import models
 from tflab.errors import LateError, RanDryError, RefusedError, TflabError, UnreadyError
 from tflab.escaping import ended
 from tflab.lifecycle import frontend, least_memory, placement
-from tflab.records import Options, Program
+from tflab.records.options import Options, Program
 from tflab.runtime import session
 from tflab.saved_graphs import feeding, shape_search
 

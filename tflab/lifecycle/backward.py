@@ -15,19 +15,19 @@ import tensorflow as tf
 from tflab.analysis import chain_rule
 from tflab.errors import EffectsError, RefusedError, TflabError
 from tflab.lifecycle import derivatives, gradient_check, meaning, points
-from tflab.records import (
-    Backward,
-    Frontend,
+from tflab.records.graph import (
+    BACKWARD,
+    UPDATE,
     Function,
-    Gradient,
-    GradientCheck,
     Node,
-    Options,
-    Program,
     Source,
+    after,
+    makers,
     node_of,
+    reach,
 )
-from tflab.records.graph import BACKWARD, UPDATE, after, makers, reach
+from tflab.records.options import Options, Program
+from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck
 from tflab.runtime import functions, nodes, private
 
 NOT_NEEDED = "the loss does not depend on it"

@@ -15,7 +15,9 @@ from tflab.analysis import wires
 from tflab.errors import TflabError
 from tflab.exporters.tensorboard import Captured
 from tflab.lifecycle import least_memory, transfers
-from tflab.records import Capture, Execution, Options, Placement, Program, StepTime
+from tflab.records.options import Options, Program
+from tflab.records.stages import Execution, Placement
+from tflab.records.timed import Capture, StepTime
 from tflab.runtime import dumps, measure, plans, session, trace
 from tflab.units import plural
 

@@ -16,8 +16,10 @@ import tensorflow as tf
 from tflab.analysis import values as analysis
 from tflab.errors import TflabError
 from tflab.lifecycle import recorded_step, reference_step
-from tflab.records import Defined, Options, Placement, Value, node_of
-from tflab.records.values import COMPUTED
+from tflab.records.graph import node_of
+from tflab.records.options import Options
+from tflab.records.stages import Placement
+from tflab.records.values import COMPUTED, Defined, Value
 from tflab.runtime import debugger, session, variables
 from tflab.units import plural
 

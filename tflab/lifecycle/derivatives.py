@@ -21,7 +21,9 @@ from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import EffectsError, RefusedError
 from tflab.lifecycle import gradient_check, graph_copies
-from tflab.records import Derivative, Options, Program, node_of
+from tflab.records.gradients import Derivative
+from tflab.records.graph import node_of
+from tflab.records.options import Options, Program
 from tflab.runtime import nodes, session
 
 LARGEST = 64  # elements of a variable: each costs two runs of the loss

@@ -29,21 +29,14 @@ from tflab.analysis import (
 )
 from tflab.cli import ending as signals
 from tflab.lifecycle import experiments, transfers, values
-from tflab.records import (
-    Buffers,
-    Execution,
-    Load,
-    Network,
-    Node,
-    OpRun,
-    Options,
-    Placement,
-    Program,
-    Race,
-    Received,
-    StepTime,
-    Transfer,
-)
+from tflab.records.buffers import Buffers
+from tflab.records.cluster import Network, Received
+from tflab.records.graph import Node
+from tflab.records.options import Options, Program
+from tflab.records.placed import Transfer
+from tflab.records.quality import Load
+from tflab.records.stages import Execution, Placement
+from tflab.records.timed import OpRun, Race, StepTime
 from tflab.runtime import costs, load, measure, nodes, plans, session, trace
 
 OBSERVATIONS = 10  # of a comparison, each in new sessions

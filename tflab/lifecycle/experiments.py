@@ -19,14 +19,10 @@ from tflab.analysis import verdicts
 from tflab.cli import progress
 from tflab.errors import TflabError
 from tflab.lifecycle import once_more
-from tflab.records import (
-    Experiment,
-    Experiments,
-    OpStats,
-    Options,
-    Placement,
-    Untried,
-)
+from tflab.records.measured import OpStats
+from tflab.records.options import Options
+from tflab.records.stages import Placement
+from tflab.records.verdicts import Experiment, Experiments, Untried
 from tflab.runtime import measure, plans, session
 
 LARGEST = 10  # ops that are tried

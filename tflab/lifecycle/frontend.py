@@ -20,7 +20,8 @@ from tflab.errors import TflabError, reason
 from tflab.escaping import ended
 from tflab.lifecycle import split, towers
 from tflab.models import compiled, saved
-from tflab.records import Frontend, Model, Options, Program, Saved
+from tflab.records.options import Model, Options, Program, Saved
+from tflab.records.stages import Frontend
 from tflab.runtime import functions, nodes, private
 from tflab.saved_graphs import formats, permissions
 

@@ -20,7 +20,9 @@ import tensorflow as tf
 from tflab.errors import RefusedError
 from tflab.lifecycle import graph_copies
 from tflab.lifecycle.graph_copies import Settable, assign, dtype_of, settable, within
-from tflab.records import GradientCheck, Options, Program, node_of
+from tflab.records.graph import node_of
+from tflab.records.options import Options, Program
+from tflab.records.stages import GradientCheck
 from tflab.runtime import session
 
 ROWS = range(2, 9)  # of the batch: enough to reach every layer, few enough to be quick

@@ -13,8 +13,8 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import RefusedError
-from tflab.records import Program, node_of
-from tflab.records.graph import reach
+from tflab.records.graph import node_of, reach
+from tflab.records.options import Program
 from tflab.saved_graphs.starting import VARIABLES
 
 WIDER = {tf.float32.as_datatype_enum: tf.float64.as_datatype_enum}

@@ -13,7 +13,8 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import atomic, xla
 from tflab.errors import TflabError
-from tflab.records import Options, Program, Snapshot, Start
+from tflab.records.options import Options, Program, Start
+from tflab.records.placed import Snapshot
 from tflab.runtime import child, dumps, session
 
 PLACING = ("pre_placement", "placer", "post_placement")  # groups of passes that assign devices

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tflab.analysis.ledger import nodes_needed
 from tflab.errors import TflabError
-from tflab.records import Node, Tensor
+from tflab.records.graph import Node, Tensor
 from tflab.runtime.free_memory import available
 from tflab.units import size
 

@@ -14,7 +14,10 @@ import tensorflow as tf
 from tflab.analysis import chain_rule, gradient_nodes, gradient_search, inferred_gradients, op_rules
 from tflab.analysis.gradient_graph import GradientGraph, Reader
 from tflab.lifecycle import points
-from tflab.records import Backward, Frontend, Gradient, GradientCall, Node, Options, Source
+from tflab.records.gradients import GradientCall
+from tflab.records.graph import Node, Source
+from tflab.records.options import Options
+from tflab.records.stages import Backward, Frontend, Gradient
 from tflab.runtime import functions, nodes, private
 
 SMALL = 64  # elements of a constant whose value may appear in a formula

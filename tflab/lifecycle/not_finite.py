@@ -18,9 +18,10 @@ from tflab.analysis.not_finite import Bad
 from tflab.errors import TflabError
 from tflab.lifecycle import reference_step
 from tflab.lifecycle.recorded_step import Arrays, Ran
-from tflab.records import Entered, Function, Node, NotFinite, Options, Program, Source, node_of
 from tflab.records.graph import UPDATE as UPDATING
-from tflab.records.values import COMPUTED, CONSTANT, FED, UPDATE, VARIABLE
+from tflab.records.graph import Function, Node, Source, node_of
+from tflab.records.options import Options, Program
+from tflab.records.values import COMPUTED, CONSTANT, FED, UPDATE, VARIABLE, Entered, NotFinite
 from tflab.runtime import debugger, functions, inlined, nodes, session
 
 # Packages of tflab that add nodes to a program: gradients, updates, training

@@ -15,7 +15,9 @@ from collections.abc import Iterable, Sequence, Set
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.records import Fate, Placement, node_of
+from tflab.records.graph import node_of
+from tflab.records.placed import Fate
+from tflab.records.stages import Placement
 from tflab.runtime import private
 
 SUFFIX = "once_more"

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab.cli import ending, logdirs
-from tflab.records import Capture, Execution, Options, Placement, Stage
+from tflab.records.options import Options
+from tflab.records.stages import Execution, Placement, Stage
+from tflab.records.timed import Capture
 
 if TYPE_CHECKING:
     from tflab.lifecycle.captures import Captures

@@ -16,17 +16,10 @@ from tflab import xla
 from tflab.analysis import ledger, passes
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import instrumented_step, least_memory, split, transfers
-from tflab.records import (
-    Backward,
-    Generated,
-    Machined,
-    Options,
-    Partition,
-    Placement,
-    Program,
-    Snapshot,
-    node_of,
-)
+from tflab.records.graph import node_of
+from tflab.records.options import Options, Program
+from tflab.records.placed import Generated, Machined, Partition, Snapshot
+from tflab.records.stages import Backward, Placement
 from tflab.runtime import devices, inlined, kernels, nodes, session, trace
 from tflab.units import plural
 from tflab.xla import links

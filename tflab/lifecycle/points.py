@@ -23,7 +23,8 @@ from tflab.analysis.gradient_graph import GradientGraph, leading_to
 from tflab.datasets import Whole
 from tflab.errors import TflabError
 from tflab.lifecycle import gradient_check, graph_copies
-from tflab.records import Node, Options, Program, Start, node_of
+from tflab.records.graph import Node, node_of
+from tflab.records.options import Options, Program, Start
 from tflab.runtime import session
 
 ROWS = (16, 8, 3)  # of a batch: few if the graph is large, and more than one

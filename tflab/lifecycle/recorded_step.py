@@ -16,7 +16,11 @@ import tensorflow.compat.v1 as tf1
 from tflab.analysis import not_finite
 from tflab.analysis.not_finite import Bad
 from tflab.lifecycle import transfers
-from tflab.records import Node, Options, PathPoint, Placement, Program, Transfer
+from tflab.records.graph import Node
+from tflab.records.options import Options, Program
+from tflab.records.placed import Transfer
+from tflab.records.stages import Placement
+from tflab.records.values import PathPoint
 from tflab.runtime import debugger, nodes, session, variables
 
 WHICH = "the first step after initialisation, on the first batch"

@@ -19,8 +19,8 @@ from tflab.analysis import ledger
 from tflab.errors import TflabError
 from tflab.lifecycle import recorded_step
 from tflab.lifecycle.recorded_step import Arrays, Ran
-from tflab.records import Node, Options, Program, node_of
-from tflab.records.graph import reach, turned_around
+from tflab.records.graph import Node, node_of, reach, turned_around
+from tflab.records.options import Options, Program
 from tflab.runtime import nodes, session, variables
 from tflab.saved_graphs.starting import ASSIGNMENTS
 

@@ -12,7 +12,8 @@ from tflab.cli import progress
 from tflab.errors import RefusedError, UnreadyError
 from tflab.exporters import notebook
 from tflab.lifecycle import advice, backward, execution, frontend, placement
-from tflab.records import Options, Stage
+from tflab.records.options import Options
+from tflab.records.stages import Stage
 from tflab.runtime import session
 from tflab.views import stages as views
 

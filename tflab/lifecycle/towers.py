@@ -17,7 +17,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import UsageError
-from tflab.records import Model, Options
+from tflab.records.options import Model, Options
 from tflab.runtime import cluster, nodes, private
 
 SCOPE = "towers"  # of the nodes that cut the batch and combine the results

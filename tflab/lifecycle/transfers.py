@@ -7,7 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.records import Shape, Tensor, Transfer
+from tflab.records.graph import Shape, Tensor
+from tflab.records.placed import Transfer
 from tflab.runtime import costs
 
 SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")  # the second ones: from host memory

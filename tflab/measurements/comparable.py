@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tflab.analysis import quality, verdicts
 from tflab.errors import UsageError
-from tflab.records import Difference, Fingerprint, Measurement
+from tflab.records.measured import Fingerprint
+from tflab.records.measurements import Difference, Measurement
 from tflab.units import plural
 
 NOT_SET = "not set"  # value of a variable that only others have

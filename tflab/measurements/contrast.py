@@ -14,15 +14,9 @@ from tflab.analysis import quality, step_times, two_samples
 from tflab.errors import UsageError
 from tflab.measurements import comparable
 from tflab.measurements.comparable import Named
-from tflab.records import (
-    ConfigTimes,
-    Contrast,
-    Measurement,
-    OpStats,
-    Process,
-    RowTimes,
-    Verdict,
-)
+from tflab.records.measured import ConfigTimes, OpStats, Process
+from tflab.records.measurements import Contrast, Measurement, RowTimes
+from tflab.records.verdicts import Verdict
 
 
 def named(files: Sequence[str]) -> list[str]:

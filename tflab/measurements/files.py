@@ -22,7 +22,8 @@ from tflab.analysis.row_labels import KEYS
 from tflab.cli import new_files
 from tflab.errors import UsageError
 from tflab.measurements.decoding import WrongError, decoded, encoded
-from tflab.records import Comparison, Fingerprint, Measurement, Observed
+from tflab.records.measured import Comparison, Fingerprint, Observed
+from tflab.records.measurements import Measurement
 
 KIND = "tflab measurement"
 FORMAT = 2  # a file that older versions would misread gets the next number

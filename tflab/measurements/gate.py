@@ -13,7 +13,7 @@ from tflab.analysis import two_samples
 from tflab.errors import SlowerError, TflabError, UndecidedError
 from tflab.measurements import contrast
 from tflab.measurements.comparable import Named
-from tflab.records import Contrast, Gate
+from tflab.records.measurements import Contrast, Gate
 from tflab.units import time
 from tflab.views.abreast import against
 

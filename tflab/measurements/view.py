@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from tflab.analysis.two_samples import DRIFT
 from tflab.measurements import gate
-from tflab.records import Contrast, RowTimes
 from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.measurements import Contrast, RowTimes
 from tflab.units import percent, time
 from tflab.views.abreast import BESIDE, against, chunks, steps_abreast
 from tflab.views.op_table import NAMES

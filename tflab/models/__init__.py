@@ -18,7 +18,7 @@ from typing import Any
 
 from tflab.cli import command, confined
 from tflab.errors import UsageError, reason
-from tflab.records import Model, Saved
+from tflab.records.options import Model, Saved
 from tflab.runtime import quiet_import
 
 MODELS = {

@@ -18,7 +18,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import TflabError
-from tflab.records import Model
+from tflab.records.options import Model
 from tflab.runtime import private
 from tflab.saved_graphs import feeding, keras_archives
 

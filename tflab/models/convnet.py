@@ -19,7 +19,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.datasets import Dataset, mnist
 from tflab.models import layers
-from tflab.records import Model, Recipe
+from tflab.records.options import Model, Recipe
 
 MEAN, DEVIATION = 0.1307, 0.3081  # of all pixels of MNIST's training images
 

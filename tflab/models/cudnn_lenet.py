@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.datasets import mnist
 from tflab.models import layers
-from tflab.records import Model, Recipe
+from tflab.records.options import Model, Recipe
 
 
 def build() -> Model:

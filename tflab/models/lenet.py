@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.datasets import mnist
-from tflab.records import Model, Recipe
+from tflab.records.options import Model, Recipe
 
 PEAK = 0.1  # the highest learning rate
 

@@ -17,7 +17,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.datasets import cifar10
 from tflab.models import layers
-from tflab.records import Model, Recipe
+from tflab.records.options import Model, Recipe
 
 CHANNELS = (16, 32, 64)  # of each group
 BLOCKS = 3  # in a group

@@ -20,7 +20,8 @@ from tflab.analysis.ledger import nodes_needed
 from tflab.cli import confined
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import ended
-from tflab.records import Function, Model, Node, Saved, Start
+from tflab.records.graph import Function, Node
+from tflab.records.options import Model, Saved, Start
 from tflab.runtime import functions, nodes, refusals
 from tflab.saved_graphs import (
     feeding,

@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.datasets import Dataset
-from tflab.records import Model
+from tflab.records.options import Model
 
 FIRST_Y, FIRST_Z = 2.0, 1.0
 TRUE_Y, TRUE_Z = 3.0, 2.0

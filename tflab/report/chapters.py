@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tflab.analysis import quality
 from tflab.compare import view
-from tflab.records import Comparison
 from tflab.records.blocks import Column, Table
+from tflab.records.measured import Comparison
 from tflab.report import (
     comparison_chapters,
     contents,

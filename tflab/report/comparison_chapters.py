@@ -11,8 +11,9 @@ from tflab.errors import UsageError
 from tflab.exporters import plots
 from tflab.measurements import contrast
 from tflab.measurements import view as contrast_view
-from tflab.records import Comparison, Measurement
 from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.measured import Comparison
+from tflab.records.measurements import Measurement
 from tflab.report import contents, pictures
 from tflab.report.contents import TOP, Method, Part
 from tflab.units import percent, plural, time

@@ -6,18 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tflab.records import (
-    Comparison,
-    Execution,
-    History,
-    Measurement,
-    Network,
-    NodeHistory,
-    Placement,
-    Stage,
-)
 from tflab.records.blocks import Block
+from tflab.records.cluster import Network
+from tflab.records.measured import Comparison
+from tflab.records.measurements import Measurement
+from tflab.records.node_history import NodeHistory
 from tflab.records.scaling import Scaling, Tasks
+from tflab.records.stages import Execution, Placement, Stage
+from tflab.records.trained import History
 from tflab.report.drawn import Drawing
 from tflab.units import plural
 

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from tflab.records import Node, NodeHistory, Placement, Stage, node_of
+from tflab.records.graph import Node, node_of
+from tflab.records.node_history import NodeHistory
+from tflab.records.stages import Placement, Stage
 from tflab.report import layering, pass_log
 from tflab.report.drawn import Box, Drawing, Lane, nodes_of
 from tflab.report.layering import Row, Waits

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from tflab import models
 from tflab.analysis import critical_path
-from tflab.records import Backward, Execution, Placement, Source, Stage
 from tflab.records.blocks import Column, Table
+from tflab.records.graph import Source
+from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.report import contents, drawing
 from tflab.report.contents import Beside, DrawnGraph, Method, Part, Walked
 from tflab.units import plural, short_device, time

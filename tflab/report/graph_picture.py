@@ -15,7 +15,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from tflab.analysis import passes
 from tflab.exporters.plots import lettering, style
-from tflab.records import Node, node_of
+from tflab.records.graph import Node, node_of
 from tflab.report import pass_log, stops
 from tflab.report.contents import DrawnGraph
 from tflab.report.drawn import DIRECTIONS, Box, nodes_of

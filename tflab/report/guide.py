@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tflab.records import Node, node_of
+from tflab.records.graph import Node, node_of
 from tflab.report.drawn import State
 from tflab.report.stops import PLACER, titles
 from tflab.units import plural, short_device, time

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tflab.errors import TflabError, UsageError
-from tflab.records import History, Measurement
+from tflab.records.measurements import Measurement
 from tflab.records.options import BATCH_SIZES
+from tflab.records.trained import History
 
 
 def measurements(paths: Sequence[str], model: str) -> Mapping[str, Measurement]:

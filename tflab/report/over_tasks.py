@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from tflab import lifecycle
 from tflab.errors import TflabError
-from tflab.records import Frontend, Options
-from tflab.records.options import BATCH_SIZES
+from tflab.records.options import BATCH_SIZES, Options
 from tflab.records.scaling import Tasks
+from tflab.records.stages import Frontend
 from tflab.report.contents import OneStep, OverTasks
 from tflab.runtime import quiet_import
 from tflab.units import plural

@@ -11,8 +11,10 @@ from typing import Any
 
 from tflab.analysis import passes
 from tflab.analysis.passes import PURPOSES, Versions
-from tflab.records import Backward, Execution, Frontend, Pass, Placement, Stage, edge_count
 from tflab.records.blocks import Column, Frame, Table
+from tflab.records.graph import edge_count
+from tflab.records.placed import Pass
+from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.report.drawn import StandIn, State
 from tflab.units import percent, plural, time
 from tflab.views import pass_log

@@ -13,8 +13,12 @@ from math import prod
 from tflab.analysis import critical_path, quality
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.follow import values
-from tflab.records import Backward, Comparison, Fate, Node, NodeHistory, Value, node_of
-from tflab.records.values import Defined
+from tflab.records.graph import Node, node_of
+from tflab.records.measured import Comparison
+from tflab.records.node_history import NodeHistory
+from tflab.records.placed import Fate
+from tflab.records.stages import Backward
+from tflab.records.values import Defined, Value
 from tflab.report.contents import Lab, Question, Walked
 from tflab.report.selection import called
 from tflab.units import percent, plural, time

@@ -9,7 +9,8 @@ import numpy as np
 from tflab.analysis import step_times
 from tflab.compare import view
 from tflab.exporters import plots
-from tflab.records import Comparison, Maps, Probabilities
+from tflab.records.maps import Maps, Probabilities
+from tflab.records.measured import Comparison
 from tflab.report import contents, graph_chapter, pictures
 from tflab.report.contents import TOP, Method, Part, Walked
 from tflab.runtime import trace

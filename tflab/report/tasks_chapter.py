@@ -9,8 +9,10 @@ from dataclasses import replace
 from tflab.analysis import step_times, wires
 from tflab.compare import scaling_view
 from tflab.exporters import plots
-from tflab.records import Network, Partition, Placement
+from tflab.records.cluster import Network
+from tflab.records.placed import Partition
 from tflab.records.scaling import as_given
+from tflab.records.stages import Placement
 from tflab.report import contents, over_tasks, pictures
 from tflab.report.contents import Method, OneStep, OverTasks, Part
 from tflab.runtime import trace

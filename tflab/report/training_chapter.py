@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from tflab.exporters import plots
-from tflab.records import Epoch, History
 from tflab.records.blocks import Column, Table
+from tflab.records.trained import Epoch, History
 from tflab.report import pictures
 from tflab.report.contents import EPOCHS, Lab, Method, Part
 from tflab.train import view

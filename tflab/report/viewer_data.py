@@ -16,7 +16,9 @@ from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.passes import Version
 from tflab.follow import values, view
 from tflab.follow.view import Aside, Code, NodeLink, Part, PassLink
-from tflab.records import NodeHistory, Transfer, node_of
+from tflab.records.graph import node_of
+from tflab.records.node_history import NodeHistory
+from tflab.records.placed import Transfer
 from tflab.records.values import VARIABLE
 from tflab.report import guide, pass_log
 from tflab.report.contents import Annotated, DrawnGraph

@@ -15,7 +15,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from tflab.errors import TflabError
-from tflab.records import Node
+from tflab.records.graph import Node
 from tflab.run.groups import Group, Step
 from tflab.runtime import private
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tflab.errors import TflabError
 from tflab.measurements.decoding import WrongError, decoded, encoded
-from tflab.records import Node
+from tflab.records.graph import Node
 from tflab.records.watched import OpTimes, Recorded, RecordedValues
 from tflab.run.groups import Group
 from tflab.run.passes import Account

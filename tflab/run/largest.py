@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tflab.errors import TflabError
-from tflab.records import Node
+from tflab.records.graph import Node
 from tflab.run.groups import Group
 from tflab.run.passes import NOT_SEEN, Account
 

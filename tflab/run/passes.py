@@ -15,7 +15,8 @@ from typing import Any
 
 from tflab.analysis import ledger, passes
 from tflab.errors import TflabError
-from tflab.records import Fate, Node, Origin, Pass
+from tflab.records.graph import Node
+from tflab.records.placed import Fate, Origin, Pass
 from tflab.runtime import dumps, private
 
 GRAPPLER = ("meta_optimizer", 4)  # the file, and the log level from which it dumps

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tflab.exporters import tensorboard, xspace
-from tflab.records import Capture, OpRun, StepTime
+from tflab.records.timed import Capture, OpRun, StepTime
 from tflab.runtime import trace
 
 Sample = tuple[int, int, int, bytes]  # number, start (epoch), duration and trace of a run

@@ -19,7 +19,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from tflab.errors import TflabError
-from tflab.records import Node
+from tflab.records.graph import Node
 from tflab.run import largest
 from tflab.run.functions import Functions
 from tflab.run.groups import Call, Group, Step

@@ -18,7 +18,9 @@ from time import perf_counter_ns
 from typing import Any
 
 from tflab.measurements.decoding import encoded
-from tflab.records import Fate, Node, Value, node_of
+from tflab.records.graph import Node, node_of
+from tflab.records.placed import Fate
+from tflab.records.values import Value
 from tflab.records.watched import RecordedValues
 from tflab.run import graph
 from tflab.run.groups import Group, Step

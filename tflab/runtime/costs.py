@@ -16,7 +16,10 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
 from tflab.errors import TflabError
-from tflab.records import Costs, Fate, Node, Placement, Tensor, node_of
+from tflab.records.graph import Node, Tensor, node_of
+from tflab.records.measured import Costs
+from tflab.records.placed import Fate
+from tflab.records.stages import Placement
 from tflab.runtime import flop_counts
 from tflab.runtime.flop_counts import HAND_ON, NO_ARITHMETIC
 

@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.records import Node
+from tflab.records.graph import Node
 from tflab.runtime import nodes, private
 from tflab.units import size
 

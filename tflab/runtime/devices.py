@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from tflab.cli import environment
 from tflab.errors import TflabError
-from tflab.records import Assignment, Fate, Node, Origin
+from tflab.records.graph import Node
+from tflab.records.placed import Assignment, Fate, Origin
 from tflab.runtime import kernels, nodes, private
 from tflab.units import CLUSTER_JOBS
 

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from tflab import atomic, xla
 from tflab.errors import TflabError
-from tflab.records import Node, Snapshot
+from tflab.records.graph import Node
+from tflab.records.placed import Snapshot
 from tflab.runtime import private
 
 

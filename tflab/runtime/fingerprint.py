@@ -20,8 +20,9 @@ import numpy as np
 import tensorflow.compat.v1 as tf1
 
 from tflab import datasets, untrusted
-from tflab.records import Fingerprint, Program, Start
 from tflab.records.graph import reach
+from tflab.records.measured import Fingerprint
+from tflab.records.options import Program, Start
 from tflab.runtime import private, session
 
 NOT_OF_THE_MODEL = ("_class", "_output_shapes", "container", "seed", "seed2", "shared_name")

@@ -15,7 +15,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.records import Node, Placement, Shape
+from tflab.records.graph import Node, Shape
+from tflab.records.stages import Placement
 from tflab.runtime import flops
 
 # These pass a buffer or a handle on, or look at a shape: nothing is moved, nothing computed.

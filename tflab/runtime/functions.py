@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.records import Call, Function, Lines, Node, Shape, Source, Tensor
+from tflab.records.graph import Call, Function, Lines, Node, Shape, Source, Tensor
 from tflab.runtime import nodes, private
 
 ARGUMENT = "_Arg"  # the type that the runtime gives to a function's argument when it is called

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from tflab.records import Function, Node
+from tflab.records.graph import Function, Node
 
 PART = re.compile(r"(then|else|cond|body)/_\d+/")
 ATTRIBUTES = {"then": "then_branch", "else": "else_branch", "cond": "cond", "body": "body"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.records import Kernel
+from tflab.records.placed import Kernel
 from tflab.runtime import private
 
 

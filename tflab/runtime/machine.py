@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tflab.cli import environment
-from tflab.records import Level, Peaks
+from tflab.records.measured import Level, Peaks
 from tflab.runtime import peak_benchmark
 
 # variables that NumPy's BLAS obeys

@@ -19,7 +19,8 @@ import tensorflow as tf
 
 from tflab.cli import ending, progress
 from tflab.errors import RefusedError
-from tflab.records import Options, Program, Start, StepTime
+from tflab.records.options import Options, Program, Start
+from tflab.records.timed import StepTime
 from tflab.runtime import private, refusals, session
 
 Values = Sequence[np.ndarray]

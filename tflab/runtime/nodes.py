@@ -13,8 +13,19 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.records import Lines, Node, Shape, Source, Tensor
-from tflab.records.graph import BACKWARD, FORWARD, UPDATE, makers, reach, turned_around
+from tflab.records.graph import (
+    BACKWARD,
+    FORWARD,
+    UPDATE,
+    Lines,
+    Node,
+    Shape,
+    Source,
+    Tensor,
+    makers,
+    reach,
+    turned_around,
+)
 from tflab.runtime import private
 
 # Frames below these folders are library code; the user's line is the last one outside.

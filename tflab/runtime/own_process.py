@@ -13,7 +13,8 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
-from tflab.records import OpRun, Options, Start, StepTime
+from tflab.records.options import Options, Start
+from tflab.records.timed import OpRun, StepTime
 from tflab.runtime import child, measure, plans, refusals, session, trace
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tflab.cli import environment
-from tflab.records import Level, Peaks
+from tflab.records.measured import Level, Peaks
 from tflab.runtime import load
 
 MATRIX_SIDES = (1024, 1536, 2048)  # large enough that multiplying hides the reading

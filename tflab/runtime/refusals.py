@@ -16,7 +16,7 @@ import tensorflow as tf
 from tflab.cli import confined
 from tflab.errors import LateError, RanDryError, RefusedError, WithheldError
 from tflab.escaping import ended
-from tflab.records import Options
+from tflab.records.options import Options
 from tflab.runtime import health
 
 TIME_LIMIT_S = 120  # of one step

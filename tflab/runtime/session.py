@@ -16,7 +16,8 @@ import tensorflow.compat.v1 as tf1
 from tflab import datasets
 from tflab.cli import ending
 from tflab.errors import TflabError
-from tflab.records import SWITCHES, Options, Program, Start, StepTime
+from tflab.records.options import SWITCHES, Options, Program, Start
+from tflab.records.timed import StepTime
 from tflab.runtime import cluster, health, private, refusals
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE

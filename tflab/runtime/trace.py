@@ -14,9 +14,10 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from tflab.records import Allocation, OpRun, Shape
 from tflab.records.buffers import Output
 from tflab.records.cluster import Received
+from tflab.records.graph import Shape
+from tflab.records.timed import Allocation, OpRun
 
 RECEIVED = "RecvTensor"  # what tasks call a row of a tensor that came over the wire
 EXECUTOR = "_SOURCE"  # the executor's own start: in every trace, but no node of the graph

@@ -17,7 +17,8 @@ import tensorflow as tf
 
 from tflab.datasets import Column, Dataset, Whole
 from tflab.errors import TflabError, UsageError
-from tflab.records import Saved, node_of
+from tflab.records.graph import node_of
+from tflab.records.options import Saved
 from tflab.saved_graphs import arrays, fetching, flat, made_up, shape_search, sparse_inputs
 from tflab.saved_graphs.fetching import PLACEHOLDERS
 from tflab.saved_graphs.flat import Flat

@@ -16,8 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tflab.errors import UnreadyError, UsageError
-from tflab.records import Function, Node, node_of
-from tflab.records.graph import after
+from tflab.records.graph import Function, Node, after, node_of
 from tflab.saved_graphs.formats import GraphFile
 from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
 

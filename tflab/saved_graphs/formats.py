@@ -23,7 +23,7 @@ from google.protobuf.message import DecodeError
 from tflab import atomic, untrusted
 from tflab.errors import TflabError, UsageError, reason
 from tflab.escaping import ended
-from tflab.records import Lines
+from tflab.records.graph import Lines
 from tflab.runtime import private, refusals
 from tflab.saved_graphs import keras_archives, lines
 

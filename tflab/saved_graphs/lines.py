@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from tflab import untrusted
 from tflab.cli import new_files
 from tflab.errors import TflabError
-from tflab.records import Lines, Node, Source
+from tflab.records.graph import Lines, Node, Source
 from tflab.runtime import private
 
 BESIDE = Path("debug", "saved_model_debug_info.pb")  # in the folder of a SavedModel

@@ -177,7 +177,7 @@ def prepare(
 def train(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None) -> None:
     """Train, with a progress bar on stderr for the steps and a line on stdout for every epoch."""
     from tflab.exporters import text
-    from tflab.records import Epoch
+    from tflab.records.trained import Epoch
     from tflab.train import loop, view
 
     out = text.console()

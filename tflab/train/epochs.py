@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tflab.errors import UsageError
-from tflab.records import Epoch, TrainingStep
+from tflab.records.trained import Epoch, TrainingStep
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
-from tflab.records import Program
+from tflab.records.options import Program
 from tflab.runtime import session
 from tflab.train import prediction_images
 from tflab.train.trainer import Trainer

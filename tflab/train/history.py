@@ -19,7 +19,7 @@ from typing import TypeVar
 from tflab import untrusted
 from tflab.errors import TflabError
 from tflab.measurements.decoding import decoded, encoded
-from tflab.records import Epoch, History
+from tflab.records.trained import Epoch, History
 from tflab.train.epochs import Settings, TimedStep
 
 NAME = "history.jsonl"  # in the logdir

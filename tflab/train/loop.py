@@ -22,7 +22,8 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.cli import ending
 from tflab.errors import TflabError
-from tflab.records import Epoch, Options
+from tflab.records.options import Options
+from tflab.records.trained import Epoch
 from tflab.runtime import health, refusals, session
 from tflab.train import checkpoints, epochs, evaluation, finder, history, summaries
 from tflab.train.checkpoints import Checkpoint

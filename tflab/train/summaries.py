@@ -21,7 +21,9 @@ from tensorflow.compat.v1 import Event, SessionLog, Summary
 
 from tflab.exporters import tensorboard, xspace
 from tflab.lifecycle import captures
-from tflab.records import Epoch, Program, StepTime, TrainingStep
+from tflab.records.options import Program
+from tflab.records.timed import StepTime
+from tflab.records.trained import Epoch, TrainingStep
 from tflab.runtime import plans, session
 from tflab.train import prediction_images
 from tflab.train.trainer import Trainer

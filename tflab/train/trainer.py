@@ -15,9 +15,8 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.errors import UsageError
 from tflab.lifecycle import backward, frontend, split
-from tflab.records import Model, Options, Program, Recipe
 from tflab.records.graph import reach
-from tflab.records.options import SPLITS
+from tflab.records.options import SPLITS, Model, Options, Program, Recipe
 from tflab.runtime import cluster, session
 from tflab.train import checkpoints
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from tflab.records import Epoch, History
 from tflab.records.blocks import Block, Column, Table
+from tflab.records.trained import Epoch, History
 from tflab.train.epochs import Settings, TimedStep
 from tflab.units import plural, time
 

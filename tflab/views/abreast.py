@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TypeVar
 
-from tflab.records import ConfigTimes, Verdict
 from tflab.records.blocks import Column, Table
+from tflab.records.measured import ConfigTimes
+from tflab.records.verdicts import Verdict
 from tflab.units import time
 
 BESIDE = 2  # other ways that fit next to the default

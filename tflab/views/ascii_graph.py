@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tflab.records import Node, node_of
+from tflab.records.graph import Node, node_of
 
 
 def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:

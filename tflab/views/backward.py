@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tflab.records import Backward, Gradient
 from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.stages import Backward, Gradient
 from tflab.units import plural
 from tflab.views import chain_rule, frontend, numbered
 from tflab.views.words import LONGEST, counted

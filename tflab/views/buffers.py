@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tflab.records import Buffer, Buffers
 from tflab.records.blocks import Block, Column, Table, shortened
-from tflab.records.buffers import Amount
+from tflab.records.buffers import Amount, Buffer, Buffers
 from tflab.units import plural, size, time
 
 TOP = 10

@@ -9,8 +9,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from tflab.records import Backward, Derivative, GradientNode, Link
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
+from tflab.records.gradients import Derivative, GradientNode, Link
+from tflab.records.stages import Backward
 from tflab.units import plural
 from tflab.views import numbered
 from tflab.views.gradient_drawing import drawing, meaning, unused

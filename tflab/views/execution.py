@@ -7,8 +7,12 @@ from dataclasses import replace
 
 from tflab.analysis import quality
 from tflab.analysis.step_times import median_step
-from tflab.records import Execution, Experiments, Memory, OpStats, Quality, Race, StepTime
 from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.measured import OpStats
+from tflab.records.quality import Quality
+from tflab.records.stages import Execution
+from tflab.records.timed import Memory, Race, StepTime
+from tflab.records.verdicts import Experiments
 from tflab.units import percent, plural, short_device, size, time
 from tflab.views import buffers, experiments, flowed, network, op_table, values
 

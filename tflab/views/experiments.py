@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tflab.analysis import quality
-from tflab.records import Experiments, Quality
 from tflab.records.blocks import Block, Column, Table
+from tflab.records.quality import Quality
+from tflab.records.verdicts import Experiments
 from tflab.units import plural, time
 
 WITHHELD = "What an op costs a step is withheld because the machine was busy."

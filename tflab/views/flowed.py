@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tflab.records import FlowedDerivative
 from tflab.records.blocks import Block, Column, shortened
+from tflab.records.gradients import FlowedDerivative
 from tflab.views.chain_rule import first, total
 from tflab.views.words import LONGEST
 

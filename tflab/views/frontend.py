@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tflab.records import Call, Frontend, Function, Node, edge_count, node_of
 from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.graph import Call, Function, Node, edge_count, node_of
+from tflab.records.stages import Frontend
 from tflab.units import plural
 from tflab.views import ascii_graph, name_scopes
 from tflab.views.words import LONGEST, place, tensor

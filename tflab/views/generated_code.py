@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tflab.records import Generated, Machined, Placement
 from tflab.records.blocks import Block, Column, Frame, Strip, shortened
+from tflab.records.placed import Generated, Machined
+from tflab.records.stages import Placement
 from tflab.units import plural
 from tflab.views.words import counted, place
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tflab.records import Backward, GradientNode, Node, node_of
 from tflab.records.blocks import Column, Table
+from tflab.records.gradients import GradientNode
+from tflab.records.graph import Node, node_of
+from tflab.records.stages import Backward
 from tflab.views import ascii_graph
 
 SCOPE = "gradients/"  # the scope of all nodes that tf.gradients adds

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tflab.analysis import quality
-from tflab.records import Backward, Execution, Frontend, Node, Placement, Stage, edge_count
 from tflab.records.blocks import Block, Column, Table
+from tflab.records.graph import Node, edge_count
+from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.units import percent, plural, short_device, size, time
 from tflab.views import (
     chain_rule,

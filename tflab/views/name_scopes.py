@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tflab.errors import UsageError
-from tflab.records import Function, Node
+from tflab.records.graph import Function, Node
 from tflab.views import numbered
 
 LISTED = 10  # functions that an error lists

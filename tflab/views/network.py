@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 
-from tflab.records import Execution, Network
 from tflab.records.blocks import Block, Column, Table, shortened
-from tflab.records.cluster import Offset, TaskTime, WireTensor
+from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
+from tflab.records.stages import Execution
 from tflab.units import percent, plural, short_task, size, time
 
 TOP = 12

@@ -12,8 +12,8 @@ from typing import Any
 
 from tflab.analysis import batch_fit
 from tflab.analysis.roofline import bandwidth
-from tflab.records import Comparison, OpStats, Peaks
 from tflab.records.blocks import Column, Table, shortened
+from tflab.records.measured import Comparison, OpStats, Peaks
 from tflab.units import ROUNDS_UP, percent, plural, size, three_digits, time
 from tflab.views.words import of_roof, roof
 

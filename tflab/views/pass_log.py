@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from tflab.analysis.passes import PURPOSES
-from tflab.records import Pass, Placement, Taken
 from tflab.records.blocks import Frame, Strip
+from tflab.records.placed import Pass, Taken
+from tflab.records.stages import Placement
 from tflab.units import plural, short_task
 from tflab.views import numbered
 from tflab.views.words import LONGEST, counted

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from tflab.records import Placement, Tensor, Toggle
 from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.graph import Tensor
+from tflab.records.placed import Toggle
+from tflab.records.stages import Placement
 from tflab.units import CLUSTER_JOBS, plural, short_device, size, task_of
 from tflab.views import generated_code, numbered, pass_log
 from tflab.views.words import FATES, LONGEST, counted, tensor

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tflab.records import Backward, Execution, Frontend, Placement, Stage, edge_count
 from tflab.records.blocks import Block
+from tflab.records.graph import edge_count
 from tflab.records.options import STAGES as NAMES
+from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.units import plural, time
 from tflab.views import backward, execution, frontend, placement
 

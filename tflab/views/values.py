@@ -6,17 +6,21 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tflab.records import (
+from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.graph import Shape
+from tflab.records.stages import Execution
+from tflab.records.values import (
+    COMPUTED,
+    CONSTANT,
+    FED,
+    UPDATE,
+    VARIABLE,
     Entered,
-    Execution,
     NotFinite,
     RecordedStep,
-    Shape,
     Statistics,
     Value,
 )
-from tflab.records.blocks import Block, Column, Table, shortened
-from tflab.records.values import COMPUTED, CONSTANT, FED, UPDATE, VARIABLE
 from tflab.units import percent, plural, time
 from tflab.views.words import place
 

@@ -6,7 +6,8 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 
-from tflab.records import Peaks, Source, Tensor
+from tflab.records.graph import Source, Tensor
+from tflab.records.measured import Peaks
 from tflab.units import percent
 
 LONGEST = 40  # rows of a table; JSON has the rest

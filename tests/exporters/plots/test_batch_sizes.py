@@ -8,7 +8,8 @@ from matplotlib.colors import to_hex
 from tests.pictures import caption, points, ticks, title, words
 from tests.records_by_hand import op_at_size
 from tflab.exporters.plots import batch_sizes, style
-from tflab.records import Compared, Comparison, Spread, StepTimes
+from tflab.records.measured import Compared, Comparison, StepTimes
+from tflab.records.timed import Spread
 
 # 3 traced steps of 4 images, and 5 of 16
 SHAPES = {4: (3, 12), 16: (5, 80)}

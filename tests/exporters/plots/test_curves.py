@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from tests.pictures import caption, look, points, stroke, ticks, title, words
 from tflab.exporters.plots import curves, style
-from tflab.records import Epoch, History, TrainingStep
+from tflab.records.trained import Epoch, History, TrainingStep
 
 # 2 epochs of 3 steps: the test is right more often than the training, and its loss is another
 HISTORY = History(

@@ -7,7 +7,7 @@ import pytest
 from tests.pictures import bars, caption, ticks, title, words
 from tests.records_by_hand import BUSY, BUSY_LINE, op_stats
 from tflab.exporters.plots import layers, style
-from tflab.records import OpStats
+from tflab.records.measured import OpStats
 
 
 def row(key, ops, step_us, std_us, share) -> OpStats:

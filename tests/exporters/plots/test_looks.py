@@ -17,7 +17,8 @@ from tflab.exporters.plots import (
     style,
     top_ops,
 )
-from tflab.records import Compared, Comparison, OpStats, Peaks, Spread, StepTimes
+from tflab.records.measured import Compared, Comparison, OpStats, Peaks, StepTimes
+from tflab.records.timed import Spread
 
 ROW = op_stats(
     key="conv1",

@@ -9,7 +9,7 @@ from tests.pictures import caption, points, ticks, title, words
 from tflab.compare.kept import lines
 from tflab.exporters.plots import over_time
 from tflab.measurements import contrast
-from tflab.records import Line, Point
+from tflab.records.measurements import Line, Point
 
 BOTH = {"a": measurement(), "b": measurement(factor=1.5, when="2026-03-09T07:05:00Z")}
 HELD = lines(BOTH, contrast.contrast(BOTH))

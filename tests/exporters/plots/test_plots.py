@@ -32,22 +32,10 @@ from tflab.exporters.plots import (
     timeline,
 )
 from tflab.measurements import contrast
-from tflab.records import (
-    Compared,
-    Comparison,
-    CriticalPath,
-    Epoch,
-    History,
-    OpRun,
-    OpStats,
-    Peaks,
-    Spread,
-    StepTime,
-    StepTimes,
-    TrainingStep,
-)
 from tflab.records.buffers import Amount
-from tflab.records.timed import Holder, LiveBytes
+from tflab.records.measured import Compared, Comparison, OpStats, Peaks, StepTimes
+from tflab.records.timed import CriticalPath, Holder, LiveBytes, OpRun, Spread, StepTime
+from tflab.records.trained import Epoch, History, TrainingStep
 
 pytestmark = pytest.mark.slow
 

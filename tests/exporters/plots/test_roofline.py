@@ -7,7 +7,7 @@ import pytest
 from tests.pictures import caption, points, ticks, title, words
 from tests.records_by_hand import op_stats
 from tflab.exporters.plots import roofline
-from tflab.records import Level, OpStats, Peaks
+from tflab.records.measured import Level, OpStats, Peaks
 
 PEAKS = Peaks(gflops=80.0, gigabytes_per_s=20.0)  # they meet at 4 FLOPs a byte
 

@@ -7,7 +7,8 @@ import pytest
 from tests.exporters.plots.test_timeline import spans
 from tests.pictures import caption, ticks, title, words
 from tflab.exporters.plots import style, tasks
-from tflab.records import CriticalPath, OpRun, StepTime, Transfer
+from tflab.records.placed import Transfer
+from tflab.records.timed import CriticalPath, OpRun, StepTime
 
 CLIENT = "/job:client/replica:0/task:0/device:CPU:0"
 FIRST, SECOND = (f"/job:worker/replica:0/task:{n}/device:CPU:0" for n in (0, 1))

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from tests.pictures import caption, points, stroke, ticks, title, words
 from tflab.exporters.plots import style, timeline
-from tflab.records import CriticalPath, OpRun, StepTime
+from tflab.records.timed import CriticalPath, OpRun, StepTime
 
 JOB = "/job:localhost/replica:0/task:0/device:"
 START = 7_000_000  # of the step, on the clock

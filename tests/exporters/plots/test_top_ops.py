@@ -7,7 +7,7 @@ import pytest
 from tests.pictures import bars, caption, title, words
 from tests.records_by_hand import op_stats, op_total
 from tflab.exporters.plots import style, top_ops
-from tflab.records import OpStats
+from tflab.records.measured import OpStats
 
 # Self times in us, of 1000 us in all; they do not come in their order.
 SPENT = {

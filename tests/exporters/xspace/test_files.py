@@ -7,7 +7,7 @@ import pytest
 
 from tests import xplane
 from tflab.exporters import xspace
-from tflab.records import Capture, OpRun
+from tflab.records.timed import Capture, OpRun
 
 
 def capture(name: str) -> Capture:

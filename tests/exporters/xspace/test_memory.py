@@ -6,7 +6,7 @@ import pytest
 from tests import xplane
 from tflab.exporters.xspace import memory
 from tflab.exporters.xspace.plane import Plane
-from tflab.records import Allocation, OpRun
+from tflab.records.timed import Allocation, OpRun
 
 LINE = -559_038_730  # 0xDEADBEF6 as a 32-bit number, of which XProf knows that it is no thread
 ZERO = 9_999  # ns: a nanosecond before the tenth microsecond

@@ -7,7 +7,7 @@ from tests import xplane
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters.xspace import steps
 from tflab.exporters.xspace.plane import Events, Plane, column
-from tflab.records import StepTime
+from tflab.records.timed import StepTime
 
 
 def ops(*rows: tuple[int, int, int]) -> Events:

@@ -5,7 +5,7 @@ import pytest
 from tests import xplane
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters import xspace
-from tflab.records import Capture, OpRun, StepTime
+from tflab.records.timed import Capture, OpRun, StepTime
 
 TASK = "/job:localhost/replica:0/task:0"
 CPU, GPU, STREAM = f"{TASK}/device:CPU:0", f"{TASK}/device:GPU:0", "/device:GPU:0/stream:13"

@@ -23,7 +23,7 @@ from tflab.analysis.columns import columns
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters import xspace
 from tflab.exporters.xspace import names as xnames
-from tflab.records import Capture, OpRun, StepTime
+from tflab.records.timed import Capture, OpRun, StepTime
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 
 from tflab.exporters import fitting
 from tflab.exporters.plots import lettering, line_labels, style
-from tflab.records import Compared, Comparison
+from tflab.records.measured import Compared, Comparison
 from tflab.units import plural
 
 # Colour, marker, the marker as a letter, and dashes of each line

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from tflab.exporters import fitting
 from tflab.exporters.plots import line_labels, style
-from tflab.records import History
+from tflab.records.trained import History
 from tflab.units import plural
 
 MAX_POINTS = 200  # of a training line; more steps are averaged in blocks

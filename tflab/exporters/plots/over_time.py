@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tflab.exporters.plots import lettering, line_labels, style
 from tflab.exporters.plots.batch_sizes import LOOKS, STEP
-from tflab.records import Line, OverTime
+from tflab.records.measurements import Line, OverTime
 from tflab.units import plural
 from tflab.views.abreast import against
 

@@ -18,7 +18,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from tflab.analysis.roofline import bandwidth, roof
 from tflab.exporters import fitting
 from tflab.exporters.plots import label_placement, lettering, style
-from tflab.records import OpStats, Peaks
+from tflab.records.measured import OpStats, Peaks
 from tflab.units import percent, plural
 
 MOST = 12  # names at most

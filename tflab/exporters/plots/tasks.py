@@ -12,7 +12,8 @@ from tflab.analysis import timeline as ledger
 from tflab.analysis import wires as wire_runs
 from tflab.analysis.timeline import Span
 from tflab.exporters.plots import lettering, style, timeline
-from tflab.records import CriticalPath, OpRun, StepTime, Transfer
+from tflab.records.placed import Transfer
+from tflab.records.timed import CriticalPath, OpRun, StepTime
 from tflab.units import percent, plural, short_task, size, task_of, time
 
 MOST = 200  # arrows; of more, those that took longest

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from tflab.analysis import lanes, timeline
 from tflab.analysis.timeline import Span
 from tflab.exporters.plots import lettering, style
-from tflab.records import CriticalPath, OpRun, StepTime
+from tflab.records.timed import CriticalPath, OpRun, StepTime
 from tflab.units import percent, plural, short_device, time
 
 LANE = 0.5  # inches

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tflab.exporters.plots import lettering, style
-from tflab.records import OpStats
+from tflab.records.measured import OpStats
 from tflab.units import percent, plural, time
 
 MOST = 10

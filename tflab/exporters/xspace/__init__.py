@@ -33,7 +33,7 @@ from tflab.analysis.memory import US
 from tflab.exporters.xspace import memory, steps, wire
 from tflab.exporters.xspace import names as xnames
 from tflab.exporters.xspace.plane import COUNTERS, NOTHING, Events, Plane, column
-from tflab.records import Capture, OpRun
+from tflab.records.timed import Capture, OpRun
 from tflab.units import short_task, task_of
 
 GPU_NUMBER = re.compile(r"gpu:(\d+)", re.IGNORECASE)

@@ -14,7 +14,7 @@ import numpy as np
 from tflab.analysis.columns import columns
 from tflab.analysis.memory import US
 from tflab.exporters.xspace.plane import COUNTERS, Events, Plane, column
-from tflab.records import OpRun
+from tflab.records.timed import OpRun
 
 # One of the numbers for lines that are not threads (xla/tsl/profiler/utils/trace_utils.h): on a
 # thread's line the op statistics would count the ops of these events again.

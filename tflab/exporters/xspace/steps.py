@@ -8,7 +8,7 @@ import numpy as np
 
 from tflab.analysis import lanes, timeline
 from tflab.exporters.xspace.plane import NOTHING, Events, Plane, column
-from tflab.records import OpRun, StepTime
+from tflab.records.timed import OpRun, StepTime
 
 ALL_KEPT = 5  # steps; if there are more, XProf leaves out the first and the last
 

@@ -1,0 +1,187 @@
+"""The results of the four stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tflab.errors import TflabError
+from tflab.records.blocks import Shown
+from tflab.records.buffers import Buffers
+from tflab.records.cluster import Network
+from tflab.records.gradients import Derivative, FlowedDerivative, GradientNode, Link
+from tflab.records.graph import Function, Node, Shape
+from tflab.records.maps import Maps
+from tflab.records.measured import OpStats
+from tflab.records.options import Program
+from tflab.records.placed import (
+    Assignment,
+    Fate,
+    Generated,
+    Kernel,
+    Origin,
+    Partition,
+    Pass,
+    Toggle,
+    Transfer,
+)
+from tflab.records.quality import Quality
+from tflab.records.timed import CriticalPath, Memory, OpRun, Owner, Race, Spread, StepTime
+from tflab.records.values import Defined, NotFinite, RecordedStep, Value
+from tflab.records.verdicts import Experiment, Untried
+
+
+@dataclass(frozen=True)
+class Frontend(Shown):
+    program: Program | None = field(
+        repr=False, metadata={"json": None}
+    )  # None if the graph is blocked
+    nodes: tuple[Node, ...]
+    notes: tuple[str, ...] = ()  # of a graph from a file: what tflab chose or made up for it
+    blocked: str | None = None  # why no other stage can follow: TensorFlow refuses the graph
+    # functions that nodes call: branches, loop bodies, tf.functions
+    functions: tuple[Function, ...] = ()
+
+    @property
+    def live(self) -> Program:
+        """The program, for the next stage. Raises TflabError if the graph is blocked."""
+        if self.program is None:
+            raise TflabError(self.blocked or "There is no live graph to continue with.")
+        return self.program
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A forward node and the nodes that its registered gradient function made."""
+
+    forward: str
+    op: str
+    function: str | None  # as "_MulGrad (math_grad.py:1404)"
+    nodes: tuple[str, ...]
+    reason: str | None = None  # why there are no nodes
+
+
+@dataclass(frozen=True)
+class GradientCheck:
+    """The gradient of the loss with respect to one variable, compared with central finite
+    differences."""
+
+    tensor: str
+    # largest |analytic - numeric|, divided by the largest examined gradient
+    max_relative_error: float
+    elements: int  # number of elements that were examined
+    size: int  # number of elements of the variable
+    precision: str  # dtype in which the differences were computed
+
+
+@dataclass(frozen=True)
+class Backward(Shown):
+    program: Program = field(repr=False, metadata={"json": None})
+    nodes: tuple[Node, ...]
+    added_nodes: tuple[str, ...] = ()
+    gradients: tuple[Gradient, ...] = ()
+    gradient_checks: tuple[GradientCheck, ...] = ()
+    data: str = ""  # name of the data set, as in Execution
+    variable_count: int = 0  # trainable variables; if there are very many, only some are checked
+    # The nodes of `added_nodes` that the optimiser made; of a file, those that take its gradients
+    update_nodes: tuple[str, ...] = ()
+    # nodes that start or add up gradients of several forward ops
+    shared_nodes: tuple[str, ...] = ()
+    unchecked: str = ""  # why there are no gradient checks
+    # whether `gradients` were in the file, and were found by its edges and names
+    inferred: bool = False
+    losses: tuple[str, ...] = ()  # the losses at which those start, if they lead to updates
+    functions: tuple[Function, ...] = ()
+    added_functions: tuple[str, ...] = ()  # the names in `functions` that gradients added
+    gradient_nodes: tuple[GradientNode, ...] = ()  # the purpose of each gradient node
+    chain_rule: tuple[Link, ...] = ()  # the steps of the chain rule, from the loss to the variables
+    # with respect to each variable for which a formula gives it
+    derivatives: tuple[Derivative, ...] = ()
+    # For variables of which a formula gives only the first steps: it contains names of gradients
+    partial_derivatives: tuple[Derivative, ...] = ()
+    # Variables whose optimiser receives something other than the gradient of the loss
+    processed: tuple[str, ...] = ()
+    # `StopGradient` nodes on the way to variables that end a gradient other than 0
+    stopped: tuple[str, ...] = ()
+    # Forward nodes between the loss and variables with a gradient function of their own instead of
+    # that of their type (`tf.custom_gradient`)
+    custom_gradients: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Placement(Shown):
+    program: Program = field(repr=False, metadata={"json": None})
+    nodes: tuple[Node, ...]  # the graph that runs, with all devices
+    # The graph of the previous stage
+    user_nodes: tuple[Node, ...] = field(default=(), repr=False, metadata={"json": None})
+    # Its nodes that belong to the backward pass: gradients and updates
+    backward_nodes: tuple[str, ...] = field(default=(), repr=False, metadata={"json": None})
+    # Its nodes that are a gradient: node -> `dL/d(conv1/Relu)`
+    gradients: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"json": None})
+    # The derivatives of the loss that a formula gives, by variable
+    derivatives: tuple[Derivative, ...] = field(default=(), repr=False, metadata={"json": None})
+    fetches: tuple[str, ...] = ()
+    batch_size: int = 0
+    data: str = ""
+    passes: tuple[Pass, ...] = ()
+    ledger: tuple[Fate, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+    generated: tuple[Generated, ...] = ()
+    # Tensors that a step made several times, with different shapes: the shape of each time
+    varying: Mapping[str, tuple[Shape, ...]] = field(
+        default_factory=dict, repr=False, metadata={"json": None}
+    )
+    # GraphDefs, for TensorBoard and for FLOPs
+    partition_graphs: tuple[Any, ...] = field(default=(), repr=False, metadata={"json": None})
+    toggle: Toggle | None = None
+    notes: tuple[str, ...] = ()  # what was not possible, and why
+
+
+@dataclass(frozen=True)
+class Execution(Shown):
+    program: Program = field(repr=False, metadata={"json": None})
+    nodes: tuple[Node, ...]
+    batch_size: int
+    data: str  # name of the data set; it says so if the data replace another set
+    warmup_steps: int
+    steps: int
+    untraced_step_ns: Spread
+    traced_step_ns: Spread
+    runs: tuple[OpRun, ...] = field(repr=False)
+    step_times: tuple[StepTime, ...]
+    top_ops: tuple[OpStats, ...]
+    top_types: tuple[OpStats, ...]
+    time_ledger: tuple[Owner, ...]
+    wall_ns: int
+    critical_path: CriticalPath
+    memory: Memory
+    race: Race | None = None  # when passes were switched off
+    experiments: tuple[Experiment, ...] = ()  # if they were requested
+    control: Experiment | None = None  # of the experiments
+    untried: tuple[Untried, ...] = ()  # ops without an experiment, and why
+    one_by_one: Experiment | None = None  # what running the ops of a step one by one adds
+    interrupted: bool = False  # whether these are only the steps until Ctrl-C
+    quality: Quality | None = None  # of the measurement; None if it was not judged
+    # Of the step with the median wall time; None if the runtime gave no addresses
+    buffers: Buffers | None = None
+    # of one step, in the order of execution
+    values: tuple[Value, ...] = field(default=(), repr=False)
+    # The tensors of that step as the program defines them
+    defined: tuple[Defined, ...] = field(default=(), repr=False, metadata={"json": None})
+    not_finite: tuple[NotFinite, ...] = ()  # the origins of NaN and Inf in that step
+    derivatives: tuple[FlowedDerivative, ...] = ()  # compared with those values
+    # the step of those values; None if it was not requested
+    recorded_step: RecordedStep | None = None
+    # The feature maps of that step; None if no image was fed
+    maps: Maps | None = field(default=None, repr=False, metadata={"json": None})
+    network: Network | None = None  # of a graph that ran on several tasks
+    wires: tuple[OpRun, ...] = field(default=(), repr=False)  # tensors on the wire, as `runs`
+    failure: str | None = None  # of a step: these are the measurements before it
+
+
+Stage = Frontend | Backward | Placement | Execution
