@@ -6,18 +6,31 @@ The program's process writes it at its end; the command reads it.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tflab.errors import TflabError
 from tflab.measurements.decoding import WrongError, decoded, encoded
 from tflab.records.graph import Node
+from tflab.records.placed import Fate, Origin, Pass
 from tflab.records.watched import OpTimes, Recorded, RecordedValues
 from tflab.run.groups import Group
-from tflab.run.passes import Account
 
 NAME, VALUES = "graph", "values"
 MOST_NODES = 10_000  # limit for a graph that is saved
+
+
+@dataclass(frozen=True)
+class Account:
+    """The fate of each node of a graph, pass by pass."""
+
+    passes: tuple[Pass, ...]
+    ledger: tuple[Fate, ...]
+    origins: tuple[Origin, ...]
+
+
+NOT_SEEN = Account((), (), ())
 
 
 def write(

@@ -9,10 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from tflab.analysis import ledger as ledgers
+from tflab.analysis import passes
 from tflab.errors import TflabError
 from tflab.records.graph import Node
+from tflab.run import graph as graphs
+from tflab.run.graph import NOT_SEEN, Account
 from tflab.run.groups import Group
-from tflab.run.passes import NOT_SEEN, Account
+from tflab.runtime import dumps
 
 
 def fates(recorder: Any) -> dict[str, Any]:
@@ -54,16 +58,26 @@ def fates(recorder: Any) -> dict[str, Any]:
 def account_of(
     recorder: Any, group: Group, user_nodes: tuple[Node, ...], executed: tuple[Node, ...]
 ) -> Account | None:
-    """The fates of the nodes; None, with a note, if they are unknown."""
-    dumps = recorder.dumps
+    """The fate of each node in the first run of the group, by the runtime's dumps of it; None, with
+    a note, if they are unknown."""
+    folder = recorder.dumps.of(group.number)
+    if not folder.is_dir() or not executed:
+        return None
     try:
-        account: Account | None = dumps.account(
-            group.number, user_nodes, executed, group.fetches, group.feeds
-        )
+        steps = passes.compare(user_nodes, dumps.read(folder), executed)
+        ledger = ledgers.fates(user_nodes, steps, executed, group.fetches, group.feeds)
+        origins = tuple(ledgers.origins(ledger, steps, executed))
     except TflabError as error:
         recorder.note(str(error))
         return None
-    return account
+    unknown = [origin.name for origin in origins if origin.origin == "unknown"]
+    if unknown:
+        recorder.note(
+            f"What became of the nodes is not shown: it is not known where {len(unknown)} of "
+            f"those that ran come from, {unknown[0]} among them."
+        )
+        return None
+    return Account(steps, ledger, origins)
 
 
 def record_values(
@@ -87,9 +101,7 @@ def keep(
     """Write the graph of the group on request."""
     if not recorder.watcher.keeps:
         return
-    from tflab.run import graph
-
     try:
-        graph.write(recorder.watcher.folder, group, user_nodes, executed, account, parts)
+        graphs.write(recorder.watcher.folder, group, user_nodes, executed, account, parts)
     except TflabError as error:
         recorder.note(str(error))

@@ -1,5 +1,4 @@
-"""Passes: the graphs that the runtime writes during the program's own first runs, and the fates of
-nodes.
+"""Passes: the graphs that the runtime writes during the program's own first runs.
 
 The runtime writes them when it builds a step, which happens in its first run. Only first runs are
 asked for them, so later runs cost no more than usual.
@@ -8,15 +7,9 @@ asked for them, so later runs cost no more than usual.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tflab.analysis import ledger, passes
-from tflab.errors import TflabError
-from tflab.records.graph import Node
-from tflab.records.placed import Fate, Origin, Pass
 from tflab.runtime import dumps, private
 
 GRAPPLER = ("meta_optimizer", 4)  # the file, and the log level from which it dumps
@@ -26,18 +19,6 @@ OF_USERS = (dumps.DUMP_FOLDER, *NAMES, "TF_CPP_VMODULE")
 MOST_CONSTANTS = 2 * 2**20
 SMALL = 2**16  # bytes of a constant up to which its shape gives its size
 MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
-
-
-@dataclass(frozen=True)
-class Account:
-    """The fate of each node of a graph, pass by pass."""
-
-    passes: tuple[Pass, ...]
-    ledger: tuple[Fate, ...]
-    origins: tuple[Origin, ...]
-
-
-NOT_SEEN = Account((), (), ())
 
 
 class Dumps:
@@ -102,27 +83,3 @@ class Dumps:
 
     def of(self, group: int) -> Path:
         return self.fresh.with_name(f"dumps-{group}")
-
-    def account(
-        self,
-        group: int,
-        nodes: tuple[Node, ...],
-        executed: tuple[Node, ...],
-        fetches: Iterable[str],
-        feeds: Iterable[str],
-    ) -> Account | None:
-        """The fates of the nodes of the program's graph in the first run of a group; None if there
-        are no dumps. Raises TflabError if a node has no fate."""
-        folder = self.of(group)
-        if not folder.is_dir() or not executed:
-            return None
-        steps = passes.compare(nodes, dumps.read(folder), executed)
-        fates = ledger.fates(nodes, steps, executed, fetches, feeds)
-        origins = tuple(ledger.origins(fates, steps, executed))
-        unknown = [origin.name for origin in origins if origin.origin == "unknown"]
-        if unknown:
-            raise TflabError(
-                f"What became of the nodes is not shown: it is not known where {len(unknown)} of "
-                f"those that ran come from, {unknown[0]} among them."
-            )
-        return Account(steps, fates, origins)

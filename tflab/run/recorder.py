@@ -16,17 +16,18 @@ from collections.abc import Callable
 from glob import glob
 from signal import SIG_DFL, SIG_IGN, SIGINT, getsignal
 from time import perf_counter_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tflab.errors import TflabError
 from tflab.records.graph import Node
-from tflab.run import largest
 from tflab.run.functions import Functions
 from tflab.run.groups import Call, Group, Step
 from tflab.run.op_runs import OpRuns
 from tflab.run.passes import MOST_CONSTANTS, Dumps
-from tflab.run.values import Values
 from tflab.runtime import private, trace, xplane
+
+if TYPE_CHECKING:
+    from tflab.run.values import Values
 
 MOST_GROUPS = 100  # later ones form one group
 MOST_GRAPHS = 16  # graphs that are kept until the end
@@ -64,7 +65,12 @@ class Recorder:
         self.most_waiting = WAITING
         self.log: private.Log | None = None
         self.op_runs = OpRuns(watcher.folder, self.note) if watcher.op_runs else None
-        self.values = Values(self) if watcher.values else None
+        self.values = self.recorded_values() if watcher.values else None
+
+    def recorded_values(self) -> Values:
+        from tflab.run.values import Values  # few programs need it
+
+        return Values(self)
 
     def begin_watching(self) -> Recorder:
         try:
@@ -297,10 +303,15 @@ class Recorder:
             "stopped": self.stopped_by_steps,
             "groups": [group.segment(self.graphs) for group in list(self.groups.values())],
             "graphs": [[line_of(node) for node in nodes] for nodes in graphs],
-            "fates": largest.fates(self) if final else {},
+            "fates": self.fates() if final else {},
             "notes": self.notes,
             **self.functions.segment(),
         }
+
+    def fates(self) -> dict[str, Any]:
+        from tflab.run import largest  # not before the end: it takes a while to import
+
+        return largest.fates(self)
 
     def with_inlined(self, graph: Any, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         """The nodes of a graph, and those nodes of called functions that ran as parts of it."""

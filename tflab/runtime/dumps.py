@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tflab import atomic, xla
+from tflab import atomic
 from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.records.placed import Snapshot
@@ -32,6 +32,8 @@ def prepare() -> Path | None:
     """
     if "tensorflow" in sys.modules:
         return None
+    from tflab import xla  # a program that tflab.run watches does not need it
+
     folder = atomic.process_folder() / "xla"
     folder.mkdir()
     for name, value in (DUMP_ENVIRONMENT | xla.environment(folder)).items():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import inspect
+import linecache
 from _thread import allocate_lock
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -93,7 +94,9 @@ def is_watched() -> bool:
 def told(function: Any, first: str, last: str) -> CodeType:
     """The function's code between two calls, on the lines and columns that it had."""
     code = function.__code__
-    lines, number = inspect.getsourcelines(code)
+    number = code.co_firstlineno
+    # Not inspect.getsourcelines: that looks at the files of all modules first
+    lines = inspect.getblock(linecache.getlines(code.co_filename)[number - 1 :])
     above = "if True:\n" if lines[0][0].isspace() else "\n"  # under which a method may be indented
     tree = ast.parse("".join([above, *lines]))
     ast.increment_lineno(tree, number - 2)
