@@ -95,6 +95,36 @@ def test_without_runs_the_end_imports_nothing(lab, monkeypatch):
     assert (segment["groups"], segment["graphs"], segment["fates"]) == ([], [], {})
 
 
+def test_all_code_is_kept_that_leads_to_the_making_of_an_op(lab, monkeypatch):
+    names = {}
+    for name, source in (("inner", "def inner(keep): keep()"), ("outer", "inner(keep)")):
+        names[name] = compile(source, f"/code/{name}.py", "exec")
+    made = {}
+    exec(names["inner"], made)
+    scope = {**made, "keep": lab.seen.keep_stack}
+    exec(names["outer"], scope)
+    first = list(lab.seen.codes.values())[:2]
+    assert first == [made["inner"].__code__, names["outer"]]
+    assert sys._getframe().f_code in lab.seen.codes.values()
+    assert names["inner"] not in lab.seen.codes.values()  # it ran, but had ended
+    count = len(lab.seen.codes)
+    exec(names["outer"], scope)
+    assert len(lab.seen.codes) == count
+
+
+def test_without_room_for_code_no_lines_are_read(lab, monkeypatch):
+    """Those of an op whose code is gone would be read from memory that has another use."""
+    monkeypatch.setattr(recorder, "MOST_CODES", 1)
+    monkeypatch.setattr(Graph, "get_operations", lambda graph: ["op"])
+    for _ in range(2):
+        lab.seen.keep_stack()
+    late = compile("keep()", "/code/late.py", "exec")
+    exec(late, {"keep": lab.seen.keep_stack})
+    assert late not in lab.seen.codes.values()
+    assert lab.seen.nodes_of(Graph(), None) == ()
+    assert lab.seen.notes == ["So many pieces of code make nodes that their lines are not known."]
+
+
 def test_a_group_is_what_is_fetched_and_the_shapes_that_are_fed(lab):
     for ns, rows, fetch in ((90, 1, "loss"), (10, 1, "loss"), (70, 2, "loss"), (5, 1, "other")):
         lab.run(ns, rows, fetch)

@@ -1,5 +1,6 @@
 """Sessions tell a watcher of their runs, and nobody else notices."""
 
+import sys
 import traceback
 
 import numpy as np
@@ -67,6 +68,9 @@ class Noting:
     def end(self, step):
         self.noted.append(("end", step is self))
 
+    def keep_stack(self):
+        self.noted.append(sys._getframe(1).f_code.co_name)
+
 
 @pytest.fixture
 def session():
@@ -93,6 +97,21 @@ def test_a_watcher_is_told_of_each_run_until_it_is_stopped(session):
         ("end", True),
         ("leave", "call"),
     ]
+
+
+@pytest.mark.tensorflow
+def test_a_watcher_is_told_of_each_op_while_its_stack_is_recorded(session):
+    watcher = Noting()
+    y = session.graph.get_operation_by_name("y")
+    before = y.traceback[-1]
+    stop = private.watch(watcher)
+    try:
+        with session.graph.as_default():
+            twice = session.graph.get_tensor_by_name("y:0") * 2
+    finally:
+        stop()
+    assert watcher.noted == ["extract_stack"] * 2  # of the product and its constant
+    assert twice.op.traceback[-1].name == before.name  # the same frames are left out
 
 
 @pytest.mark.tensorflow

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 MOST_GROUPS = 100  # later ones form one group
 MOST_GRAPHS = 16  # graphs that are kept until the end
 LARGE = 1_000  # graphs with more nodes are read only once, at the end
+MOST_CODES = 10_000  # pieces of code that are kept
 MOST_CODE = 200  # characters of a source line
 MOST_NODES = 50_000  # limit for a graph whose ops are recorded
 WAITING = 4  # traces waiting to be read
@@ -60,6 +61,7 @@ class Recorder:
         self.stopped_by_steps = False
         self.notes: list[str] = []
         self.nodes: dict[int, tuple[Node, ...]] = {}  # by the graph's id
+        self.codes: dict[int, object] = {}  # code that makes ops, by its id
         self.unwatch: Callable[[], None] = lambda: None
         self.functions = Functions(self)
         self.most_waiting = WAITING
@@ -89,6 +91,17 @@ class Recorder:
     def stop(self) -> None:
         self.unwatch()
         self.functions.stop()
+
+    def keep_stack(self) -> None:
+        """An op is made. TensorFlow stores the code on its stack but lets Python free it, and the
+        line of the op is read later."""
+        codes = self.codes
+        if len(codes) < MOST_CODES:
+            frame = sys._getframe(1)
+            while frame:
+                code = frame.f_code
+                codes[id(code)] = code
+                frame = frame.f_back  # type: ignore[assignment]
 
     def enter(self) -> Call | None:
         """A call begins; None if it is part of another call of its thread."""
@@ -309,6 +322,8 @@ class Recorder:
         }
 
     def fates(self) -> dict[str, Any]:
+        if not self.groups:
+            return {}
         from tflab.run import largest  # not before the end: it takes a while to import
 
         return largest.fates(self)
@@ -330,8 +345,8 @@ class Recorder:
         count = len(graph.get_operations())
         if count == len(known) or (known and not count) or (most is not None and count > most):
             return known
-        if not self.watcher.keeps_code():
-            self.note("The program executes so many pieces of code that no lines are known.")
+        if len(self.codes) >= MOST_CODES:
+            self.note("So many pieces of code make nodes that their lines are not known.")
             return known
         try:
             self.nodes[id(graph)] = nodes.from_graph(graph)

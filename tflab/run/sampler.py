@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Between samples; not a round number, so that it is not in step with the program
 INTERVAL_S = 0.007
+SELDOM_S = 4 * INTERVAL_S  # for a thread that interrupts a main thread of which enough is known
 # Threads of Python take turns every so often. Without ticks and with the usual 5 ms, the sampler
 # would get its turn only where the program waits, and not see a loop's Python between two steps.
 TURN_S = 0.0001
@@ -74,6 +75,7 @@ class Sampler:
         self.weights: dict[tuple[str, Line | None], int] = {}  # ns between samples, for its owners
         self.tail: tuple[int, int] = (0, 0)  # number of finished runs, ns of Python since the last
         self.looking = _thread.allocate_lock()
+        self.importing = False  # where the last sample was
         self.kinds: dict[str, int] = {}
         self.library = os.path.dirname(os.__file__) + os.sep
         self.own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -99,6 +101,12 @@ class Sampler:
             finally:
                 self.looking.release()
 
+    def sample_import(self) -> None:
+        """The main thread imports a module: it looks itself, so that no thread interrupts it."""
+        due_ns = self.looked[1] + int(INTERVAL_S * 1e9)
+        if perf_counter_ns() > due_ns and _thread.get_ident() == self.main:
+            self.sample(sys._getframe())
+
     def account(self, frame: FrameType | None) -> None:
         """Attribute the time since the last sample.
 
@@ -112,6 +120,7 @@ class Sampler:
         owner, line = self.owner_of(frame) if frame and not began_ns else ("", None)
         if self.inside is not state:
             return  # the main thread has moved on meanwhile
+        self.importing = owner in (IMPORT_TENSORFLOW, IMPORTS)
         outside_ns = (began_ns or now_ns) - self.start_ns - ended_ns
         spent_ns, self.assigned_ns = outside_ns - self.assigned_ns, outside_ns
         if owner and self.looked[0] == runs:

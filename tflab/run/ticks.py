@@ -1,12 +1,13 @@
 """Ticks: the moments at which somebody looks where the main thread is, and who looks.
 
 A thread that wants to look has to wait for the GIL. It gets it where the main thread releases it,
-so in a loop that calls C code it would see the same call each time, however short that is. So two
-timers of the kernel send a signal whenever the main thread has used the processor for so long: one
-to the main thread, where Python calls the handler at the next bytecode that looks for signals, and
-one to the sampler's thread, which looks itself if the main thread cannot, because it is in C code
-without the GIL. Their clock stands still while the main thread waits, so that no signal interrupts
-it. Every so often the sampler's thread finds out whether it waits, and then looks as well.
+so in a loop that calls C code it would see the same call each time, however short that is. So a
+timer of the kernel sends a signal to the main thread whenever it has used the processor for so
+long, and Python calls the handler at the next bytecode that looks for signals. A second timer wakes
+the sampler's thread, which looks itself if the main thread could not, because it is in C code. It
+comes more seldom, because the main thread has to hand over the GIL. The clock of both stands still
+while the main thread waits, so that no signal interrupts it. Every so often the sampler's thread
+finds out whether it waits, and then looks as well.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import ctypes
 import sys
 import time
 
-from tflab.run.sampler import INTERVAL_S
+from tflab.run.sampler import INTERVAL_S, SELDOM_S
 
 TYPE_CHECKING = False  # that of `typing`, which is not imported
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     Look = Callable[[FrameType | None], None]
 
 INTERVAL_NS = int(INTERVAL_S * 1e9)
+SELDOM_NS = int(SELDOM_S * 1e9)
 WINDOW_S = 0.001  # in which a main thread that waits hardly uses the processor
 WAITS = 0.2  # of the window
 BEFORE_LAST = (3, 4)  # the last real-time signals but so many: a program hardly has its own there
@@ -53,7 +55,7 @@ class TimerSpec(ctypes.Structure):
 
 
 class Ticks:
-    """Two timers, by which the main thread or the sampler's looks every INTERVAL_S."""
+    """Two timers: the main thread looks every INTERVAL_S, the sampler's if it did not."""
 
     def __init__(self, look: Look, own: int, waking: int) -> None:
         self.look, self.own, self.waking = look, own, waking
@@ -66,20 +68,24 @@ class Ticks:
         if not hasattr(self.library, "timer_create"):  # before version 2.34 of the C library
             self.library = ctypes.CDLL("librt.so.1")
         self.timers: list[ctypes.c_void_p] = []
+        self.thread = 0  # the sampler's, while it runs
+        self.waking_thread = _thread.allocate_lock()
         self.ended = False
-        # Who looked at the last tick, until the other one has noticed it
-        self.main_looked = self.thread_looked = False
+        self.main_looked = False  # since the sampler's thread was woken
 
     def start(self) -> None:
         """Called by the sampler's thread. Raises OSError."""
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [self.waking])  # it waits for it
-        for number, thread in ((self.own, self.main), (self.waking, _thread.get_native_id())):
+        own_thread, self.thread = _thread.get_native_id(), _thread.get_ident()
+        for number, thread, every_ns in (
+            (self.own, self.main, INTERVAL_NS),
+            (self.waking, own_thread, SELDOM_NS),
+        ):
             event, timer = SigEvent(None, number, SIGEV_THREAD_ID, thread, b""), ctypes.c_void_p()
             if self.library.timer_create(self.clock, ctypes.byref(event), ctypes.byref(timer)):
                 raise OSError("There is no timer for the time of a thread.")
             self.timers.append(timer)
-        every = TimerSpec(0, INTERVAL_NS, 0, INTERVAL_NS)
-        for timer in self.timers:
+            every = TimerSpec(0, every_ns, 0, every_ns)
             self.library.timer_settime(timer, 0, ctypes.byref(every), None)
 
     def stop(self) -> None:
@@ -87,14 +93,28 @@ class Ticks:
             self.library.timer_delete(self.timers.pop())
 
     def wait(self) -> bool:
-        """Wait for a tick or INTERVAL_S; returns whether the sampler's thread has to look."""
+        """Wait for a tick, or until the main thread may wait; returns whether the sampler's thread
+        has to look."""
         left_ns = max(self.next_ns - time.monotonic_ns(), 0)
         if _signal.sigtimedwait([self.waking], left_ns / 1e9):
             looked, self.main_looked = self.main_looked, False
-            self.thread_looked = not looked
             return not looked
-        self.next_ns = max(self.next_ns, time.monotonic_ns() - INTERVAL_NS) + INTERVAL_NS
-        return self.in_run() or self.main_waits()
+        in_run = self.in_run()
+        waits = not in_run and self.main_waits()
+        self.next_ns = time.monotonic_ns() + (INTERVAL_NS if waits else SELDOM_NS)
+        return in_run or waits
+
+    def wake(self) -> None:
+        """Let the sampler's thread go on, if it has not ended."""
+        with self.waking_thread:
+            if self.thread:
+                _signal.pthread_kill(self.thread, self.waking)
+
+    def leave(self) -> None:
+        """The sampler's thread ends."""
+        with self.waking_thread:
+            self.thread = 0
+        self.stop()
 
     def main_waits(self) -> bool:
         """Whether the main thread hardly uses the processor."""
@@ -108,8 +128,6 @@ class Ticks:
         if sys.getprofile() or sys.gettrace():
             self.ended = True  # the program observes its own calls, and this would be one of them
             self.stop()
-        elif self.thread_looked:
-            self.thread_looked = False
         elif self.timers:
             self.main_looked = True
             self.look(frame)

@@ -15,7 +15,6 @@ import sys
 from time import perf_counter_ns
 
 from tflab.run import sampler, segments, v1
-from tflab.run.sampler import PROGRAM
 
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ SESSION = "tensorflow.python.client.session"
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 FLUSH_S = 3.0
 ASK_EVERY = 10  # turns of the thread: to look for a file takes longer than all else in a turn
-MOST_CODES = 10_000  # kept code objects: modules, and code for `exec`
 FLUSH_SHARE = 100  # writing takes at most 1 / FLUSH_SHARE of the time
 
 
@@ -44,8 +42,6 @@ class Watcher:
         self.process = os.getpid()
         self.sampler = sampler.Sampler(int(given["START"]))
         self.recorder: Any = None  # a Recorder, after TensorFlow is imported
-        self.earlier: list[object] = []  # code from before the import of TensorFlow
-        self.codes: list[object] = []
         self.faults: list[str] = []
         self.finder = Finder(self)
         self.running = self.stopping = self.forked = self.looking = False
@@ -67,36 +63,6 @@ class Watcher:
         sys.setswitchinterval(sampler.TURN_S)
         self.resume()
 
-    def keep_codes(self) -> None:
-        """Keep the code of the program that can make ops from now on: that which runs, that of
-        functions, and that which `keep_code` sees. TensorFlow stores the code for each op but lets
-        Python free it, and the line of the op is read later."""
-        for frame in sys._current_frames().values():
-            at: FrameType | None = frame
-            while at:
-                self.earlier.append(at.f_code)
-                at = at.f_back
-        functions = (at for at in gc.get_objects() if type(at) is type(begin))
-        codes = (function.__code__ for function in functions)
-        self.earlier += (at for at in codes if self.sampler.kind_of(at.co_filename) == PROGRAM)
-        sys.addaudithook(self.keep_code)
-
-    def keep_code(self, event: str, args: tuple[Any, ...]) -> None:
-        """Keep the code of the program's files, and the code that they execute."""
-        if event != "exec" or not self.keeps_code():
-            return
-        try:
-            code, caller = args[0], sys._getframe().f_back
-            frames = (code, caller.f_code) if caller else (code,)
-            if any(self.sampler.kind_of(at.co_filename) == PROGRAM for at in frames):
-                self.codes.append(code)
-        except Exception as error:  # an exception would stop the program
-            self.broke(error)
-
-    def keeps_code(self) -> bool:
-        """Whether all code was kept so far. A program may execute any number of code objects."""
-        return len(self.codes) < MOST_CODES
-
     def resume(self) -> None:
         """Start the thread. It does not use the module `threading`, which would list it."""
         if self.running or os.getpid() != self.process:
@@ -116,6 +82,8 @@ class Watcher:
         if self.running:
             self.stopping = True
             self.wake.release()
+            if self.ticks:
+                self.ticks.wake()
             self.ended.acquire()
             self.ended.release()
             self.running = False
@@ -143,7 +111,7 @@ class Watcher:
             self.broke(error)
         finally:
             if self.ticks:
-                self.ticks.stop()
+                self.ticks.leave()
             self.ended.release()
 
     def look(self, frame: FrameType | None) -> None:
@@ -164,7 +132,8 @@ class Watcher:
             self.ticks.start()
         due = self.ticks.wait() if self.ticks else True
         if not self.ticks:
-            self.wake.acquire(timeout=sampler.INTERVAL_S)
+            often = not self.sampler.importing
+            self.wake.acquire(timeout=sampler.INTERVAL_S if often else sampler.SELDOM_S)
         if due and not self.stopping:
             self.sampler.sample()
 
@@ -189,6 +158,7 @@ class Watcher:
         """Python imports a module; those of sessions and functions may be loaded now."""
         if self.looking:
             return  # tflab imports a module of its own
+        self.sampler.sample_import()
         self.looking = True
         collects = gc.isenabled()
         gc.disable()  # a collection would visit all that TensorFlow has made so far
@@ -199,7 +169,6 @@ class Watcher:
                 from tflab.run import recorder
 
                 self.recorder = recorder.begin(self)
-                self.keep_codes()
                 self.tick()
             # After all imports of the module
             elif self.recorder and hasattr(functions, "Function"):

@@ -1,4 +1,5 @@
-"""Watched sessions: the functions that run a graph report to a watcher.
+"""Watched sessions: the functions that run a graph report to a watcher, and so does that which
+records the stack of a new op.
 
 All ways to run a graph end in a few functions of `BaseSession`. They are not wrapped, because a
 wrapper would be in every traceback. They get new code: that of TensorFlow, in its own file and
@@ -20,7 +21,8 @@ from typing import Any, Protocol
 from tflab.runtime.private.corner import corner
 
 FILE = "tensorflow/python/client/session.py"
-WATCHER = "__tflab__"  # the name of the watcher in that module
+STACKS = "tensorflow/python/util/tf_stack.py"
+WATCHER = "__tflab__"  # the name of the watcher in these modules
 NOTED = "tflab_noted"  # the local variable that passes the result of the first call to the second
 
 # Of BaseSession: the first call, its result and what it may change; the second call
@@ -32,6 +34,7 @@ STEP = (
 )
 PARTIAL = (f"{NOTED} = {WATCHER}.begin_part(self, fetch_list)", f"{WATCHER}.end({NOTED})")
 COMPILED = (f"{NOTED} = {WATCHER}.begin_compiled(self._session)", f"{WATCHER}.end({NOTED})")
+MADE = (f"{WATCHER}.keep_stack()", "pass")  # of `extract_stack`
 
 
 class SessionWatcher(Protocol):
@@ -49,12 +52,16 @@ class SessionWatcher(Protocol):
 
     def end(self, noted: Any) -> None: ...
 
+    def keep_stack(self) -> None: ...
+
 
 def watch(watcher: SessionWatcher) -> Callable[[], None]:
-    """Report all runs of all sessions to the watcher; returns a function that stops it.
+    """Report all runs of all sessions, and the making of ops, to the watcher; returns a function
+    that stops it.
 
     `BaseSession.run`, `_call_tf_sessionrun`, `_call_tf_sessionprun` and `BaseSession._Callable` in
-    tensorflow/python/client/session.py, TensorFlow 2.21.0.
+    tensorflow/python/client/session.py, `extract_stack` in tensorflow/python/util/tf_stack.py,
+    which `_create_c_op` in tensorflow/python/framework/ops.py calls; TensorFlow 2.21.0.
     """
     with corner("the runs of a session", FILE, "Programs run without being watched."):
         from tensorflow.python.client import session
@@ -67,7 +74,12 @@ def watch(watcher: SessionWatcher) -> Callable[[], None]:
             base._Callable.__call__: COMPILED,
         }
         watched = {function: told(function, *calls) for function, calls in functions.items()}
-    setattr(session, WATCHER, watcher)
+    with corner("the Python lines of ops", STACKS, "Programs run without being watched."):
+        from tensorflow.python.util import tf_stack
+
+        watched[tf_stack.extract_stack] = told(tf_stack.extract_stack, *MADE)
+    for module in (session, tf_stack):
+        setattr(module, WATCHER, watcher)
     return exchanged(watched)
 
 
