@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import signal
 import sys
-from types import FrameType
-from typing import Any
+
+TYPE_CHECKING = (
+    False  # as in `typing`: a program that tflab watches imports little before it starts
+)
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -24,6 +27,8 @@ FROM_WITHIN = {  # public name -> its module
 def __getattr__(name: str) -> Any:
     if name not in FROM_WITHIN:
         raise AttributeError(f"module 'tflab' has no attribute '{name}'")
+    import importlib
+
     return getattr(importlib.import_module(FROM_WITHIN[name]), name)
 
 
@@ -40,5 +45,12 @@ def is_command() -> bool:
     return os.path.basename(sys.argv[0] if sys.argv else "") == "tflab"
 
 
-if is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, leave)
+def expect_ctrl_c() -> None:
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, leave)
+
+
+if is_command():
+    expect_ctrl_c()

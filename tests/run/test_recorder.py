@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tflab.run import groups, largest, passes, recorder, sampler
+from tflab.runtime import trace
 
 
 class Graph:
@@ -58,7 +59,7 @@ def lab(monkeypatch):
     for module in (recorder, sampler):
         monkeypatch.setattr(module, "perf_counter_ns", lambda: clock.ns)
     monkeypatch.setattr(recorder.private, "tensor_name", str)
-    monkeypatch.setattr(recorder.trace, "columns", lambda content, start: (["y"], [0], [10]))
+    monkeypatch.setattr(trace, "columns", lambda content, start: (["y"], [0], [10]))
     faults = []
     watcher = SimpleNamespace(
         sampler=sampler.Sampler(0),

@@ -8,6 +8,17 @@ There is a file for each subject. A model file needs only `tflab.records.Model` 
 metadata of a field says if JSON omits it or gives it another key.
 """
 
-from tflab.records.options import Model, Options, Program
+TYPE_CHECKING = False  # as in `typing`
+if TYPE_CHECKING:
+    from tflab.records.options import Model, Options, Program
 
 __all__ = ["Model", "Options", "Program"]
+
+
+def __getattr__(name: str) -> object:
+    """Those of model files, imported when one is used: a process loads only what it needs."""
+    if name not in __all__:
+        raise AttributeError(f"module 'tflab.records' has no attribute '{name}'")
+    from tflab.records import options
+
+    return getattr(options, name)

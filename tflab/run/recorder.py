@@ -24,7 +24,7 @@ from tflab.run.functions import Functions
 from tflab.run.groups import Call, Group, Step
 from tflab.run.op_runs import OpRuns
 from tflab.run.passes import MOST_CONSTANTS, Dumps
-from tflab.runtime import private, trace, xplane
+from tflab.runtime import private
 
 if TYPE_CHECKING:
     from tflab.run.values import Values
@@ -288,6 +288,10 @@ class Recorder:
 
     def read_traces(self) -> None:
         """Add up the waiting traces, in another thread than those that run steps."""
+        if not self.waiting:
+            return
+        from tflab.runtime import trace, xplane  # many programs end before the first trace
+
         while self.waiting:
             group, number, content, took_ns = self.waiting.popleft()
             began_ns = perf_counter_ns()
