@@ -70,7 +70,7 @@ def test_durations_are_counted_while_they_come(monkeypatch):
     ]
 
 
-def test_a_full_disk_is_told_in_a_sentence(runs, monkeypatch):
+def test_a_full_disk_is_told_in_a_sentence(monkeypatch):
     class Full:
         def seek(self, *_):
             return 0

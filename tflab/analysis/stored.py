@@ -78,13 +78,11 @@ class Store:
         if step in self._in_memory:
             return {name: getattr(self._in_memory[step], name) for name in COLUMNS}
         stretches = self._in_file[step]
-        first, last = stretches[0], stretches[-1]
-        size = last.offset + last.length * last.type.itemsize - first.offset
-        mapped: np.ndarray = np.memmap(self._file, np.uint8, "r", first.offset, size).view(np.ndarray)
+        begin, last = stretches[0].offset, stretches[-1]
+        size = last.offset + last.length * last.type.itemsize - begin
+        content: np.ndarray = np.memmap(self._file, np.uint8, "r", begin, size)
         return {
-            name: mapped[one.offset - first.offset :][: one.length * one.type.itemsize].view(
-                one.type
-            )
+            name: np.ndarray(one.length, one.type, content, one.offset - begin)
             for name, one in zip(COLUMNS, stretches, strict=True)
         }
 
