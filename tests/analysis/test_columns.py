@@ -42,7 +42,7 @@ def test_runs_are_found_by_step_by_device_and_by_name():
     assert runs[1:3].by_step() == {0: [RUNS[1]], 1: [RUNS[2]]}
     assert columns([]).by_step() == {}
     assert runs.by_device() == {"CPU:0": [RUNS[0], RUNS[2], RUNS[3]], "CPU:1": [RUNS[1]]}
-    assert runs.named("b") == [RUNS[1]]
+    assert runs.of_kinds(lambda kind: kind[0] == "b") == [RUNS[1]]
     assert runs.event_run().tolist() == [0, 0, 2]
 
 

@@ -68,7 +68,7 @@ def test_a_run_of_no_duration_opens_no_lane():
 def test_a_run_of_no_duration_shares_a_lane_with_one_that_starts_together_with_it():
     source, const = run("s", 100, 0), run("x", 100, 10)
     assert packed(source, const, nest=False) == packed(const, source, nest=False) == ["sx"]
-    assert lanes.step_shape([source, const], STEP, []).most_at_once == 1
+    assert lanes.step_shape([source, const], STEP).most_at_once == 1
 
 
 def test_without_runs_there_are_no_lanes():
@@ -82,29 +82,28 @@ STEP = StepTime(0, start_ns=1000, wall_ns=100)
 
 def test_the_shape_of_a_step_with_two_devices():
     runs = [run("a", 1010, 40), run("b", 1020, 10), run("c", 1020, 50, "CPU:1")]
-    assert lanes.step_shape(runs, STEP, ["CPU:0", "CPU:1", "GPU:0"]) == StepShape(
+    assert lanes.step_shape(runs, STEP) == StepShape(
         most_at_once=3,
         mean_at_once=100 / 100,
         lanes=2,
         devices=(
             Occupancy("CPU:0", busy_ns=40, idle_share=0.6),
             Occupancy("CPU:1", busy_ns=50, idle_share=0.5),
-            Occupancy("GPU:0", busy_ns=0, idle_share=1),
         ),
     )
 
 
 def test_what_reaches_out_of_its_step_is_cut_off_at_the_edge():
-    shape = lanes.step_shape([run("a", 900, 150), run("b", 1080, 500)], STEP, [])
+    shape = lanes.step_shape([run("a", 900, 150), run("b", 1080, 500)], STEP)
     assert (shape.mean_at_once, shape.devices) == (0.7, (Occupancy("CPU:0", 70, 0.3),))
 
 
 def test_a_step_without_runs_is_idle():
-    assert lanes.step_shape([], STEP, ["CPU:0"]) == StepShape(0, 0, 0, (Occupancy("CPU:0", 0, 1),))
+    assert lanes.step_shape([], STEP) == StepShape(0, 0, 0, ())
 
 
 def test_a_step_without_time_has_no_mean():
-    shape = lanes.step_shape([run("a", 0, 0)], StepTime(0, 0, 0), [])
+    shape = lanes.step_shape([run("a", 0, 0)], StepTime(0, 0, 0))
     assert shape == StepShape(1, 0, 1, (Occupancy("CPU:0", 0, 0),))
 
 
@@ -179,7 +178,7 @@ def test_where_nothing_nests_there_are_as_many_lanes_as_runs_at_once(runs):
 @settings(max_examples=60, deadline=None)
 @given(RUNS)
 def test_the_mean_is_that_of_every_nanosecond(runs):
-    shape = lanes.step_shape(runs, StepTime(0, 0, 90), [])
+    shape = lanes.step_shape(runs, StepTime(0, 0, 90))
     counts = [sum(run.start_ns <= ns < end(run) for run in runs) for ns in range(90)]
     assert shape.mean_at_once == pytest.approx(sum(counts) / 90)
     assert shape.mean_at_once <= shape.most_at_once

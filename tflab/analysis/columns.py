@@ -6,7 +6,7 @@ up many runs takes the arrays instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -124,12 +124,9 @@ class OpRuns(Sequence[OpRun]):
         """The runs for which the elements are true; without a copy if all are."""
         return self if wanted.all() else self.take(np.flatnonzero(wanted))
 
-    def of_kinds(self, wanted: Iterable[bool]) -> OpRuns:
-        """The runs whose kind is wanted, given for each of `kinds`."""
-        return self.where(np.fromiter(wanted, bool, len(self.kinds))[self.kind])
-
-    def named(self, name: str) -> OpRuns:
-        return self.of_kinds(one == name for one, *_ in self.kinds)
+    def of_kinds(self, wanted: Callable[[Kind], bool]) -> OpRuns:
+        """The runs whose kind is wanted."""
+        return self.where(np.fromiter(map(wanted, self.kinds), bool, len(self.kinds))[self.kind])
 
     def by_step(self) -> dict[int, OpRuns]:
         """The runs of each step, in the order in which they are given; without a copy if they are
@@ -142,11 +139,14 @@ class OpRuns(Sequence[OpRun]):
         in_order = steps[np.argsort(first)].tolist()
         return {step: self.where(self.step == step) for step in in_order}
 
+    def on_device(self, device: str) -> OpRuns:
+        return self.of_kinds(lambda kind: kind[2] == device)
+
     def by_device(self) -> dict[str, OpRuns]:
         """The runs of each device, in the order in which they are given."""
         devices = [device for *_, device in self.kinds]
         return {
-            device: self.of_kinds(one == device for one in devices)
+            device: self.on_device(device)
             for device in dict.fromkeys(devices[kind] for kind in self.kinds_in_order())
         }
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from statistics import median_low
 
 from tflab.analysis.timeline import by_step, covered, union
@@ -51,19 +52,23 @@ def critical_path(
     through. Steps in which a run began before one that it waits for had ended are ignored; if these
     are half of the steps or more, there is no chain.
     """
-    runs = work_runs(runs)
+    work = work_runs(runs)
     parents = waits(nodes, transfers)
     kinds = {node.name: node.op for node in nodes}
     rank = {name: place for place, name in enumerate(in_order(parents))}
-    paths = [
-        path_of_step(parents, kinds, rank, group)
-        for group in by_step(run for run in runs if run.name in parents).values()
-    ]
-    checked = [path for path in paths if path.nodes]
-    if 2 * len(checked) <= len(paths):
+    in_step = work.of_kinds(lambda kind: kind[0] in parents).by_step()
+    lengths: list[tuple[float, int]] = []  # of the chains, with their steps
+    count = 0
+    for step, group in in_step.items():
+        path = path_of_step(parents, kinds, rank, group) if group else None
+        count += path is not None
+        if path and path.nodes:
+            lengths.append((path.ns, step))
+    if 2 * len(lengths) <= count:
         return CriticalPath((), 0, 0)
-    middle = sorted(checked, key=lambda path: path.ns)[(len(checked) - 1) // 2]
-    return replace(middle, achieved_parallelism=achieved_parallelism(runs))
+    _, middle = sorted(lengths, key=itemgetter(0))[(len(lengths) - 1) // 2]
+    path = path_of_step(parents, kinds, rank, in_step[middle])
+    return replace(path, achieved_parallelism=achieved_parallelism(work))
 
 
 def path_of_step(

@@ -22,15 +22,22 @@ from tflab.records.timed import Occupancy, OpRun, StepShape, StepTime
 def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:
     """The steps, each with its shape. A device that ran an op in any step is listed in all
     steps."""
-    runs = columns(runs)
     in_step = by_step(runs)
-    devices = sorted(runs.by_device())
-    return tuple(
-        replace(step, shape=step_shape(in_step.get(step.step, ()), step, devices)) for step in steps
+    shapes = [(step, step_shape(in_step.get(step.step, ()), step)) for step in steps]
+    devices = sorted({device.device for _, shape in shapes for device in shape.devices})
+    return tuple(replace(step, shape=with_devices(shape, step, devices)) for step, shape in shapes)
+
+
+def with_devices(shape: StepShape, step: StepTime, devices: Iterable[str]) -> StepShape:
+    """The shape with all these devices; those that ran nothing were idle."""
+    own = {device.device: device for device in shape.devices}
+    idle = 1.0 if step.wall_ns else 0
+    return replace(
+        shape, devices=tuple(own.get(name) or Occupancy(name, 0, idle) for name in devices)
     )
 
 
-def step_shape(runs: Sequence[OpRun], step: StepTime, devices: Iterable[str]) -> StepShape:
+def step_shape(runs: Sequence[OpRun], step: StepTime) -> StepShape:
     """How many runs of a step there were at once, and how long each device was busy.
 
     The mean is the total time of all runs divided by the wall time of the step. A device is busy
@@ -39,9 +46,7 @@ def step_shape(runs: Sequence[OpRun], step: StepTime, devices: Iterable[str]) ->
     """
     runs = columns(runs)
     work = total_ns(*clipped(runs, step))
-    of_device = runs.by_device()
-    names = dict.fromkeys((*devices, *of_device))
-    busy = {name: busy_ns(of_device.get(name, ()), step) for name in names}
+    busy = {device: busy_ns(own, step) for device, own in runs.by_device().items()}
     return StepShape(
         most_at_once=int(lane_numbers(runs, nest=False).max(initial=-1)) + 1,
         mean_at_once=work / step.wall_ns if step.wall_ns else 0,

@@ -22,6 +22,7 @@ import numpy as np
 
 from tflab.analysis.columns import OpRuns, columns, sums
 from tflab.analysis.step_times import median_step
+from tflab.analysis.stored import in_steps
 from tflab.records.timed import Holder, LiveBytes, Memory, OpMemory, OpRun, StepTime
 
 US = 1000  # nanoseconds in the unit of allocation times
@@ -34,19 +35,22 @@ def memory(runs: Iterable[OpRun], steps: Sequence[StepTime] = ()) -> Memory:
 
     For the step with the median wall time also the whole curve; without `steps` there is none.
     """
-    runs = columns(runs)
-    in_step = runs.by_step()
-    totals = sums(runs.kind, runs.requested_bytes, len(runs.kinds)).tolist()
+    in_step = in_steps(runs)
     requested: dict[str, int] = {}
-    for kind in runs.kinds_in_order():
-        name = runs.kinds[kind][0]
-        requested[name] = requested.get(name, 0) + totals[kind]
+    highest_bytes = step_count = 0
+    for own in in_step.values():
+        totals = sums(own.kind, own.requested_bytes, len(own.kinds)).tolist()
+        for kind in own.kinds_in_order():
+            name = own.kinds[kind][0]
+            requested[name] = requested.get(name, 0) + totals[kind]
+        highest_bytes = max(highest_bytes, peak(own))
+        step_count += len(own) > 0
     # The mean is over all steps, including those in which a node did not run.
-    rows = [OpMemory(name, round(total / len(in_step))) for name, total in requested.items()]
+    rows = [OpMemory(name, round(total / step_count)) for name, total in requested.items()]
     middle_step = median_step(steps) if steps else None
     return Memory(
         per_op=tuple(sorted(rows, key=lambda row: (-row.requested_bytes, row.name))),
-        peak_bytes=max(map(peak, in_step.values()), default=0),
+        peak_bytes=highest_bytes,
         curve=live_bytes(in_step.get(middle_step.step, ()), middle_step) if middle_step else None,
     )
 

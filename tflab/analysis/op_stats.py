@@ -9,15 +9,18 @@ Deviations are those of the runs themselves (divided by n, not by n - 1), 0 for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import ceil, sqrt
 
 import numpy as np
 
-from tflab.analysis.columns import Kind, OpRuns, columns, sums
+from tflab.analysis.columns import Kind, sums
+from tflab.analysis.stored import in_steps
 from tflab.records.measured import NodeStats
 from tflab.records.timed import OpRun
+
+COUNTED = 2**20  # runs whose durations are kept before they are counted
 
 
 def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
@@ -26,52 +29,89 @@ def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
     A recorded trace may have a node with several types: the op that launched a kernel, and the
     kernel.
     """
-    runs = columns(runs)
+    in_step = in_steps(runs)
     first_kinds: dict[tuple[str, str], int] = {}  # name and type -> the first kind that has them
-    group_of_kind: np.ndarray = np.zeros(len(runs.kinds), np.int64)
-    for kind in runs.kinds_in_order():
-        first_kinds.setdefault(runs.kinds[kind][:2], kind)
-    numbers = {named: number for number, named in enumerate(first_kinds)}
-    for kind, (name, op, _) in enumerate(runs.kinds):
-        group_of_kind[kind] = numbers.get((name, op), 0)
-    groups = group_of_kind[runs.kind]
-    count = len(first_kinds)
-    calls = np.bincount(groups, minlength=count)
-    since = runs.start_ns - step_starts(runs)
-    totals, starts, requested = (
-        sums(groups, values, count) for values in (runs.duration_ns, since, runs.requested_bytes)
-    )
-    apart = runs.duration_ns - (totals / np.maximum(calls, 1))[groups]
-    squares = np.bincount(groups, apart**2, count)
-    durations = runs.duration_ns[np.lexsort((runs.duration_ns, groups))]
-    ends = np.cumsum(calls)
+    durations = Durations()
+    sums_of: dict[str, np.ndarray] = {}  # by kind
+    kinds: Sequence[Kind] = ()
+    for own in in_step.values():
+        kinds = own.kinds
+        for kind in own.kinds_in_order():
+            first_kinds.setdefault(kinds[kind][:2], kind)
+        if not own:
+            continue
+        durations.add(own.kind, own.duration_ns)
+        since = own.start_ns - own.start_ns.min()
+        for name, values in (("start", since), ("requested", own.requested_bytes)):
+            added = sums(own.kind, values, len(kinds))
+            sums_of[name] = sums_of[name] + added if name in sums_of else added
+    groups: dict[tuple[str, str], list[int]] = {named: [] for named in first_kinds}
+    for kind, (name, op, _) in enumerate(kinds):
+        groups.get((name, op), []).append(kind)
+    spread = durations.of_kinds()
     return tuple(
         folded(
-            runs.kinds[kind],
-            durations[ends[number] - calls[number] : ends[number]],
-            int(totals[number]),
-            int(starts[number]),
-            int(requested[number]),
-            float(squares[number]),
+            kinds[first_kinds[named]],
+            [spread[kind] for kind in own_kinds if kind in spread],
+            int(sums_of["start"][own_kinds].sum()),
+            int(sums_of["requested"][own_kinds].sum()),
         )
-        for number, kind in enumerate(first_kinds.values())
+        for named, own_kinds in groups.items()
     )
 
 
-def step_starts(runs: OpRuns) -> np.ndarray:
-    """For each run, the start of the first run of its step; ns."""
-    _, steps = np.unique(runs.step, return_inverse=True)
-    first = np.full(steps.max(initial=-1) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, steps, runs.start_ns)
-    return first[steps]
+Counts = tuple[np.ndarray, np.ndarray, np.ndarray]  # kinds, durations, and how many runs had them
+
+
+class Durations:
+    """How many runs of each kind took each time. In a long trace these are far fewer than runs."""
+
+    def __init__(self) -> None:
+        self._parts: list[Counts] = []
+        self._added = 0  # runs since they were counted
+        self._counted = 0  # different durations then
+
+    def add(self, kinds: np.ndarray, durations: np.ndarray) -> None:
+        self._parts.append((kinds.copy(), durations.copy(), np.ones(len(kinds), np.int64)))
+        self._added += len(kinds)
+        if self._added > max(COUNTED, self._counted):
+            self._count()
+
+    def _count(self) -> None:
+        kinds, durations, counts = map(np.concatenate, zip(*self._parts, strict=True))
+        order = np.lexsort((durations, kinds))
+        kinds, durations, counts = kinds[order], durations[order], counts[order]
+        other = (np.diff(kinds) != 0) | (np.diff(durations) != 0)
+        first: np.ndarray = np.append(0, np.flatnonzero(other) + 1)
+        self._parts = [(kinds[first], durations[first], np.add.reduceat(counts, first))]
+        self._added, self._counted = 0, len(first)
+
+    def of_kinds(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+        """Of each kind that has runs, the durations in ascending order, and their counts."""
+        if not self._parts:
+            return {}
+        self._count()
+        kinds, durations, counts = self._parts[0]
+        numbers, begin = np.unique(kinds, return_index=True)
+        ends = [*begin[1:].tolist(), len(kinds)]
+        return {
+            number: (durations[start:end], counts[start:end])
+            for number, start, end in zip(numbers.tolist(), begin.tolist(), ends, strict=True)
+        }
 
 
 def folded(
-    kind: Kind, durations: np.ndarray, total: int, starts: int, requested: int, squares: float
+    kind: Kind, parts: Sequence[tuple[np.ndarray, np.ndarray]], starts: int, requested: int
 ) -> NodeStats:
-    """The statistics of the runs of one node as one type, from their sorted durations, the sums of
-    other columns, and the squares of the durations around their mean."""
-    calls = len(durations)
+    """The statistics of the runs of one node as one type, from their durations with counts, on one
+    device or several, and the sums of other columns."""
+    durations, counts = map(np.concatenate, zip(*parts, strict=True))
+    if len(parts) > 1:
+        order = np.argsort(durations, kind="stable")
+        durations, counts = durations[order], counts[order]
+    until = np.cumsum(counts)
+    calls, total = int(until[-1]), int(durations @ counts)
+    squares = float((durations - total / calls) ** 2 @ counts)
     return NodeStats(
         name=kind[0],
         op=kind[1],
@@ -81,8 +121,8 @@ def folded(
         min_ns=int(durations[0]),
         max_ns=int(durations[-1]),
         mean_ns=total / calls,
-        median_ns=int(durations[rank(0.5, calls) - 1]),
-        p95_ns=int(durations[rank(0.95, calls) - 1]),
+        median_ns=int(durations[until.searchsorted(rank(0.5, calls))]),
+        p95_ns=int(durations[until.searchsorted(rank(0.95, calls))]),
         start_ns=starts / calls,
         requested_bytes=round(requested / calls),
         std_ns=sqrt(squares / calls),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
 import numpy as np
 
 from tflab.analysis.columns import OpRuns
+from tflab.analysis.stored import StoredRuns
 from tflab.records.timed import OpRun, Owner, StepTime
 
 BEFORE = "before the first op (session, feeds)"
@@ -53,14 +54,14 @@ def time_ledger(
     return tuple(Owner(owner, ns) for owner, ns in totals.items())
 
 
-def by_step(runs: Iterable[OpRun]) -> dict[int, Sequence[OpRun]]:
+def by_step(runs: Iterable[OpRun]) -> Mapping[int, Sequence[OpRun]]:
     """The runs of each step, in the order in which they are given."""
-    if isinstance(runs, OpRuns):
-        return dict(runs.by_step())
+    if isinstance(runs, OpRuns | StoredRuns):
+        return runs.by_step()
     in_step: dict[int, list[OpRun]] = {}
     for run in runs:
         in_step.setdefault(run.step, []).append(run)
-    return dict(in_step)
+    return in_step
 
 
 def times(runs: Sequence[OpRun]) -> tuple[np.ndarray, np.ndarray]:

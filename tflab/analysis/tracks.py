@@ -24,7 +24,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tflab.analysis.columns import OpRuns
+from tflab.analysis.columns import Kind, OpRuns
+from tflab.analysis.stored import StoredRuns, in_columns
 from tflab.records.timed import OpRun
 
 OPS = "ops"
@@ -114,15 +115,16 @@ def runs_without(repeated: Counter[tuple[str, str, int, int]], runs: OpRuns) -> 
     return runs.where(kept)
 
 
-def work_runs(runs: Iterable[OpRun]) -> list[OpRun]:
+def work_runs(runs: Iterable[OpRun]) -> OpRuns | StoredRuns:
     """The runs whose times are those of a node's work: its kernels and copies if it has any on a
     GPU, and then not the launches, which end before the work is done."""
-    runs = list(runs)
-    kinds = {device: track_kind(device) for device in {run.device for run in runs}}
-    on_gpu = {run.name for run in runs if kinds[run.device] in ON_GPU}
-    return [
-        run
-        for run in runs
-        if kinds[run.device] in ON_GPU
-        or (kinds[run.device] in (OPS, LAUNCHES) and run.name not in on_gpu)
-    ]
+    table = in_columns(runs)
+    tracks = {device: track_kind(device) for *_, device in table.kinds}
+    on_gpu = {name for name, _, device in table.kinds if tracks[device] in ON_GPU}
+
+    def is_work(kind: Kind) -> bool:
+        name, _, device = kind
+        track = tracks[device]
+        return track in ON_GPU or (track in (OPS, LAUNCHES) and name not in on_gpu)
+
+    return table.of_kinds(is_work)

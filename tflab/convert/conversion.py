@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from tflab.analysis import critical_path as paths
 from tflab.analysis import lanes, memory, op_stats, op_table, timeline
-from tflab.analysis.columns import columns
+from tflab.analysis.columns import Kind
+from tflab.analysis.stored import in_columns
 from tflab.convert.reading import Recording
 from tflab.records.measured import OpStats
 from tflab.records.timed import CriticalPath, Memory, Owner, StepTime
@@ -31,12 +33,12 @@ def convert(recorded: Recording) -> Conversion:
     A node that ran on a GPU has a launch and kernels. They are not added up but are rows of two
     kinds; the critical path has the time of the kernels.
     """
-    runs = columns(recorded.runs)
-    of_nodes = runs.of_kinds(name != trace.EXECUTOR for name, *_ in runs.kinds)
-    kinds = {track.device: track.kind for track in recorded.tracks}
-    of_kind = {
-        kind: of_nodes.of_kinds(kinds.get(device) == kind for *_, device in runs.kinds)
-        for kind in dict.fromkeys(kinds[device] for device in of_nodes.by_device())
+    runs = in_columns(recorded.runs)
+    devices: dict[str, set[str]] = {}  # by kind of track
+    for track in recorded.tracks:
+        devices.setdefault(track.kind, set()).add(track.device)
+    stats = {
+        kind: op_stats.fold(runs.of_kinds(partial(is_node, own))) for kind, own in devices.items()
     }
     steps = len(recorded.steps)
     path = None
@@ -48,12 +50,19 @@ def convert(recorded: Recording) -> Conversion:
         wall_ns=sum(step.wall_ns for step in recorded.steps),
         time_ledger=timeline.time_ledger(runs, recorded.steps),
         top_ops={
-            kind: op_table.table(op_stats.fold(group), "node", steps, images=None)
-            for kind, group in of_kind.items()
+            kind: op_table.table(nodes, "node", steps, images=None)
+            for kind, nodes in stats.items()
+            if nodes
         },
         critical_path=path,
-        memory=memory.memory(of_nodes, recorded.steps),
+        memory=memory.memory(runs.of_kinds(partial(is_node, None)), recorded.steps),
     )
+
+
+def is_node(devices: Container[str] | None, kind: Kind) -> bool:
+    """Whether runs of this kind are those of a node on one of these devices, or on any."""
+    name, _, device = kind
+    return name != trace.EXECUTOR and (devices is None or device in devices)
 
 
 def ranked(conversion: Conversion) -> list[tuple[str, OpStats]]:

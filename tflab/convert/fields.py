@@ -6,6 +6,7 @@ or truncated: a length that exceeds the surrounding message is an error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -14,7 +15,8 @@ from tflab.errors import TflabError
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5  # wire types, without the old groups
 HEADER = 20  # bytes, the most that a tag and a length take
-PIECE = 1 << 18  # bytes of a trace that are parsed at once
+TAIL = 1 << 13  # bytes in which the last whole row is searched
+ROW = re.compile(rb"\x12(?:[\x80-\xff][\x01-\x7f]|[\x01-\x7f])\x0a")  # the beginning of a row
 LONGER = "a part is longer than the message around it"
 
 
@@ -83,34 +85,30 @@ def content(file: BinaryIO, start: int, end: int) -> bytes:
     return file.read(end - start)
 
 
-def pieces(file: BinaryIO, start: int, end: int) -> Iterator[bytes]:
-    """A DeviceStepStats, split between its fields; every piece is a DeviceStepStats itself."""
-    size = PIECE
-    while start < end:
-        data = content(file, start, min(start + size, end))
-        whole = whole_part(data)
-        if whole:
-            yield data[:whole]
-        elif start + size < end:
-            size *= 2
-        else:
-            raise DamagedError(f"is damaged near byte {end:,}: {LONGER}")
-        start += whole
+def likely_part(data: bytes) -> int:
+    """The `whole_part` of rows of which the last may be cut off, in most cases.
+
+    Rows are followed from the first place near the end that looks like one. A parser accepts the
+    part only if it ends where a field ends, so it finds out if this was no row.
+    """
+    for match in ROW.finditer(data, max(0, len(data) - TAIL)):
+        try:
+            size = whole_part(data[match.start() :])
+        except DamagedError:
+            continue
+        if size:
+            return match.start() + size
+    return whole_part(data)
 
 
 def whole_part(data: bytes) -> int:
-    """The number of bytes that are complete fields. A faster `fields`, because it runs for every
-    row of a trace."""
+    """The number of bytes that are complete fields of a DeviceStepStats. Raises DamagedError."""
     at = 0
     try:
         while True:
             if data[at] & 0x87 != LENGTH:
                 raise DamagedError("has other data where a row should start")
-            size, begin = data[at + 1], at + 2
-            if size > 127 and data[begin] < 128:  # two bytes, as for most rows
-                size, begin = size & 127 | data[begin] << 7, at + 3
-            elif size > 127:
-                size, begin = varint(data, at + 1)
+            size, begin = varint(data, at + 1)
             if begin + size > len(data):
                 return at
             at = begin + size

@@ -7,7 +7,8 @@ import json
 from dataclasses import fields
 from typing import TextIO
 
-from tflab.analysis.columns import PORTION, columns
+from tflab.analysis.columns import PORTION
+from tflab.analysis.stored import in_columns
 from tflab.convert.conversion import Conversion, ranked
 from tflab.convert.reading import Recording
 from tflab.exporters.csv import cell
@@ -48,19 +49,12 @@ def write_csv(stream: TextIO, recorded: Recording) -> None:
     kinds = {track.device: track.kind for track in recorded.tracks}
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
-    runs = columns(recorded.runs)
+    runs = in_columns(recorded.runs)
     named = [(cell(name), cell(op), cell(dev), kinds.get(dev)) for name, op, dev in runs.kinds]
-    for begin in range(0, len(runs), PORTION):
-        rows = (
-            column[begin : begin + PORTION].tolist()
-            for column in (
-                runs.step,
-                runs.kind,
-                runs.start_ns,
-                runs.duration_ns,
-                runs.requested_bytes,
+    for own in runs.by_step().values():
+        numbers = (own.step, own.kind, own.start_ns, own.duration_ns, own.requested_bytes)
+        for begin in range(0, len(own), PORTION):
+            rows = (column[begin : begin + PORTION].tolist() for column in numbers)
+            writer.writerows(
+                (step, *named[kind], *times) for step, kind, *times in zip(*rows, strict=True)
             )
-        )
-        writer.writerows(
-            (step, *named[kind], *numbers) for step, kind, *numbers in zip(*rows, strict=True)
-        )

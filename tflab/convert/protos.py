@@ -1,4 +1,4 @@
-"""Protos: TensorFlow's files as messages, read without TensorFlow, and traces row by row.
+"""Protos: TensorFlow's files as messages, read without TensorFlow, and traces piece by piece.
 
 The content of a file shows whether it is a RunMetadata, a bare StepStats or a GraphDef, and binary
 or text; its name does not matter. SCHEMA declares only the fields that tflab reads; the parser
@@ -14,13 +14,23 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO
 
 from tflab import units
-from tflab.convert.fields import LENGTH, VARINT, DamagedError, content, fields, pieces, whole_fields
+from tflab.convert.fields import (
+    LENGTH,
+    LONGER,
+    VARINT,
+    DamagedError,
+    content,
+    fields,
+    likely_part,
+    whole_fields,
+    whole_part,
+)
 
 SCHEMA = {
     "RunMetadata": "1 step_stats StepStats, 3 partition_graphs GraphDef*",
@@ -41,6 +51,13 @@ SCHEMA = {
     "AttrValue": "2 s bytes, 7 shape Shape",
     "Shape": "2 dim Dim*, 3 unknown_rank bool",
     "Dim": "1 size int64",
+    # All rows of a DeviceStepStats as one message, whose fields line up: see `tflab.convert.rows`
+    "MergedRows": "1 device bytes, 2 rows Columns",
+    "Columns": (
+        "1 node_name bytes*, 8 timeline_label bytes*, 13 all_start_nanos int64*, "
+        "16 all_end_rel_nanos int64*, 3 _3 int64, 4 _4 int64, 5 _5 int64, 7 _7 bytes, 9 _9 int64, "
+        "10 _10 int64, 11 _11 bytes, 12 _12 bytes, 14 _14 int64, 15 _15 int64, 17 _17 int64"
+    ),
 }
 SCALARS = {"bytes": 12, "int64": 3, "bool": 8}  # FieldDescriptorProto.Type
 
@@ -75,17 +92,21 @@ TEXT = {
     b"dev_stats": "StepStats",
     **dict.fromkeys((b"node", b"versions", b"version", b"library"), "GraphDef"),
 }
+PIECE = 1 << 20  # bytes of a trace that are parsed at once
 LARGEST_TEXT = 1 << 28  # bytes, which take minutes to parse
 HEAD = 1 << 16  # bytes that must contain the first field of a text
 
 
+Piece = tuple[bytes, Any]  # some rows as a DeviceStepStats, and the same as MergedRows
+
+
 @dataclass(frozen=True)
 class Trace:
-    """The content of a RunMetadata: the graphs that ran, if it has them, and the rows of each
-    device."""
+    """The content of a RunMetadata: the graphs that ran, if it has them, and the name of each
+    device with its rows in pieces."""
 
     graphs: tuple[Any, ...]  # GraphDef
-    devices: Iterator[tuple[bytes, Iterator[Any]]]  # to be read once, in this order
+    devices: Iterator[tuple[bytes, Iterator[Piece]]]  # to be read once, in this order
 
 
 def recognised(file: BinaryIO) -> tuple[str, bool]:
@@ -126,7 +147,9 @@ def read_trace(file: BinaryIO, name: str, text: bool) -> Trace:
     if text:
         found = parsed_text(file, name)
         stats = found.step_stats if name == "RunMetadata" else found
-        devices = ((device.device, iter(device.node_stats)) for device in stats.dev_stats)
+        devices = (
+            (device.device, iter([piece(device.SerializeToString())])) for device in stats.dev_stats
+        )
         return Trace(tuple(getattr(found, "partition_graphs", ())), devices)
     size = file.seek(0, 2)
     if name == "StepStats":
@@ -146,21 +169,50 @@ def read_graph(file: BinaryIO, text: bool) -> Any:
 
 def device_rows(
     file: BinaryIO, steps: Iterable[tuple[int, int]]
-) -> Iterator[tuple[bytes, Iterator[Any]]]:
+) -> Iterator[tuple[bytes, Iterator[Piece]]]:
     """The name and the rows of each DeviceStepStats in these parts of a file."""
     for start, end in steps:
         for _, begin, stop in whole_fields(file, start, end):
             names = (part for part in whole_fields(file, begin, stop) if part[0] == 1)
             _, at, until = next(names, (1, 0, 0))
-            yield content(file, at, until), rows(file, begin, stop)
+            yield content(file, at, until), pieces(file, begin, stop)
 
 
-def rows(file: BinaryIO, start: int, end: int) -> Iterator[Any]:
-    """The NodeExecStats of a DeviceStepStats, of which only a piece is in memory at a time."""
-    parse = message("DeviceStepStats").FromString
+def pieces(file: BinaryIO, start: int, end: int) -> Iterator[Piece]:
+    """A DeviceStepStats, split between its rows. Raises DamagedError."""
+    size = PIECE
+    while start < end:
+        data = content(file, start, min(start + size, end))
+        whole = len(data) if start + size >= end else likely_part(data)
+        try:
+            found = piece(data[:whole])
+        except decode_error():
+            whole = whole_part(data)
+            found = readable_piece(data[:whole])
+        if whole:
+            yield found
+        elif start + size < end:
+            size *= 2
+        else:
+            raise DamagedError(f"is damaged near byte {end:,}: {LONGER}")
+        start += whole
+
+
+def piece(data: bytes) -> Piece:
+    return data, message("MergedRows").FromString(data)
+
+
+def readable_piece(data: bytes) -> Piece:
     try:
-        for piece in pieces(file, start, end):
-            yield from parse(piece).node_stats
+        return piece(data)
+    except decode_error() as error:
+        raise DamagedError("has a row that cannot be read") from error
+
+
+def rows(data: bytes) -> Sequence[Any]:
+    """The NodeExecStats of a piece."""
+    try:
+        return message("DeviceStepStats").FromString(data).node_stats
     except decode_error() as error:
         raise DamagedError("has a row that cannot be read") from error
 

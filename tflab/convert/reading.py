@@ -16,9 +16,10 @@ from typing import BinaryIO
 import numpy as np
 
 from tflab.analysis import columns, parameters, tracks
-from tflab.analysis.columns import OpRuns
+from tflab.analysis.columns import Kind, OpRuns
 from tflab.analysis.memory import US
 from tflab.analysis.parameters import Parameters
+from tflab.analysis.stored import Store, StoredRuns, in_memory
 from tflab.cli import progress
 from tflab.convert import decoded, event_files, graphs, protos, rows
 from tflab.convert.fields import DamagedError
@@ -26,7 +27,7 @@ from tflab.convert.graphs import opened
 from tflab.errors import TflabError, UsageError
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
-from tflab.records.timed import Capture, StepTime
+from tflab.records.timed import Capture, OpRun, StepTime
 from tflab.units import plural
 
 LATEST_NS = 2**62  # the year 2116: the formats of other tools have no later times
@@ -52,7 +53,7 @@ class Recording:
     files: tuple[str, ...]
     labels: tuple[str, ...]  # name of each step: its file, or its tag in an event file
     steps: tuple[StepTime, ...]
-    runs: OpRuns = field(repr=False)  # step by step, each once
+    runs: Sequence[OpRun] = field(repr=False)  # step by step, each once
     tracks: tuple[TrackSummary, ...] = ()
     nodes: tuple[Node, ...] = field(default=(), repr=False)
     transfers: tuple[Transfer, ...] = ()
@@ -62,7 +63,7 @@ class Recording:
     def capture(self) -> Capture:
         """The steps as a capture for exporters, named after the first file."""
         more = f"-and-{len(self.files) - 1}-more" if len(self.files) > 1 else ""
-        return Capture(Path(self.files[0]).stem + more, self.steps, self.runs)
+        return Capture(Path(self.files[0]).stem + more, self.steps, in_memory(self.runs))
 
 
 def read(files: Sequence[str], graph: str | None = None) -> Recording:
@@ -84,7 +85,8 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     words.types.update({name: node.op for name, node in nodes.items()})
     steps: list[StepTime] = []
     tables = rows.Tables()
-    parts: list[OpRuns] = []
+    store = Store()
+    counts = Counted()
     labels: list[str] = []
     notes: list[str] = []
     left_out: Counter[str] = Counter()
@@ -103,11 +105,12 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
             notes += note
             steps.append(span(len(steps), own))
             labels.append(label)
-            parts.append(own)
-    runs = columns.joined(parts)
-    if graph and not any(runs.kinds[kind][0] in nodes for kind in runs.kinds_in_order()):
+            store.add(own)
+            counts.add(own)
+    runs = StoredRuns(tables.kinds, tables.allocators, store)
+    if graph and not any(tables.kinds[kind][0] in nodes for kind in counts.runs):
         raise UsageError(
-            f"The graph '{graph}' has none of the nodes that ran, such as '{runs[-1].name}'; "
+            f"The graph '{graph}' has none of the nodes that ran, such as '{own[-1].name}'; "
             "give the graph that was traced."
         )
     if not nodes:
@@ -118,7 +121,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
         labels=tuple(labels),
         steps=tuple(steps),
         runs=runs,
-        tracks=totals(runs, left_out),
+        tracks=counts.tracks(tables.kinds, left_out),
         nodes=whole,
         parameters=parameters.count(whole, variables.values(), sent) if whole else None,
         transfers=tuple(sent),
@@ -169,27 +172,41 @@ def span(step: int, runs: OpRuns) -> StepTime:
     return StepTime(step, start, int((runs.start_ns + runs.duration_ns).max()) - start)
 
 
-def totals(runs: OpRuns, left_out: Mapping[str, int]) -> tuple[TrackSummary, ...]:
-    """The total of every name that has rows in a trace, in the order of the trace. Totals of
-    different kinds of tracks must not be added."""
-    calls: Counter[str] = Counter()
-    times: Counter[str] = Counter()
-    counts = np.bincount(runs.kind, minlength=len(runs.kinds)).tolist()
-    sums = columns.sums(runs.kind, runs.duration_ns, len(runs.kinds)).tolist()
-    for (*_, device), count, total in zip(runs.kinds, counts, sums, strict=True):
-        calls[device] += count
-        times[device] += total
-    return tuple(
-        TrackSummary(
-            device=device,
-            kind=tracks.track_kind(device) if calls[device] else tracks.REPEATS,
-            op_runs=calls[device],
-            total_ns=times[device],
-            left_out=repeated,
+class Counted:
+    """The number and the total time of the runs of each kind."""
+
+    def __init__(self) -> None:
+        self.runs: Counter[int] = Counter()
+        self.total_ns: Counter[int] = Counter()
+
+    def add(self, runs: OpRuns) -> None:
+        totals = columns.sums(runs.kind, runs.duration_ns, len(runs.kinds)).tolist()
+        for kind, count in enumerate(np.bincount(runs.kind).tolist()):
+            if count:
+                self.runs[kind] += count
+                self.total_ns[kind] += totals[kind]
+
+    def tracks(
+        self, kinds: Sequence[Kind], left_out: Mapping[str, int]
+    ) -> tuple[TrackSummary, ...]:
+        """The total of every name that has rows in a trace, in the order of the trace. Totals of
+        different kinds of tracks must not be added."""
+        calls: Counter[str] = Counter()
+        times: Counter[str] = Counter()
+        for kind, count in self.runs.items():
+            calls[kinds[kind][2]] += count
+            times[kinds[kind][2]] += self.total_ns[kind]
+        return tuple(
+            TrackSummary(
+                device=device,
+                kind=tracks.track_kind(device) if calls[device] else tracks.REPEATS,
+                op_runs=calls[device],
+                total_ns=times[device],
+                left_out=repeated,
+            )
+            for device, repeated in left_out.items()
+            if calls[device] or repeated
         )
-        for device, repeated in left_out.items()
-        if calls[device] or repeated
-    )
 
 
 # Files

@@ -1,20 +1,42 @@
-"""Rows: the rows of a device in a trace, read into columns."""
+"""Rows: the rows of a device in a trace, read into columns.
+
+A parser makes an object for each row and for each allocation in it, which takes several
+microseconds a row. Two rules of the format avoid this
+(https://protobuf.dev/programming-guides/encoding/#last-one-wins):
+
+- Where a single message stands several times, a parser merges them, so what is repeated in them
+  lines up. `MergedRows` declares the rows as one message and its fields as repeated: names, labels,
+  starts and durations are columns.
+- A parser keeps fields that are not declared as they are, in their order. These are the start of a
+  row in microseconds, and its memory. So the allocations of a row are the bytes from its start to
+  the next one.
+
+Rows that do not line up are read one by one: those of old traces and of GPUs, without nanoseconds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tflab.analysis import columns
 from tflab.analysis.columns import Index, Kind, OpRuns
-from tflab.convert import decoded
+from tflab.convert import decoded, protos
 from tflab.runtime import trace
 
-PORTION = 4096  # rows that are gathered in lists before they become arrays
 MOST = 2**63 - 1  # a number that a damaged file makes larger becomes this
+
+# Tags in what a parser keeps of rows (the number of a field times 8, and its wire type)
+START, MEMORY = 0x10, 0x32  # of a row
+NAME, RECORD = 0x0A, 0x32  # of its memory, for each allocator
+MOMENT = 0x08  # of a record; its size follows
+MOMENT_BYTES = 8  # of a time in microseconds between 1987 and 4253
+SIZE_BYTES = 10  # at most
+DIGITS: np.ndarray = 128 ** np.arange(
+    SIZE_BYTES, dtype=np.uint64
+)  # what each byte of a number counts
 
 
 class Tables:
@@ -51,20 +73,131 @@ class KindsOfRows(dict[tuple[bytes, bytes], int]):
 
 
 def op_runs(
-    step: int, device: str, rows: Iterable[Any], words: decoded.Vocabulary, tables: Tables
-) -> OpRuns:
-    """The rows of one device in one step, as op runs."""
-    kinds = KindsOfRows(device, words, tables)
-    rows = iter(rows)
-    parts = []
-    while portion := list(islice(rows, PORTION)):
-        parts.append(read(step, portion, kinds, words, tables))
-    return columns.joined(parts or [read(step, [], kinds, words, tables)])
-
-
-def read(
     step: int,
-    rows: list[Any],
+    device: str,
+    pieces: Iterable[protos.Piece],
+    words: decoded.Vocabulary,
+    tables: Tables,
+) -> OpRuns:
+    """The rows of one device in one step, as op runs. Raises DamagedError."""
+    kinds = KindsOfRows(device, words, tables)
+    parts = []
+    for data, merged in pieces:
+        part = by_column(step, merged.rows, kinds, words, tables)
+        if part is None:
+            part = one_by_one(step, protos.rows(data), kinds, words, tables)
+        parts.append(part)
+    return columns.joined(parts or [one_by_one(step, [], kinds, words, tables)])
+
+
+# By column
+
+
+def by_column(
+    step: int, rows: Any, kinds: KindsOfRows, words: decoded.Vocabulary, tables: Tables
+) -> OpRuns | None:
+    """The rows as op runs; None if their fields do not line up."""
+    names, labels = rows.node_name[:], rows.timeline_label[:]
+    starts, spans = rows.all_start_nanos[:], rows.all_end_rel_nanos[:]
+    count = len(names)
+    if not count == len(labels) == len(starts) == len(spans):
+        return None
+    for field in rows.DESCRIPTOR.fields:
+        rows.ClearField(field.name)
+    found = allocations(rows.SerializeToString(), count)
+    if found is None:
+        return None
+    run, us, size, allocator, names_of = found
+    numbers = np.array([tables.allocator(name, words.names) for name in names_of], np.int32)
+    return OpRuns(
+        tables.kinds,
+        tables.allocators,
+        np.fromiter(map(kinds.__getitem__, zip(names, labels, strict=True)), np.int32, count),
+        np.full(count, step, np.int64),
+        np.array(starts, np.int64),
+        np.array(spans, np.int64),
+        columns.sums(run, np.maximum(size, 0), count),
+        np.asarray(run.searchsorted(np.arange(count + 1))),
+        us,
+        size,
+        numbers[allocator],
+    )
+
+
+def allocations(
+    kept: bytes, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, list[bytes]] | None:
+    """The allocations of this number of rows: of each its row, its time in us, its bytes and its
+    allocator, as an index in the names of allocators that follow.
+
+    `kept` are the start and the memory of each row, one after the other. None if it has anything
+    else, or memory without single allocations, as old traces have it.
+    """
+    data = np.frombuffer(kept + bytes(2 * SIZE_BYTES), np.uint8)
+    # Text is ASCII here, so all that has the length of a time and follows one of these tags is one.
+    last = np.flatnonzero(data[: len(kept)] < 128)
+    times = np.flatnonzero(np.diff(last, prepend=-1) == MOMENT_BYTES)
+    places, until = last[times] - MOMENT_BYTES, last[times] + 1
+    starts, records = data[places] == START, places[data[places] == MOMENT]
+    if np.count_nonzero(starts) != count:
+        return None
+    memory = memory_of_rows(data, until[starts], np.append(places[starts], len(kept))[1:])
+    if memory is None:
+        return None
+    used = np.searchsorted(memory, records) - 1
+    if np.count_nonzero(np.diff(used, prepend=-1)) < len(memory):
+        return None
+    sizes = data[records - 1].astype(np.int64) - (2 + MOMENT_BYTES)  # bytes of each size, if any
+    if (data[records - 2] != RECORD).any() or (sizes > SIZE_BYTES).any():
+        return None
+    names: dict[bytes, int] = {}
+    spans = zip((memory + 2).tolist(), (memory + 2 + data[memory + 1]).tolist(), strict=True)
+    allocators = [names.setdefault(kept[begin:end], len(names)) for begin, end in spans]
+    return (
+        np.asarray(places[starts].searchsorted(records)) - 1,
+        numbers(data, records + 1, np.full(len(records), MOMENT_BYTES)),
+        numbers(data, records + 2 + MOMENT_BYTES, sizes),
+        np.array(allocators, np.int32)[used],
+        list(names),
+    )
+
+
+def memory_of_rows(data: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray | None:
+    """The places of the memory of each allocator in rows between these places, in their order; None
+    if there is anything else between them."""
+    found = []
+    begin, rows = begin.copy(), np.flatnonzero(begin < end)
+    while len(rows):
+        at = begin[rows]
+        size, more = data[at + 1].astype(np.int64), data[at + 2].astype(np.int64)
+        two = size >= 128  # bytes of the length
+        size = np.where(two, size % 128 + 128 * more, size)
+        at += 2 + two
+        if (data[begin[rows]] != MEMORY).any() or (two & (more >= 128)).any():
+            return None
+        found.append(at)
+        begin[rows] = at + size
+        if (begin[rows] > end[rows]).any() or (data[at] != NAME).any():
+            return None
+        rows = rows[begin[rows] < end[rows]]
+    return np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
+
+
+def numbers(data: np.ndarray, places: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The numbers of so many bytes at these places; 0 if it is none."""
+    digit = np.arange(lengths.max(initial=0))
+    digits = data[places[:, None] + digit] & 127
+    digits[digit >= lengths[:, None]] = 0
+    found: np.ndarray = digits.astype(np.uint64) @ DIGITS[: len(digit)]
+    return found.view(np.int64)
+
+
+# One by one
+
+
+def one_by_one(
+    step: int,
+    rows: Sequence[Any],
     kinds: KindsOfRows,
     words: decoded.Vocabulary,
     tables: Tables,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tflab.analysis import tracks
-from tflab.analysis.columns import columns
 from tflab.analysis.parameters import Parameters
+from tflab.analysis.stored import in_columns
 from tflab.analysis.timeline import busy_ns, by_step
 from tflab.convert.conversion import Conversion, ranked
 from tflab.records.blocks import Block, Column, Table, shortened
@@ -21,10 +21,11 @@ TOP = 10
 
 def blocks(conversion: Conversion) -> Iterable[Block]:
     recorded = conversion.recorded
-    starts = len(columns(recorded.runs).named(trace.EXECUTOR))
+    runs = in_columns(recorded.runs)
+    starts = len(runs.of_kinds(lambda kind: kind[0] == trace.EXECUTOR))
     own = f", {starts:,} of them the executor's own ({trace.EXECUTOR})" if starts else ""
     yield (
-        f"{plural(len(recorded.steps), 'step')} with {plural(len(recorded.runs), 'op run')}{own}. "
+        f"{plural(len(recorded.steps), 'step')} with {plural(len(runs), 'op run')}{own}. "
         "A RunMetadata does not contain the time of session.run, so a step is measured from the "
         "start of its first op to the end of its last."
     )
@@ -119,7 +120,6 @@ def variables_but_trained(parameters: Parameters) -> str:
 
 def steps(conversion: Conversion) -> Table:
     runs = by_step(conversion.recorded.runs)
-    busy = {step.step: busy_ns(runs[step.step], step) for step in conversion.step_times}
     return shortened(
         "The steps",
         (
@@ -131,7 +131,12 @@ def steps(conversion: Conversion) -> Table:
                 name=True,
             ),
             Column("start to end", lambda step: time(step.wall_ns), right=True),
-            Column("an op ran", lambda step: time(busy[step.step]), right=True, spare=1),
+            Column(
+                "an op ran",
+                lambda step: time(busy_ns(runs[step.step], step)),
+                right=True,
+                spare=1,
+            ),
             Column("op runs", lambda step: f"{len(runs[step.step]):,}", right=True, spare=2),
             Column(
                 "at most at once", lambda step: str(step.shape.most_at_once), right=True, spare=3
@@ -171,9 +176,7 @@ def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
         f"once for each iteration. All ops together take {critical.parallelism:.2f} x as long. "
         f"While any op ran, {critical.achieved_parallelism:.2f} ran at once on average."
     )
-    runs = columns(conversion.recorded.runs)
-    ran = map(runs.kinds.__getitem__, runs.kinds_in_order())
-    types = {name: op for name, op, _ in ran}
+    types = {name: op for name, op, _ in in_columns(conversion.recorded.runs).kinds}
     yield shortened(
         "The critical path",
         (

@@ -20,15 +20,16 @@ from __future__ import annotations
 import re
 import shutil
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 
 from tflab.analysis import lanes, tracks, wires
-from tflab.analysis.columns import OpRuns, columns
+from tflab.analysis.columns import Kind, OpRuns, columns
 from tflab.analysis.memory import US
 from tflab.exporters.xspace import memory, steps, wire
 from tflab.exporters.xspace import names as xnames
@@ -275,9 +276,14 @@ def split(capture: Capture, host: str) -> Iterator[tuple[str, Capture, Sequence[
         return
     files = {device: file_name(task, host) for device, task in tasks.items()}
     for name in sorted(set(files.values())):
-        own = runs.of_kinds(files.get(device) == name for *_, device in runs.kinds)
-        elsewhere = runs.of_kinds(files.get(device) != name for *_, device in runs.kinds)
+        inside = {device for device, file in files.items() if file == name}
+        own = runs.of_kinds(partial(is_among, inside, True))
+        elsewhere = runs.of_kinds(partial(is_among, inside, False))
         yield name, replace(capture, runs=own), elsewhere
+
+
+def is_among(devices: Container[str], inside: bool, kind: Kind) -> bool:
+    return (kind[2] in devices) == inside
 
 
 def task_named_in(device: str) -> str:

@@ -1,0 +1,173 @@
+"""Stored: op runs of more steps than fit into memory, in a temporary file.
+
+The file has the columns of each step one after the other. A step that is asked for is mapped into
+memory, so only the columns that are used are read, and they leave memory with the step.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, overload
+
+import numpy as np
+
+from tflab.analysis.columns import Kind, OpRuns, columns, joined
+from tflab.errors import TflabError
+from tflab.records.timed import OpRun
+
+IN_MEMORY = 1 << 26  # bytes of columns; if there are more, they go into the file
+ALIGNED = 8  # bytes: each column begins at a multiple
+TABLES = ("kinds", "allocators")  # which all steps share
+COLUMNS = tuple(one.name for one in fields(OpRuns) if one.name not in TABLES)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A column of a step in the file."""
+
+    offset: int  # bytes
+    length: int  # elements
+    type: np.dtype
+
+
+class Store:
+    """The columns of steps. Step numbers are those of the runs."""
+
+    def __init__(self) -> None:
+        self.lengths: dict[int, int] = {}  # runs of each step
+        self._in_memory: dict[int, OpRuns] = {}
+        self._in_file: dict[int, list[Stretch]] = {}
+        self._bytes = 0  # in memory
+        self._file: Any = None  # opened when it is needed, and closed with the store
+
+    def add(self, runs: OpRuns) -> None:
+        """Add a step. Raises TflabError if the temporary file cannot be written."""
+        step = int(runs.step[0])
+        self.lengths[step] = len(runs)
+        self._in_memory[step] = runs
+        self._bytes += sum(getattr(runs, name).nbytes for name in COLUMNS)
+        if self._bytes > IN_MEMORY:
+            try:
+                self._write()
+            except OSError as error:
+                raise TflabError(
+                    f"The op runs cannot be written to '{tempfile.gettempdir()}': "
+                    f"{error.strerror}. Set TMPDIR to a folder with more space."
+                ) from error
+
+    def _write(self) -> None:
+        """Write what is in memory."""
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="tflab-")  # noqa: SIM115
+        at = self._file.seek(0, 2)
+        for step, runs in self._in_memory.items():
+            self._in_file[step] = stretches = []
+            for name in COLUMNS:
+                column = np.ascontiguousarray(getattr(runs, name))
+                stretches.append(Stretch(at, len(column), column.dtype))
+                padding = bytes(-column.nbytes % ALIGNED)
+                at += self._file.write(column.view(np.uint8).data) + self._file.write(padding)
+        self._file.flush()
+        self._in_memory.clear()
+        self._bytes = 0
+
+    def columns(self, step: int) -> dict[str, np.ndarray]:
+        """The columns of a step by name."""
+        if step in self._in_memory:
+            return {name: getattr(self._in_memory[step], name) for name in COLUMNS}
+        stretches = self._in_file[step]
+        begin, last = stretches[0].offset, stretches[-1]
+        size = last.offset + last.length * last.type.itemsize - begin
+        content: np.ndarray = np.memmap(self._file, np.uint8, "r", begin, size)
+        return {
+            name: np.ndarray(one.length, one.type, content, one.offset - begin)
+            for name, one in zip(COLUMNS, stretches, strict=True)
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRuns(Sequence[OpRun]):
+    """Op runs in a store: a sequence of `OpRun` records like `OpRuns`, of which one step is in
+    memory at a time."""
+
+    kinds: Sequence[Kind]
+    allocators: Sequence[str]
+    store: Store = field(repr=False)
+    wanted: Callable[[Kind], bool] | None = None  # None for the runs of all kinds
+
+    def step(self, number: int) -> OpRuns:
+        runs = OpRuns(self.kinds, self.allocators, **self.store.columns(number))
+        return runs if self.wanted is None else runs.of_kinds(self.wanted)
+
+    def by_step(self) -> Mapping[int, OpRuns]:
+        """The runs of each step, read when they are asked for."""
+        return Steps(self)
+
+    def of_kinds(self, wanted: Callable[[Kind], bool]) -> StoredRuns:
+        """The runs whose kind is wanted. Steps may have none."""
+        before = self.wanted
+        if before is None:
+            return replace(self, wanted=wanted)
+        return replace(self, wanted=lambda kind: before(kind) and wanted(kind))
+
+    def joined(self) -> OpRuns:
+        """All runs, in memory."""
+        return joined(list(self.by_step().values()))
+
+    def __len__(self) -> int:
+        if self.wanted is None:
+            return sum(self.store.lengths.values())
+        return sum(map(len, self.by_step().values()))
+
+    def __iter__(self) -> Iterator[OpRun]:
+        for runs in self.by_step().values():
+            yield from runs
+
+    @overload
+    def __getitem__(self, index: int) -> OpRun: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> OpRuns: ...
+
+    def __getitem__(self, index: int | slice) -> OpRun | OpRuns:
+        return self.joined()[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self.joined() == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Steps(Mapping[int, OpRuns]):
+    """The steps of stored runs by their number."""
+
+    def __init__(self, runs: StoredRuns) -> None:
+        self._runs = runs
+
+    def __getitem__(self, step: int) -> OpRuns:
+        if step not in self._runs.store.lengths:
+            raise KeyError(step)
+        return self._runs.step(step)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._runs.store.lengths)
+
+    def __len__(self) -> int:
+        return len(self._runs.store.lengths)
+
+
+def in_columns(runs: Iterable[OpRun]) -> OpRuns | StoredRuns:
+    """The runs in columns, in memory if they were."""
+    return runs if isinstance(runs, StoredRuns) else columns(runs)
+
+
+def in_memory(runs: Iterable[OpRun]) -> OpRuns:
+    """All runs in columns."""
+    return runs.joined() if isinstance(runs, StoredRuns) else columns(runs)
+
+
+def in_steps(runs: Iterable[OpRun]) -> Mapping[int, OpRuns]:
+    """The runs of each step in columns. Steps may be empty if the runs are stored."""
+    return in_columns(runs).by_step()
