@@ -6,7 +6,7 @@ import { Layout, READING, visibleBoxes } from "./layout.js";
 import { Routes } from "./routes.js";
 import { legend, standInNotes } from "./colours.js";
 import { drawPicture } from "./picture.js";
-import { patch } from "./patch.js";
+import { render, rerender } from "./sketch.js";
 import { NodeTable } from "./table.js";
 import { Timeline } from "./timeline.js";
 import { showHistory } from "./history.js";
@@ -22,7 +22,7 @@ export class Viewer {
     /** @type {(name: string) => any} the element of the page that does this */
     this.part = (name) => root.querySelector(`[data-part="${name}"]`);
     this.graph = new Graph(data);
-    this.lay(READING);
+    this.layout = new Layout(this.graph, getComputedStyle(root).fontFamily, READING);
     this.open = new Set(data.open);
     this.state = data.start;
     this.last = data.states.length - 1; // that can be shown
@@ -57,11 +57,6 @@ export class Viewer {
     this.frame.fit();
     const paper = this.part("paper");
     if (paper.scrollHeight > paper.clientHeight) this.closeAll();
-  }
-
-  lay(sizes) {
-    this.layout = new Layout(this.graph, getComputedStyle(this.root).fontFamily, sizes);
-    this.routes = new Routes(this.layout);
   }
 
   /* What the colours say in this state. */
@@ -186,6 +181,7 @@ export class Viewer {
     if (reveal && this.zoom < LEAST) this.frame.fit();
     else this.frame.refit();
     if (reveal) this.frame.centre(id);
+    this.part("panel").scrollTop = 0;
     this.root.dispatchEvent(new Event("selected"));
     this.focus(id);
     const below = this.part("panel").offsetTop > this.part("paper").offsetTop;
@@ -265,6 +261,7 @@ export class Viewer {
 
   arrange() {
     this.layout.run(this.open);
+    this.routes = new Routes(this.layout);
     this.visible = visibleBoxes(this.graph, this.layout);
     this.draw();
   }
@@ -273,8 +270,8 @@ export class Viewer {
     const paper = this.part("paper");
     this.drawn = this.edges();
     const next = drawPicture(this);
-    if (paper.firstElementChild) patch(paper.firstElementChild, next);
-    else paper.append(next);
+    if (paper.firstElementChild) rerender(paper.firstElementChild, next);
+    else paper.append(render(next));
     const picture = paper.firstElementChild;
     if (this.lit.size) this.relight();
     this.timeline.show();
