@@ -76,7 +76,7 @@ class Plugin(base_plugin.TBPlugin):
         self.known = {marked(name): (name, path) for name, path in found.items()}
 
     def list(self, request: Request) -> Response:
-        """The mark, the name and the version of each run: a run that is written anew has another."""
+        """The mark, the name and the version of each run."""
         rows = ((mark, visible(name), version(path)) for mark, (name, path) in self.runs().items())
         return as_json(list(rows))
 
