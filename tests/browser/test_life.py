@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 
 import pytest
 
@@ -74,3 +75,22 @@ def test_a_damaged_run_is_a_sentence_and_other_tabs_go_on(page, tab):
     tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)
     page.get_by_role("tab", name="Graphs").click()
     page.locator("tf-graph-scene g.node[data-name='conv1']").wait_for(timeout=DRAW_MS)
+
+
+# As if the reader came back to the tab again and again: it then looks at the logdir
+LOOKING = "setInterval(() => document.dispatchEvent(new Event('visibilitychange')), 300)"
+
+
+def test_a_run_that_is_gone_is_not_shown_and_one_written_anew_is(page, tab, logdir):
+    choose(tab, "Run", "edited")
+    tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)
+    page.frames[-1].evaluate(LOOKING)
+    edited, damaged = (logdir.parent.joinpath(run, *kept.PLACE) for run in ("edited", "damaged"))
+    whole = (edited / kept.NAME).read_bytes()
+    shutil.rmtree(logdir.parent / "edited")
+    sentence = tab.get_by_text("The file of this run is damaged: it cannot be drawn.")
+    sentence.wait_for(timeout=DRAW_MS)  # it is the first of those that are left
+    assert not tab.locator(".viewer").first.is_visible()
+    (damaged / kept.NAME).write_bytes(whole)
+    tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)
+    assert not sentence.is_visible()

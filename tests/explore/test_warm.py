@@ -1,6 +1,7 @@
 """The warm process: programs that work, programs that fail, and programs that mean harm."""
 
 import os
+import re
 import time
 
 import pytest
@@ -18,6 +19,12 @@ x = tf1.placeholder(tf.float32, [None], name="x")
 y = tf1.get_variable("y", initializer=2.0)
 loss = tf.reduce_sum(x * y, name="loss")
 feeds = {x: [1.0, 2.0]}
+"""
+DENSE = """\
+x = tf1.placeholder(tf.float32, [None, 8], name="x")
+w = tf1.get_variable("w", [8, 4])
+sums = tf.nn.bias_add(tf.matmul(x, w), tf.ones([4]))
+loss = tf.reduce_mean(tf.nn.relu(sums), name="loss")
 """
 INTRUDER = """\
 import os
@@ -77,6 +84,14 @@ def test_each_stage_comes_with_its_drawing_and_the_line_of_every_node(run):
     assert loss["data"] == "6"  # 2 * 1 + 2 * 2, of a batch that has the two rows that are fed
     assert stages["values"]["numbers"]["FLOPs"] > 0
     assert "data" not in stages["execution"]["graph"]["nodes"][0]
+
+
+def test_nodes_that_run_as_one_are_listed_with_their_lines(run):
+    stages = by_stage(run(DENSE))
+    assert stages["backward"]["graph"]["fusions"] == []
+    (fusion,) = stages["placement"]["graph"]["fusions"]
+    assert fusion["lines"] == [3, 4]
+    assert re.fullmatch(r"MatMul \+ BiasAdd \+ Relu run as one _\w*FusedMatMul\.", fusion["text"])
 
 
 def test_questions_come_with_the_last_stage_where_they_are_wanted(run):
@@ -157,7 +172,8 @@ def test_what_a_program_prints_is_kept_up_to_a_length(run):
     assert ended["error"] == {"message": "It was ended: it took longer than 1 s.", "line": 1}
 
 
-def test_an_endless_loop_is_ended_at_its_line_by_the_same_process(run):
+def test_an_endless_loop_is_ended_at_its_line_by_the_same_process(run, monkeypatch):
+    monkeypatch.setattr(warm, "GRACE_S", SECONDS)  # on a busy machine its end takes longer
     run(SMALL)
     before = run.process.process.pid
     error = run.error("x = 1\nwhile True:\n    x += 1\n", seconds=1)

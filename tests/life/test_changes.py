@@ -62,7 +62,7 @@ def test_the_view_lists_forward_nodes_first():
         0,
     ]
     assert grid(numbers) == [
-        "The whole",
+        "Totals",
         ("", "before", "now"),
         ("nodes", "4", "5"),
         ("FLOPs", "32", "not known"),

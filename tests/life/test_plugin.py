@@ -1,6 +1,7 @@
 """TensorBoard's tab: it answers what its page asks for, and nothing in a logdir breaks it."""
 
 import threading
+from unittest.mock import ANY
 
 import pytest
 from tensorboard.plugins.base_plugin import TBContext
@@ -22,7 +23,7 @@ class Tab:
         return Client(self.apps[path]).get(path, query_string=query)
 
     def mark(self, name):
-        return {found: mark for mark, found in self.get("/runs").json}[name]
+        return {found: mark for mark, found, _ in self.get("/runs").json}[name]
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def logdir(tmp_path, life):
 def test_the_runs_are_listed_and_shown(logdir):
     tab = Tab(logdir)
     assert tab.plugin.is_active()
-    assert [name for _, name in tab.get("/runs").json] == ["first", "second"]
+    assert [name for _, name, _ in tab.get("/runs").json] == ["first", "second"]
     answer = tab.get("/run", run=tab.mark("first")).json
     assert answer["before"] is None
     assert answer["run"]["graph"]["title"] == "toy"
@@ -54,6 +55,15 @@ def test_two_runs_stand_beside_one_another_with_what_differs(logdir):
     assert EVIL not in answer["run"]["since"] + answer["run"]["parts"]["In short"]
     shown = answer["run"]["since"].replace("<wbr>", "")
     assert "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;" in shown
+
+
+def test_a_run_that_is_written_anew_has_another_version(logdir):
+    tab = Tab(logdir)
+    before = tab.get("/runs").json
+    (logdir / "first").joinpath(*kept.PLACE, kept.NAME).write_bytes(b"anew")
+    (one, _, old), second = before
+    assert tab.get("/runs").json == [[one, "first", ANY], second]
+    assert tab.get("/runs").json[0][2] != old
 
 
 @pytest.mark.parametrize("mark", ["first", "../first", "/etc/passwd", "", "%00"])

@@ -224,6 +224,10 @@ test("an edge from Backward to Forward says which node was kept for which", () =
   const words = "loss takes gradients/ones: merger found it equal to one, and kept one of the two.";
   assert.deepEqual(standInNotes(of, [edge, edge]), [words]);
   assert.deepEqual(standInNotes(of, [{ ...edge, a: edge.b, b: edge.a }]), []);
+  const many = graphOf({ standIns: Array.from({ length: 30 }, (_, number) => ({ node: NODE["gradients/ones"], replaced: `one_${number}`, by: "merger" })) });
+  const notes = standInNotes(many, [edge]);
+  assert.equal(notes.length, 21);
+  assert.deepEqual(notes.slice(-2), [words.replace("one,", "one_19,"), "Other arrows have the same reason."]);
 });
 
 // Picture

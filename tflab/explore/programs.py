@@ -18,7 +18,7 @@ EXAMPLES = (
     Example(
         "x*y + z",
         """\
-# Change a line, and see what moves. tf, tf1 and np are there.
+# Change a line, and see what moves.
 x = tf1.placeholder(tf.float32, [None], name="x")
 y = tf1.get_variable("y", initializer=2.0)
 z = tf1.get_variable("z", initializer=1.0)

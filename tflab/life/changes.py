@@ -89,7 +89,7 @@ def blocks(
         for what, old, new in changes.numbers
     ]
     if numbers:
-        yield texts("The whole", ("", *heads), numbers, right=True)
+        yield texts("Totals", ("", *heads), numbers, right=True)
 
 
 def listed(names: Sequence[str], known: Nodes) -> str:

@@ -76,7 +76,9 @@ class Plugin(base_plugin.TBPlugin):
         self.known = {marked(name): (name, path) for name, path in found.items()}
 
     def list(self, request: Request) -> Response:
-        return as_json([[mark, visible(name)] for mark, (name, _) in self.runs().items()])
+        """The mark, the name and the version of each run."""
+        rows = ((mark, visible(name), version(path)) for mark, (name, path) in self.runs().items())
+        return as_json(list(rows))
 
     def run(self, request: Request) -> Response:
         """A run, and with `before` the differences from another one."""
@@ -101,6 +103,15 @@ def marked(name: str) -> str:
     """The identifier of a run in the page: its name may have characters that an address cannot
     have."""
     return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def version(path: Path) -> str:
+    """What changes when the file of a run does."""
+    try:
+        about = path.stat()
+    except OSError:
+        return ""
+    return f"{about.st_mtime_ns} {about.st_size}"
 
 
 def answered(route: Callable[[Request], Response]) -> Callable[[Request], Response]:

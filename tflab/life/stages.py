@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tflab.analysis import critical_path, quality
 from tflab.follow import node_history
@@ -19,6 +20,8 @@ from tflab.views import execution as execution_view
 from tflab.views import placement as fates
 from tflab.views import stages as views
 from tflab.views import values as not_finite
+
+FUSIONS = 8  # that are listed at their lines
 
 
 def shown(stages: tuple[Stage, ...], name: str, file: str | None = None) -> data.Life:
@@ -39,6 +42,7 @@ def shown(stages: tuple[Stage, ...], name: str, file: str | None = None) -> data
     life = data.life(views.name(last), graph, parts(stages), numbers(stages))
     if file:
         life["graph"]["lines"] = lines(histories, file)
+        life["graph"]["fusions"] = fusions(histories, file)
     return life
 
 
@@ -54,6 +58,26 @@ def lines(histories: Mapping[str, NodeHistory], file: str) -> list[list[int]]:
         sorted(own.get(name, none).union(*(own.get(other, none) for other in history.carries)))
         for name, history in histories.items()
     ]
+
+
+def fusions(histories: Mapping[str, NodeHistory], file: str) -> list[dict[str, Any]]:
+    """The nodes that run as one, each time with the lines of the program that wrote them."""
+    fused: dict[str, list[NodeHistory]] = {}
+    for history in histories.values():
+        if history.fate and history.fate.fate == "fused" and history.fate.into:
+            fused.setdefault(history.fate.into, []).append(history)
+    rows = []
+    for into, parts in fused.items():
+        heir = histories[into]
+        if heir.fate and heir.ran_as != heir.op:  # the last part gave its name
+            parts.append(heir)
+        own = {part.source.line for part in parts if part.source and part.source.file == file}
+        names = " + ".join(part.name for part in parts)
+        one = "as one" if len(parts) > 1 else "as"
+        if own:
+            rows.append({"lines": sorted(own), "text": f"{names} run {one} {parts[0].ran_as}."})
+    others = len(rows) - FUSIONS
+    return rows[:FUSIONS] + [{"lines": [], "text": f"{others:,} more fusions."}] * (others > 0)
 
 
 def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:

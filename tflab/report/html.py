@@ -33,13 +33,13 @@ from tflab.views import words
 STYLES = ("page.css", "viewer.css", "drawing.css", "script.css", "present.css", "media.css")
 SCRIPTS = (  # modules, each after those that it imports
     "elements.js",
+    "sketch.js",
     "graph.js",
     "layout.js",
     "routes.js",
     "colours.js",
     "edges.js",
     "picture.js",
-    "patch.js",
     "table.js",
     "timeline.js",
     "history.js",

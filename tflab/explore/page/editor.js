@@ -1,6 +1,6 @@
 /* Editor: a text area over the same text in colours. Lines have the colours of their nodes. */
 
-import { make } from "../../report/page/elements.js";
+import { make, pieces } from "../../report/page/elements.js";
 import { coloured, indentAfter, indented } from "./text.js";
 
 export class Editor {
@@ -9,6 +9,7 @@ export class Editor {
   constructor(part, changed) {
     this.area = /** @type {HTMLTextAreaElement} */ (part("text"));
     this.behind = /** @type {HTMLElement} */ (part("behind"));
+    this.fusions = /** @type {HTMLElement} */ (part("fusions"));
     this.leaving = false; // whether the next Tab leaves
     /** @type {Map<number, string>} */
     this.classes = new Map(); // line -> the class that colours it
@@ -33,19 +34,24 @@ export class Editor {
   }
 
   draw() {
-    const lines = coloured(this.area.value).map((pieces, i) => {
-      const spans = pieces.map(([kind, text]) => (kind ? make("span", { class: kind }, text) : text));
+    const lines = coloured(this.area.value).map((parts, i) => {
+      const spans = parts.map(([kind, text]) => (kind ? make("span", { class: kind }, text) : text));
       const names = ["line", this.classes.get(i + 1), this.wrong === i + 1 && "wrong"];
-      return make("span", { class: names.filter(Boolean).join(" "), "data-line": i + 1 }, ...spans, pieces.length ? "" : "\u200b");
+      return make("span", { class: names.filter(Boolean).join(" "), "data-line": i + 1 }, ...spans, parts.length ? "" : "\u200b");
     });
     this.behind.replaceChildren(...lines);
   }
 
-  /** Give each line the colour of its nodes.
+  /** Give each line the colour of its nodes, and say which of them run as one.
    * @param {import("../../report/page/graph.js").Graph} graph */
   colour(graph) {
     this.classes = new Map([...graph.colourOfLine].map(([line, colour]) => [line, `line-${colour}`]));
     this.draw();
+    const rows = (graph.data.fusions ?? []).map(({ lines, text }) => {
+      const where = lines.length ? `Line${lines.length > 1 ? "s" : ""} ${lines.join(", ")}: ` : "";
+      return make("li", { class: this.classes.get(lines[0]) }, where, ...pieces(text));
+    });
+    this.fusions.replaceChildren(...rows);
   }
 
   /** @param {number | null} line */

@@ -5,6 +5,8 @@ import { Life } from "./life.js";
 
 const LOOK_MS = 10_000; // between two looks at the logdir
 
+const NONE = "No run of this logdir has a life yet. tflab.lifecycle and tflab.run write one with --logdir.";
+
 class Tab {
   constructor() {
     /** @type {(name: string) => any} */
@@ -13,31 +15,38 @@ class Tab {
     this.menus = [this.part("run"), this.part("beside")];
     for (const menu of this.menus) menu.addEventListener("change", () => this.show());
     this.number = 0; // of the last request
+    this.runs = null; // mark, name and version of each
+    this.shown = ""; // which versions of which runs
     this.look();
     setInterval(() => document.hidden || this.look(), LOOK_MS);
+    document.addEventListener("visibilitychange", () => document.hidden || this.look());
   }
 
-  /* The runs of the logdir, which may have become more. */
+  /* The runs of the logdir: new ones may be there, and the ones that are shown may be gone or written anew. */
   async look() {
     const runs = await fetch("runs").then((response) => response.json()).catch(() => null);
-    if (!runs) return;
-    const first = !this.menus[0].value;
-    const names = JSON.stringify(runs);
-    if (names === this.names) return;
-    this.names = names;
+    if (!runs || JSON.stringify(runs) === JSON.stringify(this.runs)) return;
+    this.runs = runs;
     this.menus.forEach((menu, place) => {
       const { value } = menu;
       const none = place ? [make("option", { value: "" }, "no other")] : [];
       menu.replaceChildren(...none, ...runs.map(([mark, name]) => make("option", { value: mark }, name)));
       if (runs.some(([mark]) => mark === value)) menu.value = value;
     });
-    this.part("status").textContent = runs.length ? "" : "No run of this logdir has a life yet.";
-    if (first && runs.length) this.show();
+    this.part("status").textContent = runs.length ? "" : NONE;
+    if (!runs.length) this.hide();
+    else if (this.chosen() !== this.shown) this.show();
+  }
+
+  /* The runs that the menus name, with their versions. */
+  chosen() {
+    return JSON.stringify(this.menus.map((menu) => this.runs.find(([mark]) => mark === menu.value)));
   }
 
   async show() {
     const [run, beside] = this.menus.map((menu) => menu.value);
     const number = ++this.number;
+    this.shown = this.chosen();
     this.part("status").textContent = "Reading";
     const query = beside ? `run=${beside}&before=${run}` : `run=${run}`;
     const response = await fetch(`run?${query}`).catch(() => null);
@@ -58,8 +67,13 @@ class Tab {
   }
 
   fail(sentence) {
+    this.hide();
     this.part("error").textContent = sentence;
     this.part("error").hidden = false;
+  }
+
+  hide() {
+    this.part("error").hidden = true;
     for (const name of ["differs", "run-life", "beside-life"]) this.part(name).hidden = true;
   }
 

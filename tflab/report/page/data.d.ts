@@ -22,6 +22,7 @@ export interface GraphData {
     time: string[]; // of each step of the scale
   };
   lines?: number[][]; // of each node, those of the program whose work it does
+  fusions?: { lines: number[]; text: string }[]; // what runs as one, and the lines that wrote it
 }
 
 /* What a box shows of the recorded step. */

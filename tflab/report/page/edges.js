@@ -3,6 +3,7 @@
 import { make, round } from "./elements.js";
 import { OP, flowedIn } from "./graph.js";
 import { standInNotes } from "./colours.js";
+import { sketch } from "./sketch.js";
 
 /** @param {import("./data").View} view */
 export function drawEdge(view, edge, twin) {
@@ -21,12 +22,12 @@ export function drawEdge(view, edge, twin) {
   ].filter(Boolean);
   const flowed = flowedIn(view) ? carried(graph, edge) : [];
   const arrow = lit ? "-lit" : edge.transfers.length ? "-transfer" : notes.length ? "-merged" : "";
-  const group = make(
+  const group = sketch(
     "g",
     { class: `edge ${kind}${lit ? " lit" : ""}`, "data-edge": `${edge.a}>${edge.b}` },
-    make("title", {}, [words.join(", "), ...flowed, ...notes].join(". ")),
-    make("path", { d, class: "touch" }),
-    make("path", {
+    sketch("title", {}, [words.join(", "), ...flowed, ...notes].join(". ")),
+    sketch("path", { d, class: "touch" }),
+    sketch("path", {
       d,
       class: "line",
       "stroke-width": round(1 + Math.min(1.8, Math.log2(count) / 3)),
@@ -35,11 +36,16 @@ export function drawEdge(view, edge, twin) {
   );
   const text = edgeLabel(view, edge, d, notes.length);
   if (text) {
-    const line = group.lastElementChild;
-    const middle = line.getPointAtLength(line.getTotalLength() / 2);
-    group.append(make("text", { x: middle.x, y: middle.y + (notes.length ? 14 : 3.5), class: "count" }, text));
+    const { x, y } = middleOf(d);
+    group.children.push(sketch("text", { x, y: y + (notes.length ? 14 : 3.5), class: "count" }, text));
   }
   return group;
+}
+
+/* The point in the middle of a path. */
+function middleOf(d) {
+  const path = /** @type {SVGPathElement} */ (make("path", { d }));
+  return path.getPointAtLength(path.getTotalLength() / 2);
 }
 
 /** What stands beside an edge: the bytes that it sends, or what it shares, or how many it bundles.

@@ -18,11 +18,28 @@ export class Frame {
   constructor(viewer) {
     this.viewer = viewer;
     this.paper = viewer.part("paper");
+    this.bar = viewer.part("sides");
     this.fitted = true; // until the reader wants another scale
     viewer.part("larger").addEventListener("click", () => this.enlarge(1.25));
     viewer.part("smaller").addEventListener("click", () => this.enlarge(1 / 1.25));
     viewer.part("fit").addEventListener("click", () => this.fit());
     window.addEventListener("resize", () => this.refit(), { signal: viewer.ended.signal });
+    this.tracks();
+  }
+
+  /* A button that goes to each track. */
+  tracks() {
+    const { data, graph } = this.viewer;
+    const buttons = data.tracks.flatMap((track, index) => {
+      if (!graph.inside[track].length) return [];
+      const button = make("button", { type: "button" }, data.boxes[track].label);
+      button.addEventListener("click", () => {
+        const { layout, zoom } = this.viewer;
+        this.paper.scrollTo({ left: (layout.tracks[index].x - MARGIN) * zoom, behavior: motion() });
+      });
+      return [button];
+    });
+    this.bar.append("Wider than the page; go to ", ...buttons);
   }
 
   /* The whole drawing where it can be read like that; else as much of its width as can. */
@@ -48,24 +65,18 @@ export class Frame {
   scale(zoom) {
     this.viewer.zoom = zoom;
     const picture = this.paper.firstElementChild;
-    picture.setAttribute("width", String(this.viewer.layout.width * zoom));
-    picture.setAttribute("height", String(this.viewer.layout.height * zoom));
+    for (const side of ["width", "height"]) {
+      const pixels = String(this.viewer.layout[side] * zoom);
+      if (picture.getAttribute(side) !== pixels) picture.setAttribute(side, pixels);
+    }
     this.sides();
   }
 
-  /* Buttons that go to each track of a drawing that is wider than its paper. */
+  /* The buttons are there for a drawing that is wider than its paper. */
   sides() {
-    const { data, graph, layout, zoom } = this.viewer;
-    const bar = this.viewer.part("sides");
-    bar.hidden = layout.width * zoom <= this.paper.clientWidth;
-    if (bar.hidden) return;
-    const buttons = layout.tracks.flatMap((track, index) => {
-      if (!graph.inside[data.tracks[index]].length) return [];
-      const button = make("button", { type: "button" }, data.boxes[data.tracks[index]].label);
-      button.addEventListener("click", () => this.paper.scrollTo({ left: (track.x - MARGIN) * zoom, behavior: motion() }));
-      return [button];
-    });
-    bar.replaceChildren("Wider than the page; go to ", ...buttons);
+    const { layout, zoom } = this.viewer;
+    const fits = layout.width * zoom <= this.paper.clientWidth;
+    if (this.bar.hidden !== fits) this.bar.hidden = fits;
   }
 
   /* Bring a box to the middle. */

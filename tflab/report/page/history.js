@@ -17,7 +17,6 @@ export function showHistory(viewer) {
     ...node.history.flatMap((section) => sectionOf(viewer, section)),
     ...(node.times.rows.length ? timesOf(node.times) : []),
   );
-  panel.scrollTop = 0;
   viewer.part("said").textContent = `${node.name}, ${node.op}`; // and not its whole history
 }
 

@@ -4,6 +4,7 @@ import { Layout, PRESENTING, visibleBoxes } from "./layout.js";
 import { Routes } from "./routes.js";
 import { legend } from "./colours.js";
 import { drawPicture, inert } from "./picture.js";
+import { render } from "./sketch.js";
 import { nodeCount } from "./timeline.js";
 
 const KEYS = {
@@ -51,7 +52,6 @@ export class Presenter {
     this.viewer.timeline.pause();
     this.state = this.viewer.state;
     this.layout = new Layout(this.graph, getComputedStyle(this.viewer.root).fontFamily, PRESENTING);
-    this.routes = new Routes(this.layout);
     this.open.clear(); // so that the whole is seen first
     this.part("screen").showModal();
     this.part("sheet").focus();
@@ -65,6 +65,7 @@ export class Presenter {
 
   arrange() {
     this.layout.run(this.open);
+    this.routes = new Routes(this.layout);
     this.visible = visibleBoxes(this.graph, this.layout);
     this.draw();
   }
@@ -113,7 +114,7 @@ export class Presenter {
     this.drawn = this.graph.edges(this.state, (node) => this.visible.get(node));
     const sheet = this.part("sheet");
     this.zoom = 1;
-    const picture = drawPicture(this);
+    const picture = render(drawPicture(this));
     sheet.replaceChildren(picture);
     inert(picture);
     this.part("screen-legend").replaceChildren(...legend(this.graph, this.colour, picture));

@@ -10,11 +10,19 @@ export class Routes {
   constructor(layout) {
     this.layout = layout;
     this.graph = layout.graph;
+    this.known = new Map(); // paths, which stay as long as the layout
+  }
+
+  /* The path of an edge, found once. */
+  path(a, b, twin) {
+    const key = `${a}>${b}>${twin}`;
+    if (!this.known.has(key)) this.known.set(key, this.find(a, b, twin));
+    return this.known.get(key);
   }
 
   /* A path from box to box: along its lanes, or between the tracks. Of two that lead to and fro
    * each keeps to its side, and what leads back to another track keeps away from what arrives. */
-  path(a, b, twin) {
+  find(a, b, twin) {
     const from = this.layout.rects.get(a);
     const to = this.layout.rects.get(b);
     /** @type {[number, number]} */

@@ -5,6 +5,7 @@ import { Layout, READING, visibleBoxes } from "./layout.js";
 import { Routes } from "./routes.js";
 import { legend } from "./colours.js";
 import { drawPicture, inert } from "./picture.js";
+import { render } from "./sketch.js";
 import { LEAST } from "./frame.js";
 
 /** @param {HTMLElement} root
@@ -28,7 +29,7 @@ export function still(root, data) {
     current: null,
     compared: true,
   };
-  const picture = drawPicture(view);
+  const picture = render(drawPicture(view));
   inert(picture);
   part("sheet").replaceChildren(picture);
   part("legend").replaceChildren(...legend(graph, view.colour, picture));

@@ -6,7 +6,7 @@ import { Layout, READING, visibleBoxes } from "./layout.js";
 import { Routes } from "./routes.js";
 import { legend, standInNotes } from "./colours.js";
 import { drawPicture } from "./picture.js";
-import { patch } from "./patch.js";
+import { render, rerender } from "./sketch.js";
 import { NodeTable } from "./table.js";
 import { Timeline } from "./timeline.js";
 import { showHistory } from "./history.js";
@@ -22,7 +22,7 @@ export class Viewer {
     /** @type {(name: string) => any} the element of the page that does this */
     this.part = (name) => root.querySelector(`[data-part="${name}"]`);
     this.graph = new Graph(data);
-    this.lay(READING);
+    this.layout = new Layout(this.graph, getComputedStyle(root).fontFamily, READING);
     this.open = new Set(data.open);
     this.state = data.start;
     this.last = data.states.length - 1; // that can be shown
@@ -59,11 +59,6 @@ export class Viewer {
     if (paper.scrollHeight > paper.clientHeight) this.closeAll();
   }
 
-  lay(sizes) {
-    this.layout = new Layout(this.graph, getComputedStyle(this.root).fontFamily, sizes);
-    this.routes = new Routes(this.layout);
-  }
-
   /* What the colours say in this state. */
   get colour() {
     if (this.chosen !== "stage" && !this.asking) return this.chosen;
@@ -79,9 +74,8 @@ export class Viewer {
     }
     this.part("open-all").addEventListener("click", () => this.openAll());
     this.part("close-all").addEventListener("click", () => this.closeAll());
-    const names = this.part("names");
-    this.data.nodes.forEach((node) => names.append(make("option", { value: node.name })));
     const search = this.part("search");
+    search.addEventListener("focus", () => this.offer(), { once: true });
     search.addEventListener("change", () => this.find(search.value));
     search.addEventListener("keydown", (event) => {
       if (event.key === "Enter") {
@@ -123,6 +117,11 @@ export class Viewer {
     this.open.clear();
     this.arrange();
     this.frame.fit();
+  }
+
+  /* The names that may be searched for: only for a reader who searches, because they may be many. */
+  offer() {
+    this.part("names").replaceChildren(...this.data.nodes.map((node) => make("option", { value: node.name })));
   }
 
   find(text) {
@@ -186,6 +185,7 @@ export class Viewer {
     if (reveal && this.zoom < LEAST) this.frame.fit();
     else this.frame.refit();
     if (reveal) this.frame.centre(id);
+    this.part("panel").scrollTop = 0;
     this.root.dispatchEvent(new Event("selected"));
     this.focus(id);
     const below = this.part("panel").offsetTop > this.part("paper").offsetTop;
@@ -265,6 +265,7 @@ export class Viewer {
 
   arrange() {
     this.layout.run(this.open);
+    this.routes = new Routes(this.layout);
     this.visible = visibleBoxes(this.graph, this.layout);
     this.draw();
   }
@@ -273,8 +274,8 @@ export class Viewer {
     const paper = this.part("paper");
     this.drawn = this.edges();
     const next = drawPicture(this);
-    if (paper.firstElementChild) patch(paper.firstElementChild, next);
-    else paper.append(next);
+    if (paper.firstElementChild) rerender(paper.firstElementChild, next);
+    else paper.append(render(next));
     const picture = paper.firstElementChild;
     if (this.lit.size) this.relight();
     this.timeline.show();
