@@ -2,13 +2,14 @@
 
     python -m benchmarks.explore
 
-Chromium types a key into the page of x*y + z and of LeNet, whose process is warm. The page waits
-200 ms for another key before it runs the program; that is part of the time. Then the states of a
-graph with some 300 nodes, all of them open, are shown in turn, a state in each frame.
+Chromium types a key into the page of x*y + z, of LeNet and of a chain, whose process is warm. The
+page waits 200 ms for another key before it runs the program; that is part of the time. Then the
+states of the chain, with some 300 nodes, all of them open, are shown in turn: one in each frame.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,8 @@ from benchmarks import report
 from tflab.errors import TflabError
 from tflab.records.blocks import Block, Column, Table
 
-PAGES = {"x*y + z": (), "lenet": ("--model", "lenet")}
+CHAIN = "a chain"
+PAGES = {"x*y + z": (), "lenet": ("--model", "lenet"), CHAIN: ("chain.py",)}
 STAGES = ("frontend", "backward", "placement", "execution", "values")
 EDITS = 10
 ATTACHED = {"state": "attached", "timeout": 120_000}
@@ -37,8 +39,8 @@ NOTE = """() => {
   new MutationObserver(note).observe(life, { attributeFilter: ["data-stage"] });
 }"""
 
-# A graph that is drawn with some 300 nodes in its last states
-LARGE = """\
+# It is drawn with some 300 nodes in its last states
+PROGRAM = """\
 x = tf1.placeholder(tf.float32, [None], name="x")
 y = x
 for _ in range(22):
@@ -75,22 +77,30 @@ def measure(quick: bool) -> tuple[Times, Turns]:
     browser_path = shutil.which("chromium")
     if browser_path is None:
         raise TflabError("There is no Chromium here; get it with: apt-get install chromium.")
-    with sync_api.sync_playwright() as playwright:
+    with sync_api.sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+        Path(folder, "chain.py").write_text(PROGRAM, encoding="utf-8")
         browser = playwright.chromium.launch(
             executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"]
         )
-        pages = [*PAGES.items()][: 1 if quick else None]
-        times = {name: typed(browser, args, 1 if quick else EDITS) for name, args in pages}
-        turns = turned(browser, 2 if quick else FRAMES)
+        times = {}
+        for name in [*PAGES][: 1 if quick else None]:
+            with opened(browser, folder, PAGES[name]) as page:
+                times[name] = typed(page, 1 if quick else EDITS)
+                if quick or name == CHAIN:
+                    page.evaluate(TURNS, 4)  # warm-up
+                    turns = page.evaluate(TURNS, 2 if quick else FRAMES)
         browser.close()
     return times, turns
 
 
 @contextmanager
-def opened(browser: Any, args: tuple[str, ...]) -> Iterator[Any]:
+def opened(browser: Any, folder: str, args: tuple[str, ...]) -> Iterator[Any]:
     """A live page that has run its program."""
     command = [sys.executable, "-m", "tflab.explore", "--no-browser", "--seconds", "60", *args]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout
         try:
             address = next(line.strip() for line in process.stdout if "http://" in line)
@@ -103,34 +113,22 @@ def opened(browser: Any, args: tuple[str, ...]) -> Iterator[Any]:
             process.terminate()
 
 
-def typed(browser: Any, args: tuple[str, ...], edits: int) -> dict[str, list[float]]:
+def typed(page: Any, edits: int) -> dict[str, list[float]]:
     """The seconds from each key press to the picture of each stage."""
     times: dict[str, list[float]] = {stage: [] for stage in STAGES}
-    with opened(browser, args) as page:
-        page.evaluate(NOTE)
-        page.locator("textarea").focus()
-        page.keyboard.press("Control+End")
-        for number in range(edits + 1):
-            before = int(page.locator("[data-number]").get_attribute("data-number"))
-            page.keyboard.type("#")  # all stages run again after any edit
-            page.locator(f"[data-number='{before + 1}']").wait_for(**ATTACHED)
-            page.locator("[data-run=done]").wait_for(**ATTACHED)
-            noted = page.evaluate("noted")
-            if number:  # the first edit is warm-up
-                for stage in STAGES:
-                    times[stage].append((noted[stage] - noted["key"]) / 1000)
+    page.evaluate(NOTE)
+    page.locator("textarea").focus()
+    page.keyboard.press("Control+End")
+    for number in range(edits + 1):
+        before = int(page.locator("[data-number]").get_attribute("data-number"))
+        page.keyboard.type("#")  # all stages run again after any edit
+        page.locator(f"[data-number='{before + 1}']").wait_for(**ATTACHED)
+        page.locator("[data-run=done]").wait_for(**ATTACHED)
+        noted = page.evaluate("noted")
+        if number:  # the first edit is warm-up
+            for stage in STAGES:
+                times[stage].append((noted[stage] - noted["key"]) / 1000)
     return times
-
-
-def turned(browser: Any, frames: int) -> Turns:
-    """The states of a large graph in turn, a state in each frame."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "large.py")
-        path.write_text(LARGE, encoding="utf-8")
-        with opened(browser, (str(path),)) as page:
-            page.evaluate(TURNS, 4)  # warm-up
-            turns: Turns = page.evaluate(TURNS, frames)
-    return turns
 
 
 def blocks(result: tuple[Times, Turns]) -> Iterator[Block]:
