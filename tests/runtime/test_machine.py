@@ -130,7 +130,7 @@ def test_what_is_no_better_is_not_written(tmp_path, monkeypatch):
 WRITER = """
 import sys, time
 from pathlib import Path
-from tflab.records import Peaks
+from tflab.records.measured import Peaks
 from tflab.runtime import machine, peak_benchmark
 
 path, what = Path(sys.argv[1]), sys.argv[2]

@@ -343,8 +343,6 @@ class Recorder:
     def nodes_of(self, graph: Any, most: int | None) -> tuple[Node, ...]:
         """The nodes of a graph with their lines; those known before if there are more than `most`
         now, or if the program is changing the graph."""
-        from tflab.runtime import nodes
-
         known = self.nodes.get(id(graph), ())
         count = len(graph.get_operations())
         if count == len(known) or (known and not count) or (most is not None and count > most):
@@ -352,6 +350,8 @@ class Recorder:
         if len(self.codes) >= MOST_CODES:
             self.note("So many pieces of code make nodes that their lines are not known.")
             return known
+        from tflab.runtime import nodes
+
         try:
             self.nodes[id(graph)] = nodes.from_graph(graph)
         except Exception:
