@@ -45,7 +45,8 @@ def line_of(source: str) -> int | None:
 
 def error_in(source: str) -> SyntaxError | None:
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             compile(source, "", "exec", dont_inherit=True)
     except SyntaxError as error:
         return error
