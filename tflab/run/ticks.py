@@ -64,6 +64,7 @@ class Ticks:
         self.next_ns = 0  # when to find out whether the main thread waits
         # Whether it is in a run, whose time is measured: then it need not be found out
         self.in_run: Callable[[], bool] = lambda: False
+        self.importing: Callable[[], bool] = lambda: False  # which hardly ever waits
         self.library: Any = ctypes.CDLL(None)
         if not hasattr(self.library, "timer_create"):  # before version 2.34 of the C library
             self.library = ctypes.CDLL("librt.so.1")
@@ -99,10 +100,9 @@ class Ticks:
         if _signal.sigtimedwait([self.waking], left_ns / 1e9):
             looked, self.main_looked = self.main_looked, False
             return not looked
-        in_run = self.in_run()
-        waits = not in_run and self.main_waits()
-        self.next_ns = time.monotonic_ns() + (INTERVAL_NS if waits else SELDOM_NS)
-        return in_run or waits
+        interval_ns = SELDOM_NS if self.importing() else INTERVAL_NS
+        self.next_ns = max(self.next_ns, time.monotonic_ns() - interval_ns) + interval_ns
+        return self.in_run() or self.main_waits()
 
     def wake(self) -> None:
         """Let the sampler's thread go on, if it has not ended."""

@@ -144,6 +144,7 @@ class Watcher:
         self.ticks = ticks.prepared(self.look)
         if self.ticks:
             self.ticks.in_run = lambda: self.sampler.inside[1] > 0
+            self.ticks.importing = lambda: self.sampler.importing
         sys.setswitchinterval(self.turn_s if self.ticks else sampler.TURN_S)
 
     def broke(self, error: Exception) -> None:
