@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tflab.run import groups, largest, passes, recorder, sampler
+from tflab.run import groups, largest, lines, passes, recorder, sampler
 from tflab.runtime import trace
 
 
@@ -104,25 +104,25 @@ def test_all_code_is_kept_that_leads_to_the_making_of_an_op(lab, monkeypatch):
     exec(names["inner"], made)
     scope = {**made, "keep": lab.seen.keep_stack}
     exec(names["outer"], scope)
-    first = list(lab.seen.codes.values())[:2]
+    first = list(lab.seen.lines.codes.values())[:2]
     assert first == [made["inner"].__code__, names["outer"]]
-    assert sys._getframe().f_code in lab.seen.codes.values()
-    assert names["inner"] not in lab.seen.codes.values()  # it ran, but had ended
-    count = len(lab.seen.codes)
+    assert sys._getframe().f_code in lab.seen.lines.codes.values()
+    assert names["inner"] not in lab.seen.lines.codes.values()  # it ran, but had ended
+    count = len(lab.seen.lines.codes)
     exec(names["outer"], scope)
-    assert len(lab.seen.codes) == count
+    assert len(lab.seen.lines.codes) == count
 
 
 def test_without_room_for_code_no_lines_are_read(lab, monkeypatch):
     """Those of an op whose code is gone would be read from memory that has another use."""
-    monkeypatch.setattr(recorder, "MOST_CODES", 1)
+    monkeypatch.setattr(lines, "MOST_CODES", 1)
     monkeypatch.setattr(Graph, "get_operations", lambda graph: ["op"])
     for _ in range(2):
         lab.seen.keep_stack()
     late = compile("keep()", "/code/late.py", "exec")
     exec(late, {"keep": lab.seen.keep_stack})
-    assert late not in lab.seen.codes.values()
-    assert lab.seen.nodes_of(Graph(), None) == ()
+    assert late not in lab.seen.lines.codes.values()
+    assert lab.seen.lines.nodes_of(Graph()) == ()
     assert lab.seen.notes == ["So many pieces of code make nodes that their lines are not known."]
 
 

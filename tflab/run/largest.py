@@ -30,7 +30,7 @@ def fates(recorder: Any) -> dict[str, Any]:
         if recorder.values:
             recorder.note("No values were recorded: the debugger does not see inside functions.")
         if group.graph is not None:
-            user_nodes = recorder.nodes_of(group.graph, None)
+            user_nodes = recorder.lines.nodes_of(group.graph)
             keep(recorder, group, recorder.with_inlined(group.graph, user_nodes), (), NOT_SEEN, ())
         return {}
     from tflab.runtime import nodes  # not earlier: this may resume an interrupted import
@@ -44,7 +44,7 @@ def fates(recorder: Any) -> dict[str, Any]:
         )
     parts = ran.partition_graphs
     executed = tuple(node for part in parts for node in nodes.from_graph_def(part, {}, {}))
-    user_nodes = recorder.nodes_of(group.graph, None)
+    user_nodes = recorder.lines.nodes_of(group.graph)
     account = account_of(recorder, group, user_nodes, executed)
     if recorder.values:
         record_values(recorder, group, user_nodes, account)

@@ -22,6 +22,7 @@ from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.run.functions import Functions
 from tflab.run.groups import Call, Group, Step
+from tflab.run.lines import Lines, line_of
 from tflab.run.op_runs import OpRuns
 from tflab.run.passes import MOST_CONSTANTS, Dumps
 from tflab.runtime import private
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 100  # later ones form one group
 MOST_GRAPHS = 16  # graphs that are kept until the end
-LARGE = 1_000  # graphs with more nodes are read only once, at the end
-MOST_CODES = 10_000  # pieces of code that are kept
-MOST_CODE = 200  # characters of a source line
 MOST_NODES = 50_000  # limit for a graph whose ops are recorded
 WAITING = 4  # traces waiting to be read
 # The share of the budget for the measured cost of traces. Sampling and timing take the rest, and
@@ -60,8 +58,8 @@ class Recorder:
         self.next_stop = watcher.steps or sys.maxsize
         self.stopped_by_steps = False
         self.notes: list[str] = []
-        self.nodes: dict[int, tuple[Node, ...]] = {}  # by the graph's id
-        self.codes: dict[int, object] = {}  # code that makes ops, by its id
+        self.lines = Lines(self.note)
+        self.keep_stack = self.lines.keep_stack  # called when an op is made
         self.unwatch: Callable[[], None] = lambda: None
         self.functions = Functions(self)
         self.most_waiting = WAITING
@@ -91,17 +89,6 @@ class Recorder:
     def stop(self) -> None:
         self.unwatch()
         self.functions.stop()
-
-    def keep_stack(self) -> None:
-        """An op is made. TensorFlow stores the code on its stack but lets Python free it, and the
-        line of the op is read later."""
-        codes = self.codes
-        if len(codes) < MOST_CODES:
-            frame = sys._getframe(1)
-            while frame:
-                code = frame.f_code
-                codes[id(code)] = code
-                frame = frame.f_back  # type: ignore[assignment]
 
     def enter(self) -> Call | None:
         """A call begins; None if it is part of another call of its thread."""
@@ -314,8 +301,9 @@ class Recorder:
         self.read_traces()
         if self.op_runs:
             self.op_runs.flush()
-        most = None if final else LARGE
-        graphs = [self.with_inlined(graph, self.nodes_of(graph, most)) for graph in self.graphs]
+        graphs = [
+            self.with_inlined(graph, self.lines.nodes_of(graph, final)) for graph in self.graphs
+        ]
         return {
             "stopped": self.stopped_by_steps,
             "groups": [group.segment(self.graphs) for group in list(self.groups.values())],
@@ -340,36 +328,9 @@ class Recorder:
         names = {name for group in groups for name in list(group.ops)}
         return (*nodes, *self.functions.inlined(graph, nodes, names))
 
-    def nodes_of(self, graph: Any, most: int | None) -> tuple[Node, ...]:
-        """The nodes of a graph with their lines; those known before if there are more than `most`
-        now, or if the program is changing the graph."""
-        known = self.nodes.get(id(graph), ())
-        count = len(graph.get_operations())
-        if count == len(known) or (known and not count) or (most is not None and count > most):
-            return known
-        if len(self.codes) >= MOST_CODES:
-            self.note("So many pieces of code make nodes that their lines are not known.")
-            return known
-        from tflab.runtime import nodes
-
-        try:
-            self.nodes[id(graph)] = nodes.from_graph(graph)
-        except Exception:
-            if most is None:
-                raise
-            return known
-        return self.nodes[id(graph)]
-
     def note(self, sentence: str) -> None:
         if sentence not in self.notes:
             self.notes.append(sentence)
-
-
-def line_of(node: Node) -> tuple[str, str, tuple[str, int, str] | None, str]:
-    """Name, phase, the line that made it, and its op."""
-    made = node.source
-    line = (made.file, made.line, made.code[:MOST_CODE]) if made else None
-    return node.name, node.phase, line, node.op
 
 
 def begin(watcher: Any) -> Recorder:

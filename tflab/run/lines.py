@@ -1,0 +1,61 @@
+"""Lines: the nodes of the program's graphs, and the lines of code that made them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from tflab.records.graph import Node
+
+LARGE = 1_000  # graphs with more nodes are read only once, at the end
+MOST_CODES = 10_000  # pieces of code that are kept
+MOST_CODE = 200  # characters of a source line
+
+
+class Lines:
+    """What is known of the graphs so far. `note` is told what cannot be known."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self.note = note
+        self.nodes: dict[int, tuple[Node, ...]] = {}  # by the graph's id
+        self.codes: dict[int, object] = {}  # code that makes ops, by its id
+
+    def keep_stack(self) -> None:
+        """An op is made. TensorFlow stores the code on its stack but lets Python free it, and the
+        line of the op is read later."""
+        codes = self.codes
+        if len(codes) < MOST_CODES:
+            frame: FrameType | None = sys._getframe(1)
+            while frame:
+                code = frame.f_code
+                codes[id(code)] = code
+                frame = frame.f_back
+
+    def nodes_of(self, graph: Any, final: bool = True) -> tuple[Node, ...]:
+        """The nodes of a graph with their lines; before the end those known before, if the graph is
+        large or the program is changing it."""
+        known = self.nodes.get(id(graph), ())
+        count = len(graph.get_operations())
+        if count == len(known) or (known and not count) or (not final and count > LARGE):
+            return known
+        if len(self.codes) >= MOST_CODES:
+            self.note("So many pieces of code make nodes that their lines are not known.")
+            return known
+        from tflab.runtime import nodes
+
+        try:
+            self.nodes[id(graph)] = nodes.from_graph(graph)
+        except Exception:
+            if final:
+                raise
+            return known
+        return self.nodes[id(graph)]
+
+
+def line_of(node: Node) -> tuple[str, str, tuple[str, int, str] | None, str]:
+    """Name, phase, the line that made it, and its op."""
+    made = node.source
+    line = (made.file, made.line, made.code[:MOST_CODE]) if made else None
+    return node.name, node.phase, line, node.op
