@@ -248,6 +248,7 @@ def test_numpy_has_what_it_had(noted):
     assert old.__getattr__("int8") == "its int8"
     assert noted() == []
     assert old.reshape([1, 2], newshape=(2, 1)).tolist() == [[1], [2]]
+    assert old.reshape(newshape=(2, 1), a=[1, 2]).tolist() == [[1], [2]]
     assert old.__getattr__("int") is int
     assert noted() == ["numpy.reshape(newshape)", "numpy.int"]
 

@@ -107,7 +107,9 @@ def give_numpy_its_names(numpy: Any) -> None:
     def reshaped(*given: Any, **options: Any) -> Any:
         if "newshape" in options:
             note("numpy.reshape(newshape)")
-            options["shape"] = options.pop("newshape")
+            # By position, because NumPy has the name `shape` only since 2.1
+            array = [options.pop("a")] if "a" in options else []
+            given = (*given, *array, options.pop("newshape"))
         return reshape(*given, **options)
 
     numpy.__getattr__, numpy.reshape = named, reshaped
