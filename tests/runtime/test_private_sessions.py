@@ -160,7 +160,7 @@ def test_a_corner_that_is_gone_is_a_sentence(monkeypatch):
     from tensorflow.python.client import pywrap_tf_session, session
 
     with monkeypatch.context() as other:
-        other.setattr(private.Log, "SPACE", "_ZN4absl12lts_20990101")
+        other.setattr(private.Log, "SPACES", ("_ZN4absl12lts_20990101",))
         lost(private.Log, "The level of the runtime's log")
     monkeypatch.delattr(pywrap_tf_session, "TF_NewBufferFromString")
     lost(private.TraceBuffers, "The traces of a session")

@@ -23,6 +23,7 @@ from tflab.runtime.private.corner import corner
 FILE = "tensorflow/python/client/session.py"
 STACKS = "tensorflow/python/util/tf_stack.py"
 WATCHER = "__tflab__"  # the name of the watcher in these modules
+LEVEL = "11MinLogLevelEv"  # a function of Abseil, after its namespace
 NOTED = "tflab_noted"  # the local variable that passes the result of the first call to the second
 
 # Of BaseSession: the first call, its result and what it may change; the second call
@@ -196,10 +197,12 @@ class Log:
 
     `MinLogLevel`, `SetMinLogLevel` and `log_internal::PrependVModule` of Abseil, and
     `DebugDataDumper` of tensorflow/core/util/debug_data_dumper.cc, in
-    tensorflow/libtensorflow_framework.so.2, TensorFlow 2.21.0.
+    tensorflow/libtensorflow_framework.so.2, TensorFlow 2.20.0 and 2.21.0. TensorFlow 2.19 does not
+    use Abseil's log.
     """
 
-    SPACE = "_ZN4absl12lts_20250814"  # with the release of Abseil
+    # With the release of Abseil: that of TensorFlow 2.21, and that of 2.20
+    SPACES = ("_ZN4absl12lts_20250814", "_ZN4absl12lts_20250127")
 
     def __init__(self) -> None:
         with corner(
@@ -214,11 +217,11 @@ class Log:
                 library = ctypes.PyDLL(str(package / "libtensorflow_framework.so.2"))
             except OSError as error:
                 raise AttributeError(str(error)) from error
-            self._level = library[f"{self.SPACE}11MinLogLevelEv"]
-            self._set = library[f"{self.SPACE}14SetMinLogLevelENS0_18LogSeverityAtLeastE"]
+            space = next((at for at in self.SPACES if hasattr(library, at + LEVEL)), self.SPACES[0])
+            self._level = library[space + LEVEL]
+            self._set = library[f"{space}14SetMinLogLevelENS0_18LogSeverityAtLeastE"]
             self._detail = library[
-                f"{self.SPACE}12log_internal14PrependVModule"
-                "ESt17basic_string_viewIcSt11char_traitsIcEEi"
+                f"{space}12log_internal14PrependVModuleESt17basic_string_viewIcSt11char_traitsIcEEi"
             ]
             self._dumper = library["_ZN10tensorflow15DebugDataDumper6GlobalEv"]
             self._dumper.restype = ctypes.c_void_p
