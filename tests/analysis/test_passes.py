@@ -164,6 +164,26 @@ def test_a_node_was_fused_into_a_new_one_that_does_more():
     )
 
 
+def test_a_constant_whose_user_no_longer_needs_it_was_removed_and_not_fused():
+    """The exponent of a power that the arithmetic optimiser turned into a product."""
+    before = [X, K, node("power", "Pow", "x", "k")]
+    square = node("square", "Square", "x")
+    step = one_pass(before, [X, square, node("power", "Mul", "x", "square")])
+    assert step.taken == (Taken("k", "removed", None),)
+    kept = one_pass(before, [X, node("power", "Square", "x")])
+    assert kept.taken == (Taken("k", "removed", None),)
+
+
+def test_the_heir_of_an_input_is_found_where_a_pass_exchanged_the_inputs():
+    """Common subgraph elimination sorts the inputs of a product."""
+    one, other = node("one", "Square", "x"), node("other", "Square", "x")
+    before = [X, one, other, node("c", "Mul", "x", "one")]
+    step = one_pass(before, [X, other, node("c", "Mul", "other", "x")])
+    assert step.taken == (Taken("one", "merged", "other"),)
+    twice = [X, node("i", "Identity", "x"), node("c", "Mul", "x", "i")]
+    assert one_pass(twice, [X, node("c", "Mul", "x", "x")]).taken == (Taken("i", "removed", "x"),)
+
+
 def test_an_identity_was_removed_and_its_users_take_the_value_from_where_it_came():
     before = [X, node("i", "Identity", "x"), node("a", "Neg", "i")]
     assert one_pass(before, [X, node("a", "Neg", "x")]) == Pass(

@@ -81,6 +81,14 @@ def test_an_update_is_not_run_twice(walked):
     assert once_more.refusal([update.name], placement) == reason
 
 
+def test_nodes_with_others_between_them_are_not_run_twice(walked):
+    """The copies would wait for the nodes between, and these for the copies."""
+    placement = walked("lenet")["placement"]
+    reason = "other nodes lie between those that it does the work of"
+    assert once_more.refusal(["conv1/Conv2D", "conv1/Relu"], placement) == reason
+    assert once_more.refusal(["conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu"], placement) is None
+
+
 @pytest.fixture(scope="module")
 def fused(walked):
     """LeNet's first convolution, which runs under the name of its ReLU."""

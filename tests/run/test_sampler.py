@@ -98,14 +98,14 @@ def test_a_long_run_is_nobodys_but_its_own(clock):
 
 
 def code(file, name="f"):
-    return SimpleNamespace(co_filename=file, co_name=name)
+    return SimpleNamespace(co_filename=file, co_name=name, co_firstlineno=90)
 
 
 def frames(*files):
     """A stack, the innermost frame first."""
     frame = None
     for number, file in enumerate(reversed(files)):
-        frame = SimpleNamespace(f_code=code(file), f_lineno=number, f_back=frame)
+        frame = SimpleNamespace(f_code=code(file), f_lineno=number + 1, f_back=frame)
     return frame
 
 
@@ -132,4 +132,11 @@ TF = "/lib/site-packages/tensorflow/python/"
 )
 def test_a_stack_has_an_owner_and_a_line(stack, owner, line):
     seen = sampler.Sampler(0).owner_of(frames(*stack))
-    assert seen == (owner, None if line is None else (stack[-1 - line], line, "f"))
+    assert seen == (owner, None if line is None else (stack[-1 - line], line + 1, "f"))
+
+
+@pytest.mark.parametrize("number", [None, 0])
+def test_code_that_only_begins_has_its_first_line(number):
+    frame = SimpleNamespace(f_code=code("train.py"), f_lineno=number, f_back=None)
+    assert sampler.Sampler(0).owner_of(frame) == (sampler.BETWEEN, ("train.py", 90, "f"))
+    assert sampler.Sampler(0).line_of(frame) == ("train.py", 90, "f")

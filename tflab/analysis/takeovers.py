@@ -35,7 +35,10 @@ def takeovers(old: Graph, new: Graph, clusters: Mapping[str, str]) -> Iterator[T
             heir = cluster if cluster in new else runners.get(name)
             heir = heir or taking_over.get(name)
             outputs = outputs_at_users(name, old, new, users)
-            yield Taken(name, fate_in_pass(node, heir, old, new, cluster), heir, outputs)
+            fate = fate_in_pass(node, heir, old, new, cluster)
+            if fate == "fused" and node.op == "Const":  # which did no work
+                fate, heir = "removed", None
+            yield Taken(name, fate, heir, outputs)
         elif new[name].op == "Const" != node.op:
             yield Taken(name, "folded", name)
         elif absorbed := absorber(node, old, new):
@@ -114,11 +117,22 @@ def heir_at_users(
             continue
         if new[user].op != old[user].op:
             return user
-        if position < len(new[user].inputs):
-            heir = node_of(new[user].inputs[position])
-            if heir in new and heir != node_of(old[user].inputs[position]):
-                return heir
+        tensor = input_instead(position, old[user].inputs, new[user].inputs)
+        heir = node_of(tensor) if tensor else None
+        if heir in new and heir != node_of(old[user].inputs[position]):
+            return heir
     return None
+
+
+def input_instead(position: int, before: Sequence[str], now: Sequence[str]) -> str | None:
+    """The tensor that a user takes instead of one of its inputs. A pass may have exchanged the
+    inputs of a sum or product; then it is the one that the user did not take before."""
+    if position >= len(now):
+        return None
+    here = now[position]
+    added = [tensor for tensor in now if tensor not in before]
+    moved = here != before[position] and now.count(here) <= before.count(here)
+    return added[0] if moved and len(added) == 1 else here
 
 
 def users_of(graph: Graph) -> Users:

@@ -19,7 +19,7 @@ from tflab.errors import TflabError
 from tflab.lifecycle import reference_step
 from tflab.lifecycle.recorded_step import Arrays, Ran
 from tflab.records.graph import UPDATE as UPDATING
-from tflab.records.graph import Function, Node, Source, node_of
+from tflab.records.graph import Function, Lines, Node, Source, node_of
 from tflab.records.options import Options, Program
 from tflab.records.values import COMPUTED, CONSTANT, FED, UPDATE, VARIABLE, Entered, NotFinite
 from tflab.runtime import debugger, functions, inlined, nodes, session
@@ -52,7 +52,7 @@ def known(program: Program) -> Known:
     return knowledge(program.graph, every, program.model.lines)
 
 
-def knowledge(graph: tf.Graph, listed: Iterable[Node], lines: Any = None) -> Known:
+def knowledge(graph: tf.Graph, listed: Iterable[Node], lines: Lines = nodes.NONE) -> Known:
     """What is known of the nodes of a graph, and of those of its functions."""
     every = {node.name: node for node in listed}
     return Known(

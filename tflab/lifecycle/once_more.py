@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence, Set
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.records.graph import node_of
+from tflab.records.graph import makers, node_of, reach, turned_around
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
 from tflab.runtime import private
@@ -43,6 +43,10 @@ def refusal(names: Sequence[str], placement: Placement) -> str | None:
             return f"{node.op} changes state or is random, so its copy would not do the same work"
         if node.op in ("Enter", "Exit", "NextIteration", "Merge", "Switch", "LoopCond"):
             return "it is part of a loop"
+    edges = makers(placement.user_nodes)
+    between = reach(names, edges) & reach(names, turned_around(edges)) - set(names)
+    if between:  # the copy would wait for it, and it for the copy
+        return "other nodes lie between those that it does the work of"
     return None
 
 

@@ -318,7 +318,12 @@ class Recorder:
             return {}
         from tflab.run import largest  # not before the end: it takes a while to import
 
-        return largest.fates(self)
+        try:
+            return largest.fates(self)
+        except Exception as error:  # all else is written nevertheless
+            what = f"{type(error).__name__}: {error}"
+            self.note(f"Nothing is said of the largest group because of an error of tflab: {what}")
+            return {}
 
     def with_inlined(self, graph: Any, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         """The nodes of a graph, and those nodes of called functions that ran as parts of it."""

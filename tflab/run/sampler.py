@@ -163,7 +163,7 @@ class Sampler:
             if importing and tensorflow:
                 return IMPORT_TENSORFLOW, None  # the other frames are many
             frame = frame.f_back
-        line = (file, frame.f_lineno, frame.f_code.co_name) if frame else None
+        line = line_at(frame) if frame else None
         if importing:
             return IMPORTS, None
         return (owner or GRAPHS, None) if tensorflow else (BETWEEN, line)
@@ -173,7 +173,7 @@ class Sampler:
         while frame is not None:
             file = frame.f_code.co_filename
             if self.kind_of(file) == PROGRAM:
-                return file, frame.f_lineno, frame.f_code.co_name
+                return line_at(frame)
             frame = frame.f_back
         return None
 
@@ -216,6 +216,13 @@ class Sampler:
             "lines": lines,
             "runs": runs,
         }
+
+
+def line_at(frame: FrameType) -> Line:
+    """The line of a frame. Python knows none, or 0, while the frame begins; then it is the first of
+    the code."""
+    code = frame.f_code
+    return code.co_filename, frame.f_lineno or code.co_firstlineno or 1, code.co_name
 
 
 def special_owner(file: str) -> str | None:
