@@ -362,6 +362,13 @@ def test_what_only_a_replaced_node_used_has_lost_its_work_too_but_no_constant_ha
     assert first == (Taken("a", "fused", "n"), Taken("j", "fused", "n"), Taken("i", "fused", "n"))
 
 
+def test_a_constant_that_lost_its_user_is_not_in_what_that_takes_now():
+    square = node("square", "Square", "x")
+    graphs = [X, K, node("u", "Pow", "x", "k")], [X, K, square, node("u", "Mul", "x", "square")]
+    first, last = takes(*graphs, [X, square, node("u", "Mul", "x", "square")])
+    assert (first, last[:1]) == ((), (Taken("k", "removed", None),))
+
+
 def test_inputs_that_change_places_or_are_fewer_replace_nothing():
     a, b = node("a", "Neg", "x"), node("b", "Abs", "x")
     for was, now in ((("a", "b"), ("b", "b")), (("a", "b"), ("b",)), (("a", "x"), ("x",))):

@@ -24,6 +24,10 @@ def test_a_tracing_is_compared_with_the_earlier_one_that_is_most_alike():
     assert functions.nearest({"x": "float32 (8,)"}, earlier) == [("n", "3", "nothing")]
     assert functions.nearest({"x": "float32 (8,)", "n": "3"}, earlier) == []
     assert functions.nearest({"x": "float32 (8,)"}, []) == []
+    shapes = [{"x": "float32 (1, 3)"}, {"x": "float32 (2, 3)"}]
+    assert functions.nearest({"x": "float64 (2, 3)"}, shapes) == [
+        ("x", "float32 (2, 3)", "float64 (2, 3)")
+    ]
 
 
 def test_tracings_read_like_this():

@@ -181,7 +181,7 @@ def test_nodes_of_a_line_that_other_lines_took_over():
         Fate("n6", "unreached", None, None),
     ]
     assert [*line_notes.notes(("a.py", 1), fates, made, 0)] == [
-        "fused into b.py line 7",
+        "1 of 5 nodes fused into b.py line 7",
         "1 of 5 nodes merged with line 2",
         "1 of 5 nodes folded",
     ]
@@ -199,19 +199,19 @@ def test_a_line_is_free_only_if_none_of_its_times_was_measured(seen):
     assert [noted[file, n] for n in (2, 3, 4)] == ["folded", "folded", "folded: free"]
     both = (Fate("six", "folded", None, None), Fate("y", "fused", None, "m"))
     noted = line_notes.by_line(replace(seen.graph, ledger=both), lines)
-    assert noted[file, 4] == "fused into line 3; 1 of 2 nodes folded"
+    assert noted[file, 4] == "1 of 2 nodes fused into line 3; 1 of 2 nodes folded"
 
 
 def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
     """Lines without time follow, if their nodes ran as parts of others or not in the steps."""
     code = CODE.splitlines()
     table = view.table_of_lines(seen)
-    assert layout(table)[-2:] == ["its nodes gives way to 30", "code gives way to 16"]
+    assert layout(table)[-2:] == ["its nodes gives way to 22", "code gives way to 16"]
     assert grid(table)[1:] == [
-        ("line", "forward", "backward", "updates", "Python", "its nodes", "code"),
-        ("train.py:4", "500 ns", "250 ns", "", "", "1 of 3 nodes folded", code[3]),
-        ("train.py:1", "", "", "", "150 ns", "", code[0]),
-        ("train.py:3", "", "", "", "", "fused into line 4", code[2]),
+        ("line", "forward", "backward", "Python", "its nodes", "code"),
+        ("train.py:4", "500 ns", "250 ns", "", "1 of 3 nodes folded", code[3]),
+        ("train.py:1", "", "", "150 ns", "", code[0]),
+        ("train.py:3", "", "", "", "fused into line 4", code[2]),
         0,
     ]
 

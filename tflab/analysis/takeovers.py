@@ -168,8 +168,10 @@ def reliefs(old: Graph, new: Graph) -> Iterator[Taken]:
                 heir_of[name] = heir_of[user]
                 waiting.append(name)
     for name, heir in heir_of.items():
-        outputs = outputs_at_users(name, old, new, users)
-        yield Taken(name, fate_in_pass(old[name], heir, old, new, None), heir, outputs)
+        fate = fate_in_pass(old[name], heir, old, new, None)
+        if fate == "fused" and old[name].op == "Const":
+            continue  # which did no work
+        yield Taken(name, fate, heir, outputs_at_users(name, old, new, users))
 
 
 def switched_to(name: str, old: Graph, new: Graph, users: Users) -> str | None:

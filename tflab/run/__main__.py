@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--values",
         action="store_true",
-        help="record the values of one run of the largest group, and the origin of NaN and Inf",
+        help="show the values of the third run of the largest group, and the origin of NaN and Inf",
     )
     add_outputs(parser)
     return parser

@@ -11,6 +11,7 @@ import sys
 from _thread import get_ident
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from time import perf_counter_ns
 from typing import Any
 
@@ -168,4 +169,13 @@ def nearest(types: dict[str, str], earlier: list[dict[str, str]]) -> list[tuple[
         ]
         for before in earlier
     ]
-    return min(changes, key=len, default=[])
+    return min(changes, key=lambda change: (len(change), differing_words(change)), default=[])
+
+
+def differing_words(change: Iterable[tuple[str, str, str]]) -> int:
+    """Of `float32 (1, 3)` and `float64 (1, 3)` it is the dtype, which is less than all."""
+    return sum(
+        word != other
+        for _, then, now in change
+        for word, other in zip_longest(then.split(" ", 1), now.split(" ", 1))
+    )

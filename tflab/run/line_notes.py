@@ -56,8 +56,7 @@ def notes(line: Line, fates: Sequence[Fate], by_name: Mapping[str, Node], ns: in
         for (file, number), count in places.items():
             if (file, number) != line:
                 other = "" if file == line[0] else f"{os.path.basename(file)} "
-                some = some_of(count, len(reached)) if how == "merged" else ""
-                yield f"{some}{how} {word} {other}line {number}"
+                yield f"{some_of(count, len(reached))}{how} {word} {other}line {number}"
     folded = Counter(fate.fate for fate in reached)["folded"]
     if folded:
         free = ": free" if folded == len(reached) and not ns else ""

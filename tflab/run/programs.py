@@ -88,9 +88,9 @@ def found(*program: str) -> Path | None:
 def nearest(script: Path) -> str:
     """A suggestion for a script that does not exist."""
     if script.parent.is_dir():
-        names = sorted(file.name for file in script.parent.glob("*.py"))
-        for name in difflib.get_close_matches(script.name, names, n=1):
-            return f"did you mean '{script.parent / name}'?"
+        files = {file.stem: file for file in sorted(script.parent.glob("*.py"))}
+        for stem in difflib.get_close_matches(script.stem, files, n=1):
+            return f"did you mean '{files[stem]}'?"
     return f"give the name of a Python file, as seen from {Path.cwd()}."
 
 

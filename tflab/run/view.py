@@ -201,19 +201,16 @@ def table_of_lines(seen: Watched) -> Table:
         for line in seen.lines
         if summary.total_ns(line) or note(line) not in ("", line_notes.NOT_NEEDED)
     ]
-    columns: Sequence[Column] = (
+    columns: tuple[Column, ...] = (
         Column("line", lambda line: f"{os.path.basename(line.file)}:{line.line}"),
         Column("forward", lambda line: time(line.forward_ns), right=True),
         Column("backward", lambda line: time(line.backward_ns), right=True),
         Column("updates", lambda line: time(line.update_ns), right=True),
         Column("Python", lambda line: time(line.python_ns), right=True),
-        *(
-            [Column("its nodes", note, elastic=True, least=30)]
-            if any(map(note, known[:LINES]))
-            else []
-        ),
+        Column("its nodes", note, elastic=True, least=22, spare=1),
         Column("code", lambda line: line.code, elastic=True),
     )
+    columns = tuple(column for column in columns if any(map(column.cell, known[:LINES])))
     return shortened("The costliest lines, over all runs", columns, known, LINES)
 
 

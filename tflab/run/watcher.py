@@ -57,7 +57,7 @@ class Watcher:
         atexit.register(self.finish)  # registered first, so called last
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
-                before=self.pause, after_in_parent=self.resume, after_in_child=self.leave_alone
+                before=self.pause, after_in_parent=self.go_on, after_in_child=self.leave_alone
             )
         sys.meta_path.insert(0, self.finder)
         sys.setswitchinterval(sampler.TURN_S)
@@ -76,6 +76,12 @@ class Watcher:
         """The process forks: only the forking thread exists in the child."""
         self.forked = True
         self.stop()
+
+    def go_on(self) -> None:
+        """The process has forked. From 3.12 on Python then warns of other threads, so without those
+        of TensorFlow there is none until the next import."""
+        if self.recorder:
+            self.resume()
 
     def stop(self) -> None:
         """End the thread, and wait for its end."""
@@ -160,6 +166,8 @@ class Watcher:
         if self.looking:
             return  # tflab imports a module of its own
         self.sampler.sample_import()
+        if self.forked and not self.running and not self.finish_ns:
+            self.resume()
         self.looking = True
         collects = gc.isenabled()
         gc.disable()  # a collection would visit all that TensorFlow has made so far

@@ -49,6 +49,7 @@ DERIVING = (
     os.path.join("tensorflow", "python", "ops", "gradients_util.py"),
     os.path.join("tensorflow", "python", "eager", "imperative_grad.py"),
 )
+TRACING = os.path.join("tensorflow", "python", "framework", "func_graph.py")
 # calls the program; frames above it are tflab's
 CALLER = os.path.join("tflab", "lifecycle", "frontend.py")
 THREADS = (thread.__file__, threading.__file__)
@@ -131,21 +132,26 @@ def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
     """The user's line that made an op, and its phase, from the Python stack at its creation.
 
     The line is the last frame outside these folders; if Keras called a layer below that frame, it
-    is the line that made the layer, if known. An imported op has no stack and no line.
+    is the line that made the layer, if known. An op of a function that a layer traced has only
+    that. An imported op has no stack and no line.
     """
-    line, layer, phase = None, False, FORWARD
+    line, phase = None, FORWARD
+    layer = traced = in_function = False
     for file, number, function in stack(op):
         if file.endswith(CALLER):
             break
         if line is None and not file.startswith((*folders, __file__)):
             line = with_code(file, number, function)
         elif file.endswith(LAYER_FILE) and function == "__call__":
-            layer = layer or line is None
+            if line is None:
+                layer, in_function = True, traced
+        elif file.endswith(TRACING) and function == "func_graph_from_py_func":
+            traced = True
         elif file.endswith(DERIVING) and phase == FORWARD:
             phase = BACKWARD
         elif any(file.endswith(end) and function in names for end, names in UPDATING):
             phase = UPDATE
-    if layer and hasattr(op.graph, "outer_graph"):
+    if in_function:
         line = None  # in a function that a layer made, which has the line of its call
     return (layer_of(op) if layer or line is None else None) or line, phase
 
