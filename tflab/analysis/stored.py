@@ -15,9 +15,11 @@ import numpy as np
 
 from tflab.analysis.columns import Kind, OpRuns, columns, joined
 from tflab.errors import TflabError
-from tflab.records.timed import OpRun
+from tflab.records.timed import Capture, OpRun, StepTime
 
 IN_MEMORY = 1 << 26  # bytes of columns; if there are more, they go into the file
+PORTION = 1 << 17  # op runs, at least, of a portion
+APART_NS = 1_000  # between portions: allocations are rounded down to a microsecond
 ALIGNED = 8  # bytes: each column begins at a multiple
 TABLES = ("kinds", "allocators")  # which all steps share
 COLUMNS = tuple(one.name for one in fields(OpRuns) if one.name not in TABLES)
@@ -156,6 +158,23 @@ class Steps(Mapping[int, OpRuns]):
 
     def __len__(self) -> int:
         return len(self._runs.store.lengths)
+
+
+def portions(capture: Capture) -> Iterator[list[Capture]]:
+    """A capture in portions that follow one another in time, each of whole steps; whole if it is
+    in memory or empty."""
+    if not isinstance(capture.runs, StoredRuns) or not capture.steps:
+        yield [capture]
+        return
+    in_step, steps, parts, end = capture.runs.by_step(), list[StepTime](), list[OpRuns](), 0
+    for step in sorted(capture.steps, key=lambda step: step.start_ns):
+        if sum(map(len, parts)) >= PORTION and step.start_ns - end > APART_NS:
+            yield [replace(capture, steps=tuple(steps), runs=joined(parts))]
+            steps, parts = [], []
+        steps.append(step)
+        parts.append(in_step[step.step])
+        end = max(end, step.start_ns + step.wall_ns)
+    yield [replace(capture, steps=tuple(steps), runs=joined(parts))]
 
 
 def in_columns(runs: Iterable[OpRun]) -> OpRuns | StoredRuns:

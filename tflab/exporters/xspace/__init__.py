@@ -31,6 +31,7 @@ import numpy as np
 from tflab.analysis import lanes, tracks, wires
 from tflab.analysis.columns import Kind, OpRuns, columns
 from tflab.analysis.memory import US
+from tflab.analysis.stored import in_memory
 from tflab.exporters.xspace import memory, steps, wire
 from tflab.exporters.xspace import names as xnames
 from tflab.exporters.xspace.plane import COUNTERS, NOTHING, Events, Plane, column
@@ -119,7 +120,7 @@ def encoded_parts(
 
     `elsewhere` are the runs on other hosts of the same steps: the session waits for them too.
     """
-    runs = columns(capture.runs)
+    runs = in_memory(capture.runs)
     first = min((step.start_ns for step in capture.steps), default=None)
     starts = [*([] if first is None else [first]), *([int(runs.start_ns.min())] if runs else [])]
     zero = min(starts, default=0) // US * US - LEAD_NS  # allocations are rounded down too
@@ -268,11 +269,11 @@ def ops_at_once(plane: Plane, ops: Events) -> Events:
 def split(capture: Capture, host: str) -> Iterator[tuple[str, Capture, Sequence[OpRun]]]:
     """Each host with its part of the capture, and the runs that are not in that part. A capture of
     one process stays whole; `host` is the name for runs without a task."""
-    runs = columns(capture.runs)
+    runs = in_memory(capture.runs)
     tasks = {device: task_named_in(device) for device in runs.by_device()}
     named = set(tasks.values()) - {""}
     if len(named) < 2:
-        yield file_name("".join(named), host), capture, ()
+        yield file_name("".join(named), host), replace(capture, runs=runs), ()
         return
     files = {device: file_name(task, host) for device, task in tasks.items()}
     for name in sorted(set(files.values())):
