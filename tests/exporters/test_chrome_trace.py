@@ -189,13 +189,14 @@ def test_steps_that_are_written_in_portions_make_the_same_chart(monkeypatch):
     for number, start in enumerate((1_000_000, 9_000_000, 5_000_000, 9_000_500)):
         held = {"requested_bytes": 8, "allocations": ((start // 1000, 8, "cpu"),)}
         device = OTHER if number == 1 else CPU
-        made = [run("a", start, 100, CPU, number, **held), run("b", start + 300, 9, device, number)]
-        store.add(columns(made))
-        runs += made
+        runs += [run("a", start, 100, CPU, number, **held)]
+        runs += [run("b", start + 300, 9, device, number)]
         steps.append(StepTime(number, start, 400))
-    kinds = columns(runs).kinds
+    table = columns(runs)
+    for own in table.by_step().values():
+        store.add(own)
     whole = chart(Capture("x", tuple(steps), runs), nodes=nodes)
-    stored = Capture("x", tuple(steps), StoredRuns(kinds, ["cpu"], store))
+    stored = Capture("x", tuple(steps), StoredRuns(table.kinds, ["cpu"], store))
     monkeypatch.setattr(store_module, "PORTION", 1)
     portions = [portion for (portion,) in store_module.portions(stored)]
     assert [[step.step for step in portion.steps] for portion in portions] == [[0], [2], [1, 3]]
