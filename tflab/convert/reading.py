@@ -85,8 +85,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     words.types.update({name: node.op for name, node in nodes.items()})
     steps: list[StepTime] = []
     tables = rows.Tables()
-    store = Store()
-    counts = Counted()
+    store, counts = Store(), Counted()
     labels: list[str] = []
     notes: list[str] = []
     left_out: Counter[str] = Counter()
