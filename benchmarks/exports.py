@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
@@ -309,18 +309,16 @@ def a_second(row: Converted) -> str:
 
 
 def checked(converted: list[Converted]) -> str:
-    """The last table as predicted from the first and the one before, and as measured."""
+    """The last table as predicted from those before, and as measured: time grows with the op runs,
+    memory does not."""
     *grown, last = [row for row in converted if row.to == FORMATS[0]]
     low, high = grown[0], grown[-1]
-
-    def predicted(value: Callable[[Measured], float]) -> float:
-        slope = (value(high.measured) - value(low.measured)) / (high.files - low.files)
-        return value(high.measured) + slope * (last.files - high.files)
-
+    slope = (high.measured.seconds - low.measured.seconds) / (high.files - low.files)
+    expected = high.measured.seconds + slope * (last.files - high.files)
+    most = max(row.measured.peak for row in grown)
     return (
-        f"A table of {last.op_runs:,} op runs: predicted from those of {low.op_runs:,} and "
-        f"{high.op_runs:,}, {units.time(1e9 * predicted(lambda one: one.seconds))} and "
-        f"{size(round(predicted(lambda one: one.peak)))}; measured, "
+        f"A table of {last.op_runs:,} op runs: predicted from {low.op_runs:,} to {high.op_runs:,}, "
+        f"{units.time(1e9 * expected)} and at most {size(most)}; measured, "
         f"{units.time(1e9 * last.measured.seconds)} and {size(last.measured.peak)}."
     )
 
