@@ -47,6 +47,13 @@ class Tables:
         self.allocators: list[str] = []
         self._kinds = Index()
         self._allocators: dict[bytes, int] = {}
+        self._rows: dict[str, KindsOfRows] = {}
+
+    def rows(self, device: str, words: decoded.Vocabulary) -> KindsOfRows:
+        """The kinds of the rows of a device; most rows recur in the next step."""
+        if device not in self._rows:
+            self._rows[device] = KindsOfRows(device, words, self)
+        return self._rows[device]
 
     def kind(self, name: str, op: str, device: str) -> int:
         number = self._kinds[name, op, device]
@@ -80,7 +87,7 @@ def op_runs(
     tables: Tables,
 ) -> OpRuns:
     """The rows of one device in one step, as op runs. Raises DamagedError."""
-    kinds = KindsOfRows(device, words, tables)
+    kinds = tables.rows(device, words)
     parts = []
     for data, merged in pieces:
         part = by_column(step, merged.rows, kinds, words, tables)
