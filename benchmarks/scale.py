@@ -8,6 +8,7 @@ It draws what `benchmarks.exports` and `benchmarks.placement` measure.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, floor, log10
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -64,6 +65,11 @@ def figure(
         (memory_of_nodes, "nodes", "memory of the process (MB)"),
     ):
         axis.set(xscale="log", yscale="log", xlabel=below, ylabel=left)
+        low, high = axis.get_ylim()
+        axis.set_ylim(10 ** floor(log10(low)), 10 ** ceil(log10(high)))  # whole decades
+        for part in (axis.xaxis, axis.yaxis):
+            part.set_major_formatter("{x:,.10g}")
+            part.set_minor_formatter("")
         axis.grid(which="major", alpha=0.3)
         axis.legend()
     drawing.savefig(file, dpi=110)
