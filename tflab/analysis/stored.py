@@ -28,10 +28,6 @@ TYPES = {name: np.dtype(np.int64) for name in COLUMNS} | dict.fromkeys(
     ("kind", "event_allocator"), np.dtype(np.int32)
 )
 OF_EVENTS = ("event_us", "event_bytes", "event_allocator")  # the others are of runs
-    "event_us",
-    "event_bytes",
-    "event_allocator",
-)  # the others have an element for each run
 
 
 class Store:
