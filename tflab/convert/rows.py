@@ -172,7 +172,8 @@ def allocators_of(
 ) -> tuple[np.ndarray, list[bytes]]:
     """For memory at these places, its allocator as an index in the names that follow."""
     lengths: np.ndarray = data[memory + 1].astype(np.int64)
-    begin, end = memory + 2, memory + 2 + lengths
+    begin: np.ndarray = memory + 2
+    end: np.ndarray = begin + lengths
     if len(memory) and (lengths == lengths[0]).all() and end.max() <= len(kept):
         letters = begin[:, None] + np.arange(lengths[0])
         if (data[letters] == data[letters[0]]).all():  # mostly
