@@ -82,7 +82,7 @@ def measure(quick: bool) -> tuple[list[Export], list[Converted]]:
 
 def growth(trace: str, op_runs: int, quick: bool) -> list[Converted]:
     """The growth of `convert` with files that are made from this trace, each once."""
-    counts, last = ((1, 2), 4) if quick else (GROWTH, CHECKED)
+    counts, last = ((1,), 2) if quick else (GROWTH, CHECKED)
     files = [moved(trace, f"{trace}-{number}", number) for number in range(last)]
     converted = []
     for count, to in [*product(counts, FORMATS), (last, FORMATS[0])]:
@@ -313,7 +313,8 @@ def checked(converted: list[Converted]) -> str:
     memory does not."""
     *grown, last = [row for row in converted if row.to == FORMATS[0]]
     low, high = grown[0], grown[-1]
-    slope = (high.measured.seconds - low.measured.seconds) / (high.files - low.files)
+    files = max(high.files - low.files, 1)
+    slope = (high.measured.seconds - low.measured.seconds) / files
     expected = high.measured.seconds + slope * (last.files - high.files)
     most = max(row.measured.peak for row in grown)
     return (
