@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import thread
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -55,6 +55,8 @@ THREADS = (thread.__file__, threading.__file__)
 
 CONSTRUCTED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by optimiser or layer
 COMPILED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by Keras model
+Place = tuple[tuple[str, int, str] | None, bool, str]  # the line, whether in a layer, the phase
+PLACES: WeakKeyDictionary[Any, dict[Any, Place]] = WeakKeyDictionary()  # graph -> stack -> place
 OF_LAYERS: WeakKeyDictionary[Any, dict[str, Frame]] = WeakKeyDictionary()  # graph -> node -> line
 
 # graph -> name scope -> the id of the Keras layer whose call opened it, and the names of the layers
@@ -133,21 +135,38 @@ def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
     The line is the last frame outside these folders; if Keras called a layer below that frame, it
     is the line that made the layer, if known. An imported op has no stack and no line.
     """
+    place, layer, phase = known_place(op, folders)
+    line = with_code(*place) if place else None
+    if layer and hasattr(op.graph, "outer_graph"):
+        line = None  # in a function that a layer made, which has the line of its call
+    return (layer_of(op) if layer or line is None else None) or line, phase
+
+
+def known_place(op: Any, folders: tuple[str, ...]) -> Place:
+    """The `place_of` an op. Most ops have the stack of others, in a loop of the program."""
+    if not isinstance(op.traceback, Hashable) or op.graph is None:
+        return place_of(op, folders)
+    places = PLACES.setdefault(op.graph, {})
+    key = op.traceback, folders
+    if key not in places:
+        places[key] = place_of(op, folders)
+    return places[key]
+
+
+def place_of(op: Any, folders: tuple[str, ...]) -> Place:
     line, layer, phase = None, False, FORWARD
     for file, number, function in stack(op):
         if file.endswith(CALLER):
             break
         if line is None and not file.startswith((*folders, __file__)):
-            line = with_code(file, number, function)
+            line = file, number, function
         elif file.endswith(LAYER_FILE) and function == "__call__":
             layer = layer or line is None
         elif file.endswith(DERIVING) and phase == FORWARD:
             phase = BACKWARD
         elif any(file.endswith(end) and function in names for end, names in UPDATING):
             phase = UPDATE
-    if layer and hasattr(op.graph, "outer_graph"):
-        line = None  # in a function that a layer made, which has the line of its call
-    return (layer_of(op) if layer or line is None else None) or line, phase
+    return line, layer, phase
 
 
 @contextmanager
