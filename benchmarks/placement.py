@@ -14,14 +14,14 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 SIZES = (1_000, 2_000, 4_000, 8_000, 11_000, 16_000)
 STAGES = ("frontend", "backward", "placement")
 
 
-def main() -> None:
-    print(f"{'nodes':>7} {'import':>8}", *(f"{stage:>10}" for stage in STAGES), end=" ")
-    print(f"{'stages':>8} {'per node':>9} {'memory':>9}")
+def rows() -> Iterator[dict[str, float]]:
+    """The seconds of each stage, the nodes and the memory (MiB), for each size."""
     for size in SIZES:
         process = subprocess.run(
             [sys.executable, "-m", "benchmarks.placement", str(size)],
@@ -29,7 +29,13 @@ def main() -> None:
             text=True,
             check=True,
         )
-        row = json.loads(process.stdout)
+        yield json.loads(process.stdout)
+
+
+def main() -> None:
+    print(f"{'nodes':>7} {'import':>8}", *(f"{stage:>10}" for stage in STAGES), end=" ")
+    print(f"{'stages':>8} {'per node':>9} {'memory':>9}")
+    for row in rows():
         total = sum(row[stage] for stage in STAGES)
         print(f"{row['nodes']:>7,} {row['import']:>6.2f} s", end=" ")
         print(*(f"{row[stage]:>8.2f} s" for stage in STAGES), end=" ")

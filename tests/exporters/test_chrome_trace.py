@@ -11,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.chart import check
+from tflab.analysis import stored as store_module
+from tflab.analysis.columns import columns
+from tflab.analysis.stored import Store, StoredRuns
 from tflab.exporters import chrome_trace
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
@@ -178,6 +181,33 @@ def test_many_events_of_one_track_are_written_in_portions(monkeypatch):
 
 
 # Slices
+
+
+def test_steps_that_are_written_in_portions_make_the_same_chart(monkeypatch):
+    nodes = (Node("a", "Op"), Node("b", "Op", ("a",)))
+    runs, steps, store = [], [], Store()
+    for number, start in enumerate((1_000_000, 9_000_000, 5_000_000, 9_000_500)):
+        held = {"requested_bytes": 8, "allocations": ((start // 1000, 8, "cpu"),)}
+        device = OTHER if number == 1 else CPU
+        runs += [run("a", start, 100, CPU, number, **held)]
+        runs += [run("b", start + 300, 9, device, number)]
+        steps.append(StepTime(number, start, 400))
+    table = columns(runs)
+    for own in table.by_step().values():
+        store.add(own)
+    whole = chart(Capture("x", tuple(steps), runs), nodes=nodes)
+    stored = Capture("x", tuple(steps), StoredRuns(table.kinds, ["cpu"], store))
+    monkeypatch.setattr(store_module, "PORTION", 1)
+    portions = [portion for (portion,) in store_module.portions(stored)]
+    assert [[step.step for step in portion.steps] for portion in portions] == [[0], [2], [1, 3]]
+    found = chart(stored, nodes=nodes)
+
+    def compared(events: list[dict]) -> list[str]:
+        return sorted(
+            str({**event, "tid": 0, "pid": 0, "id": 0}) for event in events if "ts" in event
+        )
+
+    assert compared(found) == compared(whole)
 
 
 def test_a_run_is_a_slice_with_its_op_for_a_name():

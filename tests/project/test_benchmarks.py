@@ -14,9 +14,10 @@ from unittest import mock
 import pytest
 
 from benchmarks import __main__ as benchmarks
-from benchmarks import explore, placement, run, startup, turns
+from benchmarks import explore, exports, placement, run, scale, startup, turns
 from tests.commands import in_one_process, run_here
 from tflab import models
+from tflab.convert import protos, reading
 from tflab.lifecycle import __main__ as lifecycle
 
 pytestmark = pytest.mark.tensorflow
@@ -150,10 +151,50 @@ def test_every_peer_has_read_the_trace(page):
 
 def test_every_export_of_a_trace_is_held_against_the_timeline(page):
     table = rows(page, "Op runs of LeNet's training, exported")
-    assert len(table) == 6
+    assert len(table) == 8
     assert all(int(row[0].replace(",", "")) >= 1_500 for row in table)
-    assert table[-1][1::4] == ["Timeline", "1.00"]
+    assert table[5][1::4] == ["Timeline", "1.00"]
     assert all(re.fullmatch(RATIO, row[-1]) for row in table)
+
+
+def test_many_traces_are_converted_at_once_and_the_largest_table_was_predicted(page):
+    table = rows(page, "Traces of a million op runs each")
+    assert [row[1:3] for row in table] == [
+        *(["1", to] for to in ("text", "columns", "chrome", "xspace")),
+        ["2", "text"],
+    ]
+    assert re.search(r"predicted from [\d,]+ to [\d,]+, .+ and at most .+; measured, ", page)
+
+
+def test_a_trace_is_moved_in_time_and_stays_the_same_otherwise(tmp_path):
+    shared = tuple(tmp_path / name for name in ("one", "moved"))
+    trace = protos.message("RunMetadata")()
+    row = trace.step_stats.dev_stats.add(device=b"/cpu:0").node_stats.add(
+        node_name=b"a",
+        timeline_label=b"a = Op()",
+        all_start_micros=1_700_000_000_000_000,
+        all_start_nanos=1_700_000_000_000_000_000,
+        all_end_rel_nanos=2,
+    )
+    record = {"alloc_micros": 1_700_000_000_000_000, "alloc_bytes": 8}
+    row.memory.add(allocator_name=b"cpu").allocation_records.add(**record)
+    shared[0].write_bytes(trace.SerializeToString())
+    found = reading.read([exports.moved(*map(str, shared), 1)])
+    first = 1_700_000_000_000_000_000 + exports.COPIES * 1_000_000
+    assert [(run.name, run.start_ns, run.duration_ns, run.allocations) for run in found.runs] == [
+        ("a", start, 2, ((start // 1000, 8, "cpu"),))
+        for start in range(first, first + exports.COPIES * 1_000_000, 1_000_000)
+    ]
+
+
+def test_the_figure_has_the_times_and_the_memory(tmp_path):
+    def converted(count: int, to: str) -> exports.Converted:
+        return exports.Converted(count, count, to, exports.Measured(count / 1e6, 400_000_000))
+
+    found = [converted(count, to) for count in (10**6, 10**7) for to in exports.FORMATS]
+    nodes = [dict.fromkeys(("nodes", "mib", *placement.STAGES), size) for size in (1_000, 9_000)]
+    scale.figure(found, nodes, tmp_path / "scale.png")
+    assert (tmp_path / "scale.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_torch_is_measured_or_said_to_be_missing(page):

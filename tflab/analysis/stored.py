@@ -15,21 +15,19 @@ import numpy as np
 
 from tflab.analysis.columns import Kind, OpRuns, columns, joined
 from tflab.errors import TflabError
-from tflab.records.timed import OpRun
+from tflab.records.timed import Capture, OpRun, StepTime
 
 IN_MEMORY = 1 << 26  # bytes of columns; if there are more, they go into the file
+PORTION = 1 << 17  # op runs, at least, of a portion
+APART_NS = 1_000  # between portions: allocations are rounded down to a microsecond
 ALIGNED = 8  # bytes: each column begins at a multiple
+MAPPED = 1 << 20  # bytes of a step that is mapped into memory; a smaller one is read
 TABLES = ("kinds", "allocators")  # which all steps share
 COLUMNS = tuple(one.name for one in fields(OpRuns) if one.name not in TABLES)
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """A column of a step in the file."""
-
-    offset: int  # bytes
-    length: int  # elements
-    type: np.dtype
+TYPES = {name: np.dtype(np.int64) for name in COLUMNS} | dict.fromkeys(
+    ("kind", "event_allocator"), np.dtype(np.int32)
+)
+OF_EVENTS = ("event_us", "event_bytes", "event_allocator")  # the others are of runs
 
 
 class Store:
@@ -38,7 +36,7 @@ class Store:
     def __init__(self) -> None:
         self.lengths: dict[int, int] = {}  # runs of each step
         self._in_memory: dict[int, OpRuns] = {}
-        self._in_file: dict[int, list[Stretch]] = {}
+        self._in_file: dict[int, tuple[int, int]] = {}  # the step's place, and its allocations
         self._bytes = 0  # in memory
         self._file: Any = None  # opened when it is needed, and closed with the store
 
@@ -63,10 +61,9 @@ class Store:
             self._file = tempfile.TemporaryFile(prefix="tflab-")  # noqa: SIM115
         at = self._file.seek(0, 2)
         for step, runs in self._in_memory.items():
-            self._in_file[step] = stretches = []
+            self._in_file[step] = at, len(runs.event_us)
             for name in COLUMNS:
-                column = np.ascontiguousarray(getattr(runs, name))
-                stretches.append(Stretch(at, len(column), column.dtype))
+                column = np.ascontiguousarray(getattr(runs, name), TYPES[name])
                 padding = bytes(-column.nbytes % ALIGNED)
                 at += self._file.write(column.view(np.uint8).data) + self._file.write(padding)
         self._file.flush()
@@ -77,13 +74,22 @@ class Store:
         """The columns of a step by name."""
         if step in self._in_memory:
             return {name: getattr(self._in_memory[step], name) for name in COLUMNS}
-        stretches = self._in_file[step]
-        begin, last = stretches[0].offset, stretches[-1]
-        size = last.offset + last.length * last.type.itemsize - begin
-        content: np.ndarray = np.memmap(self._file, np.uint8, "r", begin, size)
+        begin, events = self._in_file[step]
+        runs = self.lengths[step]
+        lengths = dict.fromkeys(COLUMNS, runs) | dict.fromkeys(OF_EVENTS, events)
+        lengths["first"] = runs + 1
+        offsets, size = {}, 0
+        for name in COLUMNS:
+            offsets[name] = size
+            size += -(-lengths[name] * TYPES[name].itemsize // ALIGNED) * ALIGNED
+        content: Any
+        if size < MAPPED:
+            self._file.seek(begin)
+            content = self._file.read(size)
+        else:
+            content = np.memmap(self._file, np.uint8, "r", begin, size)
         return {
-            name: np.ndarray(one.length, one.type, content, one.offset - begin)
-            for name, one in zip(COLUMNS, stretches, strict=True)
+            name: np.ndarray(lengths[name], TYPES[name], content, offsets[name]) for name in COLUMNS
         }
 
 
@@ -156,6 +162,23 @@ class Steps(Mapping[int, OpRuns]):
 
     def __len__(self) -> int:
         return len(self._runs.store.lengths)
+
+
+def portions(capture: Capture) -> Iterator[list[Capture]]:
+    """A capture in portions that follow one another in time, each of whole steps; whole if it is
+    in memory or empty."""
+    if not isinstance(capture.runs, StoredRuns) or not capture.steps:
+        yield [capture]
+        return
+    in_step, steps, parts, end = capture.runs.by_step(), list[StepTime](), list[OpRuns](), 0
+    for step in sorted(capture.steps, key=lambda step: step.start_ns):
+        if sum(map(len, parts)) >= PORTION and step.start_ns - end > APART_NS:
+            yield [replace(capture, steps=tuple(steps), runs=joined(parts))]
+            steps, parts = [], []
+        steps.append(step)
+        parts.append(in_step[step.step])
+        end = max(end, step.start_ns + step.wall_ns)
+    yield [replace(capture, steps=tuple(steps), runs=joined(parts))]
 
 
 def in_columns(runs: Iterable[OpRun]) -> OpRuns | StoredRuns:

@@ -4,8 +4,9 @@ file of TensorBoard, each tag with RunMetadata is one step.
     python -m tflab.convert run_metadata.pb --graph graph.pb --to chrome --out trace.json
 
 Files may be binary or text, from a CPU or a GPU, and from any version of TensorFlow since 2016.
-Text, JSON and CSV go to standard output unless --out names a file. For --to xspace, --out is a
-logdir of TensorBoard; for --to model-explorer, a folder for the graph and the times of its nodes.
+Text, JSON and CSV go to standard output unless --out names a file. For --to columns, --out is a
+Parquet file with a row for each op run; for --to xspace, a logdir of TensorBoard; for --to
+model-explorer, a folder for the graph and the times of its nodes.
 A Chrome trace opens in ui.perfetto.dev and chrome://tracing. If the name of a file ends in .gz, it
 is compressed.
 """
@@ -71,8 +72,14 @@ def run(args: argparse.Namespace) -> int:
             WRITERS[args.to](folder, read(args))
         folding.say_command(*opening_line(args.to, Path(args.out)))
         return 0
-    with output(args.out) as stream:
-        WRITERS[args.to](stream, read(args))
+    if args.to == "columns":
+        if args.out is None:
+            raise UsageError("Columns go into a Parquet file; name one with --out.")
+        with new_file(args.out) as half:
+            WRITERS[args.to](half, read(args))
+    else:
+        with output(args.out) as stream:
+            WRITERS[args.to](stream, read(args))
     if args.out is not None:
         folding.say(visible(args.out))
     return 0
@@ -97,17 +104,23 @@ def read(args: argparse.Namespace) -> Recording:
 
 @contextmanager
 def output(name: str | None) -> Iterator[TextIO]:
-    """Standard output, or a new file, which gets its name when it is complete."""
+    """Standard output, or a new file."""
     if name is None:
         yield sys.stdout
         return
+    opened = gzip.open if Path(name).suffix == ".gz" else open
+    with new_file(name) as half, opened(half, "xt", encoding="utf-8", newline="") as stream:
+        yield stream
+
+
+@contextmanager
+def new_file(name: str) -> Iterator[Path]:
+    """Where to write a new file, which gets its name when it is complete."""
     final = Path(name)
-    opened = gzip.open if final.suffix == ".gz" else open
     try:
         with atomic.claimed(final) as work:
             half = work / "half"
-            with opened(half, "xt", encoding="utf-8", newline="") as stream:
-                yield stream
+            yield half
             final.open("x").close()  # fails if the name was taken meanwhile
             half.replace(final)
     except atomic.TakenError as error:
@@ -138,6 +151,12 @@ def write_csv(stream: TextIO, recorded: Recording) -> None:
 
     with ending.deferred():
         op_runs.write_csv(stream, recorded)
+
+
+def write_columns(file: Path, recorded: Recording) -> None:
+    from tflab.convert import op_runs
+
+    op_runs.write_parquet(file, recorded)
 
 
 def write_chrome(stream: TextIO, recorded: Recording) -> None:
@@ -171,10 +190,11 @@ FOLDERS = {  # formats with several files, and the beginning of an error without
     "xspace": "An xspace goes into a logdir of TensorBoard",
     "model-explorer": "What Model Explorer reads goes into a folder",
 }
-WRITERS: dict[str, Callable[[Any, Recording], None]] = {  # to a folder or a stream
+WRITERS: dict[str, Callable[[Any, Recording], None]] = {  # to a folder, a file or a stream
     "text": write_text,
     "json": write_json,
     "csv": write_csv,
+    "columns": write_columns,
     "xspace": write_xspace,
     "chrome": write_chrome,
     "model-explorer": write_explorer,

@@ -1,20 +1,29 @@
-"""Op runs: recorded steps as JSON and CSV, written run by run."""
+"""Op runs: recorded steps as JSON, as CSV and as columns, written step by step."""
 
 from __future__ import annotations
 
 import csv
 import json
 from dataclasses import fields
+from pathlib import Path
 from typing import TextIO
+
+import numpy as np
 
 from tflab.analysis.columns import PORTION
 from tflab.analysis.stored import in_columns
 from tflab.convert.conversion import Conversion, ranked
 from tflab.convert.reading import Recording
+from tflab.escaping import visible
+from tflab.exporters import parquet
 from tflab.exporters.csv import cell
 from tflab.exporters.json import op_stats, plain
 from tflab.records.timed import OpRun
 
+PARQUET = """
+SELECT step, node, op, device, kind, start_ns, duration_ns, requested_bytes
+FROM runs JOIN kinds USING (number)
+"""
 COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
 
 
@@ -58,3 +67,24 @@ def write_csv(stream: TextIO, recorded: Recording) -> None:
             writer.writerows(
                 (step, *named[kind], *times) for step, kind, *times in zip(*rows, strict=True)
             )
+
+
+def write_parquet(file: Path, recorded: Recording) -> None:
+    """A row for each op run; the database is a file next to this one meanwhile."""
+    kinds = {track.device: track.kind for track in recorded.tracks}
+    runs = in_columns(recorded.runs)
+    with parquet.connect(file.parent, str(file.with_suffix(".database"))) as database:
+        texts = zip(*(map(visible, kind) for kind in runs.kinds), strict=True)
+        nodes, ops, devices = (np.array(list(column), object) for column in texts)
+        of_tracks = np.array([kinds.get(device) for *_, device in runs.kinds], object)
+        named = {"node": nodes, "op": ops, "device": devices, "kind": of_tracks}
+        database.register("kinds", {"number": np.arange(len(nodes)), **named})
+        database.execute(
+            "CREATE TABLE runs (step BIGINT, number INTEGER, start_ns BIGINT, duration_ns BIGINT, "
+            "requested_bytes BIGINT)"
+        )
+        for own in runs.by_step().values():
+            names = ("step", "kind", "start_ns", "duration_ns", "requested_bytes")
+            database.register("step_runs", {name: getattr(own, name) for name in names})
+            database.execute(f"INSERT INTO runs SELECT {', '.join(names)} FROM step_runs")
+        parquet.write(database, PARQUET, file)

@@ -82,7 +82,7 @@ KNOWN: dict[str, Fields] = {
     },
     "NodeDef": dict.fromkeys(range(1, 8), (LENGTH, "")),
 }
-SAMPLE = 100  # fields of a message that are checked to recognise it
+SAMPLE = 10  # fields of a message that are checked to recognise it
 
 # The same by the first field of a text file
 FIRST_FIELD = re.compile(rb"(?:\s|#[^\n]*\n)*(\w+)\s*[:{<]")

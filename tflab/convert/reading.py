@@ -19,7 +19,7 @@ from tflab.analysis import columns, parameters, tracks
 from tflab.analysis.columns import Kind, OpRuns
 from tflab.analysis.memory import US
 from tflab.analysis.parameters import Parameters
-from tflab.analysis.stored import Store, StoredRuns, in_memory
+from tflab.analysis.stored import Store, StoredRuns
 from tflab.cli import progress
 from tflab.convert import decoded, event_files, graphs, protos, rows
 from tflab.convert.fields import DamagedError
@@ -63,7 +63,7 @@ class Recording:
     def capture(self) -> Capture:
         """The steps as a capture for exporters, named after the first file."""
         more = f"-and-{len(self.files) - 1}-more" if len(self.files) > 1 else ""
-        return Capture(Path(self.files[0]).stem + more, self.steps, in_memory(self.runs))
+        return Capture(Path(self.files[0]).stem + more, self.steps, self.runs)
 
 
 def read(files: Sequence[str], graph: str | None = None) -> Recording:
@@ -85,8 +85,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     words.types.update({name: node.op for name, node in nodes.items()})
     steps: list[StepTime] = []
     tables = rows.Tables()
-    store = Store()
-    counts = Counted()
+    store, counts = Store(), Counted()
     labels: list[str] = []
     notes: list[str] = []
     left_out: Counter[str] = Counter()

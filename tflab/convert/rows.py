@@ -47,6 +47,13 @@ class Tables:
         self.allocators: list[str] = []
         self._kinds = Index()
         self._allocators: dict[bytes, int] = {}
+        self._rows: dict[str, KindsOfRows] = {}
+
+    def rows(self, device: str, words: decoded.Vocabulary) -> KindsOfRows:
+        """The kinds of the rows of a device; most rows recur in the next step."""
+        if device not in self._rows:
+            self._rows[device] = KindsOfRows(device, words, self)
+        return self._rows[device]
 
     def kind(self, name: str, op: str, device: str) -> int:
         number = self._kinds[name, op, device]
@@ -80,7 +87,7 @@ def op_runs(
     tables: Tables,
 ) -> OpRuns:
     """The rows of one device in one step, as op runs. Raises DamagedError."""
-    kinds = KindsOfRows(device, words, tables)
+    kinds = tables.rows(device, words)
     parts = []
     for data, merged in pieces:
         part = by_column(step, merged.rows, kinds, words, tables)
@@ -142,7 +149,7 @@ def allocations(
     if np.count_nonzero(starts) != count:
         return None
     memory = memory_of_rows(data, until[starts], np.append(places[starts], len(kept))[1:])
-    if memory is None:
+    if memory is None or (data[memory + 1] >= 128).any():  # a name of a longer length
         return None
     used = np.searchsorted(memory, records) - 1
     if np.count_nonzero(np.diff(used, prepend=-1)) < len(memory):
@@ -150,16 +157,31 @@ def allocations(
     sizes = data[records - 1].astype(np.int64) - (2 + MOMENT_BYTES)  # bytes of each size, if any
     if (data[records - 2] != RECORD).any() or (sizes > SIZE_BYTES).any():
         return None
-    names: dict[bytes, int] = {}
-    spans = zip((memory + 2).tolist(), (memory + 2 + data[memory + 1]).tolist(), strict=True)
-    allocators = [names.setdefault(kept[begin:end], len(names)) for begin, end in spans]
+    allocators, names = allocators_of(kept, data, memory)
     return (
         np.asarray(places[starts].searchsorted(records)) - 1,
         numbers(data, records + 1, np.full(len(records), MOMENT_BYTES)),
         numbers(data, records + 2 + MOMENT_BYTES, sizes),
-        np.array(allocators, np.int32)[used],
-        list(names),
+        allocators[used],
+        names,
     )
+
+
+def allocators_of(
+    kept: bytes, data: np.ndarray, memory: np.ndarray
+) -> tuple[np.ndarray, list[bytes]]:
+    """For memory at these places, its allocator as an index in the names that follow."""
+    lengths: np.ndarray = data[memory + 1].astype(np.int64)
+    begin: np.ndarray = memory + 2
+    end: np.ndarray = begin + lengths
+    if len(memory) and (lengths == lengths[0]).all() and end.max() <= len(kept):
+        letters = begin[:, None] + np.arange(lengths[0])
+        if (data[letters] == data[letters[0]]).all():  # mostly
+            return np.zeros(len(memory), np.int32), [kept[begin[0] : end[0]]]
+    names: dict[bytes, int] = {}
+    spans = zip(begin.tolist(), end.tolist(), strict=True)
+    numbers = [names.setdefault(kept[begin:end], len(names)) for begin, end in spans]
+    return np.array(numbers, np.int32), list(names)
 
 
 def memory_of_rows(data: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray | None:

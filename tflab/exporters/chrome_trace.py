@@ -20,12 +20,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import count
 from typing import TextIO
 
 import numpy as np
 
-from tflab.analysis import flows, lanes, timeline
+from tflab.analysis import flows, lanes, stored, timeline
 from tflab.analysis.columns import OpRuns, columns
 from tflab.analysis.lanes import Level
 from tflab.escaping import visible
@@ -62,28 +62,80 @@ def write(
     nodes: Sequence[Node] = (),
     transfers: Sequence[Transfer] = (),
 ) -> None:
-    """Write all captures as one JSON object, with its events in order of time.
+    """Write all captures as one JSON object, with its events in order of time. Of a large capture,
+    some steps are in memory at a time.
 
     `nodes` is the graph that ran. With it there are arrows from producers to consumers and, for
     the `transfers` between its devices, bars and arrows that are marked as inferred.
     """
     captures = list(captures)
-    numbers = count(1)
-    metadata: list[str] = []
+    headings = Headings()
+    first_arrow = 0
+    origin: int | None = None
+    # Several captures share one axis of time, so all of them are written as one portion.
+    portions = stored.portions(captures[0]) if len(captures) == 1 else [captures]
+    for portion in portions:
+        tracks, arrows, named = tracks_of(portion, headings, nodes, transfers, first_arrow)
+        first_arrow += sum(len(track.times) for track in arrows) // 2
+        tracks = [track for track in tracks + arrows if len(track.times)]  # arrows after slices
+        if origin is None:
+            origin = min((int(track.times[0]) for track in tracks), default=0)
+            about = json.dumps({"origin_ns_since_1970": origin})
+            stream.write(f'{{"displayTimeUnit":"ns","otherData":{about},"traceEvents":[\n')
+            stream.write(",\n".join(named))
+        else:
+            stream.writelines(f",\n{line}" for line in named)
+        for events in events_by_time(tracks, origin):
+            stream.write(",\n" + ",\n".join(events))
+    stream.write("\n]}\n")
+
+
+class Headings:
+    """The numbers of processes and threads in a trace, which each get a name."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+        self._pids: dict[tuple[object, ...], int] = {}
+        self._tids: dict[tuple[int, int], int] = {}
+
+    def process(self, key: tuple[object, ...], name: str) -> tuple[int, list[str]]:
+        """The number of a process, and the events that name it if it is new."""
+        if key in self._pids:
+            return self._pids[key], []
+        self._pids[key] = pid = next(self._numbers)
+        return pid, list(name_events("process", name, pid, pid))
+
+    def thread(self, pid: int, lane: int) -> tuple[int, list[str]]:
+        if (pid, lane) in self._tids:
+            return self._tids[pid, lane], []
+        self._tids[pid, lane] = tid = next(self._numbers)
+        return tid, list(name_events("thread", f"lane {lane}", pid, tid))
+
+
+def tracks_of(
+    captures: Sequence[Capture],
+    headings: Headings,
+    nodes: Sequence[Node],
+    transfers: Sequence[Transfer],
+    first_arrow: int,
+) -> tuple[list[Track], list[Track], list[str]]:
+    """The tracks of captures and those of their arrows, and the events that name what is new."""
+    named: list[str] = []
     tracks: list[Track] = []
     arrows: list[Track] = []
-    for capture in captures:
+    for place, capture in enumerate(captures):
         prefix = f"{capture.name}: " if len(captures) > 1 else ""
         transfer_runs = list(flows.inferred_transfers(capture.runs, nodes, transfers))
         slices: list[OpRun] = []
         tids: list[int] = []  # of the slices, the threads in which they are
         threads: dict[int, str] = {}  # how an event names its thread
         for process in processes(capture, transfer_runs):
-            pid = next(numbers)
-            metadata += name_events("process", prefix + process.name, pid, pid)
+            key = place, process.linked, process.name
+            pid, names = headings.process(key, prefix + process.name)
+            named += names
             for index, lane in enumerate(lanes.pack(process.runs, nest=False), 1):
-                tid = next(numbers)
-                metadata += name_events("thread", f"lane {index}", pid, tid)
+                tid, names = headings.thread(pid, index)
+                named += names
                 threads[tid] = f'"pid":{pid},"tid":{tid},'
                 tracks.append(lane_track(lane, threads[tid]))
                 if nodes and process.linked:
@@ -95,15 +147,9 @@ def write(
             ]
         if nodes:
             before = flows.producers(nodes, transfers, {run.name for run in slices})
-            arrow_count = sum(len(track.times) for track in arrows) // 2
-            arrows += arrow_tracks(slices, before, np.array(tids), threads, arrow_count)
-    tracks = [track for track in tracks + arrows if len(track.times)]  # arrows after slices
-    origin = min((int(track.times[0]) for track in tracks), default=0)
-    about = json.dumps({"origin_ns_since_1970": origin})
-    stream.write(f'{{"displayTimeUnit":"ns","otherData":{about},"traceEvents":[\n')
-    for index, events in enumerate(chain([metadata], events_by_time(tracks, origin))):
-        stream.write(",\n" * (index > 0) + ",\n".join(events))
-    stream.write("\n]}\n")
+            count_so_far = first_arrow + sum(len(track.times) for track in arrows) // 2
+            arrows += arrow_tracks(slices, before, np.array(tids), threads, count_so_far)
+    return tracks, arrows, named
 
 
 def events_by_time(tracks: Sequence[Track], origin: int) -> Iterator[list[str]]:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tflab.exporters import parquet
+
 NAME, NODES = "op_runs", "nodes"
 ROWS = 20_000  # rows that are written together
-ROW_GROUP = 100_000  # rows of the Parquet file that are compressed together
-MEMORY = "256MB"  # memory limit of DuckDB
 RUNS = {
     "group_number": "INTEGER",
     "run": "BIGINT",
@@ -34,10 +34,8 @@ PLACES = {
 }
 READ = "read_csv({file}, header=false, delim=',', quote='\"', escape='\"', columns={columns})"
 QUERY = """
-COPY (
-    SELECT group_number, run, node, op, phase, file, line, code, start_ns, duration_ns
-    FROM {runs} AS runs LEFT JOIN {nodes} AS nodes USING (group_number, node)
-) TO {written} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {rows})
+SELECT group_number, run, node, op, phase, file, line, code, start_ns, duration_ns
+FROM {runs} AS runs LEFT JOIN {nodes} AS nodes USING (group_number, node)
 """
 
 
@@ -101,18 +99,11 @@ def to_parquet(folder: Path, segment: Mapping[str, Any]) -> Path | None:
     runs, nodes, written = folder / NAME, folder / NODES, folder / f"{NAME}.parquet"
     if not runs.exists():
         return None
-    import duckdb
-
     with nodes.open("w", encoding="utf-8", errors="replace") as file:
         file.writelines(places(segment))
-    with duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(folder)}) as database:
-        query = QUERY.format(
-            runs=reader(runs, RUNS),
-            nodes=reader(nodes, PLACES),
-            written=literal(written),
-            rows=ROW_GROUP,
-        )
-        database.execute(query)
+    query = QUERY.format(runs=reader(runs, RUNS), nodes=reader(nodes, PLACES))
+    with parquet.connect(folder) as database:
+        parquet.write(database, query, written)
     return written
 
 
@@ -128,9 +119,4 @@ def places(segment: Mapping[str, Any]) -> Iterable[str]:
 
 def reader(file: Path, columns: Mapping[str, str]) -> str:
     kinds = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
-    return READ.format(file=literal(file), columns=f"{{{kinds}}}")
-
-
-def literal(path: Path) -> str:
-    doubled = str(path).replace("'", "''")
-    return f"'{doubled}'"
+    return READ.format(file=parquet.literal(file), columns=f"{{{kinds}}}")

@@ -217,7 +217,9 @@ def test_a_number_is_made_once_for_each_different_text():
 
 def test_a_peak_is_the_most_that_the_same_allocator_has_held_so_far():
     held = np.array([5, 1, 3, 9, 7, 2])
-    assert memory.peaks(np.array([1, 2, 1, 2, 1, 2]), held).tolist() == [5, 1, 5, 9, 7, 9]
+    before = {2: 2}
+    assert memory.peaks(np.array([1, 2, 1, 2, 1, 2]), held, before).tolist() == [5, 2, 5, 9, 7, 9]
+    assert before == {1: 7, 2: 9}
     assert held.tolist() == [5, 1, 3, 9, 7, 2]
 
 

@@ -1,8 +1,12 @@
 """A whole profile by hand: every plane, line, event and stat of two steps and five runs."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests import xplane
+from tflab.analysis import stored
+from tflab.analysis.columns import columns
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters import xspace
 from tflab.records.timed import Capture, OpRun, StepTime
@@ -166,6 +170,31 @@ def test_every_plane_line_event_and_stat():
         "metadata_id",
         "uint64_value",
     }
+
+
+def test_steps_that_are_written_in_portions_make_the_same_profile(monkeypatch):
+    later = [
+        replace(run, step=step, start_ns=run.start_ns + 10_000 * step, allocations=allocations)
+        for step in range(6)
+        for run in CAPTURE.runs
+        for allocations in [tuple((us + 10 * step, *rest) for us, *rest in run.allocations)]
+    ]
+    steps = tuple(StepTime(step, 50_300 + 10_000 * step, 1_600) for step in range(6))
+    table, store = columns(later), stored.Store()
+    for own in table.by_step().values():
+        store.add(own)
+    monkeypatch.setattr(stored, "PORTION", 6)
+    in_store = stored.StoredRuns(table.kinds, table.allocators, store)
+    assert len(list(stored.portions(Capture("c", steps, in_store)))) == 3
+
+    def events(runs) -> list:
+        planes = xplane.planes(xspace.encode(Capture("c", steps, runs)))
+        found = [xplane.lines(planes[plane]) for plane in (STREAM[:13], "/host:CPU")]
+        for *_, named in (event for lines in found for line in lines for event in line[2]):
+            named.pop("correlation_id", None)  # any number that no other kernel has
+        return [(*line[:2], sorted(map(str, line[2]))) for lines in found for line in lines]
+
+    assert events(in_store) == events(later)
 
 
 def lines(*runs: OpRun, steps: tuple[StepTime, ...] = ()) -> list:

@@ -28,13 +28,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tflab.analysis import lanes, tracks, wires
+from tflab.analysis import lanes, stored, tracks, wires
 from tflab.analysis.columns import Kind, OpRuns, columns
 from tflab.analysis.memory import US
+from tflab.analysis.stored import StoredRuns
 from tflab.exporters.xspace import memory, steps, wire
 from tflab.exporters.xspace import names as xnames
 from tflab.exporters.xspace.plane import COUNTERS, NOTHING, Events, Plane, column
-from tflab.records.timed import Capture, OpRun
+from tflab.records.timed import Capture, OpRun, StepTime
 from tflab.units import short_task, task_of
 
 GPU_NUMBER = re.compile(r"gpu:(\d+)", re.IGNORECASE)
@@ -74,10 +75,10 @@ def encode(
     capture: Capture, *, host: str = "localhost", modules: Mapping[str, bytes] | None = None
 ) -> bytes:
     """A capture as one serialised XSpace."""
-    return b"".join(encoded_parts(capture, host, modules))
+    return b"".join(wire.pieces(encoded_parts(capture, host, modules)))
 
 
-def write_files(profiles: Path, name: str, files: Mapping[str, Iterable[bytes]]) -> list[Path]:
+def write_files(profiles: Path, name: str, files: Mapping[str, Iterable[wire.Part]]) -> list[Path]:
     """Write files into a new folder of this name; return their paths.
 
     A file gets its name once it is complete, and after a failure the folder is removed.
@@ -90,10 +91,10 @@ def write_files(profiles: Path, name: str, files: Mapping[str, Iterable[bytes]])
         raise
 
 
-def write_file(folder: Path, file: str, parts: Iterable[bytes]) -> Path:
+def write_file(folder: Path, file: str, parts: Iterable[wire.Part]) -> Path:
     unfinished = folder / f".{file}"
     with unfinished.open("xb") as out:
-        out.writelines(parts)
+        out.writelines(wire.pieces(parts))
     return unfinished.rename(folder / file)
 
 
@@ -114,21 +115,31 @@ def encoded_parts(
     host: str,
     modules: Mapping[str, bytes] | None = None,
     elsewhere: Sequence[OpRun] = (),
-) -> list[bytes]:
+) -> list[wire.Part]:
     """The encoded file in pieces, because joining a large file needs its size in memory again.
 
     `elsewhere` are the runs on other hosts of the same steps: the session waits for them too.
     """
-    runs = columns(capture.runs)
+    runs = stored.in_columns(capture.runs)
     first = min((step.start_ns for step in capture.steps), default=None)
-    starts = [*([] if first is None else [first]), *([int(runs.start_ns.min())] if runs else [])]
+    starts = [] if first is None else [first]
+    if runs and isinstance(runs, OpRuns):
+        starts.append(int(runs.start_ns.min()))
     zero = min(starts, default=0) // US * US - LEAD_NS  # allocations are rounded down too
     end = max((step.start_ns + step.wall_ns for step in capture.steps), default=zero)
     traced = Plane("/host:CPU")
-    on_gpu = {name: Plane(name) for name in sorted(set(map(gpu_plane, runs.by_device()))) if name}
-    groups = steps.group_ids(capture.steps)
-    add_lanes(traced, on_gpu, replace(capture, runs=runs), elsewhere, zero)
-    memory.add(traced, runs, groups, zero)
+    kinds = kinds_by_device(runs)
+    on_gpu = {name: Plane(name) for name in sorted(set(map(gpu_plane, kinds))) if name}
+    groups, before, added = steps.group_ids(capture.steps), memory.Before(), 0
+    for device in on_gpu.values():
+        steps.add_to_device(device, capture.steps, zero)
+    waiting = spans(elsewhere, groups, zero)
+    for (portion,) in stored.portions(replace(capture, runs=runs)):
+        own = columns(portion.runs)
+        lines = op_lines({"": traced, **on_gpu}, own, kinds, groups, zero, added)
+        added += len(own)
+        add_lanes(traced, lines, portion.steps, capture.steps, waiting, zero)
+        memory.add(traced, own, groups, zero, before)
     metadata = Plane("/host:metadata")
     for name, proto in (modules or {}).items():
         metadata.event(name, stats={"Hlo Proto": proto})
@@ -139,65 +150,76 @@ def encoded_parts(
     return [part for plane in planes for part in plane.parts()] + [wire.field(4, host)]
 
 
+def kinds_by_device(runs: OpRuns | StoredRuns) -> dict[str, list[tuple[str, str]]]:
+    """The names and types of what ran on each device."""
+    if isinstance(runs, StoredRuns):  # some kinds may have no runs, which changes few names
+        ran = list(filter(runs.wanted, runs.kinds))
+    else:
+        ran = [runs.kinds[kind] for kind in runs.kinds_in_order()]
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name, op, device in ran:
+        found.setdefault(device, []).append((name, op))
+    return found
+
+
 def gpu_plane(device: str) -> str:
     """The plane of the GPU that did this work, such as `/device:GPU:0`; "" for work of the host."""
     match = GPU_NUMBER.search(device)
     return f"/device:GPU:{match[1]}" if match and tracks.track_kind(device) in tracks.ON_GPU else ""
 
 
+Lines = list[tuple[Plane, object, str, Events]]  # with the key and the name of each line
+
+
 def add_lanes(
     plane: Plane,
-    on_gpu: Mapping[str, Plane],
-    capture: Capture,
-    elsewhere: Sequence[OpRun],
+    lines: Lines,
+    own_steps: Sequence[StepTime],
+    every: Sequence[StepTime],
+    elsewhere: Events,
     zero: int,
 ) -> None:
-    """Add the steps, below them the ops, and a curve of the number of ops in parallel; and to the
-    plane of each GPU its work."""
-    groups = steps.group_ids(capture.steps)
-    lines = op_lines({"": plane, **on_gpu}, columns(capture.runs), groups, zero)
+    """Add some of all steps, below them their ops, and a curve of the number of ops in parallel."""
     ops = joined([NOTHING, *(events for *_, events in lines)])
-    steps.add(plane, capture.steps, ops, zero, spans(elsewhere, groups, zero))
-    for device in on_gpu.values():
-        steps.add_to_device(device, capture.steps, zero)
-    for place, name, events in lines:
-        place.line(name, events)
-    computing = (events for _, name, events in lines if not name.startswith(wires.ON_WIRE))
-    plane.line(COUNTERS, ops_at_once(plane, joined([NOTHING, *computing])))
+    steps.add(plane, own_steps, ops, zero, elsewhere, every)
+    for place, key, name, events in lines:
+        place.line(name, events, key=key)
+    computing = (events for *_, name, events in lines if not name.startswith(wires.ON_WIRE))
+    plane.line(COUNTERS, ops_at_once(plane, joined([NOTHING, *computing])), key="ops")
 
 
 def op_lines(
-    planes: Mapping[str, Plane], runs: OpRuns, groups: Mapping[int, int], zero: int
-) -> list[tuple[Plane, str, Events]]:
+    planes: Mapping[str, Plane],
+    runs: OpRuns,
+    kinds: Mapping[str, Sequence[tuple[str, str]]],
+    groups: Mapping[int, int],
+    zero: int,
+    first: int,
+) -> Lines:
     """The ops of each device in lanes of their own, and the kernels of each GPU stream, each with
-    the plane that it belongs to.
+    the plane that it belongs to. `kinds` are those of all runs of the profile, and
+    `first` is the number of runs that were added before.
 
     XProf reads nesting as calling, which would change self times, so nothing nests.
     """
-    runs_of_device = runs.by_device()
-    kinds = {
-        device: [runs.kinds[kind][:2] for kind in device_runs.kinds_in_order()]
-        for device, device_runs in runs_of_device.items()
-    }
     # The kernels of a node have its name, but they are not its launch.
-    scopes = {
-        device: "gpu/" * (tracks.track_kind(device) in tracks.ON_GPU) for device in runs_of_device
-    }
+    scopes = {device: "gpu/" * (tracks.track_kind(device) in tracks.ON_GPU) for device in kinds}
     full_names = xnames.event_names(
         dict.fromkeys((scopes[device] + node, op) for device in kinds for node, op in kinds[device])
     )
-    lines = []
-    for device, title in xnames.short_device_names(runs_of_device).items():
-        plane = planes[gpu_plane(device)]
+    runs_of_device = runs.by_device()
+    lines: Lines = []
+    for device, title in xnames.short_device_names(kinds).items():
+        if device not in runs_of_device:
+            continue
+        own, plane, scope = runs_of_device[device], planes[gpu_plane(device)], scopes[device]
+        ran = [own.kinds[kind][:2] for kind in own.kinds_in_order()]
         names = {
-            (node, op): plane.event(
-                full_names[scopes[device] + node, op], xnames.display_name(node)
-            )
-            for node, op in kinds[device]
+            (node, op): plane.event(full_names[scope + node, op], xnames.display_name(node))
+            for node, op in ran
         }
-        scope = scopes[device]
-        ops = {kind: plane.text(full_names[scope + kind[0], kind[1]]) for kind in names if scope}
-        packed = lanes.pack(runs_of_device[device], nest=False)
+        ops = {kind: plane.text(full_names[scope + kind[0], kind[1]]) for kind in ran if scope}
+        packed = lanes.pack(own, nest=False)
         for number, lane in enumerate(packed, 1):
             events = Events(
                 by_kind(lane, names),
@@ -206,9 +228,9 @@ def op_lines(
                 {"group_id": group_numbers(lane, groups)},
             )
             if scope:
-                events = by_gpu(events, by_kind(lane, ops))
+                events = by_gpu(events, by_kind(lane, ops), first)
             name = title if len(packed) == 1 else f"{title}, lane {number}"
-            lines.append((plane, name, events))
+            lines.append((plane, (device, number), name, events))
     return lines
 
 
@@ -223,10 +245,10 @@ def group_numbers(runs: OpRuns, groups: Mapping[int, int]) -> np.ndarray:
     return column(groups.get(step, 0) for step in known.tolist())[place]
 
 
-def by_gpu(events: Events, ops: np.ndarray) -> Events:
+def by_gpu(events: Events, ops: np.ndarray, first: int) -> Events:
     """The events in the form that XProf expects for a GPU: each names its op, and has a number that
     links it to its launch and its step (xplane_to_step_events.cc)."""
-    numbers = {**events.numbers, "correlation_id": np.arange(len(ops))}
+    numbers = {**events.numbers, "correlation_id": first + np.arange(len(ops))}
     return replace(events, numbers=numbers, texts={"tf_op": ops})
 
 
@@ -242,7 +264,7 @@ def joined(lines: Sequence[Events]) -> Events:
 
 def spans(runs: Sequence[OpRun], groups: Mapping[int, int], zero: int) -> Events:
     """When anything ran."""
-    table = columns(runs)
+    table = stored.in_memory(runs)
     return Events(
         np.zeros(len(table), np.int64),
         table.start_ns - zero,
@@ -268,11 +290,11 @@ def ops_at_once(plane: Plane, ops: Events) -> Events:
 def split(capture: Capture, host: str) -> Iterator[tuple[str, Capture, Sequence[OpRun]]]:
     """Each host with its part of the capture, and the runs that are not in that part. A capture of
     one process stays whole; `host` is the name for runs without a task."""
-    runs = columns(capture.runs)
-    tasks = {device: task_named_in(device) for device in runs.by_device()}
+    runs = stored.in_columns(capture.runs)
+    tasks = {device: task_named_in(device) for device in kinds_by_device(runs)}
     named = set(tasks.values()) - {""}
     if len(named) < 2:
-        yield file_name("".join(named), host), capture, ()
+        yield file_name("".join(named), host), replace(capture, runs=runs), ()
         return
     files = {device: file_name(task, host) for device, task in tasks.items()}
     for name in sorted(set(files.values())):

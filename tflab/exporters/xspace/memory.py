@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,12 +24,27 @@ LINE = 0xDEADBEEF - 2**32 + 7
 Table = dict[str, np.ndarray]
 
 
-def add(plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int], zero: int) -> None:
-    """Add the allocations and releases of these runs as a line of events.
+@dataclass
+class Before:
+    """What was added before: the number of buffers, and the most that each allocator held."""
+
+    buffers: int = 0
+    peaks: dict[int, int] = field(default_factory=dict)
+
+
+def add(
+    plane: Plane,
+    runs: Sequence[OpRun],
+    groups: Mapping[int, int],
+    zero: int,
+    before: Before | None = None,
+) -> None:
+    """Add the allocations and releases of these runs to a line of events.
 
     Their times are known to the microsecond. All events of one microsecond state the bytes at its
     end, as in `memory.curve`, and are one nanosecond apart, so that they keep their order.
     """
+    before = before or Before()
     table = ordered(buffers(plane, runs, groups), "allocator", "step", "us", "freed")
     step, moment = (
         group_numbers(table, "allocator", "step"),
@@ -38,6 +54,8 @@ def add(plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int], zero: in
     total = np.cumsum(changes)
     held = total[last_of_group(moment)] - (total - changes)[first_of_group(step)]
     within = np.minimum(np.arange(len(held)) - first_of_group(moment), US - 1)
+    address: np.ndarray = table["address"] + before.buffers
+    before.buffers = int(address.max(initial=before.buffers))
     names = column([plane.event("MemoryAllocation"), plane.event("MemoryDeallocation")])
     plane.line(
         "memory",
@@ -48,19 +66,22 @@ def add(plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int], zero: in
             {
                 "group_id": table["group"],
                 "bytes_allocated": held,
-                "peak_bytes_in_use": peaks(table["allocator"], held),
+                "peak_bytes_in_use": peaks(table["allocator"], held, before.peaks),
                 "requested_bytes": table["bytes"],
                 "allocation_bytes": table["bytes"],
-                "addr": table["address"],
+                "addr": address,
             },
             {"allocator_name": table["allocator"], "tf_op": table["op"]},
         ),
         number=LINE,
+        key="memory",
     )
     settled = last_of_group(moment) == np.arange(len(held))
     since = np.maximum(table["us"][settled] * US - zero, 0)
     curve = {"bytes": held[settled]}
-    plane.line(COUNTERS, Events(table["curve"][settled], since, np.zeros_like(since), curve))
+    plane.line(
+        COUNTERS, Events(table["curve"][settled], since, np.zeros_like(since), curve), key="bytes"
+    )
 
 
 def buffers(plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int]) -> Table:
@@ -127,12 +148,15 @@ def plain_name(allocator: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.:/ -]", "_", allocator)
 
 
-def peaks(allocators: np.ndarray, held: np.ndarray) -> np.ndarray:
-    """For each row the most bytes that its allocator has held so far."""
+def peaks(allocators: np.ndarray, held: np.ndarray, before: dict[int, int]) -> np.ndarray:
+    """For each row the most bytes that its allocator has held so far, those `before` included,
+    where the last ones are kept."""
     highest = held.copy()
-    for allocator in np.unique(allocators):
+    for allocator in np.unique(allocators).tolist():
         in_allocator = allocators == allocator
-        highest[in_allocator] = np.maximum.accumulate(held[in_allocator])
+        so_far = np.maximum.accumulate(held[in_allocator])
+        highest[in_allocator] = np.maximum(so_far, before.get(allocator, so_far[0]))
+        before[allocator] = int(highest[in_allocator][-1])
     return highest
 
 

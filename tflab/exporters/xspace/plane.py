@@ -33,12 +33,21 @@ class Events:
     texts: Mapping[str, np.ndarray] = field(default_factory=dict)  # likewise, from `Plane.text`
 
 
+@dataclass
+class Line:
+    """A line that is being built."""
+
+    place: int
+    content: wire.Stored  # its events
+    name: str = ""
+
+
 class Plane:
     """A plane that is being built: number the names of its events, add lines, then take `parts`."""
 
     def __init__(self, name: str) -> None:
         self._parts = [wire.field(2, name)]
-        self._lines = 0
+        self._lines: dict[object, Line] = {}
         self._events: dict[tuple[str, str], int] = {}
         self._texts: dict[str, int] = {}  # names of stats, and texts that stats refer to
 
@@ -67,14 +76,23 @@ class Plane:
         """Add a stat of the plane itself."""
         self._parts.append(wire.field(6, wire.field(1, self.text(name)) + wire.field(3, value)))
 
-    def line(self, name: str, *events: Events, number: int | None = None) -> None:
-        """Add a line. Without a `number` it is drawn below the lines that were added before."""
-        self._lines += 1
-        place = self._lines if number is None else number
-        parts = [wire.field(1, place), wire.field(2, visible(name))]
+    def line(
+        self, name: str, *events: Events, number: int | None = None, key: object = None
+    ) -> None:
+        """Add a line, or events to the line that was added with the same key.
+
+        Without a `number` it is drawn below the lines that were added before. Of several names a
+        line has the longest.
+        """
+        key = key or len(self._lines)
+        if key not in self._lines:
+            place = len(self._lines) + 1 if number is None else number
+            self._lines[key] = Line(place, wire.Stored())
+        line = self._lines[key]
+        line.name = max(line.name, name, key=len)
         for block in events:
-            parts += self._encoded(block)
-        self._parts += wire.framed(3, parts)
+            for content in self._encoded(block):
+                line.content.add(content)
 
     def _encoded(self, events: Events) -> Iterator[bytes]:
         stats = [
@@ -94,9 +112,13 @@ class Plane:
                 fields.append(wire.nested(4, [wire.same(name, len(value.lengths)), value]))
             yield wire.nested(4, fields).encoded()
 
-    def parts(self) -> list[bytes]:
+    def parts(self) -> list[wire.Part]:
         """The plane as a field of an XSpace, in pieces."""
-        return wire.framed(1, self._parts)
+        parts: list[wire.Part] = list(self._parts)
+        for line in self._lines.values():
+            head = wire.field(1, line.place) + wire.field(2, visible(line.name))
+            parts += wire.framed(3, [head, line.content.whole()])
+        return wire.framed(1, parts)
 
 
 def column(values: Iterable[int]) -> np.ndarray:

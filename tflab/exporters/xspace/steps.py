@@ -28,26 +28,30 @@ def add(
     ops: Events,
     zero: int,
     elsewhere: Events = NOTHING,
+    every: Sequence[StepTime] | None = None,
 ) -> None:
     """Add a line of markers for the steps, and one below it with the time between their ops, those
-    that ran `elsewhere` on other hosts among them.
+    that ran `elsewhere` on other hosts among them. `every` are all steps of the profile, if
+    these are not all.
 
     Steps of several sessions that ran at the same time get more than one such pair of lines.
     """
-    group = group_ids(steps)
+    every = steps if every is None else every
+    group = group_ids(every)
     in_time = {step.step: step for step in steps}
     step_runs = [OpRun(step.step, "", "", "", step.start_ns, step.wall_ns) for step in steps]
-    padded = sum(step.wall_ns > 0 for step in steps) > ALL_KEPT
+    first = min(every, key=lambda step: step.start_ns, default=None) in steps
+    padded = first and sum(step.wall_ns > 0 for step in every) > ALL_KEPT
     for number, lane in enumerate(lanes.pack(step_runs, nest=False)):
         row = [in_time[span.step] for span in lane]
         above = [markers(plane, row, group, zero)]
         below = idle(plane, row, group, ops, zero, elsewhere)
         if padded and number == 0:
-            marker, work = padding(plane, steps, zero)
+            marker, work = padding(plane, every, zero)
             above.append(marker)
             below.append(work)
-        plane.line("steps", *above)
-        plane.line("session", *below)
+        plane.line("steps", *above, key=("steps", number))
+        plane.line("session", *below, key=("session", number))
 
 
 def add_to_device(plane: Plane, steps: Sequence[StepTime], zero: int) -> None:

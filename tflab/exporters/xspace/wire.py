@@ -12,7 +12,8 @@ keeps, row by row, are the file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 VARINT, LENGTH = 0, 2  # kinds of fields
 GROUP = 7  # bits of a number in each byte
 MORE = 0x80  # another byte follows
+IN_MEMORY = 1 << 22  # bytes of a part
 
 
 # One message
@@ -44,7 +46,42 @@ def field(number: int, value: int | str | bytes) -> bytes:
     return varint(number << 3 | LENGTH) + varint(len(content)) + content
 
 
-def framed(number: int, parts: list[bytes]) -> list[bytes]:
+class Stored:
+    """Bytes that are put together piece by piece, in a temporary file if they are many."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
+        self._size = 0
+
+    def add(self, content: bytes) -> None:
+        self._size += self._file.write(content)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def whole(self) -> Part:
+        """Its bytes, if they are few."""
+        return self if self._size > IN_MEMORY else b"".join(self.pieces())
+
+    def pieces(self) -> Iterator[bytes]:
+        self._file.seek(0)
+        while piece := self._file.read(IN_MEMORY):
+            yield piece
+
+
+Part = bytes | Stored
+
+
+def pieces(parts: Iterable[Part]) -> Iterator[bytes]:
+    """The bytes of all parts."""
+    for part in parts:
+        if isinstance(part, Stored):
+            yield from part.pieces()
+        else:
+            yield part
+
+
+def framed(number: int, parts: Sequence[Part]) -> list[Part]:
     """A field that holds the message of these parts, which are not joined, to save a copy."""
     return [varint(number << 3 | LENGTH) + varint(sum(map(len, parts))), *parts]
 

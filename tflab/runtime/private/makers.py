@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import thread
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -56,6 +56,8 @@ THREADS = (thread.__file__, threading.__file__)
 
 CONSTRUCTED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by optimiser or layer
 COMPILED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by Keras model
+Place = tuple[tuple[str, int, str] | None, bool, str]  # the line, whether in a layer, the phase
+PLACES: WeakKeyDictionary[Any, dict[Any, Place]] = WeakKeyDictionary()  # graph -> stack -> place
 OF_LAYERS: WeakKeyDictionary[Any, dict[str, Frame]] = WeakKeyDictionary()  # graph -> node -> line
 
 # graph -> name scope -> the id of the Keras layer whose call opened it, and the names of the layers
@@ -135,13 +137,30 @@ def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
     is the line that made the layer, if known. An op of a function that a layer traced has only
     that. An imported op has no stack and no line.
     """
+    place, layer, phase = known_place(op, folders)
+    line = with_code(*place) if place else None
+    return (layer_of(op) if layer or line is None else None) or line, phase
+
+
+def known_place(op: Any, folders: tuple[str, ...]) -> Place:
+    """The `place_of` an op. Most ops have the stack of others, in a loop of the program."""
+    if not isinstance(op.traceback, Hashable) or op.graph is None:
+        return place_of(op, folders)
+    places = PLACES.setdefault(op.graph, {})
+    key = op.traceback, folders
+    if key not in places:
+        places[key] = place_of(op, folders)
+    return places[key]
+
+
+def place_of(op: Any, folders: tuple[str, ...]) -> Place:
     line, phase = None, FORWARD
     layer = traced = in_function = False
     for file, number, function in stack(op):
         if file.endswith(CALLER):
             break
         if line is None and not file.startswith((*folders, __file__)):
-            line = with_code(file, number, function)
+            line = file, number, function
         elif file.endswith(LAYER_FILE) and function == "__call__":
             if line is None:
                 layer, in_function = True, traced
@@ -151,9 +170,8 @@ def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
             phase = BACKWARD
         elif any(file.endswith(end) and function in names for end, names in UPDATING):
             phase = UPDATE
-    if in_function:
-        line = None  # in a function that a layer made, which has the line of its call
-    return (layer_of(op) if layer or line is None else None) or line, phase
+    # A function that a layer traced has the line of the layer's call
+    return None if in_function else line, layer, phase
 
 
 @contextmanager
