@@ -233,7 +233,7 @@ def read(request: Request) -> Mapping[str, Any]:
     if request.mimetype != "application/json":
         raise RefusedError(415, "A request is JSON.")
     if request.content_length is None or request.content_length > LARGEST:
-        raise RefusedError(413, f"A request has at most {LARGEST:,} bytes.")
+        raise RefusedError(413, f"A program may have {asked.LARGEST_TEXT:,} characters.")
     try:
         body = json.loads(request.get_data())
     except (ValueError, RecursionError):

@@ -248,9 +248,7 @@ class Explorer {
     this.part("error").textContent = where + message;
     this.part("error").hidden = false;
     this.editor.mark(line);
-    this.part("life").classList.add("stale");
-    this.part("parts").classList.add("stale");
-    this.part("waiting").hidden = true;
+    this.outdate(true);
     if (this.part("life").dataset.stage) this.ask(false); // no questions will come
     this.finish("failed");
   }
@@ -263,8 +261,12 @@ class Explorer {
   pass() {
     this.part("error").hidden = true;
     this.editor.mark(null);
-    this.part("life").classList.remove("stale");
-    this.part("parts").classList.remove("stale");
+    this.outdate(false);
+  }
+
+  /* Whether what is shown is older than the program. */
+  outdate(on) {
+    for (const name of ["life", "parts", "fusions"]) this.part(name).classList.toggle("stale", on);
     this.part("waiting").hidden = true;
   }
 
