@@ -147,7 +147,7 @@ class Warm:
             if time.monotonic() > end:
                 raise LostError(
                     f"The program was ended: it did not stop within {self.seconds:g} s. TensorFlow "
-                    "is being loaded anew, which takes a few seconds."
+                    "is loading again, which takes a few seconds."
                 )
             if processes.resident(self.process.pid) > RESIDENT:
                 raise LostError("The program was ended: it took too much memory.")

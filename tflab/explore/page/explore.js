@@ -76,7 +76,7 @@ class Explorer {
       this.run();
     });
     this.part("restart").addEventListener("click", async () => {
-      this.say("TensorFlow is being loaded anew.");
+      this.say("TensorFlow is loading again.");
       await this.post("/restart", {});
       this.run();
     });
@@ -285,7 +285,7 @@ class Explorer {
     const link = `#${await packed(this.asked())}`;
     history.replaceState(null, "", link);
     const copied = await navigator.clipboard.writeText(link).then(() => true, () => false);
-    this.say(copied ? "Copied: put it behind the address of any page of tflab.explore." : "Copy it from the address bar: what follows the #.");
+    this.say(copied ? "Copied. Paste it after the address of any page of tflab.explore." : "It cannot be copied from here: take what follows the # in the address bar.");
   }
 }
 

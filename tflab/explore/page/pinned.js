@@ -26,7 +26,7 @@ export class Pinned {
     if (!response.ok) return response.text();
     this.show(asked, message);
     this.part("pin").textContent = "Pin this one";
-    return "Pinned: change a line or a switch, and both stand beside one another.";
+    return "Pinned. Change a line or a switch to see both versions side by side.";
   }
 
   /** @param {{ text: string }} asked
