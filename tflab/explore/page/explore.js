@@ -64,6 +64,7 @@ class Explorer {
   hold(on) {
     this.held = on;
     this.part("held").hidden = !on;
+    this.part("waiting").hidden = on || Boolean(this.viewer);
   }
 
   controls() {

@@ -9,8 +9,9 @@ export class ProgramFile {
   constructor(start, button, page) {
     this.name = start.name;
     this.exists = start.is_file;
-    this.known = start.mark; // of its text
+    this.known = start.mark; // of the text that the page has taken or saved
     this.saved = start.text;
+    this.other = null; // the mark of another text in the file, of which the reader was told
     this.button = button;
     this.page = page;
     this.lost = false;
@@ -37,14 +38,13 @@ export class ProgramFile {
 
   async save() {
     const { text } = this.page;
-    const response = await this.page.post("/save", { text, known: this.known });
+    const response = await this.page.post("/save", { text, known: this.other ?? this.known });
     if (response.ok) {
-      this.known = (await response.json()).mark;
-      this.saved = text;
+      this.has(text, (await response.json()).mark);
       this.page.say("Saved.");
     } else if (response.status === 409) {
       const { message, mark } = await response.json();
-      this.known = mark; // so that saving again replaces it
+      this.other = mark; // so that saving again replaces it
       this.page.say(message);
     } else this.page.say(await response.text());
     this.unsaved();
@@ -64,11 +64,18 @@ export class ProgramFile {
     const { text, mark } = await response.json();
     if (mark === this.known) return;
     if (this.unsaved()) {
+      this.other = mark;
       this.page.say("The file was changed elsewhere. Save to replace it, or undo your edits to take it.");
       return;
     }
+    this.has(text, mark);
+    this.page.take(text);
+  }
+
+  /* The file and the page have the same text. */
+  has(text, mark) {
     this.known = mark;
     this.saved = text;
-    this.page.take(text);
+    this.other = null;
   }
 }
