@@ -241,7 +241,12 @@ class Explorer {
 
   /* The version that is shown stays beside those that come, once it ran to its end. */
   async pin() {
-    this.say(this.whole ? await this.pinned.pin(this.shown.asked, this.shown.message) : "Only a version that ran to its end can be pinned.");
+    if (!this.whole) {
+      this.say("Only a version that ran to its end can be pinned.");
+      return;
+    }
+    const { asked, message } = this.shown;
+    this.say(await this.pinned.pin(asked, message, stateSeen(this.viewer), seenAs(this.viewer)));
   }
 
   fail({ message, line }) {

@@ -20,19 +20,21 @@ export class Pinned {
 
   /** @param {{ text: string }} asked
    * @param {any} message its last stage
+   * @param {{ stage: string, title: string } | null} goal the state to show
+   * @param {any} seen how its drawing is seen
    * @returns {Promise<string>} what to say of it */
-  async pin(asked, message) {
+  async pin(asked, message, goal, seen) {
     const response = await this.post({ on: true });
     if (!response.ok) return response.text();
-    this.show(asked, message);
+    this.show(asked, message, goal, seen);
     this.part("pin").textContent = "Pin this one";
     return "Pinned. Change a line or a switch to see both versions side by side.";
   }
 
   /** @param {{ text: string }} asked
    * @param {any} message its last stage
-   * @param {{ stage: string, title: string } | null} [goal] the state to show
-   * @param {any} [seen] how its drawing is seen */
+   * @param {{ stage: string, title: string } | null} goal the state to show
+   * @param {any} seen how its drawing is seen */
   show(asked, message, goal, seen) {
     this.asked = asked;
     this.head(true);
