@@ -95,6 +95,8 @@ def test_a_line_and_its_nodes_have_one_colour_and_light_up_together(opened):
     kernel = page.locator(".line[data-line='2']")
     (colour,) = set(kernel.get_attribute("class").split()) - {"line"}
     assert colour in box(page, "scope y").get_attribute("class").split()
+    page.locator("textarea").click()
+    assert page.locator("textarea:focus").count() == 1
     kernel.hover(force=True)
     assert "lit" in box(page, "scope y").get_attribute("class").split()
     assert "lit" not in box(page, "loss").get_attribute("class").split()

@@ -57,7 +57,7 @@ def test_a_run_is_drawn_as_in_the_report(page, tab, artefacts):
 
 def test_two_runs_stand_beside_one_another_with_what_differs(page, tab, artefacts):
     choose(tab, "Run", "lenet")
-    choose(tab, "Beside it", "edited")
+    choose(tab, "Compare with", "edited")
     differs = tab.locator("[data-part=since]")
     differs.get_by_text("<b>new</b>").wait_for(timeout=DRAW_MS)
     assert tab.locator("[data-part=run-name]").inner_text() == "lenet"

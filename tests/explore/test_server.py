@@ -272,6 +272,7 @@ def test_the_file_is_followed_and_saved(site):
         200,
         {"text": "x = 2\n", "mark": following.mark("x = 2\n")},
     )
+    assert r'"text":"x = 2\n"' in site.request("GET", "/")[2]  # a page that is opened now
     status, _, text = site.request("POST", "/save", {"text": "x = 3\n", "known": known})
     assert status == 409
     assert "was changed elsewhere" in json.loads(text)["message"]
@@ -282,6 +283,7 @@ def test_the_file_is_followed_and_saved(site):
     assert (site.path.read_text(), site.path.stat().st_mode & 0o777) == ("x = 3\n", 0o640)
     assert list(site.path.parent.iterdir()) == [site.path]
     site.path.unlink()
+    assert site.request("GET", "/")[0] == 200
     status, _, text = site.request("GET", f"/file?known={known}")
     assert (status, "There is no file" in text) == (400, True)
 

@@ -150,6 +150,7 @@ def test_switches_reach_the_runtime(run):
         ("x = tf.ones([])\nloss = 3.0", None, "`loss` is float; it has to be a tensor"),
         ("x = tf1.placeholder(tf.float32, name='x')\ny = x + 1.0", None, "'x' has no shape"),
         ("big = np.ones(10**10)", 1, "MemoryError"),
+        ("big = bytearray(10**12)", 1, "MemoryError: a program may have 4.00 GiB in addition to"),
     ],
 )
 def test_an_error_is_said_with_its_line(run, text, line, words):
@@ -169,7 +170,8 @@ def test_what_a_program_prints_is_kept_up_to_a_length(run):
     assert run("print('hello')\n" + SMALL)[0]["printed"] == "hello\n"
     ended = run("while True: print('x' * 1000)\n", seconds=1)[-1]
     assert len(ended["printed"]) == worker.PRINTED
-    assert ended["error"] == {"message": "It was ended: it took longer than 1 s.", "line": 1}
+    message = "The program was ended: it took longer than 1 s."
+    assert ended["error"] == {"message": message, "line": 1}
 
 
 def test_an_endless_loop_is_ended_at_its_line_by_the_same_process(run, monkeypatch):
@@ -177,7 +179,7 @@ def test_an_endless_loop_is_ended_at_its_line_by_the_same_process(run, monkeypat
     run(SMALL)
     before = run.process.process.pid
     error = run.error("x = 1\nwhile True:\n    x += 1\n", seconds=1)
-    assert error["message"] == "It was ended: it took longer than 1 s."
+    assert error["message"] == "The program was ended: it took longer than 1 s."
     assert error["line"] in (2, 3)
     run(SMALL)
     assert run.process.process.pid == before

@@ -70,6 +70,8 @@ def test_a_cell_shows_its_story_as_text_and_its_drawing_in_a_frame(cells, cell, 
     assert words in html.unescape(story)
     assert 'sandbox="allow-scripts" srcdoc="' in frame
     assert "Content-Security-Policy" in frame
+    assert "cell:2" in frame  # the first line is that of the magic
+    assert "cell:1 " not in frame
     assert cell != "%%tflab --xla" or "&#34;Generated code&#34;:" in frame
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tflab.errors import TflabError
-from tflab.explore import program
+from tflab.explore import processes, program
 from tflab.explore.asked import Asked
 from tflab.exporters.json import plain
 from tflab.follow import node_history
@@ -16,6 +16,7 @@ from tflab.life.stages import shown
 from tflab.lifecycle import backward, execution, frontend, placement, values
 from tflab.report import html, questions
 from tflab.report.contents import Walked
+from tflab.units import size
 
 VALUES = "values"  # the last message: the last stage with the values of a step
 
@@ -61,6 +62,10 @@ def problem(error: BaseException, file: str) -> dict[str, Any]:
     if isinstance(error, TflabError) and line_of(cause, file) is None:
         return {"message": str(error), "line": line}
     message = cause.msg if isinstance(cause, SyntaxError) else str(cause).strip()
+    if isinstance(cause, MemoryError):
+        message = (
+            message or f"a program may have {size(processes.MEMORY)} in addition to TensorFlow"
+        )
     kind = type(cause).__name__
     return {"message": f"{kind}: {message}" if message else kind, "line": line}
 

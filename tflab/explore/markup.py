@@ -15,8 +15,9 @@ from tflab.report import html
 
 FOLDER = resources.files("tflab.explore") / "page"
 STYLES = ("explore.css", "editor.css")
-SHARED = ("text.js", "editor.js", "lighting.js", "pinned.js")  # of the live page and a saved one
-LIVE = (*SHARED, "address.js", "answers.js", "explore.js")
+# Of the live page and a saved one
+SHARED = ("text.js", "editor.js", "lighting.js", "switches.js", "pinned.js")
+LIVE = (*SHARED, "address.js", "answers.js", "file.js", "explore.js")
 SAVED = (*SHARED, "saved.js")
 
 

@@ -121,7 +121,7 @@ class Cells:
         """Raises TflabError for what a cell does wrong."""
         wanted = asked.read(
             {
-                "text": cell,
+                "text": f"\n{cell}",  # the line of the magic is the first of the cell
                 "batch_size": given.batch_size,
                 "devices": given.devices,
                 "xla": given.xla,

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PROC = Path("/proc/")  # on Linux
+MEMORY = 4 * 2**30  # bytes that a program may take in addition to those after the start
 ADOPT = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 

@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +114,18 @@ class App:
     # Routes
 
     def opened(self, request: Request) -> Response:
-        html, policy = markup.page(self.start)
+        html, policy = markup.page(self.current())
         return Response(html, mimetype="text/html", headers={"Content-Security-Policy": policy})
+
+    def current(self) -> markup.Start:
+        """The first content of a page that is opened now: the file may have changed."""
+        if self.path is None:
+            return self.start
+        try:
+            text = following.text_of(self.path)
+        except TflabError:  # the page says so when it looks for the file
+            return self.start
+        return replace(self.start, text=text, mark=following.mark(text))
 
     def run(self, request: Request) -> Response:
         body = read(request)
@@ -233,7 +243,7 @@ def read(request: Request) -> Mapping[str, Any]:
     if request.mimetype != "application/json":
         raise RefusedError(415, "A request is JSON.")
     if request.content_length is None or request.content_length > LARGEST:
-        raise RefusedError(413, f"A request has at most {LARGEST:,} bytes.")
+        raise RefusedError(413, f"A program may have {asked.LARGEST_TEXT:,} characters.")
     try:
         body = json.loads(request.get_data())
     except (ValueError, RecursionError):

@@ -21,7 +21,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tflab.errors import TflabError
-from tflab.explore import processes, worker
+from tflab.explore import processes
 from tflab.explore.asked import Asked
 from tflab.runtime import child
 
@@ -30,7 +30,7 @@ GRACE_S = 2.0  # after the time limit of a stage, for the worker to end it
 LOOK_S = 0.2  # between two checks of its memory
 MOST_BYTES = 2**26  # of an answer
 MOST_LINES = 4  # waiting lines
-RESIDENT = worker.MEMORY + 2 * 2**30  # bytes; a larger process is replaced
+RESIDENT = processes.MEMORY + 2 * 2**30  # bytes; a larger process is replaced
 SAID = 4_000  # bytes kept of the last output of a process
 
 Message = dict[str, Any]
@@ -133,7 +133,7 @@ class Warm:
             raise self.lost() from None
         answer = self.read(self.seconds + GRACE_S)
         if answer.pop("mark", None) != mark:
-            raise LostError("It was ended: it wrote into the results of tflab.")
+            raise LostError("The program was ended: it wrote into the results of tflab.")
         if processes.resident(self.process.pid) > RESIDENT:
             self.replace()
             if "stage" in answer:
@@ -146,11 +146,11 @@ class Warm:
         while True:
             if time.monotonic() > end:
                 raise LostError(
-                    f"It was ended: it did not stop within {self.seconds:g} s. TensorFlow is being "
-                    "loaded anew, which takes a few seconds."
+                    f"The program was ended: it did not stop within {self.seconds:g} s. TensorFlow "
+                    "is loading again, which takes a few seconds."
                 )
             if processes.resident(self.process.pid) > RESIDENT:
-                raise LostError("It was ended: it took too much memory.")
+                raise LostError("The program was ended: it took too much memory.")
             try:
                 line = self.lines.get(timeout=LOOK_S)
             except queue.Empty:

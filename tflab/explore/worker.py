@@ -21,7 +21,6 @@ from typing import Any
 from tflab.explore import processes
 from tflab.runtime import dumps, quiet_import
 
-MEMORY = 4 * 2**30  # bytes that a program may take in addition to those after the start
 PRINTED = 4_000  # characters that are kept of a program's output
 LOOK_S = 1.0  # between two checks whether the server exists
 
@@ -60,7 +59,7 @@ def main() -> None:
 
     gc.collect()
     gc.freeze()  # objects of TensorFlow's import stay, so collections can skip them
-    processes.limit_memory(MEMORY)
+    processes.limit_memory(processes.MEMORY)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, late)
     walked: Iterator[dict[str, Any]] = iter(())
@@ -98,7 +97,7 @@ def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> 
             message = next(walked, {"done": True})
     except LateError as error:
         seconds = f"{order['seconds']:g} s"
-        about = {"message": f"It was ended: it took longer than {seconds}.", "line": None}
+        about = {"message": f"The program was ended: it took longer than {seconds}.", "line": None}
         message = {"error": about | {"line": life.line_of(error, order["file"])}}
     except BaseException as error:  # a program may raise anything
         message = {"error": life.problem(error, order["file"])}

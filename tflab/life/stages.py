@@ -73,9 +73,9 @@ def fusions(histories: Mapping[str, NodeHistory], file: str) -> list[dict[str, A
             parts.append(heir)
         own = {part.source.line for part in parts if part.source and part.source.file == file}
         names = " + ".join(part.name for part in parts)
-        one = "as one" if len(parts) > 1 else "as"
+        run = "run as one" if len(parts) > 1 else "runs as"
         if own:
-            rows.append({"lines": sorted(own), "text": f"{names} run {one} {parts[0].ran_as}."})
+            rows.append({"lines": sorted(own), "text": f"{names} {run} {parts[0].ran_as}."})
     others = len(rows) - FUSIONS
     return rows[:FUSIONS] + [{"lines": [], "text": f"{others:,} more fusions."}] * (others > 0)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tflab.records.quality import Load
 
 STAT = Path("/proc/stat")
-LOOK_S = 0.5  # duration of the check of what runs now
+LOOK_S = 0.2  # duration of the check of what runs now; an edit of the live page waits for it
 LEAST_TICKS = 50  # half a second of processor time; of fewer, a single tick is a large share
 
 

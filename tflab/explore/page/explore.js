@@ -7,13 +7,17 @@ import { Predictor } from "../../report/page/predict.js";
 import { packed, unpacked } from "./address.js";
 import { messages } from "./answers.js";
 import { Editor } from "./editor.js";
+import { ProgramFile } from "./file.js";
 import { lighting } from "./lighting.js";
 import { Pinned } from "./pinned.js";
+import { Switches, inWords } from "./switches.js";
 
 const PAUSE_MS = 200; // without a key, after which the program runs
-const LOOK_MS = 700; // between two looks at the file
-const HIDDEN = "<p>It is listed when you have answered, and look.</p>";
+const HIDDEN = "<p>The list comes with the answers.</p>";
 const NEXT = { frontend: "backward", backward: "placement", placement: "execution", execution: "values" };
+
+/** What a file needs of its page.
+ * @typedef {{ text: string, say(text: string): void, post(path: string, body: object): Promise<Response>, take(text: string): void }} Page */
 
 class Explorer {
   constructor() {
@@ -25,30 +29,30 @@ class Explorer {
     this.examples = examples;
     this.page = crypto.randomUUID();
     this.number = 0; // of the last request
-    this.known = start.mark; // of the file
-    this.saved = start.text;
     this.life = new Life(this.part("life"), this.part("parts"), this.part("viewer"));
     this.goal = null; // the state that the reader wants to see, where it is not the last
     this.shown = null; // what was asked for, and the last stage of it
     this.pinned = new Pinned(this.part, (body) => this.post("/pin", { page: this.page, ...body }));
     this.predictor = new Predictor(this.part("predict"), this.part("predicting"), (on) => this.ask(on), { live: true });
     this.editor = new Editor(this.part, () => this.later());
+    this.switches = new Switches(this.part("switches"), () => this.later());
+    this.file = new ProgramFile(start, this.part("save"), this);
     lighting(this.part, this.editor, this.life);
     this.controls();
     this.begin();
   }
 
   async begin() {
-    if (!(await this.take(location.hash))) {
+    if (!(await this.restore(location.hash))) {
       this.set({ ...this.defaults, text: this.start.text });
       this.run();
     }
-    if (this.start.is_file) setInterval(() => this.look(), LOOK_MS);
+    this.file.follow();
   }
 
   /* Take the state of an address, if it has one. A program that this tab has not run before may come
    * from anybody, so it waits for the reader's word. */
-  async take(fragment) {
+  async restore(fragment) {
     const state = fragment.length > 1 && (await unpacked(fragment.slice(1)));
     if (!state) return false;
     this.set(state);
@@ -60,12 +64,10 @@ class Explorer {
   hold(on) {
     this.held = on;
     this.part("held").hidden = !on;
+    this.part("waiting").hidden = on || Boolean(this.viewer);
   }
 
   controls() {
-    const { form } = this;
-    form.addEventListener("input", () => this.later());
-    form.addEventListener("submit", (event) => event.preventDefault());
     this.part("menu").addEventListener("change", (event) => {
       const example = this.examples[event.target.value];
       event.target.value = "";
@@ -75,20 +77,13 @@ class Explorer {
       this.run();
     });
     this.part("restart").addEventListener("click", async () => {
-      this.say("TensorFlow is being loaded anew.");
+      this.say("TensorFlow is loading again.");
       await this.post("/restart", {});
       this.run();
     });
     this.part("link").addEventListener("click", () => this.copy());
     this.part("pin").addEventListener("click", () => this.pin());
     this.part("report").addEventListener("click", () => this.report());
-    this.part("save")?.addEventListener("click", () => this.save());
-    window.addEventListener("keydown", (event) => {
-      if ((event.ctrlKey || event.metaKey) && event.key === "s") {
-        event.preventDefault();
-        if (this.start.is_file) this.save();
-      }
-    });
     this.part("life").addEventListener("click", (event) => {
       if (event.target.closest("[data-state], [data-part=before], [data-part=after]")) this.wish();
     });
@@ -96,46 +91,34 @@ class Explorer {
       this.hold(false);
       this.run();
     });
-    window.addEventListener("hashchange", () => this.take(location.hash));
+    window.addEventListener("hashchange", () => this.restore(location.hash));
   }
 
   get viewer() {
     return this.life.viewer;
   }
 
-  get form() {
-    return /** @type {HTMLFormElement} */ (this.part("switches"));
+  get text() {
+    return this.editor.text;
   }
 
-  /** @param {string} name
-   * @returns {any} a switch */
-  field(name) {
-    return this.form.elements.namedItem(name);
+  /** The program is another one from now on.
+   * @param {string} text */
+  take(text) {
+    this.editor.text = text;
+    this.run();
   }
 
   /* What is asked for: the program and its switches. */
   asked() {
-    const passes = /** @type {NodeListOf<HTMLInputElement>} */ (this.form.querySelectorAll("[name=pass]"));
-    return {
-      text: this.editor.text,
-      optimiser: this.field("optimiser").value,
-      batch_size: Number(this.field("batch_size").value),
-      devices: Number(this.field("devices").value),
-      xla: this.field("xla").checked,
-      without: [...passes].filter((pass) => !pass.checked).map((pass) => pass.value),
-      predict: this.predictor.on,
-    };
+    return { text: this.text, ...this.switches.values, predict: this.predictor.on };
   }
 
   set(state) {
     const asked = { ...this.defaults, ...state };
     this.editor.text = String(asked.text);
-    for (const name of ["optimiser", "batch_size", "devices"]) this.field(name).value = asked[name];
-    this.field("xla").checked = asked.xla === true;
+    this.switches.values = asked;
     this.predictor.turn(asked.predict === true);
-    for (const pass of /** @type {NodeListOf<HTMLInputElement>} */ (this.form.querySelectorAll("[name=pass]"))) {
-      pass.checked = !asked.without.includes(pass.value);
-    }
   }
 
   /* Run when no key has come for a moment. */
@@ -161,7 +144,7 @@ class Explorer {
     const number = ++this.number;
     const off = asked.without.length;
     this.part("off").textContent = off ? `(${off} off)` : "";
-    this.dirty();
+    this.file.unsaved();
     const fragment = `#${await packed(asked)}`;
     sessionStorage.setItem("run", fragment);
     history.replaceState(null, "", fragment);
@@ -179,10 +162,18 @@ class Explorer {
       for await (const message of messages(response)) {
         if (number !== this.number) return;
         if (message.stage) this.shown = { asked, message };
-        this.show(message);
+        this.display(message);
       }
     } catch (error) {
       if (error.name !== "AbortError") this.fail({ message: "The server does not answer: it may have ended.", line: null });
+    }
+  }
+
+  display(message) {
+    try {
+      this.show(message);
+    } catch (error) {
+      this.fail({ message: `The page cannot draw this stage: ${error.message}`, line: null });
     }
   }
 
@@ -250,7 +241,12 @@ class Explorer {
 
   /* The version that is shown stays beside those that come, once it ran to its end. */
   async pin() {
-    this.say(this.whole ? await this.pinned.pin(this.shown.asked, this.shown.message) : "Only a version that ran to its end can be pinned.");
+    if (!this.whole) {
+      this.say("Only a version that ran to its end can be pinned.");
+      return;
+    }
+    const { asked, message } = this.shown;
+    this.say(await this.pinned.pin(asked, message, stateSeen(this.viewer), seenAs(this.viewer)));
   }
 
   fail({ message, line }) {
@@ -258,9 +254,7 @@ class Explorer {
     this.part("error").textContent = where + message;
     this.part("error").hidden = false;
     this.editor.mark(line);
-    this.part("life").classList.add("stale");
-    this.part("parts").classList.add("stale");
-    this.part("waiting").hidden = true;
+    this.outdate(true);
     if (this.part("life").dataset.stage) this.ask(false); // no questions will come
     this.finish("failed");
   }
@@ -273,13 +267,18 @@ class Explorer {
   pass() {
     this.part("error").hidden = true;
     this.editor.mark(null);
-    this.part("life").classList.remove("stale");
-    this.part("parts").classList.remove("stale");
+    this.outdate(false);
+  }
+
+  /* Whether what is shown is older than the program. */
+  outdate(on) {
+    for (const name of ["life", "parts", "fusions"]) this.part(name).classList.toggle("stale", on);
     this.part("waiting").hidden = true;
   }
 
   draw(message) {
     this.life.draw(message, this.goal);
+    this.part("now-switches").textContent = inWords(this.shown.asked);
     this.editor.colour(this.viewer.graph);
   }
 
@@ -288,58 +287,11 @@ class Explorer {
     this.goal = stateSeen(this.viewer);
   }
 
-  // The file
-
-  dirty() {
-    const unsaved = this.start.is_file && this.editor.text !== this.saved;
-    document.title = `${unsaved ? "• " : ""}${this.start.name}, live`;
-    if (this.part("save")) this.part("save").disabled = !unsaved;
-    return unsaved;
-  }
-
-  async save() {
-    const { text } = this.editor;
-    const response = await this.post("/save", { text, known: this.known });
-    if (response.ok) {
-      this.known = (await response.json()).mark;
-      this.saved = text;
-      this.say("Saved.");
-    } else if (response.status === 409) {
-      const { message, mark } = await response.json();
-      this.known = mark; // so that saving again replaces it
-      this.say(message);
-    } else this.say(await response.text());
-    this.dirty();
-  }
-
-  /* Take the file as another editor has left it, unless there are edits here that are not saved. */
-  async look() {
-    const response = await fetch(`/file?known=${this.known}`).catch(() => null);
-    if (!response) return;
-    if (this.lost && response.ok) this.say(""); // it is back
-    this.lost = !response.ok;
-    if (response.status === 204) return;
-    if (this.lost) {
-      this.say(await response.text());
-      return;
-    }
-    const { text, mark } = await response.json();
-    if (mark === this.known) return;
-    if (this.dirty()) {
-      this.say("The file was changed elsewhere. Save to replace it, or undo your edits to take it.");
-      return;
-    }
-    this.known = mark;
-    this.saved = text;
-    this.editor.text = text;
-    this.run();
-  }
-
   async copy() {
     const link = `#${await packed(this.asked())}`;
     history.replaceState(null, "", link);
     const copied = await navigator.clipboard.writeText(link).then(() => true, () => false);
-    this.say(copied ? "Copied: put it behind the address of any page of tflab.explore." : "Copy it from the address bar: what follows the #.");
+    this.say(copied ? "Copied. Paste it after the address of any page of tflab.explore." : "It cannot be copied from here: take what follows the # in the address bar.");
   }
 }
 

@@ -1,6 +1,7 @@
 /* Pinned: a version that stays beside the one that is edited. */
 
 import { Life } from "../../life/page/life.js";
+import { inWords } from "./switches.js";
 
 const OFF = "Since your last edit";
 const ON = "Compared with the pinned version";
@@ -14,29 +15,32 @@ export class Pinned {
     this.asked = null; // its program and switches, while there is one
     this.life = new Life(part("pinned-drawing"), part("pinned-parts"), part("pinned-viewer"));
     part("unpin")?.addEventListener("click", () => this.leave());
+    window.addEventListener("beforeprint", () => (part("pinned-version").open = true));
   }
 
   /** @param {{ text: string }} asked
    * @param {any} message its last stage
+   * @param {{ stage: string, title: string } | null} goal the state to show
+   * @param {any} seen how its drawing is seen
    * @returns {Promise<string>} what to say of it */
-  async pin(asked, message) {
+  async pin(asked, message, goal, seen) {
     const response = await this.post({ on: true });
     if (!response.ok) return response.text();
-    this.show(asked, message);
+    this.show(asked, message, goal, seen);
     this.part("pin").textContent = "Pin this one";
-    return "Pinned: change a line or a switch, and both stand beside one another.";
+    return "Pinned. Change a line or a switch to see both versions side by side.";
   }
 
   /** @param {{ text: string }} asked
    * @param {any} message its last stage
-   * @param {{ stage: string, title: string } | null} [goal] the state to show
-   * @param {any} [seen] how its drawing is seen */
+   * @param {{ stage: string, title: string } | null} goal the state to show
+   * @param {any} seen how its drawing is seen */
   show(asked, message, goal, seen) {
     this.asked = asked;
     this.head(true);
     this.part("pinned-text").textContent = asked.text;
-    this.part("pinned-switches").textContent = switches(asked);
-    this.life.draw(message, goal, seen);
+    this.part("pinned-switches").textContent = inWords(asked);
+    this.life.draw({ ...message, marks: {} }, goal, seen); // what is marked is new in the other one
     this.life.list(message.parts);
   }
 
@@ -53,13 +57,4 @@ export class Pinned {
     this.part("now").hidden = !on;
     this.part("since-title").textContent = on ? ON : OFF;
   }
-}
-
-/** The switches of a version in words.
- * @param {any} asked */
-export function switches({ optimiser, batch_size, devices, xla, without }) {
-  const words = [optimiser, `batch size ${batch_size}`, `${devices} CPU device${devices > 1 ? "s" : ""}`];
-  if (xla) words.push("XLA");
-  if (without.length) words.push(`without ${without.join(", ")}`);
-  return words.join("; ");
 }

@@ -29,7 +29,7 @@ class Tab {
     this.runs = runs;
     this.menus.forEach((menu, place) => {
       const { value } = menu;
-      const none = place ? [make("option", { value: "" }, "no other")] : [];
+      const none = place ? [make("option", { value: "" }, "no other run")] : [];
       menu.replaceChildren(...none, ...runs.map(([mark, name]) => make("option", { value: mark }, name)));
       if (runs.some(([mark]) => mark === value)) menu.value = value;
     });

@@ -24,6 +24,10 @@ export class Frame {
     viewer.part("smaller").addEventListener("click", () => this.enlarge(1 / 1.25));
     viewer.part("fit").addEventListener("click", () => this.fit());
     window.addEventListener("resize", () => this.refit(), { signal: viewer.ended.signal });
+    this.width = 0; // of the paper when the drawing was fitted
+    const observer = new ResizeObserver(() => this.paper.clientWidth !== this.width && this.refit());
+    observer.observe(this.paper);
+    viewer.ended.signal.addEventListener("abort", () => observer.disconnect());
     this.tracks();
   }
 
@@ -53,6 +57,7 @@ export class Frame {
 
   /* The same after the room has changed, where the reader has not chosen a scale. */
   refit() {
+    this.width = this.paper.clientWidth;
     if (this.fitted) this.fit();
     else this.sides();
   }
