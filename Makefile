@@ -17,6 +17,9 @@ BIN = $(VENV)/bin
 READY = $(VENV)/ready
 TESTABLE = $(VENV)/testable
 EXTRAS = [test,dev]
+# Processes that run tests: more than a small machine has cores, because tests wait for pages and for
+# processes that they start.
+WORKERS ?= 3
 PAGE = tests/page
 WITH =  # what else is required of the packages, such as tensorflow==2.18.*
 
@@ -31,14 +34,14 @@ lab: $(READY)
 	$(BIN)/python -m tflab.report $(LAB)
 
 test: $(TESTABLE)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 fast: $(TESTABLE)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -p tests.without_tensorflow -m "not tensorflow and not slow" \
 	  $(shell grep -rLE --exclude-dir=browser --exclude-dir=fuzz --exclude-dir=plots "^pytestmark = .*pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
 
 stages: $(TESTABLE)
-	$(BIN)/python -m pytest -m "not mnist" -n 2 --dist loadfile tests/lifecycle tests/runtime tests/xla
+	$(BIN)/python -m pytest -m "not mnist" -n $(WORKERS) --dist loadfile tests/lifecycle tests/runtime tests/xla
 
 test-versions:
 	$(PYTHON) -m tests.on_versions

@@ -33,7 +33,7 @@ TOGETHER = {
         *("lifecycle/test_cluster_command", "lifecycle/test_over_tasks", "report/test_over_tasks"),
         *("compare/test_scaling_over_tasks", "train/test_over_tasks", "runtime/test_health"),
     ),
-    "TensorBoard": ("browser/test_profile", "browser/test_graphs"),
+    "TensorBoard": ("browser/test_profile", "browser/test_graphs", "browser/test_life"),
 }
 GROUPS = {f"tests/{file}.py": name for name, files in TOGETHER.items() for file in files}
 

@@ -17,6 +17,8 @@ from tflab.exporters import xspace
 from tflab.records.timed import Capture, OpRun, StepTime
 
 ROOT = Path(__file__).parents[2]
+# An empty page has no storage
+FORGET = "() => { try { localStorage.clear(); sessionStorage.clear() } catch {} }"
 WRITE_SECONDS = 120  # TensorFlow's import and some sixty steps, on a slow machine
 START_SECONDS = 60
 STOP_SECONDS = 10
@@ -105,11 +107,31 @@ def chromium():
         browser.close()
 
 
+@pytest.fixture(scope="session")
+def one_page(chromium):
+    """The page of most tests: opening another one takes longer than reading a file into it."""
+    return chromium.new_page(viewport=WINDOW)
+
+
 @pytest.fixture
-def page(chromium):
-    page = chromium.new_page(viewport=WINDOW)
-    yield page
-    page.close()
+def page(one_page, monkeypatch):
+    """An empty page, in which nothing is left of the test before."""
+    one_page.goto("about:blank")
+    one_page.set_viewport_size(WINDOW)
+    one_page.emulate_media(media="null", color_scheme="null", reduced_motion="null")
+    listeners = []
+    listen = one_page.on
+
+    def on(event, listener):
+        listeners.append((event, listener))
+        listen(event, listener)
+
+    monkeypatch.setattr(one_page, "on", on)
+    yield one_page
+    for event, listener in listeners:
+        one_page.remove_listener(event, listener)
+    one_page.evaluate(FORGET)
+    one_page.context.clear_cookies()
 
 
 @pytest.fixture

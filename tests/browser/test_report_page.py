@@ -50,6 +50,10 @@ def written(lenet, tmp_path_factory):
 
 @pytest.fixture
 def heard(page):
+    return heard_from(page)
+
+
+def heard_from(page):
     """What the page says to the console, and what it asks for."""
     heard = []
     page.on("console", lambda message: heard.append(message.text))
@@ -631,7 +635,9 @@ def test_predictions_stay_until_the_page_asks_again(asking):
     assert compared(asking) == []
 
 
-def test_predictions_work_where_the_browser_keeps_nothing(page, heard, tmp_path):
+def test_predictions_work_where_the_browser_keeps_nothing(chromium, tmp_path):
+    page = chromium.new_page()
+    heard = heard_from(page)
     page.add_init_script(
         "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no'); } });"
     )
@@ -641,6 +647,7 @@ def test_predictions_work_where_the_browser_keeps_nothing(page, heard, tmp_path)
     predict(page)
     assert compared(page) == COMPARISON
     assert heard == [path.as_uri()]
+    page.close()
 
 
 def test_predictions_are_printed_and_questions_are_not(asking):

@@ -1,10 +1,9 @@
-"""The story of a comparison made by hand, and the same as JSON and CSV."""
+"""Special cases of the view of a comparison; `test_whole_view` has all cells of a usual one."""
 
 import csv
 import io
-import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -16,10 +15,9 @@ from tflab.analysis import batch_fit
 from tflab.cli import environment
 from tflab.compare import view
 from tflab.exporters import csv as exported_csv
-from tflab.exporters import json as exported_json
 from tflab.exporters import markdown, text
 from tflab.records.blocks import Strip, Table
-from tflab.records.measured import Compared, Comparison, ConfigTimes, Fit, Level, Peaks, StepTimes
+from tflab.records.measured import Compared, Comparison, ConfigTimes, Level, Peaks, StepTimes
 from tflab.records.timed import Holder, LiveBytes, Spread
 from tflab.views import op_table
 
@@ -212,22 +210,6 @@ ABREAST = {
 }
 
 
-def test_totals_and_calls_stand_side_by_side():
-    assert cells(tables()[ABREAST["Total"]]) == [
-        ("_FusedConv2D", "6.40 ms (64)", "1.20 ms (4)"),
-        ("MaxPool", "9.60 ms (64)", "400 us (4)"),
-        ("Const", "64 ns (64)", ""),
-    ]
-
-
-def test_calls_stand_side_by_side_with_their_ratio_and_two_sizes_make_no_fit():
-    assert cells(tables()[ABREAST["Call"]]) == [
-        ("_FusedConv2D", "100 us", "300 us (3.0 x)"),
-        ("MaxPool", "150 us", "100 us (0.7 x)"),
-        ("Const", "1 ns", ""),
-    ]
-
-
 def called(name: str, **means: int) -> Compared:
     """A row of ten calls a step, with the mean time of a call: `b16=200`."""
     by_size = {int(size[1:]): mean for size, mean in means.items()}
@@ -264,88 +246,10 @@ def test_a_fit_is_of_the_calls_beside_it_and_a_falling_one_is_not_told():
     ]
 
 
-@pytest.mark.parametrize("by", ["layer", "line"])
-def test_of_layers_and_lines_steps_stand_side_by_side_with_their_fit(by):
-    rows = (replace(row, fit=batch_fit.fit(row.cells, STEPS_OF_3, by)) for row in OF_3.rows)
-    of_steps = replace(OF_3, by=by, rows=tuple(rows))
-    (key, *rest) = cells(tables(of_steps)[ABREAST["Step"] + FITTED])[0]
-    assert key == "ReadVariableOp"
-    assert rest[-5:] == [
-        *("11.0 us", "26.0 us (2.4 x)", "74.0 us (2.8 x)"),
-        *("10.0 us + 1.00 us", "0.0 %"),
-    ]
-
-
 def test_where_no_row_has_a_fit_there_is_no_column_for_it():
     found = tables(replace(OF_3, rows=OF_3.rows[1:]))[ABREAST["Call"]]
     headers = [column.header for column in found.columns]
     assert headers == ["type that ran", "batch 1", "batch 16", "batch 64"]
-
-
-def test_images_stand_side_by_side_with_their_share():
-    assert cells(tables()[ABREAST["Image"]]) == [
-        ("_FusedConv2D", "100 us (40.0 %)", "18.8 us (75.0 %)"),
-        ("MaxPool", "150 us (60.0 %)", "6.25 us (25.0 %)"),
-        ("Const", "1 ns (0.0 %)", ""),
-    ]
-
-
-def test_many_batch_sizes_take_several_tables_with_no_number_cut():
-    sizes = (1, 2, 4, 8)
-    of_size = {size: replace(CONV.cells[1], mean_ns=1e5 + 1e4 * size) for size in sizes}
-    row = replace(CONV, cells=of_size, fit=Fit(1e5, 1e4, 0))
-    found = replace(
-        FOUND, batch_sizes=sizes, rows=(row,), steps=dict.fromkeys(sizes, STEPS[1]), tables={}
-    )
-    headers = [
-        [column.header for column in block.columns[1:]]
-        for block in told(found)
-        if isinstance(block, Table) and block.title.startswith("Mean time of a call")
-    ]
-    assert headers == [["batch 1", "batch 2", "batch 4"], ["batch 8", "fit", "error"]]
-    assert "180 us (1.3 x)  100 us + 10.0 us  0.0 %" in "\n".join(shown(found))
-
-
-def test_a_batch_size_has_the_time_of_its_rows():
-    assert cells(tables()["Batch 1: times, the most expensive first"]) == [
-        (
-            *("_FusedConv2D", "64", "6.40 ms", "6.40 ms", "100 us", "90.0 us", "180 us"),
-            *("40.0 %", "40.0 %"),
-        ),
-        (
-            *("Const", "64", "6.40 ms", "6.40 ms", "100 us", "90.0 us", "180 us"),
-            *("0.0 %", "100.0 %"),
-        ),
-    ]
-
-
-def test_a_batch_size_has_the_work_of_the_same_rows():
-    assert cells(tables()["Batch 1: work per step, in the same order"]) == [
-        (
-            *("_FusedConv2D", "1.00 MiB", "512 KiB", "624 k", "6.24", "12.5", "12.5 %"),
-            "Conv2D, Relu",
-        ),
-        ("Const", "0 B", "", "", "", "", "", ""),
-    ]
-
-
-@pytest.mark.parametrize("by", ["layer", "line"])
-def test_rows_of_many_kinds_of_ops_have_the_time_of_a_step_and_its_deviation(by):
-    steady = replace(WHOLE, step_ns=100_000, step_std_ns=2_000, step_median_ns=97_000)
-    unknown = replace(PLAIN, step_ns=300, step_std_ns=None)
-    found = tables(replace(FOUND, by=by, tables={1: (steady, unknown)}))
-    (table,) = (found[title] for title in found if title.startswith("Batch 1: times"))
-    assert [column.header for column in table.columns[-8:]] == [
-        *("calls", "total", "self", "a step", "median step", "± deviation", "share", "cumulative"),
-    ]
-    assert [row[-5:-2] for row in cells(table)] == [
-        ("100 us", "97.0 us", "2.00 us"),
-        ("300 ns", "", ""),
-    ]
-
-
-def test_layers_stand_in_the_order_of_execution():
-    assert "Batch 1: times, in the order of execution" in tables(replace(FOUND, by="layer"))
 
 
 @pytest.mark.parametrize(
@@ -387,15 +291,6 @@ def test_below_the_steps_it_says_what_is_a_median_and_what_a_mean():
     assert told()[2].startswith("Median, p10, p90 and mean describe untraced steps.")
 
 
-def test_the_cold_step_stands_apart_beside_a_warm_one():
-    table = tables()["Cold"]
-    assert table.title == (
-        "Cold: the first step, at batch 1, took 2.17 ms, a warm step 500 us (median); the first "
-        "one also set up kernels and memory"
-    )
-    assert cells(table) == [("conv1/Relu", "_FusedConv2D", "486 us", "54.0 us", "9.00 x")]
-
-
 def test_an_op_that_ran_only_in_the_cold_step_has_no_warm_time():
     (row,) = cells(tables(replace(FOUND, warm_ns={}))["Cold"])
     assert row == ("conv1/Relu", "_FusedConv2D", "486 us", "", "")
@@ -423,11 +318,6 @@ def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
         "inputs and outputs fit. Above: faster than that benchmark, like _FusedConv2D with "
         "6.24 GFLOP/s was, so the roof is too low and shares of it are too high."
     )
-
-
-def test_findings_are_sentences_below_a_heading():
-    (strip,) = (block for block in told() if isinstance(block, Strip))
-    assert [frame.lines for frame in strip.frames] == [FOUND.findings]
 
 
 def test_without_findings_there_is_no_heading_for_them():
@@ -530,123 +420,6 @@ def test_the_page_has_every_table_and_finding():
 
 
 # For other programs
-
-
-def as_json(found: Comparison) -> dict:
-    return json.loads(exported_json.comparison(found, {"cpus": 2}))
-
-
-def test_json_has_rows_with_a_cell_for_each_batch_size():
-    found = as_json(FOUND)
-    assert found["rows"][0] == {
-        "key": "_FusedConv2D",
-        "ops": ["_FusedConv2D"],
-        "fused_from": ["conv1/Conv2D", "conv1/Relu"],
-        "cells": {
-            "1": {
-                "calls": 64,
-                "total_ns": 6_400_000,
-                "mean_ns": 100_000,
-                "ns_per_image": 100_000,
-                "share": 0.4,
-                "bytes": 2**20,
-                "gflops": 6.24,
-                "forward_ns": 0,
-                "backward_ns": 0,
-                "update_ns": 0,
-            },
-            "16": {
-                "calls": 4,
-                "total_ns": 1_200_000,
-                "mean_ns": 300_000,
-                "ns_per_image": 18_750,
-                "share": 0.75,
-                "bytes": 2**24,
-                "gflops": None,
-                "forward_ns": 0,
-                "backward_ns": 0,
-                "update_ns": 0,
-            },
-        },
-        "fit": None,
-    }
-    assert found["rows"][1]["fit"] is found["rows"][2]["fit"] is None
-    assert [row["key"] for row in found["rows"]] == ["_FusedConv2D", "MaxPool", "Const"]
-
-
-def test_json_has_all_that_is_known_of_each_row():
-    known = [asdict(row) for row in (WHOLE, PLAIN)]
-    for row in known:
-        del row["image_ns"]  # stands in the cells
-    assert as_json(FOUND)["tables"] == {"1": json.loads(json.dumps(known))}
-
-
-def test_json_has_steps_findings_and_their_setting():
-    found = as_json(FOUND)
-    assert found["steps"]["16"] == {
-        "steps": 4,
-        "images": 64,
-        "untraced_ns": {"median": 8e5, "p10": 7e5, "p90": 9e5},
-        "traced_ns": {"median": 9e5, "p10": 8e5, "p90": 1e6},
-        "images_per_second": 20_000,
-        "ops_ns": 4e5,
-        "untraced_steps": 4,
-        "peak_bytes": 2**20,
-        "curve": None,
-    }
-    assert found["steps"]["1"]["curve"] == {
-        "step": 1,
-        "points": [[2_000, 4_096], [9_000, 0]],
-        "peak_bytes": 4_096,
-        "peak_ns": 2_000,
-        "holders": [{"name": "conv1/Relu", "op": "_FusedConv2D", "bytes": 4_096, "running": False}],
-    }
-    assert {
-        key: value for key, value in found.items() if key not in ("rows", "steps", "tables")
-    } == {
-        "environment": {"cpus": 2},
-        "model": "lenet",
-        "phase": "inference",
-        "by": "op",
-        "unit": "image",
-        "data": "MNIST",
-        "warmup": 3,
-        "batch_sizes": [1, 16],
-        "configs": [],
-        "findings": [*FOUND.findings],
-        "cold": [
-            {
-                "name": "conv1/Relu",
-                "op": "_FusedConv2D",
-                "calls": 1,
-                "total_ns": 486_000,
-                "self_ns": 486_000,
-                "mean_ns": 486_000,
-                "share": 0.5,
-            }
-        ],
-        "cold_step_ns": 2_170_000,
-        "uncovered": {"Relu": 2},
-        "interrupted": False,
-        "failure": None,
-        "images": 64,
-        "trace_every": 1,
-        "without": [],
-        "warm_ns": {"conv1/Relu": 54_000},
-        "experiments": {},
-        "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72, "levels": [], "busy": False},
-        "quality": None,
-        "diagnosis": [],
-    }
-
-
-def test_csv_has_a_line_for_each_row_and_batch_size():
-    line, other = csv.DictReader(io.StringIO(exported_csv.comparison(FOUND)))
-    assert (line["data"], line["partial"], line["batch_size"]) == ("MNIST", "False", "1")
-    assert line["nodes"] == "conv1/Relu conv2/Relu"
-    numbers = (line["p95_ns"], line["peak_bytes"], line["ns_per_image"])
-    assert numbers == ("180000", "524288", "100000.0")
-    assert (other["key"], other["intensity"]) == ("Const", "")
 
 
 def test_csv_says_what_is_partial_and_how_many_steps_were_traced():

@@ -25,7 +25,6 @@ FOLDER = Path(__file__).parents[2] / "examples"
 SHARED = "lesson"  # what the examples share is none itself
 EXAMPLES = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem != SHARED)
 ORDINARY = "slow_training"  # imports TensorFlow as anybody does, with all of its notes
-ALONE = ("fusion", ORDINARY)  # these start as for a student, and import TensorFlow themselves
 LIMIT_S = 600  # generous: on a machine of one's own it is less than a minute
 WIDTH = 100
 
@@ -127,8 +126,8 @@ def ran(tmp_path_factory):
             timeout=LIMIT_S,
         )
 
-    ended = {name: started(str(FOLDER / f"{name}.py")) for name in ALONE}
-    others = [name for name in EXAMPLES if name not in ALONE]
+    ended = {ORDINARY: started(str(FOLDER / f"{ORDINARY}.py"), "--steps", "200")}
+    others = [name for name in EXAMPLES if name != ORDINARY]
     forking = started("-c", FORKING, str(FOLDER), str(written), *others)
     assert (forking.returncode, forking.stderr) == (0, "")
     for name, status in map(str.split, forking.stdout.splitlines()):

@@ -12,9 +12,8 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-# Together they draw plots, import Keras, run the cells of a notebook, open a page.
+# Together they draw plots, import Keras, and open a page.
 REPRESENTATIVE = (
-    "tests/project/test_example_notebook.py",
     "tests/exporters/plots/test_plots.py::test_an_svg_can_stand_in_a_page",
     "tests/saved_graphs/test_build.py::test_a_function_that_returns_a_keras_model_is_a_model",
     "tests/browser/test_chart.py::"

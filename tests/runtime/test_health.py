@@ -21,10 +21,10 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def pool():
+def pool(two_tasks):
     """Addresses of tasks: the first one lives, each of the others is for a test that ends it."""
-    with cluster.tasks(5) as addresses:
-        yield addresses
+    with cluster.tasks(4) as addresses:
+        yield (two_tasks[0], *addresses)
     assert all(health.STARTED[address].poll() is not None for address in addresses)
 
 
