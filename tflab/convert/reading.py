@@ -108,10 +108,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
             counts.add(own)
     runs = StoredRuns(tables.kinds, tables.allocators, store)
     if graph and not any(tables.kinds[kind][0] in nodes for kind in counts.runs):
-        raise UsageError(
-            f"The graph '{graph}' has none of the nodes that ran, such as '{own[-1].name}'; "
-            "give the graph that was traced."
-        )
+        raise wrong_graph(graph, own[-1].name)
     if not nodes:
         nodes, variables = beside, decoded.variables(in_files, words.names)
     whole = tuple(nodes.values())
@@ -125,6 +122,13 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
         parameters=parameters.count(whole, variables.values(), sent) if whole else None,
         transfers=tuple(sent),
         notes=tuple(notes),
+    )
+
+
+def wrong_graph(graph: str, ran: str) -> UsageError:
+    return UsageError(
+        f"The graph '{graph}' has none of the nodes that ran, such as '{ran}'; "
+        "give the graph that was traced."
     )
 
 
