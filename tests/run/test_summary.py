@@ -46,11 +46,11 @@ SEGMENT = {
             "traced": 2,
             "times": [700, 1_000, 900],
             "ops": {
-                "y": (2, 100),
-                "y_grad": (4, 300),
-                "w/update": (2, 50),
-                "_SOURCE": (2, 7),
-                "loss": (2, 20),
+                "y": (2, 100, 60),
+                "y_grad": (4, 300, 75),
+                "w/update": (2, 50, 30),
+                "_SOURCE": (2, 7, 4),
+                "loss": (2, 20, 10),
             },
         },
     ],
@@ -141,11 +141,17 @@ def test_a_segment_says_what_stopped_the_program_and_what_was_not_watched():
 def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
     more = [*SEGMENT["graphs"][0], ("z", "forward", MATMUL, "Add")]
     group = SEGMENT["groups"][1]
-    group = {**group, "ops": {**group["ops"], "z": (2, 30)}}
+    group = {**group, "ops": {**group["ops"], "z": (2, 30, 20)}}
     (first, *_) = summary.lines_of([group], [more], {})
     assert (first.forward_ns, first.backward_ns) == (2 * 100 + 2 * 30, 600)
     assert first.nodes == ("y", "y_grad", "z")
     assert summary.total_ns(WATCHED.lines[2]) == 100 + 70
+
+
+def test_of_a_few_runs_one_that_was_interrupted_does_not_stand_for_all():
+    assert summary.usual_ns(8, 1_070, 1_000) == 80  # seven of 10 ns
+    assert summary.usual_ns(4, 300, 75) == 300
+    assert summary.usual_ns(3, 1_020, 1_000) == 1_020  # too few to know
 
 
 def test_names_that_are_no_text_are_kept(tmp_path):

@@ -36,7 +36,7 @@ class Group:
         self.traced_ns = 0
         self.spent_ns = 0  # the cost of tracing: longer steps, and reading the traces
         self.times: list[int] = []  # a random sample of the untraced runs after the first
-        self.ops: dict[str, list[int]] = {}  # node -> runs and ns, in traced steps
+        self.ops: dict[str, list[int]] = {}  # node -> traced runs, their ns, the most ns
         # A RunMetadata with the graphs that ran, after one run with them
         self.executed: bytes | None = None
         self.random = random.Random(number)

@@ -288,9 +288,10 @@ class Recorder:
             if self.op_runs:
                 self.op_runs.add(group.number, number, *rows)
             for name, _, spent_ns in zip(*rows, strict=True):
-                op = group.ops.setdefault(name, [0, 0])
+                op = group.ops.setdefault(name, [0, 0, 0])
                 op[0] += 1
                 op[1] += spent_ns
+                op[2] = max(op[2], spent_ns)
             group.traced += 1
             group.traced_ns += took_ns
             longer_ns = max(0, took_ns - group.usual_ns())

@@ -21,6 +21,7 @@ FUNCTION = "function"
 END = "end of Python"
 MOST_CODE = 200  # characters of a source line
 OWN = "tflab"
+FEW = 4  # runs of a node, of which none is left out
 REST = "not seen"
 NOTHING: Mapping[str, Any] = {"owners": {}, "lines": {}, "own_ns": 0, "final": False, "faults": []}
 # In the order of a program
@@ -146,12 +147,12 @@ def lines_of(
     for group in groups:
         graph = graphs[group["graph"] - 1] if group["graph"] else ()
         of_node = {name: (phase, line[:2]) for name, phase, line, _ in graph if line}
-        for name, (traced_runs, traced_ns) in group["ops"].items():
+        for name, (traced_runs, traced_ns, most_ns) in group["ops"].items():
             if name in of_node:
                 phase, line = of_node[name]
                 times = (group["calls"] - 1) / group["traced"]
                 by_phase = spent.setdefault(line, dict.fromkeys((FORWARD, BACKWARD, UPDATE), 0))
-                by_phase[phase] += round(traced_ns * times)
+                by_phase[phase] += round(usual_ns(traced_runs, traced_ns, most_ns) * times)
                 runs[line] = runs.get(line, 0) + round(traced_runs * times)
     own: dict[tuple[str, int], int] = {}
     for file, number, _ in python:
@@ -173,6 +174,12 @@ def lines_of(
         for key in keys
     ]
     return tuple(sorted(lines, key=lambda line: (-total_ns(line), line.file, line.line)))
+
+
+def usual_ns(runs: int, ns: int, most_ns: int) -> float:
+    """The time of these runs if the longest of them had taken as long as the others on average: the
+    few that are traced stand for many, and one of them may have been interrupted."""
+    return ns if runs < FEW else (ns - most_ns) * runs / (runs - 1)
 
 
 def total_ns(line: WatchedLine) -> int:
