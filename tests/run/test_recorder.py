@@ -305,3 +305,23 @@ def test_a_fault_of_tflab_is_noted_and_the_step_runs(lab):
     (fault,) = lab.faults
     assert isinstance(fault, AttributeError)
     assert lab.seen.sampler.inside == (0, 0, 0)
+
+
+@pytest.mark.tensorflow
+def test_a_group_whose_first_run_left_no_dumps_says_why(lab, tmp_path):
+    lab.seen.dumps = SimpleNamespace(of=lambda number: tmp_path / "none", missing={2: passes.OWN})
+    for number in (1, 2):
+        group = SimpleNamespace(number=number)
+        assert largest.account_of(lab.seen, group, (), ("executed",)) is None
+    assert lab.seen.notes == [
+        f"What became of the nodes is not shown: {reason}."
+        for reason in (passes.OTHERS, passes.OWN)
+    ]
+
+
+def test_dumps_that_the_program_uses_itself_are_left_to_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("TF_DUMP_GRAPH_PREFIX", str(tmp_path))
+    theirs = passes.Dumps(str(tmp_path), None)
+    theirs.begin()
+    theirs.end(3, keep=True)
+    assert (theirs.missing, [*tmp_path.iterdir()]) == ({3: passes.OWN}, [])

@@ -152,6 +152,13 @@ def test_differences_in_less_than_float64_say_so_and_give_no_reason():
     assert sentence == "The largest relative error is 3.1e-02, in w."
 
 
+def test_differences_that_ignore_a_stopped_gradient_are_named_as_a_reason():
+    assert shown(replace(STAGE, stopped=("s",)))[-1] == (
+        "The error may come from finite differences (the program has stop_gradient, which they "
+        "ignore)."
+    )
+
+
 def test_gradients_that_are_changed_before_the_optimiser_are_not_those_of_the_loss():
     assert shown(replace(STAGE, processed=("w", "b")))[-1] == (
         "What the optimiser gets for w, b is not the gradient of the loss itself: other nodes "

@@ -159,6 +159,21 @@ def test_gradients_are_counted_written_and_checked():
     ]
 
 
+@pytest.mark.parametrize(
+    ("own", "why"),
+    [
+        ({"stopped": ("s",)}, "stop_gradient"),
+        ({"custom_gradients": ("c",)}, "a custom gradient"),
+        ({"stopped": ("s",), "custom_gradients": ("c",)}, "stop_gradient and a custom gradient"),
+    ],
+)
+def test_differences_that_ignore_gradients_of_the_program_say_so(own, why):
+    assert fact(replace(DERIVED, **own), "checked") == (
+        "2 gradients by finite differences: largest relative error 3.5e-07 (the program has "
+        f"{why}, which they ignore)"
+    )
+
+
 def test_of_many_derivatives_none_is_written_and_gradients_may_be_unchecked():
     three = DERIVED.derivatives + DERIVED.derivatives[:1]
     many = replace(DERIVED, derivatives=three, gradient_checks=(), unchecked="too large")

@@ -16,6 +16,7 @@ from tflab.records.graph import Node
 from tflab.run import graph as graphs
 from tflab.run.graph import NOT_SEEN, Account
 from tflab.run.groups import Group
+from tflab.run.passes import OTHERS
 from tflab.runtime import dumps
 
 
@@ -61,7 +62,11 @@ def account_of(
     """The fate of each node in the first run of the group, by the runtime's dumps of it; None, with
     a note, if they are unknown."""
     folder = recorder.dumps.of(group.number)
-    if not folder.is_dir() or not executed:
+    if not executed:
+        return None
+    if not folder.is_dir():
+        reason = recorder.dumps.missing.get(group.number, OTHERS)
+        recorder.note(f"What became of the nodes is not shown: {reason}.")
         return None
     try:
         steps = passes.compare(user_nodes, dumps.read(folder), executed)

@@ -20,6 +20,11 @@ MOST_CONSTANTS = 2 * 2**20
 SMALL = 2**16  # bytes of a constant up to which its shape gives its size
 MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
 
+# Why a group has no dumps
+OTHERS = "other runs began during the first run of the largest group, so it has no files of its own"
+OWN = "the program, or its environment, uses the runtime's dumps itself"
+LARGE = f"the runtime's dumps have more than {MOST_BYTES >> 20} MiB"
+
 
 class Dumps:
     """The runtime's dumps of graphs, with a folder for each group of runs."""
@@ -27,6 +32,7 @@ class Dumps:
     def __init__(self, folder: str, log: private.Log) -> None:
         self.fresh, self.log = Path(folder, "dumps"), log
         self.kept_bytes = 0
+        self.missing: dict[int, str] = {}  # why a group has no dumps, if not because of OTHERS
         # Graph -> ops so far, bytes of their constants
         self.constants: dict[int, tuple[int, int]] = {}
         # Dumps that the user of the program requested are left alone.
@@ -64,6 +70,7 @@ class Dumps:
         """Assign the files written since `begin` to this group, unless other steps ran
         meanwhile."""
         if not self.wanted:
+            self.missing[group] = OWN
             return
         self.log.detail(GRAPPLER[0], 0)
         for name in NAMES:  # child processes of the program should write nothing
@@ -71,7 +78,9 @@ class Dumps:
         self.log.read_variables()
         files = self.files()
         size = sum(file.stat().st_size for file in files)
-        if files and keep and self.kept_bytes + size <= MOST_BYTES:
+        if keep and self.kept_bytes + size > MOST_BYTES:
+            self.missing[group] = LARGE
+        elif files and keep:
             self.kept_bytes += size
             folder = self.of(group)
             folder.mkdir()

@@ -138,3 +138,5 @@ def gradient_checks(stage: Backward) -> Iterable[Block]:
         (checked if len(stage.gradient_checks) < stage.variable_count else "")
         + f"The largest relative error is {worst.max_relative_error:.1e}, in {worst.tensor}."
     )
+    if ignored := chain_rule.differs_by_design(stage):
+        yield f"The error may come from finite differences{ignored}."

@@ -78,6 +78,16 @@ def exceptions(stage: Backward) -> Iterator[str]:
         )
 
 
+def differs_by_design(stage: Backward) -> str:
+    """` (the program has stop_gradient, which they ignore)`, where gradients and differences are
+    not of the same function."""
+    causes = [
+        *["stop_gradient"] * bool(stage.stopped),
+        *["a custom gradient"] * bool(stage.custom_gradients),
+    ]
+    return f" (the program has {' and '.join(causes)}, which they ignore)" if causes else ""
+
+
 def some(names: Sequence[str]) -> str:
     return numbered.listed(names, NAMED)
 

@@ -136,7 +136,7 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
         yield (
             "checked",
             f"{plural(len(stage.gradient_checks), 'gradient')} by finite differences: largest "
-            f"relative error {worst:.1e}",
+            f"relative error {worst:.1e}{chain_rule.differs_by_design(stage)}",
         )
     elif stage.added_nodes and not stage.inferred:
         yield "checked", f"no: {stage.unchecked}"
