@@ -4,8 +4,8 @@ Each word has one meaning: `name` is a node, `op` its type, `run` one execution 
 `session.run`. Field names carry units. A tensor is written as in a GraphDef: `split:1` is the
 second output of `split`, plain `mul` the first of `mul`.
 
-There is a file for each subject. A model file needs only `tflab.records.Model` and `Options`. The
-metadata of a field says if JSON omits it or gives it another key.
+There is a file for each subject. All records can be imported from here too, as a model file does
+with `Model`. The metadata of a field says if JSON omits it or gives it another key.
 """
 
 TYPE_CHECKING = False  # as in `typing`
@@ -16,9 +16,14 @@ __all__ = ["Model", "Options", "Program"]
 
 
 def __getattr__(name: str) -> object:
-    """Those of model files, imported when one is used: a process loads only what it needs."""
-    if name not in __all__:
-        raise AttributeError(f"module 'tflab.records' has no attribute '{name}'")
-    from tflab.records import options
+    """A record, from the module of its subject: a process loads only those that it needs."""
+    import importlib
+    import pkgutil
 
-    return getattr(options, name)
+    for module in pkgutil.iter_modules(__path__) if not name.startswith("_") else ():
+        subject = importlib.import_module(f"{__name__}.{module.name}")
+        if name in vars(subject):
+            value = vars(subject)[name]
+            if getattr(value, "__module__", None) in (subject.__name__, "types", None):
+                return value
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
