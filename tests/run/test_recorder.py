@@ -180,7 +180,7 @@ def test_a_call_within_a_call_counts_once(lab):
 
 
 def test_traces_take_their_share_of_the_time_spread_over_all_of_it(lab):
-    """A traced step takes 40 ns longer; a quarter of 5 percent of the time is for that."""
+    """A traced step takes 40 ns longer; a sixth of 5 percent of the time is for that."""
     traced = []
     for step in range(10_000):
         if lab.run(100, longer=40).trace:
@@ -190,7 +190,7 @@ def test_traces_take_their_share_of_the_time_spread_over_all_of_it(lab):
     assert traced[0] == 0  # which asks what runs, and traces nothing
     assert group.traced == len(traced) - 1
     assert group.spent_ns == 40 * group.traced
-    assert 0.0120 < group.spent_ns / group.total_ns <= 0.0125
+    assert 0.0080 < group.spent_ns / group.total_ns <= 0.05 / 6
     halves = [sum(step < 5_000 for step in traced), sum(step >= 5_000 for step in traced)]
     assert halves[1] == pytest.approx(halves[0], rel=0.05)
     assert group.ops == {"y": [group.traced, 10 * group.traced, 10]}

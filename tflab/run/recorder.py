@@ -36,7 +36,7 @@ MOST_NODES = 50_000  # limit for a graph whose ops are recorded
 WAITING = 4  # traces waiting to be read
 # The share of the budget for the measured cost of traces. Sampling and timing take the rest, and
 # what a trace costs beside that, which is about as much again on LeNet.
-FOR_TRACES = 0.25
+FOR_TRACES = 1 / 6
 WARNING, ERROR = 1, 2  # log levels: dumps log below the first, traces below the second
 SOFTWARE_TRACE, FULL_TRACE = 1, 3  # of RunOptions.TraceLevel
 
