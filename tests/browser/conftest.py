@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
 from tests.commands import run_here
 from tflab.exporters import xspace
 from tflab.records.timed import Capture, OpRun, StepTime
@@ -96,11 +97,11 @@ def chromium():
     """A headless Chromium. Without one the test is skipped, but in CI that is a failure."""
     path = shutil.which("chromium")
     if path is None:
-        refuse("There is no Chromium here; get it with: apt-get install chromium")
+        needs.missing("There is no Chromium here; get it with: apt-get install chromium")
     try:
         from playwright import sync_api
     except ImportError:
-        refuse("There is no playwright here; get it with: pip install playwright")
+        needs.missing("There is no playwright here; get it with: pip install playwright")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGS)
         yield browser
@@ -140,12 +141,6 @@ def artefacts(tmp_path):
     folder = Path(os.environ.get("TFLAB_ARTEFACTS") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def refuse(reason):
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def installed(folder):

@@ -13,11 +13,9 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tests import graphs
-from tflab.cli import confinement
+from tests import graphs, needs
 
-NEEDED = pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock.")
-pytestmark = [pytest.mark.tensorflow, NEEDED]
+pytestmark = [pytest.mark.tensorflow, needs.LANDLOCK]
 
 
 # A program that calls tflab, and has loaded what starts threads of its own

@@ -7,10 +7,9 @@ import sys
 
 import pytest
 
-from tflab.cli import landlock
+from tests import needs
 
-NEEDED = pytest.mark.skipif(not landlock.abi(), reason="This kernel has no Landlock.")
-pytestmark = [pytest.mark.slow, NEEDED]
+pytestmark = [pytest.mark.slow, needs.LANDLOCK]
 
 TRY = """
 import os, signal, socket, subprocess, sys

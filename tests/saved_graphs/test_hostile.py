@@ -11,11 +11,10 @@ import tensorflow as tf
 from google.protobuf import text_format
 from tensorflow.core.framework.graph_pb2 import GraphDef
 
+from tests import needs
 from tests.saved_graphs import test_recursion as recursion
-from tflab.cli import confinement
 
-NEEDED = pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock.")
-pytestmark = [pytest.mark.tensorflow, pytest.mark.slow, NEEDED]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.slow, needs.LANDLOCK]
 
 MOST_BYTES = 2 * 2**30  # of the largest process; TensorFlow itself takes 0.6 GB
 WIDE = 41_000  # 6.7 GB of weights between two layers

@@ -1,13 +1,12 @@
 """Graphs at random, watched from outside: what the gate lets through touches nothing."""
 
-import os
 import shutil
 import subprocess
 
 import pytest
 
+from tests import needs
 from tests.fuzz import gate
-from tflab.cli import confinement
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -21,10 +20,8 @@ def strace_works():
 
 @pytest.fixture(autouse=True)
 def strace():
-    if os.environ.get("CI") == "true" and shutil.which("strace") is None:
-        pytest.fail("strace is missing: nobody would see what graphs touch.")
     if not strace_works():
-        pytest.skip("strace is missing, or may not watch here; get it with: apt install strace")
+        needs.missing("strace is missing, or may not watch here; get it with: apt install strace")
 
 
 def test_what_the_gate_lets_through_touches_nothing():
@@ -34,7 +31,7 @@ def test_what_the_gate_lets_through_touches_nothing():
     assert [graph for graph in tried if graph.touched or graph.failed] == []
 
 
-@pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock.")
+@needs.LANDLOCK
 def test_what_the_kernel_confines_touches_nothing_without_the_gate():
     tried = list(gate.tried(seed=2, graphs=GRAPHS, seconds=0, way=gate.WALL))
     assert [graph.number for graph in tried] == list(range(GRAPHS))

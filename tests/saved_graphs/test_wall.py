@@ -10,12 +10,10 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tests import graphs
+from tests import graphs, needs
 from tests.saved_graphs import test_permissions as attacks
-from tflab.cli import confinement
 
-NEEDED = pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock.")
-pytestmark = [pytest.mark.tensorflow, pytest.mark.slow, NEEDED]
+pytestmark = [pytest.mark.tensorflow, pytest.mark.slow, needs.LANDLOCK]
 
 # What it prints of each graph: how it ended, and the values of its step
 CONFINED = """

@@ -1,7 +1,6 @@
 """XLA: every level of the generated code is read from the dump, and the levels are connected."""
 
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import versions
+from tests import needs, versions
 from tflab import xla
 from tflab.errors import TflabError
 from tflab.xla import expressions, links, listings
@@ -413,7 +412,7 @@ def all_opcodes(text):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.skipif(not shutil.which("objdump"), reason="compares with GNU objdump")
+@needs.OBJDUMP
 def test_instructions_are_those_of_objdump(toy):
     folder, module, _ = toy
     (kernel,) = module.kernels
