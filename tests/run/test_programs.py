@@ -62,6 +62,24 @@ def test_other_programs_run_as_they_are(source, tmp_path):
     assert use(tmp_path, source) is None
 
 
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("import tensorflow.compat.v1 as tf\ntf.layers.dense(x, 3)", 2),
+        ("from tensorflow.compat import v1\nv1.nn.rnn_cell.GRUCell(3)", 2),
+        ("import tensorflow as tf\n\ntf.compat.v1.layers.flatten(x)", 3),
+        ("import tensorflow as tf\ntf = tf.compat.v1\ntf.layers.dense(x, 3)", 3),
+        ("import tensorflow.compat.v1 as tf\ntf.nn.relu(tf.keras.layers.Dense(3)(x))", None),
+        ("import other as tf\ntf.layers.dense(x, 3)", None),
+    ],
+)
+def test_what_only_keras_2_has_is_found(source, line, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(source)
+    found = programs.keras_2(script)
+    assert (found and found.line) == line
+
+
 def test_the_files_that_a_script_imports_are_read_too(tmp_path):
     model = "import tensorflow as tf\nimport script\ndef f():\n    return tf.get_variable('w')"
     assert use(tmp_path, "import loop", loop="import model", model=model) == (

@@ -94,7 +94,7 @@ WATCHED = Watched(
     stood_in=("input_data", "mul"),
     exit_status=0,
     fates={"executed": 3, "unreached": 1},
-    costliest=("train.py:9 next_batch", 200),
+    costliest=("train.py:9 in next_batch", 200),
     stopped=False,
     notes=(),
     tracings=(),
@@ -132,7 +132,7 @@ def test_a_segment_says_what_stopped_the_program_and_what_was_not_watched():
     assert seen.fates == {}
     assert seen.notes == ("Forked child processes were not watched.", "A note.")
     assert seen.groups[0].graph == "other graphs"
-    assert seen.costliest == ("z.py:2 g", 22)
+    assert seen.costliest == ("z.py:2 in g", 22)
     times = [(line.line, line.forward_ns, line.update_ns, line.python_ns) for line in seen.lines]
     assert times[:2] == [(1, 0, 0, 25), (2, 0, 0, 22)]
     assert [traced.place for traced in seen.tracings] == ["", "train.py:4"]
@@ -200,7 +200,7 @@ def test_the_end_of_a_program_reads_like_this():
     # Outside of the first runs and the steps: 10,000 - 1,400 - 3,000 = 5,600
     assert said == (
         "tflab: train.py took 10.0 us and ended with exit status 0. 56 % of its time passed "
-        "outside session.run, 4 % of it at train.py:9 next_batch."
+        "outside session.run, 4 % of it at train.py:9 in next_batch."
     )
     assert table.drawing
     assert layout(table) == ["", "time right", "share right", " gives way to 16"]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tflab.records.watched import Watched
 
 FORMATS = ("text", "json")
+KERAS = "TF_USE_LEGACY_KERAS"
 WHAT, PAGE, STACKS, OP_RUNS = "measurement", "page", "file of stacks", "file of op runs"
 NOTHING = "There is nothing for TensorBoard: no session ran, or the program was ended by a signal."
 
@@ -167,9 +168,20 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
         if args.because:
             because = f"It ran with TensorFlow 1 (--v1), because only that has {args.because}."
             notes = (because, *notes)
+        notes += tuple(keras_2(args, status))
         seen = replace(seen, values=values, notes=(*notes, *seen.notes))
         shown = command.run(lambda: show(args, seen, outputs, Path(folder), segment))
     return status or shown
+
+
+def keras_2(args: argparse.Namespace, status: int) -> Iterator[str]:
+    """Of a program that failed: what it uses that Keras 3 does not have."""
+    script = None if args.v1 or os.environ.get(KERAS) else programs.found(*args.program[:2])
+    if status > 0 and script and (use := programs.keras_2(script)):
+        yield (
+            f"The program uses {use}, which Keras 3 does not have. --v1 replaces it with that of "
+            f"the package tf-keras; so does {KERAS}=1, which changes nothing else."
+        )
 
 
 def import_rest() -> None:

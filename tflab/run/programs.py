@@ -49,6 +49,8 @@ ONLY_V1 = frozenset(  # paths in `tensorflow`, and below them, that version 2 do
     )
 )
 
+KERAS_2 = ("compat.v1.layers.", "compat.v1.nn.rnn_cell.")  # they need Keras 2
+
 
 @dataclass(frozen=True)
 class Use:
@@ -118,6 +120,12 @@ def version_1(script: Path) -> Use | None:
     return next((use for use in uses(script) if is_version_1(use.path)), None)
 
 
+def keras_2(script: Path) -> Use | None:
+    """The first use of a part of `tensorflow.compat.v1` that Keras 3 does not have, in a script or
+    its own imports."""
+    return next((use for use in uses(script) if use.path.startswith(KERAS_2)), None)
+
+
 def check_gone(script: Path) -> None:
     """Raise UsageError if a script of TensorFlow 1 uses a part that nothing replaces."""
     for use in uses(script):
@@ -171,6 +179,8 @@ class Names:
                     self.take_from(node, name)
             elif isinstance(node, ast.Assign) and chain(node.value).endswith("compat.v1"):
                 self.knows_versions = True  # tf = tf.compat.v1
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+                self.paths |= dict.fromkeys(names, "compat.v1")
 
     def take(self, module: str, name: str | None, line: int) -> None:
         package, _, path = module.partition(".")
@@ -204,10 +214,11 @@ class Names:
         """Paths within `tensorflow` and their lines, in order."""
         found = list(self.imported)
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Attribute) and not self.knows_versions:
+            if isinstance(node, ast.Attribute):
                 first, _, rest = chain(node).partition(".")
-                if first in self.paths and rest:
-                    path = ".".join(filter(None, (self.paths[first], rest)))
+                path = ".".join(filter(None, (self.paths.get(first), rest)))
+                explicit = path.startswith("compat.")
+                if first in self.paths and rest and (explicit or not self.knows_versions):
                     found.append((path, node.lineno))
         yield from sorted(found, key=lambda use: (use[1], -len(use[0])))
 

@@ -187,8 +187,8 @@ def total_ns(line: WatchedLine) -> int:
 
 
 def place(file: str, line: int, function: str) -> str:
-    """`train.py:88 next_batch`; a module's own code has no function."""
-    name = "" if function.startswith("<") else f" {function}"
+    """`train.py:88 in next_batch`; a module's own code has no function."""
+    name = "" if function.startswith("<") else f" in {function}"
     return f"{os.path.basename(file)}:{line}{name}"
 
 

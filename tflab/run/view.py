@@ -72,7 +72,7 @@ def name_of(seen: Watched) -> str:
 
 
 def outside(seen: Watched) -> Iterator[str]:
-    """`53 % of its time passed outside session.run, 31 % of it at train.py:88 next_batch.`"""
+    """`53 % of its time passed outside session.run, 31 % of it at train.py:88 in next_batch.`"""
     within_ns = sum(owner.ns for owner in seen.process.owners if is_run(owner))
     outside_ns = seen.process.wall_ns - within_ns
     line, line_ns = seen.costliest or ("", 0)
