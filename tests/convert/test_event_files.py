@@ -86,7 +86,7 @@ def test_an_event_that_is_still_being_written_is_not_there_yet(read):
 
 def test_an_event_file_without_traces_is_named_as_one(read):
     with pytest.raises(
-        UsageError, match=r"is an event file of TensorBoard without traces\. FileWriter"
+        UsageError, match=r"is an event file of TensorBoard without a complete trace\. FileWriter"
     ):
         read(VERSION + GRAPH)
 

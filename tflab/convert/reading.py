@@ -230,8 +230,8 @@ def traces_in(path: str) -> Iterator[tuple[str, protos.Trace]]:
             yield tagged.tag, protos.read_trace(tagged.metadata, "RunMetadata", False)
         if tagged is None:
             raise UsageError(
-                f"'{path}' is an event file of TensorBoard without traces. "
-                "FileWriter.add_run_metadata adds them."
+                f"'{path}' is an event file of TensorBoard without a complete trace. "
+                "FileWriter.add_run_metadata adds traces."
             )
 
 
