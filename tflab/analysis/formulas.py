@@ -7,7 +7,9 @@ proposals: `evaluation.Points` checks them.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from itertools import cycle, dropwhile
 from math import prod
 from typing import Any
@@ -145,8 +147,11 @@ class Composer:
         return None if dims is None else ex.Operation("Tuple", (), dims)
 
 
+@cache
 def arity(rule: Callable[..., Expression]) -> int:
-    return rule.__code__.co_argcount - len(rule.__defaults__ or ())
+    """The number of arguments without a default."""
+    given = inspect.signature(rule).parameters.values()
+    return sum(argument.default is argument.empty for argument in given)
 
 
 def without_ones(shape: Sequence[int | None]) -> list[int | None]:
