@@ -6,8 +6,8 @@ from dataclasses import replace
 from tests.records_by_hand import op_stats
 from tflab.records.measured import Compared, Comparison, Fingerprint, Observed, Process, StepTimes
 from tflab.records.measurements import Measurement
-from tflab.records.quality import Quality
 from tflab.records.timed import Spread
+from tflab.records.verdicts import Quality
 
 QUIET = Quality(True, (), 2, 0.5, 0.0, 1.5, 0.9)
 MODEL = Fingerprint(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tflab.datasets import downloads, files
+from tflab.datasets import files
 from tflab.datasets.idx import Published
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (8, 28, 28), np.uint8)
@@ -54,4 +54,4 @@ def isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFLAB_OFFLINE", "1")
     monkeypatch.delenv("TFLAB_DATA_DIR", raising=False)
     monkeypatch.setattr(files, "announced", set())
-    downloads.fill_once.cache_clear()
+    files.fill_once.cache_clear()

@@ -5,8 +5,7 @@ from typing import Any
 from tflab.records.blocks import Block, Strip, Table
 from tflab.records.graph import Source
 from tflab.records.measured import OpStats
-from tflab.records.quality import Quality
-from tflab.records.verdicts import Verdict
+from tflab.records.verdicts import Quality, Verdict
 
 CPU_0 = "/job:localhost/replica:0/task:0/device:CPU:0"
 CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"

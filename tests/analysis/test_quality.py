@@ -6,8 +6,8 @@ import pytest
 
 from tests.records_by_hand import BUSY
 from tflab.analysis import quality
-from tflab.records.quality import Load, Quality
 from tflab.records.timed import Spread
+from tflab.records.verdicts import Load, Quality
 
 QUIET = Load(cores=4, average=0.5, stolen_share=0.001)
 AT_4 = quality.Steps(

@@ -9,8 +9,8 @@ from tests.records_by_hand import verdict
 from tflab.compare import diagnosis
 from tflab.compare.step_work import Evidence, Work
 from tflab.records.measured import ConfigTimes
-from tflab.records.quality import Diagnosis
 from tflab.records.timed import Spread
+from tflab.records.verdicts import Diagnosis
 
 
 def work(name: str, us: float, calls: float = 1, **said) -> Work:

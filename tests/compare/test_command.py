@@ -33,10 +33,9 @@ from tflab.errors import UsageError
 from tflab.records.graph import Node, Tensor
 from tflab.records.measured import Compared, OpStats, Peaks, StepTimes
 from tflab.records.options import Model, Options
-from tflab.records.quality import Load, Quality
 from tflab.records.stages import Placement
 from tflab.records.timed import Holder, LiveBytes, OpRun, Spread, StepTime
-from tflab.records.verdicts import Experiments
+from tflab.records.verdicts import Experiments, Load, Quality
 from tflab.runtime import dumps, machine, own_process, plans
 from tflab.units import plural
 

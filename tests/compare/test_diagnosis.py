@@ -6,8 +6,7 @@ import pytest
 
 from tests.compare.steps_by_hand import COMPUTING, config, only, step, transposes, work
 from tflab.compare import diagnosis
-from tflab.records.quality import Diagnosis
-from tflab.records.verdicts import Experiment, Experiments
+from tflab.records.verdicts import Diagnosis, Experiment, Experiments
 
 
 def test_reasons_are_ranked_by_their_share_of_a_step_and_three_are_told():

@@ -10,7 +10,7 @@ from tests.commands import in_one_process
 from tflab.analysis import quality
 from tflab.compare import comparison
 from tflab.compare.comparison import SweepOptions
-from tflab.records.quality import Diagnosis
+from tflab.records.verdicts import Diagnosis
 
 pytestmark = pytest.mark.tensorflow
 

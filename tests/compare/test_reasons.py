@@ -8,7 +8,7 @@ from tests.compare.steps_by_hand import COMPUTING, config, only, step, transpose
 from tflab.compare import diagnosis, reasons
 from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
 from tflab.compare.step_work import Work
-from tflab.records.quality import Diagnosis
+from tflab.records.verdicts import Diagnosis
 
 # Ops that compute nothing
 

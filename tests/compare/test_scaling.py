@@ -8,8 +8,8 @@ from tests.compare.test_scaling_view import SCALING
 from tflab.cli import command
 from tflab.compare import __main__ as compare
 from tflab.errors import LostTaskError, TflabError, UsageError
+from tflab.records.cluster import ScalingRow
 from tflab.records.options import Options
-from tflab.records.scaling import ScalingRow
 from tflab.records.timed import Spread
 
 pytestmark = pytest.mark.tensorflow

@@ -6,7 +6,7 @@ import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, read
 from tflab.compare import scaling_view
-from tflab.records.scaling import Scaling, ScalingRow
+from tflab.records.cluster import Scaling, ScalingRow
 from tflab.records.timed import Spread
 
 SCALING = Scaling(

@@ -17,10 +17,9 @@ from tflab.exporters import csv, text
 from tflab.exporters import json as exported_json
 from tflab.records.blocks import Block, Frame, Strip, Table
 from tflab.records.measured import Compared, Comparison, ConfigTimes, Fit, OpStats, Peaks, StepTimes
-from tflab.records.quality import Diagnosis
 from tflab.records.timed import Holder, LiveBytes, Spread
-from tflab.records.verdicts import Experiment, Experiments, Untried
-from tflab.views import experiments, op_table
+from tflab.records.verdicts import Diagnosis, Experiment, Experiments, Untried
+from tflab.views import execution, op_table
 
 # 600 images are 150 steps of 4, 38 of 16 and 10 of 64, of which 38, 10 and 3 were traced.
 POOL = Compared(
@@ -772,7 +771,7 @@ def test_the_legend_names_every_type_without_flops_and_both_peaks():
 
 
 def test_the_ops_that_were_run_once_more_stand_by_batch_size_without_self_times():
-    table, interval, untried = experiments.blocks(EXPERIMENTS[4], {}, " at batch 4")
+    table, interval, untried = execution.op_costs(EXPERIMENTS[4], {}, " at batch 4")
     assert whole(table) == (
         "What an op costs a step at batch 4: time added by running it a second time in place",
         ["node", "type that ran", "adds", "from", "to"],
@@ -927,7 +926,7 @@ def test_that_the_machine_was_busy_is_said_first():
         BUSY_LINE,
         "Partial: these are the measurements up to the interruption.",
     )
-    assert rest.count(experiments.WITHHELD) == 1  # for a table and two sentences
+    assert rest.count(execution.WITHHELD) == 1  # for a table and two sentences
     assert len(rest) == len([*view.blocks(COMPARISON)]) - 2
 
 

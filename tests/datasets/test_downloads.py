@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from tflab.datasets import downloads
+from tflab.datasets import files
 from tflab.errors import TflabError
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def test_a_file_comes_over_the_network_as_it_is_and_its_bar_is_full(server, tmp_
     content = bytes(range(256)) * 1000
     (folder / "data.bin").write_bytes(content)
     part = tmp_path / "data.bin"
-    downloads.receive(f"{address}data.bin", part, limit=len(content))
+    files.receive(f"{address}data.bin", part, limit=len(content))
     assert part.read_bytes() == content
     output = capsys.readouterr()
     assert output.out == ""
@@ -48,7 +48,7 @@ def test_a_file_comes_over_the_network_as_it_is_and_its_bar_is_full(server, tmp_
 def test_a_file_that_is_not_there_is_told_with_its_address(server, tmp_path):
     address, _ = server
     with pytest.raises(TflabError) as error:
-        downloads.receive(f"{address}data.bin", tmp_path / "part", limit=10)
+        files.receive(f"{address}data.bin", tmp_path / "part", limit=10)
     assert str(error.value) == f"{address}data.bin failed: HTTP Error 404: File not found."
 
 
@@ -64,22 +64,22 @@ def test_the_first_address_that_delivers_what_is_right_is_the_last_one_asked(ser
             raise TflabError("second is wrong.")
 
     urls = [address + name for name in ("first", "second", "third", "fourth")]
-    downloads.download(urls, tmp_path, 100, keep)
+    files.download(urls, tmp_path, 100, keep)
     assert seen == [("second", urls[1]), ("third", urls[2])]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["published"]
     with pytest.raises(TflabError) as error:
-        downloads.download(urls[:2], tmp_path, 100, keep)
+        files.download(urls[:2], tmp_path, 100, keep)
     assert str(error.value) == (
         f"{urls[0]} failed: HTTP Error 404: File not found. second is wrong."
     )
 
 
 def test_a_silent_host_is_given_up_in_time(monkeypatch):
-    monkeypatch.setattr(downloads, "ANSWER_SECONDS", 0.02)
+    monkeypatch.setattr(files, "ANSWER_SECONDS", 0.02)
     monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: time.sleep(2))
     started = time.monotonic()
     with pytest.raises(TflabError, match=r"^http://silent/ did not answer within 0.02 s\.$"):
-        downloads.open_url("http://silent/")
+        files.open_url("http://silent/")
     assert time.monotonic() - started < 1
 
 
@@ -93,6 +93,6 @@ def test_an_endless_download_is_cut_off(tmp_path, monkeypatch):
         def read(self, count: int) -> bytes:
             return bytes(count)
 
-    monkeypatch.setattr(downloads, "open_url", lambda url: Endless())
-    downloads.receive("http://endless/", tmp_path / "part", limit=1000)
-    assert (tmp_path / "part").stat().st_size == downloads.CHUNK_BYTES
+    monkeypatch.setattr(files, "open_url", lambda url: Endless())
+    files.receive("http://endless/", tmp_path / "part", limit=1000)
+    assert (tmp_path / "part").stat().st_size == files.CHUNK_BYTES

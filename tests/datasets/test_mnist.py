@@ -18,7 +18,7 @@ from tests.publication import (
     isolate,
     write_all,
 )
-from tflab.datasets import Dataset, downloads, mnist
+from tflab.datasets import Dataset, files, mnist
 from tflab.errors import TflabError, UsageError
 
 pytestmark = pytest.mark.slow
@@ -308,7 +308,7 @@ def test_a_broken_connection_leaves_no_file_and_is_not_tried_again(
         urls.append(url)
         return Breaking(ConnectionResetError(104, "Connection reset by peer"))
 
-    monkeypatch.setattr(downloads, "open_url", ask)
+    monkeypatch.setattr(files, "open_url", ask)
     assert [mnist.load(split).size for split in ("train", "test", "train")] == [1500, 297, 1500]
     assert urls == [f"{mirror.as_uri()}/{TRAIN[0]}.gz" for mirror in mirrors]
     assert cached_files(tmp_path) == []
@@ -319,7 +319,7 @@ def test_a_broken_connection_leaves_no_file_and_is_not_tried_again(
 
 
 def test_an_interrupted_download_leaves_no_file(mirrors, tmp_path, monkeypatch):
-    monkeypatch.setattr(downloads, "open_url", lambda url: Breaking(KeyboardInterrupt()))
+    monkeypatch.setattr(files, "open_url", lambda url: Breaking(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         mnist.load("train")
     assert cached_files(tmp_path) == []

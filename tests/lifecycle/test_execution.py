@@ -18,9 +18,8 @@ from tflab.errors import TflabError
 from tflab.exporters.plots import timeline
 from tflab.lifecycle import backward, execution, frontend, output, placement
 from tflab.records.options import Model, Options
-from tflab.records.quality import Load, Quality
 from tflab.records.timed import Race, Spread
-from tflab.records.verdicts import Verdict
+from tflab.records.verdicts import Load, Quality, Verdict
 from tflab.runtime import load, measure, session, trace
 from tflab.units import percent
 

@@ -26,7 +26,7 @@ OF_LINUX = {
 }
 # What these do is done only where the kernel is Linux; of `cli`, only where it has Landlock
 FOR_LINUX = {
-    *("cli/landlock.py", "cli/seccomp.py", "cli/confined.py", "cli/confinement.py"),
+    *("cli/landlock.py", "cli/confined.py", "cli/confinement.py"),
     "run/ticks.py",
 }
 PLACE = re.compile(r"/(?:proc|dev|sys|tmp|etc|usr|bin|home)(?:/[^ ]*|$)")

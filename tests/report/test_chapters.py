@@ -12,7 +12,7 @@ from tests.report import test_pass_log as walk
 from tests.report.lab_by_hand import COMPARED, LAB, LINEAR, RACED, STAGES, SWEPT, TOY, shown
 from tests.shown import grid, layout
 from tflab.records.blocks import Frame, Strip
-from tflab.records.quality import Diagnosis
+from tflab.records.verdicts import Diagnosis
 from tflab.report import (
     chapters,
     comparison_chapters,

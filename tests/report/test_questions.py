@@ -9,9 +9,9 @@ from tests.report.lab_by_hand import COMPARED, LAB, LINEAR
 from tests.report.test_pass_log import EXECUTION, PLACEMENT
 from tflab.follow import node_history
 from tflab.records.placed import Fate
-from tflab.records.quality import Quality
 from tflab.records.timed import Spread
 from tflab.records.values import Defined
+from tflab.records.verdicts import Quality
 from tflab.report import questions
 from tflab.report.contents import Question
 

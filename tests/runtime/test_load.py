@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tflab.records.quality import Load
+from tflab.records.verdicts import Load
 from tflab.runtime import load
 from tflab.runtime.load import Beginning, Ticks
 

@@ -14,7 +14,7 @@ from tflab.errors import RefusedError
 from tflab.lifecycle import captures
 from tflab.models import toy
 from tflab.records.options import Options
-from tflab.saved_graphs import remote_devices
+from tflab.saved_graphs import permissions
 
 pytestmark = pytest.mark.tensorflow
 
@@ -62,9 +62,9 @@ def test_only_the_machine_is_taken_out_of_the_name_of_a_device():
         "/job:worker/replica:0/task:0/device:GPU:1": "/job:worker/replica:0/task:0",
         "nonsense:": "'nonsense:'",
     }
-    assert {name: remote_devices.machine(name) for name in names} == names
-    assert remote_devices.local("/job:worker/replica:0/task:0/gpu:1") == "/device:GPU:1"
-    assert remote_devices.local("/job:ps/task:1") == remote_devices.local("nonsense:") == ""
+    assert {name: permissions.machine(name) for name in names} == names
+    assert permissions.local("/job:worker/replica:0/task:0/gpu:1") == "/device:GPU:1"
+    assert permissions.local("/job:ps/task:1") == permissions.local("nonsense:") == ""
 
 
 def elsewhere():

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tflab.records.quality import Load, Quality
 from tflab.records.timed import Spread
+from tflab.records.verdicts import Load, Quality
 from tflab.units import percent, plural, time
 
 STOLEN = 0.02  # LeNet on a quiet virtual machine: up to 0.8 %

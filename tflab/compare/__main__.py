@@ -43,9 +43,9 @@ from tflab.compare.command_line import KEEP_S, OF_SEVERAL, as_typed, build_parse
 from tflab.compare.configurations import DEFAULT
 from tflab.errors import RefusedError, UsageError
 from tflab.measurements import files
+from tflab.records.cluster import Scaling
 from tflab.records.measured import Comparison
 from tflab.records.options import SPLITS, Options, Saved
-from tflab.records.scaling import Scaling
 from tflab.runtime import dumps, quiet_import
 from tflab.units import plural
 

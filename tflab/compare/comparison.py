@@ -30,9 +30,8 @@ from tflab.exporters import notebook
 from tflab.lifecycle import experiments
 from tflab.records.measured import Comparison, ConfigTimes, Observed, Peaks, StepTimes
 from tflab.records.options import Options
-from tflab.records.quality import Diagnosis, Load, Quality
 from tflab.records.stages import Placement
-from tflab.records.verdicts import Experiments
+from tflab.records.verdicts import Diagnosis, Experiments, Load, Quality
 from tflab.runtime import costs, load, measure
 
 notebook.show_as(Comparison, view.blocks)

@@ -12,8 +12,7 @@ from dataclasses import replace
 from tflab.compare import reasons
 from tflab.compare.step_work import Evidence
 from tflab.records.measured import ConfigTimes
-from tflab.records.quality import Diagnosis
-from tflab.records.verdicts import Experiments
+from tflab.records.verdicts import Diagnosis, Experiments
 from tflab.units import percent, time
 
 MOST = 3  # sentences

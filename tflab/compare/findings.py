@@ -8,7 +8,7 @@ from math import inf, isfinite
 
 from tflab.analysis import batch_fit, quality, verdicts
 from tflab.records.measured import Compared, ConfigTimes, StepTimes
-from tflab.records.quality import Quality
+from tflab.records.verdicts import Quality
 from tflab.units import percent, time
 
 TOP = 3  # rows that have sentences of their own

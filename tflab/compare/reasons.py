@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.compare.step_work import Evidence, Work
 from tflab.records.measured import ConfigTimes
-from tflab.records.quality import Diagnosis
+from tflab.records.verdicts import Diagnosis
 from tflab.units import percent, plural, size, time
 
 MOVEMENT = 0.1  # of a step: from this share on, ops that compute nothing have a sentence

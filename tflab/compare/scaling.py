@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from tflab.analysis import quality, timeline
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import backward, execution, frontend, placement
+from tflab.records.cluster import Scaling, ScalingRow, Tasks
 from tflab.records.options import Options
-from tflab.records.scaling import Scaling, ScalingRow, Tasks
 from tflab.records.stages import Execution, Placement
 from tflab.runtime import cluster
 

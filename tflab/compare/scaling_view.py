@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tflab.analysis import quality
 from tflab.records.blocks import Block, Column, Table
-from tflab.records.scaling import Scaling, ScalingRow
+from tflab.records.cluster import Scaling, ScalingRow
 from tflab.units import percent, plural, size, time
 
 

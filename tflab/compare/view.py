@@ -10,7 +10,7 @@ from tflab.analysis import batch_fit, quality
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
 from tflab.records.measured import Compared, Comparison, OpStats, StepTimes
 from tflab.units import percent, plural, size, three_digits, time
-from tflab.views import execution, experiments, op_table
+from tflab.views import execution, op_table
 from tflab.views.abreast import chunks, steps_abreast
 from tflab.views.op_table import costs, legend, work
 
@@ -72,7 +72,7 @@ def conclusions(comparison: Comparison) -> Iterator[Block]:
     """Configurations and experiments, if requested, and the findings."""
     yield from configs(comparison)
     for batch, made in comparison.experiments.items():
-        yield from experiments.blocks(made, {}, f" at batch {batch}", comparison.quality)
+        yield from execution.op_costs(made, {}, f" at batch {batch}", comparison.quality)
     if comparison.findings:
         yield Strip(
             f"Findings, computed from the tables{quality.mark(comparison.quality)}",

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from tflab import untrusted
-from tflab.datasets import Dataset, downloads, files
+from tflab.datasets import Dataset, files
 from tflab.errors import TflabError, UsageError, reason
 
 ADDRESS = "https://www.cs.toronto.edu/~kriz/"
@@ -127,7 +127,7 @@ def read_cached(split: str) -> list[bytes]:
         files.require(folder, every_file())
         return read_split(folder, split)
 
-    return downloads.cached(files.cache_folder("cifar10"), read, fill)
+    return files.cached(files.cache_folder("cifar10"), read, fill)
 
 
 # Whether they are right
@@ -192,7 +192,7 @@ def diagnose_archive(path: Path) -> str | None:
     digest, size = hashlib.sha256(), 0
     with untrusted.opened(path) as file:
         beginning = file.peek(64)
-        while chunk := file.read(downloads.CHUNK_BYTES):
+        while chunk := file.read(files.CHUNK_BYTES):
             digest.update(chunk)
             size += len(chunk)
     if files.is_web_page(beginning):
@@ -214,7 +214,7 @@ def fill(folder: Path) -> None:
             whole.write_bytes(content)
             os.replace(whole, folder / name)
 
-    downloads.download([ADDRESS + ARCHIVE], folder, ARCHIVE_BYTES, keep)
+    files.download([ADDRESS + ARCHIVE], folder, ARCHIVE_BYTES, keep)
 
 
 # The stand-in for CIFAR-10: made-up images of coloured stripes, ten classes by their direction.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tflab.datasets import Dataset, centred, downloads, files, idx
+from tflab.datasets import Dataset, centred, files, idx
 from tflab.datasets.idx import Published
 from tflab.errors import TflabError
 
@@ -84,7 +84,7 @@ def read_cached(split: str) -> list[np.ndarray]:
         files.require(folder, names(every_file()))
         return read_split(folder, split)
 
-    return downloads.cached(files.cache_folder("mnist"), read, fill)
+    return files.cached(files.cache_folder("mnist"), read, fill)
 
 
 def every_file() -> tuple[Published, ...]:
@@ -118,7 +118,7 @@ def fetch(published: Published, folder: Path) -> None:
         os.replace(part, folder / part.name)
 
     urls = [f"{mirror}{published.name}.gz" for mirror in MIRRORS]
-    downloads.download(urls, folder, published.content_bytes, keep)
+    files.download(urls, folder, published.content_bytes, keep)
 
 
 # The stand-in for MNIST: the 1,797 handwritten digits that come with scikit-learn.

@@ -112,18 +112,18 @@ def answer(start: Start, function: str, folder: str) -> int:
 
 def opening(path: Path | None, model: str | None, seconds: float) -> tuple[Start, str]:
     """The first program of the page, and its function that returns a model, if any."""
-    from tflab.explore import following, markup
+    from tflab.explore import markup, programs
     from tflab.explore.programs import EXAMPLES
 
     if path:
         if path.suffix != ".py":
             raise UsageError(f"'{path}' is no Python file; give one whose name ends with .py.")
-        text = following.text_of(path)
-        mark = following.mark(text)
+        text = programs.text_of(path)
+        mark = programs.mark(text)
         return markup.Start(path.name, text, mark, is_file=True, seconds=seconds), ""
     if model:
         source, function = source_of(model)
-        return markup.Start(source.name, following.text_of(source), seconds=seconds), function
+        return markup.Start(source.name, programs.text_of(source), seconds=seconds), function
     return markup.Start("program.py", EXAMPLES[0].text, seconds=seconds), ""
 
 

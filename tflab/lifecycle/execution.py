@@ -34,9 +34,9 @@ from tflab.records.cluster import Network, Received
 from tflab.records.graph import Node
 from tflab.records.options import Options, Program
 from tflab.records.placed import Transfer
-from tflab.records.quality import Load
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import OpRun, Race, StepTime
+from tflab.records.verdicts import Load
 from tflab.runtime import costs, load, measure, nodes, plans, session, trace
 
 OBSERVATIONS = 10  # of a comparison, each in new sessions

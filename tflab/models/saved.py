@@ -28,7 +28,6 @@ from tflab.saved_graphs import (
     fetching,
     permissions,
     recursion,
-    remote_devices,
     sparse_inputs,
     starting,
     waiting,
@@ -58,7 +57,9 @@ def build(file: GraphFile, options: Saved) -> Model:
     """
     graph = tf.compat.v1.get_default_graph()
     graph_def, moved = (
-        remote_devices.here(file.graph_def) if options.soft_placement else (file.graph_def, "")
+        permissions.on_this_machine(file.graph_def)
+        if options.soft_placement
+        else (file.graph_def, "")
     )
     graph_def, paths = permissions.with_paths(graph_def, starting.table_initialisation(file).feeds)
     import_graph(replace(file, graph_def=graph_def), graph, options, paths)

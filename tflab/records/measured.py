@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tflab.records.blocks import Shown
-from tflab.records.quality import Diagnosis, Quality
 from tflab.records.timed import LiveBytes, Spread
-from tflab.records.verdicts import Experiments, Verdict
+from tflab.records.verdicts import Diagnosis, Experiments, Quality, Verdict
 
 
 @dataclass(frozen=True)

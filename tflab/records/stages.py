@@ -26,10 +26,9 @@ from tflab.records.placed import (
     Toggle,
     Transfer,
 )
-from tflab.records.quality import Quality
 from tflab.records.timed import CriticalPath, Memory, OpRun, Owner, Race, Spread, StepTime
 from tflab.records.values import Defined, NotFinite, RecordedStep, Value
-from tflab.records.verdicts import Experiment, Untried
+from tflab.records.verdicts import Experiment, Quality, Untried
 
 
 @dataclass(frozen=True)

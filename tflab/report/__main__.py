@@ -26,9 +26,9 @@ from tflab.cli import arguments, command, confined, confinement, ending, folding
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.escaping import visible
+from tflab.records.cluster import as_given
 from tflab.records.measurements import Measurement
 from tflab.records.options import SPLITS
-from tflab.records.scaling import as_given
 from tflab.records.trained import History
 from tflab.report import inputs, selection
 from tflab.runtime import dumps

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tflab.records.blocks import Block
-from tflab.records.cluster import Network
+from tflab.records.cluster import Network, Scaling, Tasks
 from tflab.records.measured import Comparison
 from tflab.records.measurements import Measurement
 from tflab.records.node_history import NodeHistory
-from tflab.records.scaling import Scaling, Tasks
 from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.trained import History
 from tflab.report.drawn import Drawing

@@ -18,10 +18,10 @@ from tflab.compare.comparison import RaceOptions, SweepOptions
 from tflab.compare.configurations import DEFAULT
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
+from tflab.records.cluster import Tasks
 from tflab.records.measured import Comparison
 from tflab.records.measurements import Measurement
 from tflab.records.options import BATCH_SIZES, SPLITS, Options
-from tflab.records.scaling import Tasks
 from tflab.records.stages import Frontend
 from tflab.records.trained import History
 from tflab.report import over_tasks, selection

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from tflab import lifecycle
 from tflab.errors import TflabError
+from tflab.records.cluster import Tasks
 from tflab.records.options import BATCH_SIZES, Options
-from tflab.records.scaling import Tasks
 from tflab.records.stages import Frontend
 from tflab.report.contents import OneStep, OverTasks
 from tflab.runtime import quiet_import

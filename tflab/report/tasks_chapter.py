@@ -9,9 +9,8 @@ from dataclasses import replace
 from tflab.analysis import step_times, wires
 from tflab.compare import scaling_view
 from tflab.exporters import plots
-from tflab.records.cluster import Network
+from tflab.records.cluster import Network, as_given
 from tflab.records.placed import Partition
-from tflab.records.scaling import as_given
 from tflab.records.stages import Placement
 from tflab.report import contents, over_tasks, pictures
 from tflab.report.contents import Method, OneStep, OverTasks, Part

@@ -5,19 +5,21 @@ These are the fates of its nodes and, on request, its graph, its values and its 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tflab.analysis import ledger as ledgers
 from tflab.analysis import passes
 from tflab.errors import TflabError
 from tflab.records.graph import Node
+from tflab.records.timed import Capture, OpRun, StepTime
 from tflab.run import graph as graphs
 from tflab.run.graph import NOT_SEEN, Account
 from tflab.run.groups import Group
 from tflab.run.passes import OTHERS
-from tflab.runtime import dumps
+from tflab.runtime import dumps, trace
 
 
 def fates(recorder: Any) -> dict[str, Any]:
@@ -38,9 +40,7 @@ def fates(recorder: Any) -> dict[str, Any]:
 
     ran = recorder.tracer.parsed(group.executed or b"")
     if recorder.watcher.logdir:
-        from tflab.run import profile
-
-        profile.write(
+        write_profile(
             recorder.watcher.logdir, group.graph, ran, group.samples, recorder.tracer.parsed
         )
     parts = ran.partition_graphs
@@ -110,3 +110,37 @@ def keep(
         graphs.write(recorder.watcher.folder, group, user_nodes, executed, account, parts)
     except TflabError as error:
         recorder.note(str(error))
+
+
+# The graph of the group and some of its traced steps, for TensorBoard
+
+Sample = tuple[int, int, int, bytes]  # number, start (epoch), duration and trace of a run
+
+
+def write_profile(
+    logdir: str, graph: Any, executed: Any, samples: Sequence[Sample], parsed: Callable[..., Any]
+) -> None:
+    """Write a graph as the program built it and as it ran, and some of its runs as a profile.
+
+    `executed` is a RunMetadata with the graphs that ran; `parsed` makes one from a trace.
+    """
+    from tflab.exporters import tensorboard, xspace  # not earlier: they import Matplotlib
+
+    types = {node.name: node.op for part in executed.partition_graphs for node in part.node}
+    steps: list[StepTime] = []
+    runs: list[OpRun] = []
+    for number, start_ns, wall_ns, content in samples:
+        stats = parsed(content).step_stats
+        steps.append(StepTime(number, start_ns, wall_ns))
+        runs += (run for run in trace.op_runs(number, stats, types) if run.name != trace.EXECUTOR)
+    with tensorboard.run(os.path.join(logdir, "written")) as writer:
+        tensorboard.add_graph(writer, graph.as_graph_def(add_shapes=True))
+    with tensorboard.run(os.path.join(logdir, "executed")) as writer:
+        merged = type(executed.partition_graphs[0])()
+        for part in executed.partition_graphs:
+            merged.node.extend(part.node)
+        tensorboard.add_graph(writer, merged)
+        for number, _, _, content in samples[-1:]:
+            writer.add_run_metadata(tensorboard.drawable(parsed(content)), f"run {number}", number)
+    if steps:
+        xspace.write(logdir, [Capture("watched", tuple(steps), tuple(runs))])

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tflab.records.quality import Load
+from tflab.records.verdicts import Load
 
 STAT = Path("/proc/stat")
 LOOK_S = 0.2  # duration of the check of what runs now; an edit of the live page waits for it

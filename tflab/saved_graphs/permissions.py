@@ -5,14 +5,21 @@ They are checked before a run, for all nodes that the run would reach. One excep
 read a file may run if tflab feeds their path, which is that of the checkpoint next to the graph or
 of an asset within its folder. The graph cannot choose the path. In addition, `cli.confinement`
 restricts the process itself.
+
+A graph may also require devices of other machines. Soft placement replaces a missing device by
+another one, but only within the same job, so the part of the name of a device that gives the
+machine is removed.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from tflab.cli import confinement
 from tflab.errors import EffectsError
@@ -156,3 +163,55 @@ def refusal(name: str, found: tuple[Effect, ...]) -> str:
         f"Running '{name}' may affect more than tensors: {effects_text(found[:LISTED])}{more}. "
         f"Give {' '.join(needed)} if you trust it."
     )
+
+
+# Devices of other machines
+
+HERE = (None, "localhost")  # jobs
+MOST_MACHINES = 3  # that the note lists
+
+
+def on_this_machine(graph_def: Any) -> tuple[Any, str]:
+    """The graph with all devices on this machine, and a note about devices on other machines."""
+    machines = Counter(filter(None, (machine(node.device) for node in node_defs(graph_def))))
+    if not machines:
+        return graph_def, ""
+    moved = tf1.GraphDef()
+    moved.CopyFrom(graph_def)
+    for node in node_defs(moved):
+        if machine(node.device):
+            node.device = local(node.device)
+    names = [name for name, _ in machines.most_common(MOST_MACHINES)]
+    more = f" and {len(machines) - MOST_MACHINES} more" if len(machines) > MOST_MACHINES else ""
+    return moved, (
+        f"Soft placement: {machines.total():,} nodes were placed on {', '.join(names)}{more}, and "
+        "run on this machine instead."
+    )
+
+
+def node_defs(graph_def: Any) -> Iterator[Any]:
+    """The nodes of a graph and of its functions."""
+    bodies = (function.node_def for function in graph_def.library.function)
+    return chain(graph_def.node, chain.from_iterable(bodies))
+
+
+def machine(device: str) -> str:
+    """`/job:worker/task:0` from the name of a device; "" for this machine."""
+    if not device:
+        return ""
+    try:
+        spec = tf.DeviceSpec.from_string(device)
+    except ValueError:
+        return f"'{device}'"
+    if spec.job in HERE and not spec.replica and not spec.task:
+        return ""
+    return tf.DeviceSpec(job=spec.job, replica=spec.replica, task=spec.task).to_string()
+
+
+def local(device: str) -> str:
+    """The same device on this machine; "" (any device) for an invalid name."""
+    try:
+        spec = tf.DeviceSpec.from_string(device)
+    except ValueError:
+        return ""
+    return tf.DeviceSpec(device_type=spec.device_type, device_index=spec.device_index).to_string()

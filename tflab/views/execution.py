@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tflab.analysis import quality
 from tflab.analysis.step_times import median_step
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.measured import OpStats
-from tflab.records.quality import Quality
 from tflab.records.stages import Execution
 from tflab.records.timed import Memory, Race, StepTime
-from tflab.records.verdicts import Experiments
+from tflab.records.verdicts import Experiments, Quality
 from tflab.units import percent, plural, short_device, size, time
-from tflab.views import buffers, experiments, flowed, network, op_table, values
+from tflab.views import buffers, flowed, network, op_table, values
 
 TOP = 10
 HOLDERS = 3  # largest holders of memory at the peak that are named; JSON has the rest
@@ -83,7 +82,7 @@ def costs(stage: Execution) -> Iterable[Block]:
     """What the largest ops cost a step, measured by running each of them once more."""
     made = Experiments(stage.experiments, stage.control, stage.untried, stage.one_by_one)
     self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
-    return experiments.blocks(made, self_ns, judgement=stage.quality)
+    return op_costs(made, self_ns, judgement=stage.quality)
 
 
 NO_CHAIN = (
@@ -184,3 +183,55 @@ def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) 
         rows,
         TOP,
     )
+
+
+# What an op costs a step
+
+
+WITHHELD = "What an op costs a step is withheld because the machine was busy."
+
+
+def op_costs(
+    experiments: Experiments,
+    self_ns: Mapping[str, float],
+    at: str = "",
+    judgement: Quality | None = None,
+) -> Iterable[Block]:
+    """The experiments, and the ops without one; nothing from a busy machine. `self_ns` has the
+    self time per step of nodes, if known; `at` is the batch size, if there are several."""
+    if experiments.control and quality.disturbed(judgement):
+        yield WITHHELD
+        return
+    own = Column("self a step, mean", lambda row: known(self_ns.get(row.name)), right=True, spare=2)
+    if experiments.control:
+        yield Table(
+            f"What an op costs a step{at}{quality.mark(judgement)}: time added by running it a "
+            f"second time in place",
+            (
+                Column("node", lambda row: row.name, elastic=True, name=True),
+                Column("type that ran", lambda row: row.op, spare=3),
+                Column("adds", lambda row: time(row.once_more_ns), right=True),
+                Column("from", lambda row: time(row.low_ns), right=True),
+                Column("to", lambda row: time(row.high_ns), right=True),
+                *([own] if self_ns else []),
+            ),
+            (*filter(None, (experiments.control, experiments.one_by_one)), *experiments.ops),
+        )
+        observations = experiments.control.observations
+        yield (
+            f"Median of {plural(observations, 'observation')}, each in new sessions in which all "
+            f"of these steps alternate, untraced. From and to: the interval that contains the "
+            f"true median in 95 of 100 experiments. The control compares the unchanged step with "
+            f"itself: an op whose interval overlaps it may add nothing."
+        )
+    if experiments.one_by_one:
+        yield (
+            "Ops one by one: the unchanged step with a single thread that starts ops, each on all "
+            "processors. If this is negative, running ops in parallel does not pay."
+        )
+    for row in experiments.untried:
+        yield f"Not repeated{at}: {row.name} ({row.op}): {row.reason}."
+
+
+def known(ns: float | None) -> str:
+    return "" if ns is None else time(ns)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tests.pictures import look
-from tflab.exporters.plots import line_labels, style
+from tflab.exporters.plots import label_placement, style
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def axes() -> Axes:
 
 
 def test_a_label_is_a_marker_in_the_colour_of_its_line_and_words_beside_it(axes):
-    glyph = line_labels.label(axes, (0.8, 0.4), "conv1", style.GREEN, "▲")
+    glyph = label_placement.label(axes, (0.8, 0.4), "conv1", style.GREEN, "▲")
     assert [look(text) for text in axes.texts] == [
         ("▲", (0.8, 0.4), (10, 0), "left", "center", 9.5, style.GREEN, "normal"),
         ("conv1", (0, 0.5), (13, 0), "left", "center", 9.5, "black", "normal"),
@@ -34,7 +34,7 @@ def test_a_label_is_a_marker_in_the_colour_of_its_line_and_words_beside_it(axes)
 
 
 def test_a_leader_is_a_thin_faint_line_without_words(axes):
-    line_labels.leader(axes, (0.8, 0.4), (10, 25))
+    label_placement.leader(axes, (0.8, 0.4), (10, 25))
     (line,) = axes.texts
     assert (line.get_text(), line.xy, line.get_position()) == ("", (0.8, 0.4), (10, 25))
     assert (line.anncoords, line.get_annotation_clip()) == ("offset points", False)
@@ -54,8 +54,8 @@ def test_labels_move_apart_and_one_that_moves_more_than_three_points_gets_a_lead
         for text in [*axes.texts]:
             text.remove()
         ends = [(0.5, 0.2), (0.8, 0.2 + apart)]
-        labels = [line_labels.label(axes, end, "x", style.BLUE, "●") for end in ends]
-        line_labels.spread(axes, labels)
+        labels = [label_placement.label(axes, end, "x", style.BLUE, "●") for end in ends]
+        label_placement.spread(axes, labels)
         offsets = [(10, pytest.approx(-moved)), (10, pytest.approx(moved))]
         assert [label.get_position() for label in labels] == offsets
         lines = [(text.xy, text.get_position()) for text in axes.texts if text.arrow_patch]
@@ -77,13 +77,13 @@ def test_labels_move_apart_and_one_that_moves_more_than_three_points_gets_a_lead
     ],
 )
 def test_labels_move_only_as_far_as_they_have_to(targets, positions):
-    assert line_labels.spread_positions(targets, 10) == positions
+    assert label_placement.spread_positions(targets, 10) == positions
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(-1e3, 1e3), max_size=12), st.floats(0.1, 50))
 def test_labels_that_are_spread_keep_their_order_and_their_distance(targets, gap):
-    positions = line_labels.spread_positions(targets, gap)
+    positions = label_placement.spread_positions(targets, gap)
     ranked = sorted(zip(targets, positions, strict=True))
     for (_, low), (_, high) in pairwise(ranked):
         assert high - low >= gap * (1 - 1e-6)

@@ -10,7 +10,7 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from tflab.exporters import fitting
-from tflab.exporters.plots import lettering, line_labels, style
+from tflab.exporters.plots import label_placement, lettering, style
 from tflab.records.measured import Compared, Comparison
 from tflab.units import plural
 
@@ -55,7 +55,7 @@ def draw(comparison: Comparison) -> Figure:
     panels[1].set_xlabel("batch size")
     style.settle(figure)
     for axes, names in zip(panels, labels, strict=True):
-        line_labels.spread(axes, names)
+        label_placement.spread(axes, names)
     return figure
 
 
@@ -100,7 +100,7 @@ def curve(axes: Axes, name: str, times: Mapping[int, float], look: tuple) -> Ann
         markersize=6,
         markeredgecolor="white",
     )
-    return line_labels.label(axes, (sizes[-1], times[sizes[-1]]), name, color, glyph)
+    return label_placement.label(axes, (sizes[-1], times[sizes[-1]]), name, color, glyph)
 
 
 def headline(comparison: Comparison) -> str:

@@ -15,7 +15,7 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from tflab.exporters import fitting
-from tflab.exporters.plots import line_labels, style
+from tflab.exporters.plots import label_placement, style
 from tflab.records.trained import History
 from tflab.units import plural
 
@@ -70,7 +70,7 @@ def draw(history: History) -> Figure:
         above.set_xlabel("")
     style.settle(figure)
     for axes, panel_labels in zip((above, *below), labels, strict=True):
-        line_labels.spread(axes, panel_labels)
+        label_placement.spread(axes, panel_labels)
     return figure
 
 
@@ -89,7 +89,7 @@ def panel(
         axes.plot(steps, middle, color=style.BLUE, linewidth=1.2, marker=marker)
         end = (train[-1][0], middle[-1])
         labels.append(
-            line_labels.label(axes, end, f"training {text_of(middle[-1])}", style.BLUE, "━")
+            label_placement.label(axes, end, f"training {text_of(middle[-1])}", style.BLUE, "━")
         )
     if test:
         steps, values = zip(*test, strict=True)
@@ -106,7 +106,9 @@ def panel(
             zorder=3,
         )
         labels.append(
-            line_labels.label(axes, test[-1], f"test {text_of(values[-1])}", style.VERMILION, "●")
+            label_placement.label(
+                axes, test[-1], f"test {text_of(values[-1])}", style.VERMILION, "●"
+            )
         )
     return labels
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tflab.analysis import quality
 from tflab.exporters.plots import lettering, style
 from tflab.records.measured import OpStats
-from tflab.records.quality import Quality
+from tflab.records.verdicts import Quality
 from tflab.units import percent, time
 
 THRESHOLD = 0.05  # of the time of all ops

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from tflab.exporters.plots import lettering, line_labels, style
+from tflab.exporters.plots import label_placement, lettering, style
 from tflab.exporters.plots.batch_sizes import LOOKS, STEP
 from tflab.records.measurements import Line, OverTime
 from tflab.units import plural
@@ -52,7 +52,7 @@ def draw(found: OverTime) -> Figure:
         axes.set_xticks(list(places), [below(found.when[place]) for place in places])
     style.settle(figure)
     for axes, names_of in zip(panels, labels, strict=True):
-        line_labels.spread(axes, names_of)
+        label_placement.spread(axes, names_of)
     return figure
 
 
@@ -73,7 +73,7 @@ def curve(axes: Axes, line: Line, name: str, look: tuple) -> Annotation:
     for place, point in points:
         if isfinite(point.high_ns) and point.low_ns > 0:
             axes.plot([place, place], [point.low_ns, point.high_ns], color=color, linewidth=1.2)
-    return line_labels.label(axes, (places[-1], times[-1]), name, color, glyph)
+    return label_placement.label(axes, (places[-1], times[-1]), name, color, glyph)
 
 
 def below(when: str) -> str:
