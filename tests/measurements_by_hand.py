@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.records_by_hand import op_stats
-from tflab.records.measured import Compared, Comparison, Fingerprint, Observed, Process, StepTimes
+from tflab.records.measured import (
+    Compared,
+    Comparison,
+    Fingerprint,
+    Observed,
+    ObservedProcess,
+    StepTimes,
+)
 from tflab.records.measurements import Measurement
 from tflab.records.timed import Spread
 from tflab.records.verdicts import Quality
@@ -22,12 +29,12 @@ MODEL = Fingerprint(
 HERE = {"(v)CPUs": "2 (Some CPU)", "GPUs": "none", "Framework": "tensorflow 2.21.0"}
 
 
-def process(us: float, conv_us: float, pool_us: float) -> Process:
+def process(us: float, conv_us: float, pool_us: float) -> ObservedProcess:
     """Two turns of three untraced steps and one of two traced ones; at batch 16 all takes twice as
     long. The middle step of each turn is what counts."""
     ns = round(1_000 * us)
     turns = ((ns - 10, ns, 9 * ns), (ns // 9, ns, ns + 10))
-    return Process(
+    return ObservedProcess(
         untraced_ns={4: turns, 16: tuple(tuple(2 * step for step in turn) for turn in turns)},
         traced_ns={4: ((2 * ns, 2 * ns),), 16: ((4 * ns, 4 * ns),)},
         rows_ns={

@@ -10,7 +10,7 @@ from tflab.records.timed import Spread
 from tflab.records.verdicts import Load, Quality
 
 QUIET = Load(cores=4, average=0.5, stolen_share=0.001)
-AT_4 = quality.Steps(
+AT_4 = quality.TakenTurns(
     batch_size=4,
     untraced=40,
     traced=20,
@@ -18,7 +18,7 @@ AT_4 = quality.Steps(
     traced_ns=Spread(400_000, 300_000, 500_000),
     fed_bytes=4_096,
 )
-AT_16 = quality.Steps(
+AT_16 = quality.TakenTurns(
     batch_size=16,
     untraced=40,
     traced=20,
@@ -28,7 +28,7 @@ AT_16 = quality.Steps(
 )
 
 
-def judged(load: Load = QUIET, at_16: quality.Steps = AT_16) -> Quality:
+def judged(load: Load = QUIET, at_16: quality.TakenTurns = AT_16) -> Quality:
     return quality.judge(load, [AT_4, at_16])
 
 

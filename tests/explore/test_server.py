@@ -326,7 +326,7 @@ def test_a_port_in_use_is_said():
 
 
 def test_the_page_has_its_scripts_and_no_import():
-    page, _ = markup.page(markup.Start("a.py", EVIL))
+    page, _ = markup.page(markup.FirstContent("a.py", EVIL))
     assert EVIL not in page
     script = page.rpartition("<script>")[2]
     assert "class Explorer" in script

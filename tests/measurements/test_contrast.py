@@ -16,7 +16,7 @@ from tests.measurements_by_hand import (
 from tests.records_by_hand import BUSY, read
 from tflab.errors import UsageError
 from tflab.measurements import comparable, contrast, gate, view
-from tflab.records.measured import Process
+from tflab.records.measured import ObservedProcess
 from tflab.records.measurements import Difference, Gate
 from tflab.units import time
 
@@ -49,7 +49,7 @@ def test_an_observation_is_the_median_of_the_medians_of_a_process_turns():
 
 def test_a_turn_that_was_disturbed_does_not_decide():
     turns = ((1, 2, 9), (3, 4, 5), (40, 50, 60))
-    process = Process({4: turns}, {4: turns}, {4: {}})
+    process = ObservedProcess({4: turns}, {4: turns}, {4: {}})
     assert contrast.observations([process], 4) == [4]
 
 

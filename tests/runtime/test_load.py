@@ -7,14 +7,14 @@ import pytest
 
 from tflab.records.verdicts import Load
 from tflab.runtime import load
-from tflab.runtime.load import Beginning, Ticks
+from tflab.runtime.load import Beginning, ProcessorTime
 
 STAT = "cpu  100 20 30 7000 900 4 5 60 8 9\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
 
 
 def test_ticks_are_those_of_all_processors_without_idle_and_waiting_ones(tmp_path):
     (tmp_path / "stat").write_text(STAT)
-    assert load.ticks(tmp_path / "stat") == Ticks(used=100 + 20 + 30 + 4 + 5, stolen=60)
+    assert load.ticks(tmp_path / "stat") == ProcessorTime(used=100 + 20 + 30 + 4 + 5, stolen=60)
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ def test_ticks_are_not_known_where_there_is_no_such_file(tmp_path):
 @pytest.mark.parametrize(
     "start, end, share",
     [
-        (Ticks(1_000, 10), Ticks(1_060, 30), 0.25),
-        (Ticks(1_000, 10), Ticks(1_050, 10), 0.0),
-        (Ticks(1_000, 10), Ticks(1_040, 19), None),  # 49 ticks are too few
-        (None, Ticks(1_050, 10), None),
-        (Ticks(1_000, 10), None, None),
+        (ProcessorTime(1_000, 10), ProcessorTime(1_060, 30), 0.25),
+        (ProcessorTime(1_000, 10), ProcessorTime(1_050, 10), 0.0),
+        (ProcessorTime(1_000, 10), ProcessorTime(1_040, 19), None),  # 49 ticks are too few
+        (None, ProcessorTime(1_050, 10), None),
+        (ProcessorTime(1_000, 10), None, None),
     ],
 )
 def test_the_stolen_share_is_of_the_time_in_which_something_wanted_to_run(start, end, share):
@@ -44,17 +44,17 @@ def test_the_stolen_share_is_of_the_time_in_which_something_wanted_to_run(start,
 
 
 def test_a_load_has_the_average_from_before_and_the_time_stolen_since(monkeypatch):
-    monkeypatch.setattr(load, "ticks", lambda: Ticks(1_075, 35))
+    monkeypatch.setattr(load, "ticks", lambda: ProcessorTime(1_075, 35))
     monkeypatch.setattr(load, "load_average", lambda: 9.0)
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
-    assert load.since(Beginning(1.5, Ticks(1_000, 10))) == Load(6, 1.5, 0.25)
+    assert load.since(Beginning(1.5, ProcessorTime(1_000, 10))) == Load(6, 1.5, 0.25)
 
 
 def test_a_beginning_reads_the_average_unless_it_was_read_before(monkeypatch):
-    monkeypatch.setattr(load, "ticks", lambda: Ticks(1, 2))
+    monkeypatch.setattr(load, "ticks", lambda: ProcessorTime(1, 2))
     monkeypatch.setattr(load, "load_average", lambda: 9.0)
-    assert load.beginning() == Beginning(9.0, Ticks(1, 2))
-    assert load.beginning(0.0) == Beginning(0.0, Ticks(1, 2))
+    assert load.beginning() == Beginning(9.0, ProcessorTime(1, 2))
+    assert load.beginning(0.0) == Beginning(0.0, ProcessorTime(1, 2))
 
 
 def test_the_average_is_that_of_the_last_minute(monkeypatch):
@@ -73,7 +73,9 @@ def test_the_average_is_that_of_the_last_minute(monkeypatch):
 def test_an_average_from_before_does_not_count_where_most_cores_are_idle_now(
     monkeypatch, used, average
 ):
-    reads = iter([Ticks(1_000, 0), None if used is None else Ticks(1_000 + used, 0)])
+    reads = iter(
+        [ProcessorTime(1_000, 0), None if used is None else ProcessorTime(1_000 + used, 0)]
+    )
     monkeypatch.setattr(os, "getloadavg", lambda: (4.5, 5.0, 15.0))
     monkeypatch.setattr(os, "cpu_count", lambda: 4)
     monkeypatch.setattr(load, "ticks", lambda: next(reads))

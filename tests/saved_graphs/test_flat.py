@@ -181,7 +181,7 @@ def test_the_rows_of_every_batch_are_counted_from_0():
     assert indices[2:4].tolist() == [[0, 7], [1, 8]]
     assert indices[np.array([3, 0])].tolist() == [[0, 8], [1, 5]]
     assert indices.value[2, 0] == 2  # and what is kept stays as it is
-    shape = datasets.Counted(np.int64([4, 9]), 4)
+    shape = datasets.CountedWhole(np.int64([4, 9]), 4)
     assert shape[1:4].tolist() == [3, 9]
     assert shape[np.array([3, 0])].tolist() == [2, 9]
     assert datasets.head(shape, 2)[0:2].tolist() == [2, 9]

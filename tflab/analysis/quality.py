@@ -29,7 +29,7 @@ MARKED = "Conclusions are shown because of --even-if-busy; they may be wrong"
 
 
 @dataclass(frozen=True)
-class Steps:
+class TakenTurns:
     """The steps of one batch size; untraced and traced ones took turns."""
 
     batch_size: int
@@ -40,7 +40,7 @@ class Steps:
     fed_bytes: int  # to each step
 
 
-def judge(load: Load, steps: Iterable[Steps], even_if_busy: bool = False) -> Quality:
+def judge(load: Load, steps: Iterable[TakenTurns], even_if_busy: bool = False) -> Quality:
     """Whether conclusions can be drawn from these steps. Unknown values are not a reason against
     it.
 
@@ -68,11 +68,11 @@ def judge(load: Load, steps: Iterable[Steps], even_if_busy: bool = False) -> Qua
     )
 
 
-def width(steps: Steps) -> float:
+def width(steps: TakenTurns) -> float:
     return steps.untraced_ns.p90 / steps.untraced_ns.p10
 
 
-def slowdown(steps: Steps) -> float:
+def slowdown(steps: TakenTurns) -> float:
     return steps.untraced_ns.median / steps.traced_ns.median
 
 
@@ -87,7 +87,7 @@ def of_load(load: Load) -> Iterator[str]:
         yield f"during the measurement the host took {share} of the processor time"
 
 
-def of_width(steps: Steps | None) -> Iterator[str]:
+def of_width(steps: TakenTurns | None) -> Iterator[str]:
     if steps and width(steps) > WIDE:
         spread = steps.untraced_ns
         yield (
@@ -96,7 +96,7 @@ def of_width(steps: Steps | None) -> Iterator[str]:
         )
 
 
-def of_slowdown(steps: Steps | None) -> Iterator[str]:
+def of_slowdown(steps: TakenTurns | None) -> Iterator[str]:
     if steps and slowdown(steps) > SLOWER:
         yield (
             f"at batch {steps.batch_size} the untraced step took {slowdown(steps):.2f} x as long "

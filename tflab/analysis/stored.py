@@ -109,7 +109,7 @@ class StoredRuns(Sequence[OpRun]):
 
     def by_step(self) -> Mapping[int, OpRuns]:
         """The runs of each step, read when they are asked for."""
-        return Steps(self)
+        return StoredSteps(self)
 
     def of_kinds(self, wanted: Callable[[Kind], bool]) -> StoredRuns:
         """The runs whose kind is wanted. Steps may have none."""
@@ -146,7 +146,7 @@ class StoredRuns(Sequence[OpRun]):
     __hash__ = None  # type: ignore[assignment]
 
 
-class Steps(Mapping[int, OpRuns]):
+class StoredSteps(Mapping[int, OpRuns]):
     """The steps of stored runs by their number."""
 
     def __init__(self, runs: StoredRuns) -> None:

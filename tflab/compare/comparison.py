@@ -254,7 +254,7 @@ def judged(
     return quality.judge(
         during,
         [
-            quality.Steps(
+            quality.TakenTurns(
                 size,
                 row.untraced_steps,
                 row.steps,

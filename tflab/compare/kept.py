@@ -18,7 +18,7 @@ from tflab.errors import UsageError
 from tflab.exporters import csv, formats, json, notebook
 from tflab.measurements import contrast, files, gate, runs, view
 from tflab.measurements.comparable import Named
-from tflab.records.measurements import Contrast, Line, Measurement, OverTime, Point
+from tflab.records.measurements import Contrast, Measurement, OverTime, Point, TimeLine
 
 # Options that can be combined with files
 OPTIONS = ("files", "top", "format", "plots", "threshold", "fail_if_undecided", *OF_SEVERAL)
@@ -138,7 +138,7 @@ def lines(measurements: Named, held: Contrast) -> OverTime:
     )
 
 
-def of_size(ordered: Named, held: Contrast, size: int) -> list[Line]:
+def of_size(ordered: Named, held: Contrast, size: int) -> list[TimeLine]:
     """The untraced step first, then the rows, those that cost most in any measurement first."""
     last = list(ordered)[-1]
     processes = [item.observed.processes for item in ordered.values()]
@@ -146,10 +146,10 @@ def of_size(ordered: Named, held: Contrast, size: int) -> list[Line]:
     steps = {row.config: row.verdict for row in held.steps if row.batch_size == size}
     against = {row.key: row.verdict for row in rows if row.measurement == last}
     step = [contrast.observations(of_one, size) for of_one in processes]
-    found = [Line(STEP, size, points(step), steps[last])]
+    found = [TimeLine(STEP, size, points(step), steps[last])]
     for key in view.in_order(rows)[:LARGEST]:
         times = [contrast.row_observations(of_one, size, key) for of_one in processes]
-        found.append(Line(key, size, points(times), against[key]))
+        found.append(TimeLine(key, size, points(times), against[key]))
     return found
 
 

@@ -18,7 +18,7 @@ from tflab.cli import environment, progress
 from tflab.compare import sweep
 from tflab.compare.batch_tables import Tables
 from tflab.errors import RefusedError, TflabError
-from tflab.records.measured import Comparison, Observed, Process
+from tflab.records.measured import Comparison, Observed, ObservedProcess
 from tflab.records.measurements import Measurement
 from tflab.records.options import Options, Program
 from tflab.runtime import child, fingerprint, hardware, measure, own_process, plans, session, trace
@@ -46,7 +46,7 @@ def observe(
     Ctrl-C and a process that fails keep those that have ended."""
     columns = list(session.feed_columns(program, split).values())
     keys = {size: {row.key: row.nodes for row in tables[size]} for size in batches}
-    ended: list[Process] = []
+    ended: list[ObservedProcess] = []
     ending = measure.Outcome()
     try:
         job = measure.job_of(program, step, options)
@@ -125,7 +125,7 @@ Keys = Mapping[int, Mapping[str, Sequence[str]]]  # by batch size: key of a row 
 
 def run_processes(
     job: measure.Job, columns: Sequence[datasets.Column], keys: Keys, budget_s: float
-) -> Iterator[Process]:
+) -> Iterator[ObservedProcess]:
     """The processes, each as it ends. After `budget_s` none starts, except those that a verdict
     requires. Raises TflabError if a step fails."""
     packed = own_process.packed(job)
@@ -136,7 +136,7 @@ def run_processes(
 
 
 @dataclass
-class Seen:
+class SizeObservations:
     """The measurements of one process at a batch size."""
 
     untraced_ns: list[tuple[int, ...]] = field(default_factory=list)
@@ -171,10 +171,10 @@ class Seen:
 
 def observed_here(
     job: own_process.Packed, columns: Sequence[datasets.Column], keys: Keys, seconds: float
-) -> Process:
+) -> ObservedProcess:
     """All turns of this process, in each session at least one and at most TURNS."""
     ready = own_process.unpacked(job)
-    seen = {size: Seen() for size in keys}
+    seen = {size: SizeObservations() for size in keys}
     batches = {size: endless(columns, size) for size in keys}
     start = time.monotonic()
     for number in range(1, SESSIONS + 1):
@@ -184,7 +184,7 @@ def observed_here(
                     of_size.turn(runner, batches[size], size)
                 if time.monotonic() - start > seconds * number / SESSIONS:
                     break
-    return Process(
+    return ObservedProcess(
         untraced_ns={size: tuple(of_size.untraced_ns) for size, of_size in seen.items()},
         traced_ns={size: tuple(of_size.traced_ns) for size, of_size in seen.items()},
         rows_ns={

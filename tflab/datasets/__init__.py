@@ -35,7 +35,7 @@ class Renumbered(Whole):
         return taken
 
 
-class Counted(Whole):
+class CountedWhole(Whole):
     """A column whose value in each batch is a shape, of which the first size is the number of
     rows."""
 

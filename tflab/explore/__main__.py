@@ -27,7 +27,7 @@ from tflab.errors import UsageError
 from tflab.escaping import visible
 
 if TYPE_CHECKING:
-    from tflab.explore.markup import Start
+    from tflab.explore.markup import FirstContent
 
 SECONDS = 10
 MOST_PORT = 65535
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     return command.INTERRUPTED
 
 
-def answer(start: Start, function: str, folder: str) -> int:
+def answer(start: FirstContent, function: str, folder: str) -> int:
     """Print the questions about a program with their answers."""
     from tflab.explore import keys, warm
     from tflab.exporters import text
@@ -110,7 +110,7 @@ def answer(start: Start, function: str, folder: str) -> int:
     return 0
 
 
-def opening(path: Path | None, model: str | None, seconds: float) -> tuple[Start, str]:
+def opening(path: Path | None, model: str | None, seconds: float) -> tuple[FirstContent, str]:
     """The first program of the page, and its function that returns a model, if any."""
     from tflab.explore import markup, programs
     from tflab.explore.programs import EXAMPLES
@@ -120,11 +120,11 @@ def opening(path: Path | None, model: str | None, seconds: float) -> tuple[Start
             raise UsageError(f"'{path}' is no Python file; give one whose name ends with .py.")
         text = programs.text_of(path)
         mark = programs.mark(text)
-        return markup.Start(path.name, text, mark, is_file=True, seconds=seconds), ""
+        return markup.FirstContent(path.name, text, mark, is_file=True, seconds=seconds), ""
     if model:
         source, function = source_of(model)
-        return markup.Start(source.name, programs.text_of(source), seconds=seconds), function
-    return markup.Start("program.py", EXAMPLES[0].text, seconds=seconds), ""
+        return markup.FirstContent(source.name, programs.text_of(source), seconds=seconds), function
+    return markup.FirstContent("program.py", EXAMPLES[0].text, seconds=seconds), ""
 
 
 def source_of(model: str) -> tuple[Path, str]:

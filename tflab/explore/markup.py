@@ -22,7 +22,7 @@ SAVED = (*SHARED, "saved.js")
 
 
 @dataclass(frozen=True)
-class Start:
+class FirstContent:
     """The first content of the page. `mark` is that of the file it follows; a model has a
     `name`."""
 
@@ -33,7 +33,7 @@ class Start:
     seconds: float = 10.0
 
 
-def page(start: Start) -> tuple[str, str]:
+def page(start: FirstContent) -> tuple[str, str]:
     """The whole page, and its Content-Security-Policy: only its own style and script, and requests
     to its own server."""
     settings = {
@@ -57,7 +57,7 @@ def page(start: Start) -> tuple[str, str]:
 
 def saved(name: str, by: str, seen: Mapping[str, Any]) -> str:
     """What a live page shows, as a page that needs no server. `by` is what ran it."""
-    return rendered(SAVED, seen, start=Start(name, ""), saved=by)[0]
+    return rendered(SAVED, seen, start=FirstContent(name, ""), saved=by)[0]
 
 
 def rendered(scripts: Sequence[str], settings: Any, **about: Any) -> tuple[str, str]:

@@ -41,7 +41,7 @@ def load_ipython_extension(shell: Any) -> None:
     shell.register_magic_function(Cells(shell).tflab, "cell", "tflab")
 
 
-class Shown:
+class CellLife:
     """The life of a cell: a drawing where there is HTML, the story in short as text elsewhere."""
 
     def __init__(self, life: data.Life) -> None:
@@ -62,15 +62,15 @@ class Shown:
         return f"<pre>{escape(repr(self))}</pre>{frame}"
 
 
-class Parser(argparse.ArgumentParser):
+class MagicParser(argparse.ArgumentParser):
     """Says what is wrong with the line of a cell, and does not end the kernel."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message[:1].upper()}{message[1:]}. {self.format_usage().strip()}")
 
 
-def parser() -> Parser:
-    parser = Parser("%%tflab", add_help=False, usage="%%%%tflab [watch] [options]")
+def parser() -> MagicParser:
+    parser = MagicParser("%%tflab", add_help=False, usage="%%%%tflab [watch] [options]")
     add = parser.add_argument
     defaults = Asked("")
     add("watch", nargs="?", choices=(WATCH,))
@@ -117,7 +117,7 @@ class Cells:
             result = self.shell.run_cell(cell)
         return None if result.error_in_exec else seen
 
-    def life(self, given: argparse.Namespace, cell: str) -> Shown:
+    def life(self, given: argparse.Namespace, cell: str) -> CellLife:
         """Raises TflabError for what a cell does wrong."""
         wanted = asked.read(
             {
@@ -143,4 +143,4 @@ class Cells:
             # What comes after the last stage has the values of a step
             if given.stage != STAGES[-1] and message.get("stage") == given.stage:
                 break
-        return Shown(life)
+        return CellLife(life)

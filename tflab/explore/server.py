@@ -43,7 +43,7 @@ Life = dict[str, Message]  # stage -> its nodes and numbers
 
 
 @dataclass
-class Version:
+class RanVersion:
     """A program that a page ran, with its life, and its last stage as the page shows it."""
 
     asked: asked.Asked
@@ -51,7 +51,7 @@ class Version:
     shown: Message = field(default_factory=dict)
 
 
-class RefusedError(Exception):
+class RefusedRequestError(Exception):
     """A refused request: its status and a sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -62,13 +62,15 @@ class RefusedError(Exception):
 class App:
     """The answers of one server. `path` is the file that the page follows, if any."""
 
-    def __init__(self, warm: Warm, start: markup.Start, path: Path | None, port: int) -> None:
+    def __init__(
+        self, warm: Warm, start: markup.FirstContent, path: Path | None, port: int
+    ) -> None:
         self.warm, self.start, self.path = warm, start, path
         self.token = secrets.token_urlsafe(32)
         self.host = f"{HOST}:{port}"
         self.cookie = f"tflab-explore-{port}"
-        self.versions: dict[str, Version] = {}  # page -> the last that ran to its end
-        self.pinned: dict[str, Version] = {}  # page -> the one to compare with
+        self.versions: dict[str, RanVersion] = {}  # page -> the last that ran to its end
+        self.pinned: dict[str, RanVersion] = {}  # page -> the one to compare with
 
     @property
     def address(self) -> str:
@@ -79,7 +81,7 @@ class App:
         request = Request(environ)
         try:
             response = self.answer(request)
-        except RefusedError as error:
+        except RefusedRequestError as error:
             response = Response(f"{error}\n", error.status, mimetype="text/plain")
         except TflabError as error:
             response = Response(f"{error}\n", 400, mimetype="text/plain")
@@ -97,19 +99,19 @@ class App:
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict")
             return response
         if not same(request.cookies.get(self.cookie, ""), self.token):
-            raise RefusedError(403, CLOSED)
+            raise RefusedRequestError(403, CLOSED)
         route = ROUTES.get((request.method, request.path))
         if route is None:
-            raise RefusedError(404, "There is no such page.")
+            raise RefusedRequestError(404, "There is no such page.")
         return route(self, request)
 
     def check_origin(self, request: Request) -> None:
         """Refuse requests that do not come from the server's own page, under its exact name."""
         if request.environ.get("HTTP_HOST") != self.host:
-            raise RefusedError(403, f"This server is called {self.host}.")
+            raise RefusedRequestError(403, f"This server is called {self.host}.")
         origin = request.headers.get("Origin")
         if origin != f"http://{self.host}" and (request.method != "GET" or origin is not None):
-            raise RefusedError(403, "This server answers its own page only.")
+            raise RefusedRequestError(403, "This server answers its own page only.")
 
     # Routes
 
@@ -117,7 +119,7 @@ class App:
         html, policy = markup.page(self.current())
         return Response(html, mimetype="text/html", headers={"Content-Security-Policy": policy})
 
-    def current(self) -> markup.Start:
+    def current(self) -> markup.FirstContent:
         """The first content of a page that is opened now: the file may have changed."""
         if self.path is None:
             return self.start
@@ -131,7 +133,7 @@ class App:
         body = read(request)
         number, name = body.get("number"), body.get("page")
         if not (isinstance(name, str) and len(name) <= 64 and isinstance(number, int)):
-            raise RefusedError(400, "A request has a page and a number.")
+            raise RefusedRequestError(400, "A request has a page and a number.")
         given = asked.read(body.get("asked"))
         lines = (json.dumps(message) + "\n" for message in self.told(name, number, given))
         return Response(lines, mimetype="application/x-ndjson")
@@ -142,7 +144,7 @@ class App:
         before = pinned or self.versions.get(name)
         earlier = before.life if before else {}
         heads = PINNED if pinned else changes.EDIT
-        version = Version(given)
+        version = RanVersion(given)
         for message in self.warm.life(name, number, given):
             try:
                 if stage := message.get("stage"):
@@ -160,7 +162,7 @@ class App:
         body = read(request)
         name = body.get("page")
         if not isinstance(name, str) or name not in self.versions:
-            raise RefusedError(409, "There is no version yet that could be pinned.")
+            raise RefusedRequestError(409, "There is no version yet that could be pinned.")
         if body.get("on") is True:
             remember(self.pinned, name, self.versions[name])
         else:
@@ -172,7 +174,7 @@ class App:
         body = read(request)
         name = body.get("page")
         if not isinstance(name, str) or name not in self.versions:
-            raise RefusedError(409, "There is no version yet that could be saved.")
+            raise RefusedRequestError(409, "There is no version yet that could be saved.")
         now, pinned = self.versions[name], self.pinned.get(name)
         versions = {"now": now} | ({"pinned": pinned} if pinned else {})
         saved = {
@@ -191,7 +193,7 @@ class App:
     def file(self, request: Request) -> Response:
         """The text of the file, if it differs from the one that the page has."""
         if self.path is None:
-            raise RefusedError(404, "The page follows no file.")
+            raise RefusedRequestError(404, "The page follows no file.")
         text = programs.text_of(self.path)
         if programs.mark(text) == request.args.get("known"):
             return Response(status=204)
@@ -199,11 +201,11 @@ class App:
 
     def save(self, request: Request) -> Response:
         if self.path is None:
-            raise RefusedError(404, "The page follows no file.")
+            raise RefusedRequestError(404, "The page follows no file.")
         body = read(request)
         text, known = body.get("text"), body.get("known")
         if not isinstance(text, str) or len(text) > asked.LARGEST_TEXT:
-            raise RefusedError(400, "This is no program that can be saved.")
+            raise RefusedRequestError(400, "This is no program that can be saved.")
         try:
             programs.save(self.path, text, str(known))
         except programs.ChangedError as error:
@@ -223,7 +225,7 @@ ROUTES: Mapping[tuple[str, str], Callable[[App, Request], Response]] = {
 }
 
 
-def remember(versions: dict[str, Version], name: str, version: Version) -> None:
+def remember(versions: dict[str, RanVersion], name: str, version: RanVersion) -> None:
     """Keep the version of a page, and drop the oldest if there are too many."""
     versions[name] = version
     while len(versions) > PAGES:
@@ -239,17 +241,17 @@ def as_json(value: Any, status: int = 200) -> Response:
 
 
 def read(request: Request) -> Mapping[str, Any]:
-    """The JSON object of a request. Raises RefusedError for anything else."""
+    """The JSON object of a request. Raises RefusedRequestError for anything else."""
     if request.mimetype != "application/json":
-        raise RefusedError(415, "A request is JSON.")
+        raise RefusedRequestError(415, "A request is JSON.")
     if request.content_length is None or request.content_length > LARGEST:
-        raise RefusedError(413, f"A program may have {asked.LARGEST_TEXT:,} characters.")
+        raise RefusedRequestError(413, f"A program may have {asked.LARGEST_TEXT:,} characters.")
     try:
         body = json.loads(request.get_data())
     except (ValueError, RecursionError):
-        raise RefusedError(400, "A request is JSON.") from None
+        raise RefusedRequestError(400, "A request is JSON.") from None
     if not isinstance(body, dict):
-        raise RefusedError(400, "A request is an object.")
+        raise RefusedRequestError(400, "A request is an object.")
     return body
 
 

@@ -25,11 +25,11 @@ PRINTED = 4_000  # characters that are kept of a program's output
 LOOK_S = 1.0  # between two checks whether the server exists
 
 
-class LateError(BaseException):
+class StageTimeoutError(BaseException):
     """The time of a stage is over. Not an Exception, so that few programs catch it."""
 
 
-class Kept:
+class KeptOutput:
     """A stream that keeps the beginning of its output."""
 
     def __init__(self) -> None:
@@ -90,12 +90,12 @@ def lives(life: Any, order: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> dict[str, Any]:
     """The next stage, or its error, or that there is none."""
-    printed = Kept()
+    printed = KeptOutput()
     try:
         processes.limit_time(order["seconds"])
         with redirect_stdout(printed):
             message = next(walked, {"done": True})
-    except LateError as error:
+    except StageTimeoutError as error:
         seconds = f"{order['seconds']:g} s"
         about = {"message": f"The program was ended: it took longer than {seconds}.", "line": None}
         message = {"error": about | {"line": life.line_of(error, order["file"])}}
@@ -115,7 +115,7 @@ def watch(server: int) -> None:
 
 
 def late(number: int, frame: FrameType | None) -> None:
-    raise LateError
+    raise StageTimeoutError
 
 
 if __name__ == "__main__":

@@ -183,7 +183,7 @@ def judged(
     execution: Execution, during: Load, fed_bytes: int, even_if_busy: bool = False
 ) -> Execution:
     """The execution with its quality; on a busy machine, the race has no winner."""
-    lengths = quality.Steps(
+    lengths = quality.TakenTurns(
         execution.batch_size,
         execution.steps,
         execution.steps,

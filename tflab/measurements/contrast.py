@@ -14,7 +14,7 @@ from tflab.analysis import quality, step_times, two_samples
 from tflab.errors import UsageError
 from tflab.measurements import comparable
 from tflab.measurements.comparable import Named
-from tflab.records.measured import ConfigTimes, OpStats, Process
+from tflab.records.measured import ConfigTimes, ObservedProcess, OpStats
 from tflab.records.measurements import Contrast, Measurement, RowTimes
 from tflab.records.verdicts import Verdict
 
@@ -55,12 +55,12 @@ def contrast(measurements: Named, other_graph: bool = False) -> Contrast:
     )
 
 
-def observations(processes: Iterable[Process], size: int) -> list[float]:
+def observations(processes: Iterable[ObservedProcess], size: int) -> list[float]:
     """The untraced step of each process: the median of its turns."""
     return [median(map(median, process.untraced_ns[size])) for process in processes]
 
 
-def row_observations(processes: Iterable[Process], size: int, key: str) -> list[float]:
+def row_observations(processes: Iterable[ObservedProcess], size: int, key: str) -> list[float]:
     """The time of a row in a traced step, for each process in which the row ran."""
     times = (process.rows_ns[size].get(key, 0) for process in processes)
     return [ns for ns in times if ns > 0]

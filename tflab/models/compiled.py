@@ -114,7 +114,7 @@ def build(model: Any, name: str) -> Model:
         }
     needed = {op.name for op in graph.get_operations()}
     every = [*inputs, *labels]
-    columns, phrases = feeding.columns_of(graph, every, needed, feeding.Asked({}, {}))
+    columns, phrases = feeding.columns_of(graph, every, needed, feeding.FeedOptions({}, {}))
     notes.append(f"Made up from dtype and shape, with a seed: {'; '.join(phrases)}.")
     return Model(
         output=heads[0],

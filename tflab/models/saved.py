@@ -149,7 +149,7 @@ def what_is_fed(
     graph: tf.Graph,
     graph_nodes: Sequence[Node],
     signature: Any,
-    asked: feeding.Asked,
+    asked: feeding.FeedOptions,
     ends: Sequence[str],
 ) -> tuple[list[tf.Tensor], set[str], list[str]]:
     """The tensors to feed, the nodes that the ends then need, and the inputs of the signature that

@@ -207,7 +207,7 @@ class Fingerprint:
 
 
 @dataclass(frozen=True)
-class Process:
+class ObservedProcess:
     """A separate process, whose steps together are one observation. By batch size."""
 
     untraced_ns: Mapping[int, Turns]
@@ -221,4 +221,4 @@ class Observed:
     # By batch size, the steps that the tables cover, which all ran in one process
     untraced_ns: Mapping[int, Turns]
     traced_ns: Mapping[int, Turns]
-    processes: tuple[Process, ...]
+    processes: tuple[ObservedProcess, ...]

@@ -79,7 +79,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class TimeLine:
     """The same quantity at one batch size over time."""
 
     name: str  # of a row; STEP for the untraced step
@@ -95,4 +95,4 @@ class OverTime:
     contrast: Contrast  # of the same measurements, sorted by time
     measurements: tuple[str, ...]
     when: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[TimeLine, ...]

@@ -53,7 +53,7 @@ KERAS_2 = ("compat.v1.layers.", "compat.v1.nn.rnn_cell.")  # they need Keras 2
 
 
 @dataclass(frozen=True)
-class Use:
+class UsedName:
     """A name of TensorFlow, and where the program uses it."""
 
     path: str  # "nn.rnn_cell.GRUCell"
@@ -111,7 +111,7 @@ def check_python(script: Path) -> None:
         )
 
 
-def version_1(script: Path) -> Use | None:
+def version_1(script: Path) -> UsedName | None:
     """The first name that only TensorFlow 1 has, in a script or its own imports.
 
     In a file that also uses `tensorflow.compat.v1`, only packages count that no version has any
@@ -120,7 +120,7 @@ def version_1(script: Path) -> Use | None:
     return next((use for use in uses(script) if is_version_1(use.path)), None)
 
 
-def keras_2(script: Path) -> Use | None:
+def keras_2(script: Path) -> UsedName | None:
     """The first use of a part of `tensorflow.compat.v1` that Keras 3 does not have, in a script or
     its own imports."""
     return next((use for use in uses(script) if use.path.startswith(KERAS_2)), None)
@@ -138,7 +138,7 @@ def is_version_1(path: str) -> bool:
     return any(".".join(words[:number]) in ONLY_V1 for number in range(1, len(words) + 1))
 
 
-def uses(script: Path) -> Iterator[Use]:
+def uses(script: Path) -> Iterator[UsedName]:
     """The names of TensorFlow in a script and in the files of its folder that it imports."""
     waiting, seen = [script], {script}
     while waiting:
@@ -148,7 +148,7 @@ def uses(script: Path) -> Iterator[Use]:
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         names = Names(tree)
-        yield from (Use(path, file, line) for path, line in names.used())
+        yield from (UsedName(path, file, line) for path, line in names.used())
         for module in names.modules:
             found = [
                 near

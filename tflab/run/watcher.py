@@ -43,7 +43,7 @@ class Watcher:
         self.sampler = sampler.Sampler(int(given["START"]))
         self.recorder: Any = None  # a Recorder, after TensorFlow is imported
         self.faults: list[str] = []
-        self.finder = Finder(self)
+        self.finder = TensorFlowFinder(self)
         self.running = self.stopping = self.forked = self.looking = False
         self.ticks: Any = None  # once TensorFlow is imported, on Linux; a Ticks
         self.turn_s = sys.getswitchinterval()
@@ -247,7 +247,7 @@ def end_by_interruption() -> None:
         pass
 
 
-class Finder:
+class TensorFlowFinder:
     """Finds no module, but is called for each import."""
 
     def __init__(self, watcher: Watcher) -> None:

@@ -19,7 +19,7 @@ LEAST_TICKS = 50  # half a second of processor time; of fewer, a single tick is 
 
 
 @dataclass(frozen=True)
-class Ticks:
+class ProcessorTime:
     """Processor time since the machine was started, in hundredths of a second."""
 
     used: int
@@ -31,7 +31,7 @@ class Beginning:
     """The machine before a measurement."""
 
     average: float | None
-    ticks: Ticks | None
+    ticks: ProcessorTime | None
 
 
 def beginning(average: float | None = None) -> Beginning:
@@ -69,17 +69,17 @@ def load_average() -> float | None:
     return busy if busy < cores / 2 else average
 
 
-def ticks(stat: Path = STAT) -> Ticks | None:
+def ticks(stat: Path = STAT) -> ProcessorTime | None:
     """The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal."""
     try:
         name, *numbers = stat.read_text("utf-8").partition("\n")[0].split()
         user, nice, system, _, _, irq, softirq, stolen = map(int, numbers[:8])
     except (OSError, ValueError):
         return None
-    return Ticks(user + nice + system + irq + softirq, stolen) if name == "cpu" else None
+    return ProcessorTime(user + nice + system + irq + softirq, stolen) if name == "cpu" else None
 
 
-def stolen_share(start: Ticks | None, end: Ticks | None) -> float | None:
+def stolen_share(start: ProcessorTime | None, end: ProcessorTime | None) -> float | None:
     """The share of the time in which something wanted to run that the host took."""
     if start is None or end is None:
         return None

@@ -34,7 +34,7 @@ Shape = tuple[int | None, ...]  # None as first dimension is the batch
 
 
 @dataclass(frozen=True)
-class Asked:
+class FeedOptions:
     """What the user specifies about feeds, by tensor name."""
 
     files: Mapping[str, str]
@@ -50,10 +50,10 @@ def label(tensor: tf.Tensor) -> str:
     return tensor.op.name if tensor.op.type in PLACEHOLDERS else tensor.name
 
 
-def asked(graph: tf.Graph, signature: Any, options: Saved) -> Asked:
+def asked(graph: tf.Graph, signature: Any, options: Saved) -> FeedOptions:
     """The user's feeds and shapes, by tensor. Raises UsageError for a name that cannot be fed."""
     keys = dict(signature.inputs) if signature is not None else {}
-    return Asked(
+    return FeedOptions(
         {named(graph, keys, name): file for name, file in options.feeds},
         {named(graph, keys, name): shape for name, shape in options.shapes},
     )
@@ -101,7 +101,9 @@ def inputs_of(graph: tf.Graph, signature: Any) -> tuple[list[tf.Tensor], list[st
     return tensors, notes
 
 
-def check_used(asked: Asked, graph: tf.Graph, needed: Collection[str], runs: Sequence[str]) -> None:
+def check_used(
+    asked: FeedOptions, graph: tf.Graph, needed: Collection[str], runs: Sequence[str]
+) -> None:
     """Raise UsageError if the fetches do not depend on a tensor that the user feeds."""
     for name in asked.tensors:
         if graph.get_tensor_by_name(name).op.name not in needed:
@@ -120,7 +122,7 @@ def refuse_handles(handles: Sequence[tf.Tensor]) -> None:
         )
 
 
-def refuse_empty(asked: Asked, given: Mapping[str, np.ndarray]) -> None:
+def refuse_empty(asked: FeedOptions, given: Mapping[str, np.ndarray]) -> None:
     """Raise UsageError if the user's arrays contain no rows."""
     for name, array in given.items():
         if array.ndim and not len(array):
@@ -130,7 +132,7 @@ def refuse_empty(asked: Asked, given: Mapping[str, np.ndarray]) -> None:
 
 
 def columns_of(
-    graph: tf.Graph, fed: Sequence[tf.Tensor], needed: Collection[str], asked: Asked
+    graph: tf.Graph, fed: Sequence[tf.Tensor], needed: Collection[str], asked: FeedOptions
 ) -> tuple[dict[str, Column], list[str]]:
     """A column for each fed tensor, and a phrase about each column that was made up."""
     given = {name: arrays.load(name, file) for name, file in asked.files.items()}
@@ -175,7 +177,7 @@ def columns_of(
 def shapes_of(
     laid_out: Flat,
     fed: Sequence[tf.Tensor],
-    asked: Asked,
+    asked: FeedOptions,
     given: Mapping[str, np.ndarray],
     sparse: Sequence[Sparse],
 ) -> tuple[dict[str, Shape], dict[str, str]]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tflab.datasets import Column, Counted, Renumbered
+from tflab.datasets import Column, CountedWhole, Renumbered
 from tflab.runtime import private
 from tflab.saved_graphs.flat import Flat
 
@@ -46,7 +46,7 @@ class Sparse:
         whole = np.array([rows, *(size or 1 for size in shape[1:])], np.int64)
         return {
             self.indices: Renumbered(np.stack(indices, axis=1).astype(np.int64), rows),
-            self.shape: Counted(whole, rows),
+            self.shape: CountedWhole(whole, rows),
         }
 
 

@@ -45,7 +45,7 @@ class RunningTraining:
     event_files: summaries.EventFiles
     kept: finder.Kept
     # None in a resumed training, which was traced before, and over several tasks
-    traced: summaries.Tracing | None
+    traced: summaries.TracedSteps | None
 
 
 def train(

@@ -130,7 +130,7 @@ TRACED = range(WARM, WARM + captures.STEPS)  # of a training, counted from 0
 
 
 @dataclass(frozen=True)
-class Tracing:
+class TracedSteps:
     program: Program
     folder: Path  # of the training
     batch_size: int
@@ -138,14 +138,16 @@ class Tracing:
     taken: list[tuple[StepTime, Any]] = field(default_factory=list)
 
 
-def begin_tracing(trainer: Trainer, live: tf1.Session, folder: Path, batch_size: int) -> Tracing:
+def begin_tracing(
+    trainer: Trainer, live: tf1.Session, folder: Path, batch_size: int
+) -> TracedSteps:
     step = trainer.train.callable(
         live, trace_level=session.trace_level(), output_partition_graphs=True
     )
-    return Tracing(trainer.program, folder, batch_size, step)
+    return TracedSteps(trainer.program, folder, batch_size, step)
 
 
-def run_traced(tracing: Tracing, number: int, values: Sequence[Any]) -> list[Any]:
+def run_traced(tracing: TracedSteps, number: int, values: Sequence[Any]) -> list[Any]:
     """Run a step with tracing; return what it fetched."""
     fetched: list[Any] = []
 
@@ -157,7 +159,7 @@ def run_traced(tracing: Tracing, number: int, values: Sequence[Any]) -> list[Any
     return fetched
 
 
-def write_traces(tracing: Tracing) -> None:
+def write_traces(tracing: TracedSteps) -> None:
     """Write the graph that ran, coloured by its last step, and all steps as a profile; then release
     the traces.
 

@@ -9,12 +9,12 @@ from tests.pictures import caption, points, ticks, title, words
 from tflab.compare.kept import lines
 from tflab.exporters.plots import over_time
 from tflab.measurements import contrast
-from tflab.records.measurements import Line, Point
+from tflab.records.measurements import Point, TimeLine
 
 BOTH = {"a": measurement(), "b": measurement(factor=1.5, when="2026-03-09T07:05:00Z")}
 HELD = lines(BOTH, contrast.contrast(BOTH))
-STEP = Line("step, untraced", 4, (Point(100_000, 90_000, 110_000, 5), None), None)
-CONV = Line(
+STEP = TimeLine("step, untraced", 4, (Point(100_000, 90_000, 110_000, 5), None), None)
+CONV = TimeLine(
     "Conv2D", 4, (Point(50_000, 40_000, 60_000, 5), Point(70_000, 0, float("inf"), 2)), None
 )
 FOUND = replace(HELD, lines=(STEP, CONV))
@@ -64,6 +64,6 @@ def test_where_nothing_was_judged_the_headline_counts():
 @pytest.mark.parametrize(("count", "named"), [(8, 8), (9, 5), (50, 8)])
 def test_of_many_measurements_only_some_are_named(count, named):
     when = ("2026-03-01T12:00:00Z",) * count
-    line = Line("step, untraced", 4, (Point(1e5, 9e4, 1.1e5, 5),) * count, None)
+    line = TimeLine("step, untraced", 4, (Point(1e5, 9e4, 1.1e5, 5),) * count, None)
     (axes,) = over_time.draw(replace(FOUND, when=when, lines=(line,))).axes
     assert len(ticks(axes.xaxis)) == named

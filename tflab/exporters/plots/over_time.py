@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tflab.exporters.plots import label_placement, lettering, style
 from tflab.exporters.plots.batch_sizes import LOOKS, STEP
-from tflab.records.measurements import Line, OverTime
+from tflab.records.measurements import OverTime, TimeLine
 from tflab.units import plural
 from tflab.views.abreast import against
 
@@ -56,7 +56,7 @@ def draw(found: OverTime) -> Figure:
     return figure
 
 
-def curve(axes: Axes, line: Line, name: str, look: tuple) -> Annotation:
+def curve(axes: Axes, line: TimeLine, name: str, look: tuple) -> Annotation:
     color, marker, glyph, dashes = look
     points = [(place, point) for place, point in enumerate(line.points) if point]
     places, times = [place for place, _ in points], [point.ns for _, point in points]
@@ -96,7 +96,7 @@ def headline(found: OverTime) -> str:
     return f"A step of {model}, '{latest}' against '{first}': {'; '.join(parts)}"
 
 
-def steps(lines: Sequence[Line]) -> list[Line]:
+def steps(lines: Sequence[TimeLine]) -> list[TimeLine]:
     """Of each batch size the first line, which is that of the step."""
     return list({line.batch_size: line for line in reversed(lines)}.values())[::-1]
 

@@ -34,7 +34,7 @@ class Events:
 
 
 @dataclass
-class Line:
+class PlaneLine:
     """A line that is being built."""
 
     place: int
@@ -47,7 +47,7 @@ class Plane:
 
     def __init__(self, name: str) -> None:
         self._parts = [wire.field(2, name)]
-        self._lines: dict[object, Line] = {}
+        self._lines: dict[object, PlaneLine] = {}
         self._events: dict[tuple[str, str], int] = {}
         self._texts: dict[str, int] = {}  # names of stats, and texts that stats refer to
 
@@ -87,7 +87,7 @@ class Plane:
         key = key or len(self._lines)
         if key not in self._lines:
             place = len(self._lines) + 1 if number is None else number
-            self._lines[key] = Line(place, wire.Stored())
+            self._lines[key] = PlaneLine(place, wire.Stored())
         line = self._lines[key]
         line.name = max(line.name, name, key=len)
         for block in events:

@@ -24,7 +24,7 @@ OF_PYTHON = {kind.__name__: kind for kind in (bool, int, float, complex, str, ob
 
 def begin() -> None:
     """Let this process import TensorFlow 1 from now on."""
-    finder = Finder()
+    finder = Version1Finder()
     sys.meta_path.insert(0, finder)
     if finder.of_others(KERAS):
         os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
@@ -33,7 +33,7 @@ def begin() -> None:
         finder.changed[PYPLOT] = pass_over_waiting
 
 
-class Finder:
+class Version1Finder:
     """Finds modules as Python does, but changes some of them once they are imported."""
 
     def __init__(self) -> None:

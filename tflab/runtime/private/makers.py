@@ -223,7 +223,7 @@ def wrap(place: tuple[str, str, str], folders: tuple[str, ...], wrapped: ExitSta
 def when_imported(later: Mapping[str, Sequence[Callable[[], None]]]) -> Iterator[None]:
     """While this is open, call the functions of a module as soon as it has been imported."""
 
-    class Finder(MetaPathFinder):
+    class KerasFinder(MetaPathFinder):
         def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
             if name not in later:
                 return None
@@ -243,7 +243,7 @@ def when_imported(later: Mapping[str, Sequence[Callable[[], None]]]) -> Iterator
         for function in others:
             function()
 
-    finder = Finder()
+    finder = KerasFinder()
     sys.meta_path.insert(0, finder)
     try:
         yield
