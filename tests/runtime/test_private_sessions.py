@@ -6,6 +6,7 @@ import traceback
 import numpy as np
 import pytest
 
+from tests import versions
 from tests.runtime.test_private import lost
 from tflab.runtime import private
 from tflab.runtime.private import sessions
@@ -143,6 +144,7 @@ def test_a_watcher_can_ask_for_a_trace(session):
     assert "y" in {node.name for graph in seen.partition_graphs for node in graph.node}
 
 
+@versions.since(2, 20, "its log is Abseil's")
 @pytest.mark.tensorflow
 def test_the_log_is_as_before_once_all_who_wanted_it_quiet_are_done():
     log = private.Log()
