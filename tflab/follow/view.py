@@ -84,7 +84,7 @@ class Section:
 
 
 def blocks(history: NodeHistory) -> Iterable[Block]:
-    """The sections as text, then the times, which a sentence above marks if the machine was busy."""
+    """The sections and the times, below a sentence if the machine was busy."""
     frames = (
         Frame(
             f"{1 + stages.NAMES.index(section.stage)}  {section.title}",
