@@ -24,6 +24,7 @@ class Divider:
 def test_told_functions_keep_their_lines_and_columns(monkeypatch):
     told = []
     watcher = type("Watcher", (), {"first": told.append, "last": told.append})
+    watcher.results = lambda noted, values: [*values, noted]
     monkeypatch.setitem(globals(), sessions.WATCHER, watcher)
     plain = Divider.divide.__code__
     code = sessions.told(
@@ -40,6 +41,11 @@ def test_told_functions_keep_their_lines_and_columns(monkeypatch):
     assert failure() == before
     assert Divider().divide(6, 3) == [2]
     assert told == ["first", "last"] * 2
+    result = f"{sessions.WATCHER}.results('noted', None)"
+    passed = sessions.told(Divider.divide, "pass", "pass", result)
+    monkeypatch.setattr(Divider.divide, "__code__", passed)
+    assert failure() == before
+    assert Divider().divide(6, 3) == [2, "noted"]
     assert (code.co_filename, code.co_firstlineno) == (plain.co_filename, plain.co_firstlineno)
     assert Divider.divide.__doc__ == "Divide two numbers."
 
@@ -65,6 +71,9 @@ class Noting:
 
     def begin_compiled(self, session):
         self.noted.append("begin compiled")
+
+    def results(self, step, values):
+        return values
 
     def end(self, step):
         self.noted.append(("end", step is self))

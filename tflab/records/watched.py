@@ -24,6 +24,8 @@ class Group:
     cold_ns: int  # the first run
     total_ns: int  # all runs but the first
     traced: int
+    # Fetched tensor -> the first run in which it had NaN or Inf; None: nobody looked
+    not_finite: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,7 @@ def group_of(group: Mapping[str, Any]) -> Group:
         cold_ns=group["cold_ns"],
         total_ns=group["total_ns"],
         traced=group["traced"],
+        not_finite=group.get("not_finite"),
     )
 
 

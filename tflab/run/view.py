@@ -43,8 +43,8 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
     yield Table("Where the time went", OWNERS, tuple(rows(seen)), drawing=True)
     if seen.fates:
         yield fates(seen)
-    if seen.values:
-        yield " ".join(values_of(seen.values))
+    if sentences := [*(values_of(seen.values) if seen.values else ()), *fetched(seen)]:
+        yield " ".join(sentences)
     table = table_of_lines(seen)
     if lines and table.rows:
         yield table
@@ -187,6 +187,22 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
     more = len(recorded.origins) - ORIGINS
     if more > 0:
         yield f"{units.plural(more, 'other node')} made NaN or Inf independently."
+
+
+def fetched(seen: Watched) -> Iterator[str]:
+    """Which fetched values were not finite, and what nobody looked at in the other runs."""
+    run, number = (seen.values.run, seen.values.group) if seen.values else (0, 0)
+    for at, group in enumerate(seen.groups, 1):
+        if group.not_finite:
+            name, first = min(group.not_finite.items(), key=lambda item: item[1])
+            yield f"Run {first:,} of group {at} was the first to fetch NaN or Inf: {name}."
+            if at == number and first != run:
+                yield f"Run the program again with --values-at {first} to record that run."
+        elif at == number and group.calls > 1:
+            looked = group.not_finite is not None and any(":" in name for name in group.fetches)
+            runs = units.plural(group.calls - 1, "other run")
+            checked = "only the fetched values were checked; they are finite"
+            yield f"Of {runs} {checked if looked else 'nothing was checked'}."
 
 
 def table_of_lines(seen: Watched) -> Table:
