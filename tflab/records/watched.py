@@ -67,6 +67,17 @@ class Tracing:
 
 
 @dataclass(frozen=True)
+class MadeAnew:
+    """Several functions that the program made of the same code, called at the same line with the
+    same types, and so traced each."""
+
+    made: str  # the first line of the code: `train.py:12 step`
+    place: str  # the line of the calls
+    functions: int
+    ns: int  # of their first tracings
+
+
+@dataclass(frozen=True)
 class Recorded:
     """The graph of the largest group, from the nodes of the program to the graph that ran."""
 
@@ -121,6 +132,7 @@ class Watched:
     stopped: bool  # by --steps
     notes: tuple[str, ...]  # parts that were not watched, and why
     tracings: tuple[Tracing, ...]  # of functions, in order
+    made_anew: tuple[MadeAnew, ...] = ()
     values: RecordedValues | None = None  # if they were requested
     # The graph of the largest group; None if it was not saved
     graph: Recorded | None = field(default=None, repr=False, metadata={"json": None})

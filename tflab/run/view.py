@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from tflab import units
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.timed import Owner
-from tflab.records.watched import Group, RecordedValues, Tracing, Watched, WatchedLine
+from tflab.records.watched import (
+    Group,
+    MadeAnew,
+    RecordedValues,
+    Tracing,
+    Watched,
+    WatchedLine,
+)
 from tflab.run import line_notes, summary
 from tflab.views import values
 
@@ -49,6 +56,7 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
     if lines and table.rows:
         yield table
     yield from traced_again(seen.tracings)
+    yield from made_anew(seen.made_anew)
     if lines and seen.tracings:
         yield table_of_tracings(seen.tracings)
     if seen.stood_in:
@@ -143,6 +151,17 @@ def traced_again(tracings: Sequence[Tracing]) -> Iterator[str]:
         f"The function {function} was traced {units.plural(count, 'time')}, in "
         f"{units.time(ns)}; the last time at {last.place}, {reason(last)}."
     )
+
+
+def made_anew(anew: Sequence[MadeAnew]) -> Iterator[str]:
+    """The functions that took longest to trace although they were made of the same lines."""
+    if anew:
+        most = max(anew, key=lambda functions: functions.ns)
+        yield (
+            f"{most.functions:,} functions made from the same lines ({most.made}) were called at "
+            f"{most.place} with the same types, and each was traced: {units.time(most.ns)} in all. "
+            "If they do the same, make the function once, outside the loop."
+        )
 
 
 def reason(tracing: Tracing) -> str:
