@@ -167,6 +167,17 @@ def test_steps_whose_links_overlap_are_left_out_unless_they_are_the_half():
     assert chain(nodes, kept[:2] + overlapping) == ((), 0, 0)
 
 
+def test_a_step_whose_receive_was_not_recorded_is_left_out():
+    nodes = [
+        *(Node("a", "Op"), Node("send", "_Send", ("a",))),
+        *(Node("recv", "_Recv"), Node("b", "Op", ("recv",))),
+    ]
+    transfer = Transfer("a", "send", "recv", "CPU:0", "CPU:1", "float32", (1,), 4)
+    steps = [timed(a=5, b=10), timed(a=5, recv=90, b=10), timed(a=5, b=11)]
+    runs = [replace(run, step=step) for step, own in enumerate(steps) for run in own]
+    assert chain(nodes, runs, [transfer]) == (("a", "recv", "b"), 105, 1)
+
+
 def test_runs_and_inputs_of_unknown_nodes_do_not_count():
     nodes = [Node("a", "Op", ("elsewhere",))]
     assert chain(nodes, timed(a=1, elsewhere=9)) == (("a",), 1, 1)

@@ -1,10 +1,12 @@
 """What is told of tf.functions: what a tracing differs in, and the op runs of a profile."""
 
+import functools
 from dataclasses import replace
+from types import SimpleNamespace
 
 from tests.run.test_summary import SEGMENT, WATCHED
 from tests.shown import grid, layout
-from tflab.records.watched import Tracing
+from tflab.records.watched import MadeAnew, Tracing
 from tflab.run import functions, summary, view
 
 TRACINGS = (
@@ -59,6 +61,49 @@ def test_the_costliest_function_that_was_traced_again_is_named_with_all_that_cha
         "was float32 (8, 4) and is float32 (7, 4)."
     ]
     assert view.reason(again[2]) == "because x was 1 and is 2, n was 3 and is 4"
+
+
+def test_functions_made_anew_of_the_same_code_are_counted_and_not_taken_for_one():
+    def step(x):
+        pass
+
+    def traced(cache, x="float32 (3,)", line=9):
+        """A tracing of a function; without tracings in its cache, it is a new one."""
+        sampler.line_of = lambda frame: ("/code/train.py", line, "main")
+        constraint = SimpleNamespace(type_constraint=SimpleNamespace(value=x))
+        types = SimpleNamespace(parameters={"x": constraint})
+        options = SimpleNamespace(
+            function_cache=cache, name="step", python_function=functools.partial(step)
+        )
+        seen.end_tracing(seen.begin_tracing(types, options))
+
+    sampler = SimpleNamespace(is_program=lambda file: file == __file__)
+    faults = []
+    watcher = SimpleNamespace(sampler=sampler, broke=faults.append)
+    seen = functions.Functions(SimpleNamespace(watcher=watcher))
+    cache = []  # whose id the next function has, too
+    for _ in range(3):
+        traced(cache)
+    traced(cache, x="float32 (4,)")
+    traced(cache, line=10)
+    cache.append("a tracing")
+    traced(cache, x="float32 (5,)")
+    segment = seen.segment()
+    assert not faults
+    assert [tracing["again"] for tracing in segment["tracings"]] == [False] * 5 + [True]
+    (anew,) = segment["made_anew"]
+    spent = sum(tracing["ns"] for tracing in segment["tracings"][:3])
+    assert (anew["functions"], anew["ns"]) == (3, spent)
+    known = summary.watched(("train.py",), {**SEGMENT, **segment}, 10_000, 0).made_anew
+    made = f"test_functions.py:{step.__code__.co_firstlineno} step"
+    assert known == (MadeAnew(made, "train.py:9 main", 3, spent),)
+    shorter = MadeAnew("a.py:1", "a.py:2", 9, 5)
+    longer = replace(known[0], made="train.py:4 step", ns=600_000)
+    assert [*view.made_anew((shorter, longer))] == [
+        "3 functions made from the same lines (train.py:4 step) were called at train.py:9 main "
+        "with the same types, and each was traced: 600 us in all. If they do the same, make the "
+        "function once, outside the loop."
+    ]
 
 
 def test_a_function_is_called_and_profiled_where_a_graph_runs_and_is_traced():

@@ -27,6 +27,7 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
         "traced": 0,
         "times": [10, 30, 20],
         "ops": {"y": (2, 70, 40)},
+        "not_finite": None,
     }
     elsewhere = group_of(900, 10, main=False, timed=False)
     assert (elsewhere.main_ns, elsewhere.total_ns, elsewhere.times) == ([0, 0], 10, [])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.run.test_summary import WATCHED
+from tests.run.test_summary import GROUPS, WATCHED
 from tests.shown import grid, layout
 from tflab.errors import UsageError
 from tflab.follow import node_history, recorded
@@ -272,7 +272,29 @@ def test_the_end_says_where_nan_comes_from(seen):
     assert len([*view.values_of(two)]) == 3
     finite = replace(VALUES, values=VALUES.values[1:], origins=())
     assert [*view.values_of(finite)] == ["Values of run 3 of group 2: 1 tensor, all finite."]
-    assert " ".join(view.values_of(VALUES)) in view.blocks(replace(seen, values=VALUES), False)
+    shown = " ".join((*view.values_of(VALUES), "Of 4 other runs nothing was checked."))
+    assert shown in view.blocks(replace(seen, values=VALUES), False)
+
+
+def test_the_end_says_which_runs_were_checked_for_nan(seen):
+    def said(group, number=2, run=3):
+        at = replace(VALUES, group=number, run=run)
+        return [*view.fetched(replace(seen, values=at, groups=(GROUPS[0], group)))]
+
+    found = replace(GROUPS[1], not_finite={"loss:0": 7, "mean:0": 4})
+    first = "Run 4 of group 2 was the first to fetch NaN or Inf: mean:0."
+    again = "Run the program again with --values-at 4 to record that run."
+    assert (said(found), said(found, run=4), said(found, number=1)) == (
+        [first, again],
+        [first],
+        [first],
+    )
+    assert said(replace(GROUPS[1], not_finite={})) == [
+        "Of 4 other runs only the fetched values were checked; they are finite."
+    ]
+    assert said(replace(GROUPS[1], not_finite={}, fetches=("train",))) == [
+        "Of 4 other runs nothing was checked."
+    ]
 
 
 def test_a_node_of_a_recorded_graph_has_its_values(seen):

@@ -67,7 +67,7 @@ def lab(monkeypatch):
         overhead=5,
         steps=0,
         logdir=None,
-        values=False,
+        values=None,
         op_runs=False,
         broke=faults.append,
     )

@@ -175,9 +175,11 @@ import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
 session = tf.Session()
 two = tf.placeholder(tf.float32, [])
-doubled = tf.log(tf.multiply(tf.constant([1.0, 0.0]), two, name="mul"), name="log")
+doubled = tf.log(tf.multiply(tf.constant([1.0, 0.5]), two, name="mul"), name="log")
+runs = 0
 while True:
-    session.run(doubled, {two: 2.0})
+    runs += 1
+    session.run(doubled, {two: 2.0 if runs < 100 else 0.0})
 """
 
 
@@ -202,14 +204,20 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
     assert "feeds_and_fetches" in {step["name"] for step in graph["passes"]}
     (line,) = [line for line in kept["lines"] if "mul" in line["nodes"]]
     assert (line["line"], line["code"]) == (6, ENDLESS.splitlines()[5])
-    assert " ".join(err[err.index("Values of") :].split()).startswith(
-        "Values of run 3 of group 1: 1 of 4 tensors have NaN or Inf. Inf came from log (Log, in "
+    told = " ".join(err[err.index("Values of") :].split())
+    assert told.startswith(
+        "Values of run 101 of group 1: 1 of 4 tensors have NaN or Inf. Inf came from log (Log, in "
         "the graph that ran, endless.py:6), whose inputs were all finite."
     )
+    assert (
+        "Run 100 of group 1 was the first to fetch NaN or Inf: log:0. Run the program again with "
+        "--values-at 100 to record that run."
+    ) in told
+    assert kept["groups"][0]["not_finite"] == {"log:0": 100}
     values = {value["tensor"]: value for value in kept["values"]["values"]}
     assert values["Placeholder:0"]["kind"] == "fed"
-    assert values["mul:0"]["values"] == [2.0, 0.0]
-    assert values["log:0"]["values"] == [pytest.approx(0.6931472), "-Inf"]
+    assert values["mul:0"]["values"] == [0.0, 0.0]
+    assert values["log:0"]["values"] == ["-Inf", "-Inf"]
     assert kept["values"]["not_finite"] == ["log:0"]
     page = (tmp_path / "page.html").read_text()
     assert '<tr data-line="5" class="made"><th scope="row" class="heat-' in page

@@ -6,6 +6,7 @@ import traceback
 import numpy as np
 import pytest
 
+from tests import versions
 from tests.runtime.test_private import lost
 from tflab.runtime import private
 from tflab.runtime.private import sessions
@@ -23,6 +24,7 @@ class Divider:
 def test_told_functions_keep_their_lines_and_columns(monkeypatch):
     told = []
     watcher = type("Watcher", (), {"first": told.append, "last": told.append})
+    watcher.results = lambda noted, values: [*values, noted]
     monkeypatch.setitem(globals(), sessions.WATCHER, watcher)
     plain = Divider.divide.__code__
     code = sessions.told(
@@ -39,6 +41,11 @@ def test_told_functions_keep_their_lines_and_columns(monkeypatch):
     assert failure() == before
     assert Divider().divide(6, 3) == [2]
     assert told == ["first", "last"] * 2
+    result = f"{sessions.WATCHER}.results('noted', None)"
+    passed = sessions.told(Divider.divide, "pass", "pass", result)
+    monkeypatch.setattr(Divider.divide, "__code__", passed)
+    assert failure() == before
+    assert Divider().divide(6, 3) == [2, "noted"]
     assert (code.co_filename, code.co_firstlineno) == (plain.co_filename, plain.co_firstlineno)
     assert Divider.divide.__doc__ == "Divide two numbers."
 
@@ -64,6 +71,9 @@ class Noting:
 
     def begin_compiled(self, session):
         self.noted.append("begin compiled")
+
+    def results(self, step, values):
+        return values
 
     def end(self, step):
         self.noted.append(("end", step is self))
@@ -143,6 +153,7 @@ def test_a_watcher_can_ask_for_a_trace(session):
     assert "y" in {node.name for graph in seen.partition_graphs for node in graph.node}
 
 
+@versions.since(2, 20, "its log is Abseil's")
 @pytest.mark.tensorflow
 def test_the_log_is_as_before_once_all_who_wanted_it_quiet_are_done():
     log = private.Log()

@@ -12,6 +12,7 @@ from tests.shown import without_progress
 from tflab.runtime import quiet_import
 
 ROOT = Path(__file__).parents[2]
+log_has_a_level = versions.since(2, 20, "the level of the log counts for all notes of a step")
 NOTE = "I0000 00:00:17.5 1 port.cc:153] oneDNN custom operations are on.\n"
 BEFORE = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
 CUDA = "E0000 00:00:17.5 1 cuda_platform.cc:52] failed call to cuInit: UNKNOWN ERROR (303)\n"
@@ -85,7 +86,7 @@ def build():
 """
 
 
-@versions.since(2, 20, "the level of the log counts for all notes of a step")
+@log_has_a_level
 @pytest.mark.tensorflow
 def test_the_first_walk_from_python_prints_nothing_and_leaves_keras_to_its_first_use(tmp_path):
     """The lines of layers are known also where the model imports Keras."""
@@ -104,6 +105,7 @@ comparison.compare_batch_sizes("toy", (4,))
 """
 
 
+@log_has_a_level
 @pytest.mark.tensorflow
 def test_a_comparison_from_python_makes_the_runtime_ready_and_its_traced_steps_log_nothing():
     status, said = python(COMPARISON)

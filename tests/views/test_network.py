@@ -112,7 +112,8 @@ def test_clocks_that_may_be_right_are_said_to_be_left_alone():
 def test_receives_that_the_runtime_left_out_are_said():
     said = blocks(replace(NETWORK, unrecorded=1))[2]
     assert said == (
-        "The runtime recorded all but 1 receive: where one is missing, its time has another owner."
+        "The runtime recorded all but 1 receive: where one is missing, its time has another owner, "
+        "and is not part of the critical path."
     )
 
 

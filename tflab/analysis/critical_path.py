@@ -49,17 +49,26 @@ def critical_path(
     The possible parallelism is the total work divided by the length of the chain: the largest
     speed-up that any number of processors could bring (work over span, Blumofe and Leiserson 1999).
     The slack of a node is the least slack of its runs. Nodes without a run (`_Send`) are passed
-    through. Steps in which a run began before one that it waits for had ended are ignored; if these
-    are half of the steps or more, there is no chain.
+    through. Steps in which the runtime recorded fewer receives than in others are ignored, because
+    their chains lack the time on the wire. So are steps in which a run began before one that it
+    waits for had ended; if these are half of the steps or more, there is no chain.
     """
-    work = work_runs(runs)
+    work, transfers = work_runs(runs), tuple(transfers)
     parents = waits(nodes, transfers)
     kinds = {node.name: node.op for node in nodes}
     rank = {name: place for place, name in enumerate(in_order(parents))}
     in_step = work.of_kinds(lambda kind: kind[0] in parents).by_step()
+    receives = {transfer.recv for transfer in transfers}
+    received = {
+        step: len(group.of_kinds(lambda kind: kind[0] in receives))
+        for step, group in in_step.items()
+    }
+    most = max(received.values(), default=0)
     lengths: list[tuple[float, int]] = []  # of the chains, with their steps
     count = 0
     for step, group in in_step.items():
+        if received[step] < most:
+            continue
         path = path_of_step(parents, kinds, rank, group) if group else None
         count += path is not None
         if path and path.nodes:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from tflab import models
+from tflab.analysis import quality
 from tflab.errors import UsageError
 from tflab.exporters import notebook
 from tflab.follow import values, view
@@ -21,6 +22,7 @@ from tflab.records.graph import Node, node_of
 from tflab.records.measured import OpStats
 from tflab.records.node_history import Became, NodeHistory, Touch
 from tflab.records.placed import Fate, Machined, Pass
+from tflab.records.quality import Quality
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.records.timed import CriticalPath
 
@@ -43,16 +45,17 @@ def histories(
     batch size; `path` is the critical path of that step, if the walk did not include its execution.
     """
     known: dict[type, Any] = {type(stage): stage for stage in stages}
-    if Execution in known:
-        path = known[Execution].critical_path
+    ran = known.get(Execution)
+    judgement = ran.quality if ran else None
+    if ran:
+        path = None if quality.disturbed(judgement) else ran.critical_path
     by_name = from_program(known[Frontend], known.get(Backward))
     if Placement in known:
         by_name = with_placement(by_name, known[Placement])
-    by_name = with_times(by_name, path, tables or {})
-    if Execution in known:
-        by_name = with_buffers(by_name, known[Execution].buffers)
+    by_name = with_times(by_name, path, tables or {}, judgement)
+    if ran:
+        by_name = with_buffers(by_name, ran.buffers)
     meanings = known[Backward].gradient_nodes if Backward in known else ()
-    ran = known.get(Execution)
     recorded = (ran.values, ran.defined, ran.nodes) if ran else ((), (), ())
     return values.with_values(by_name, meanings, *recorded)
 
@@ -145,9 +148,13 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
 
 
 def with_times(
-    by_name: Histories, path: CriticalPath | None, tables: Mapping[int, Sequence[OpStats]]
+    by_name: Histories,
+    path: CriticalPath | None,
+    tables: Mapping[int, Sequence[OpStats]],
+    judgement: Quality | None = None,
 ) -> Histories:
-    """The times of their carriers, and whether the step waited for these."""
+    """The times of their carriers, whether the step waited for these, and whether the machine was
+    quiet."""
     known = {size: {row.key: row for row in rows} for size, rows in tables.items()}
     slack_ns = dict(path.slack) if path else {}
     waited_for = set(path.nodes) if path else set()
@@ -157,6 +164,7 @@ def with_times(
             times={size: rows[at] for size, rows in known.items() if at in rows},
             slack_ns=slack_ns.get(at),
             critical=at in waited_for,
+            quality=judgement,
         )
         if (at := history.carrier) is not None
         else history

@@ -17,7 +17,7 @@ from tflab.records.graph import node_of
 from tflab.records.node_history import Became, NodeHistory, Touch
 from tflab.records.placed import Fate
 from tflab.units import short_device, time
-from tflab.views import op_table, stages
+from tflab.views import execution, op_table, stages
 from tflab.views.generated_code import steps
 from tflab.views.words import FATES, place, tensor
 
@@ -84,7 +84,7 @@ class Section:
 
 
 def blocks(history: NodeHistory) -> Iterable[Block]:
-    """The sections as text, then the times."""
+    """The sections and the times, below a sentence if the machine was busy."""
     frames = (
         Frame(
             f"{1 + stages.NAMES.index(section.stage)}  {section.title}",
@@ -93,6 +93,7 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
         )
         for section in sections(history)
     )
+    yield from execution.busy(history.quality)
     yield Strip(f"The history of {history.name} ({history.op})", tuple(frames))
     if history.times:
         yield times(history)

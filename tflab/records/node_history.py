@@ -11,6 +11,7 @@ from tflab.records.gradients import GradientNode
 from tflab.records.graph import Source, Tensor
 from tflab.records.measured import OpStats
 from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
+from tflab.records.quality import Quality
 from tflab.records.values import Defined, Value
 
 
@@ -72,6 +73,7 @@ class NodeHistory(Shown):
     # how much longer it could take without delaying the end of the step
     slack_ns: float | None = None
     critical: bool = False
+    quality: Quality | None = None  # of the measurement of its times; None if it was not judged
     # Of the outputs of the carrier, in the step of median length
     buffers: tuple[Buffer, ...] = ()
     meaning: GradientNode | None = None  # for a gradient node, its purpose

@@ -24,6 +24,8 @@ class Group:
     cold_ns: int  # the first run
     total_ns: int  # all runs but the first
     traced: int
+    # Fetched tensor -> the first run in which it had NaN or Inf; None: nobody looked
+    not_finite: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,17 @@ class Tracing:
     again: bool  # whether the function had been traced before
     changed: tuple[tuple[str, str, str], ...]  # arguments that differ: name, before, now
     ns: int
+
+
+@dataclass(frozen=True)
+class MadeAnew:
+    """Several functions that the program made of the same code, called at the same line with the
+    same types, and so traced each."""
+
+    made: str  # the first line of the code: `train.py:12 step`
+    place: str  # the line of the calls
+    functions: int
+    ns: int  # of their first tracings
 
 
 @dataclass(frozen=True)
@@ -119,6 +132,7 @@ class Watched:
     stopped: bool  # by --steps
     notes: tuple[str, ...]  # parts that were not watched, and why
     tracings: tuple[Tracing, ...]  # of functions, in order
+    made_anew: tuple[MadeAnew, ...] = ()
     values: RecordedValues | None = None  # if they were requested
     # The graph of the largest group; None if it was not saved
     graph: Recorded | None = field(default=None, repr=False, metadata={"json": None})

@@ -69,7 +69,14 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--values",
         action="store_true",
-        help="show the values of the third run of the largest group, and the origin of NaN and Inf",
+        help="show the values of one run of the largest group, and the origin of NaN and Inf",
+    )
+    add(
+        "--values-at",
+        default=0,
+        type=command.count("number of a run"),
+        metavar="RUN",
+        help="the run for --values (default: 3, or the first after a fetched NaN or Inf)",
     )
     add_outputs(parser)
     return parser
@@ -149,7 +156,8 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     """Run the program and show the results. Returns the exit status of the program."""
     settings = {"OVERHEAD": str(args.overhead), "STEPS": str(args.steps)}
     settings |= {"V1": "1"} if args.v1 else {}
-    settings |= {"VALUES": "1"} if args.values else {}
+    if args.values or args.values_at:
+        settings["VALUES"] = str(args.values_at)
     settings |= {"OP_RUNS": "1"} if args.op_runs else {}
     if args.place:
         settings["LOGDIR"] = str(args.place.work.absolute())

@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from time import perf_counter_ns
+from types import CodeType
 from typing import Any
 
 from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.run.groups import Group, Step
+from tflab.run.sampler import Line
 from tflab.runtime import private
 
 MOST_TRACINGS = 200  # tracings that are kept; later ones are only counted
@@ -33,6 +35,8 @@ class Functions:
         self.more = 0  # further tracings
         # Function -> the arguments of each tracing
         self.traced: dict[Any, list[dict[str, str]]] = {}
+        # Code, line of the call, arguments -> functions made of it and called there, and the ns
+        self.made: dict[Any, list[int]] = {}
         self.depth: dict[int, int] = {}  # depth of nested tracings, by thread
         self.begun = 0  # calls
         self.profiled: Step | None = None  # the call that is profiled now
@@ -114,6 +118,8 @@ class Functions:
                 return None  # its time is part of the outer tracing
             key, name = private.traced_name(options)
             types = private.arguments(function_type)
+            if is_new := private.is_new(options):
+                self.traced.pop((key, name), None)
             earlier = self.traced.setdefault((key, name), [])
             line = self.watcher.sampler.line_of(sys._getframe(2))
             noted = {
@@ -123,6 +129,8 @@ class Functions:
                 "again": bool(earlier),
                 "start_ns": perf_counter_ns(),
             }
+            if is_new:
+                noted["made"] = self.made_of(private.traced_code(options), line, types)
             if len(earlier) < MOST_TRACINGS:
                 earlier.append(types)
             return noted
@@ -138,6 +146,9 @@ class Functions:
                 del self.depth[thread]
             if noted:
                 noted["ns"] = perf_counter_ns() - noted.pop("start_ns")
+                if made := noted.pop("made", None):
+                    made[0] += 1
+                    made[1] += noted["ns"]
                 if len(self.tracings) < MOST_TRACINGS:
                     self.tracings.append(noted)
                 else:
@@ -145,8 +156,25 @@ class Functions:
         except Exception as error:
             self.watcher.broke(error)
 
+    def made_of(
+        self, code: CodeType | None, line: Line | None, types: dict[str, str]
+    ) -> list[int] | None:
+        """The count of functions that the program makes of its own code and calls at this line, and
+        the time of their tracings."""
+        if code is None or line is None or not self.watcher.sampler.is_program(code.co_filename):
+            return None
+        key = ((code.co_filename, code.co_firstlineno, code.co_name), line, tuple(types.items()))
+        if key not in self.made and len(self.made) >= MOST_TRACINGS:
+            return None
+        return self.made.setdefault(key, [0, 0])
+
     def segment(self) -> dict[str, object]:
-        return {"tracings": list(self.tracings), "more_tracings": self.more}
+        anew = [
+            {"made": made, "line": line, "functions": count, "ns": ns}
+            for (made, line, _), (count, ns) in list(self.made.items())
+            if count > 1
+        ]
+        return {"tracings": list(self.tracings), "more_tracings": self.more, "made_anew": anew}
 
     def inlined(self, graph: Any, nodes: Sequence[Node], names: Iterable[str]) -> Iterator[Node]:
         """The nodes of the functions that a function calls, by the names under which they ran."""

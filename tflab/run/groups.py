@@ -43,6 +43,8 @@ class Group:
         # Traced runs for a profile, evenly spread: number, start (epoch), duration and trace
         self.samples: list[tuple[int, int, int, bytes]] = []
         self.stride = 1  # one traced run in so many is kept
+        # Fetched tensor -> the first run in which it was not finite; None if none was looked at
+        self.not_finite: dict[str, int] | None = None
 
     def add(self, took_ns: int, step: Step, main: bool) -> None:
         self.calls += 1
@@ -87,6 +89,7 @@ class Group:
             "traced": self.traced,
             "times": list(self.times),
             "ops": {name: tuple(times) for name, times in list(self.ops.items())},
+            "not_finite": self.not_finite and dict(self.not_finite),
         }
 
     def affords(self, share: float) -> bool:

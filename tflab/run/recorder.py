@@ -65,7 +65,7 @@ class Recorder:
         self.most_waiting = WAITING
         self.log: private.Log | None = None
         self.op_runs = OpRuns(watcher.folder, self.note) if watcher.op_runs else None
-        self.values = self.recorded_values() if watcher.values else None
+        self.values = self.recorded_values() if watcher.values is not None else None
 
     def recorded_values(self) -> Values:
         from tflab.run.values import Values  # few programs need it
@@ -173,6 +173,15 @@ class Recorder:
             self.watcher.broke(error)
             return None
 
+    def results(self, step: Step | None, fetched: Any) -> Any:
+        """Look at the fetched values of a step, and return them."""
+        if self.values and step:
+            try:
+                self.values.look(step, fetched)
+            except Exception as error:
+                self.watcher.broke(error)
+        return fetched
+
     def end(self, step: Step | None) -> None:
         if step is None:
             return
@@ -260,7 +269,7 @@ class Recorder:
                 group.executed = content
             else:
                 self.log.usual()
-                is_sample = not (step.values and step.values.sizes)
+                is_sample = not (step.values and step.values.folder)
                 if self.values and step.values:
                     self.values.take(step, content)
                 if content and is_sample:

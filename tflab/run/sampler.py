@@ -177,6 +177,9 @@ class Sampler:
             frame = frame.f_back
         return None
 
+    def is_program(self, file: str) -> bool:
+        return self.kind_of(file) == PROGRAM
+
     def kind_of(self, file: str) -> int:
         kind = self.kinds.get(file)
         if kind is None:

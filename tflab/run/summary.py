@@ -12,7 +12,15 @@ from typing import Any
 
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.records.timed import Owner
-from tflab.records.watched import Group, Process, Recorded, Tracing, Watched, WatchedLine
+from tflab.records.watched import (
+    Group,
+    MadeAnew,
+    Process,
+    Recorded,
+    Tracing,
+    Watched,
+    WatchedLine,
+)
 from tflab.run import sampler, segments
 
 FIRST_RUNS = "first runs"
@@ -74,6 +82,10 @@ def watched(
         stopped=stopped,
         notes=tuple(notes_of(segment)),
         tracings=tuple(map(tracing_of, segment.get("tracings", ()))),
+        made_anew=tuple(
+            MadeAnew(place(*anew["made"]), place(*anew["line"]), anew["functions"], anew["ns"])
+            for anew in segment.get("made_anew", ())
+        ),
         graph=graph,
     )
 
@@ -126,6 +138,7 @@ def group_of(group: Mapping[str, Any]) -> Group:
         cold_ns=group["cold_ns"],
         total_ns=group["total_ns"],
         traced=group["traced"],
+        not_finite=group.get("not_finite"),
     )
 
 

@@ -1,7 +1,9 @@
 """Values: one run of each group is recorded by the runtime's debugger, on request.
 
-The second run of a group is traced, which shows how much the debugger will write; the third one is
-recorded. The files are read at the end of the program, and only for the largest group.
+The run before it is traced, which shows how much the debugger will write. The fetched values of all
+runs are looked at. If one has NaN or Inf for the first time in a later run, the run after it is
+recorded instead, unless the user chose one. The files are read at the end of the program, and only
+for the largest group.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
+import numpy as np
+
 from tflab.measurements.decoding import encoded
 from tflab.records.graph import Node, node_of
 from tflab.records.placed import Fate
@@ -27,6 +31,7 @@ from tflab.run.groups import Group, Step
 from tflab.runtime import private, trace
 
 MOST_GROUPS = 8  # groups with recorded values
+USUAL = 3  # the run to be recorded: the first after one that shows how much will be written
 ERROR = 2  # level of the runtime's log: the program has seen the warnings of its graph before
 # DataType of text; assumed bytes of an element, which a trace does not have
 TEXT, TEXT_BYTES = 7, 2**16
@@ -38,12 +43,13 @@ class Plan:
 
     sizes: tuple[int, int] | None = None  # bytes and files that the debugger will write
     tried: bool = False
+    before: Plan | None = field(default=None, repr=False)  # an earlier run that was recorded
     run: int = 0  # the recorded one, from 1
     ns: int = 0
     graphs: bytes = b""  # the RunMetadata of that run, with the graphs that ran
     feeds: tuple[str, ...] = ()
     # Why there are no values
-    reason: str = "the group has fewer than three runs that tflab may trace"
+    reason: str = "the group ended before the run to be recorded, or tflab may not trace its runs"
     folder: str = field(default="", repr=False)
 
 
@@ -52,6 +58,7 @@ class Values:
 
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
+        self.at = recorder.watcher.values or USUAL
         self.plans: dict[int, Plan] = {}  # by the number of the group
         self.turn = allocate_lock()  # the step that is traced or recorded holds it
         self.bytes = 0  # written so far
@@ -59,15 +66,16 @@ class Values:
     def begin(self, step: Step, session: Any) -> bool:
         """Let a step be traced or recorded if it is the right run of its group."""
         group, recorder = step.group, self.recorder
-        if step.first or group.function or not group.executed or session.sess_str:
+        if group.function or session.sess_str or not (group.executed or self.at == 1):
             return False
         if group.number not in self.plans and len(self.plans) >= MOST_GROUPS:
             return False
         plan = self.plans.setdefault(group.number, Plan())
-        if plan.tried or not self.turn.acquire(False):
+        sizes_wanted = plan.sizes is None and self.at >= USUAL
+        if plan.tried or group.calls + 1 < self.at - sizes_wanted or not self.turn.acquire(False):
             return False
         plan.tried = True
-        options = recorder.traced_options if plan.sizes is None else self.options(group, plan)
+        options = recorder.traced_options if sizes_wanted else self.options(group, plan)
         if options is None:
             self.turn.release()
             return False
@@ -81,16 +89,16 @@ class Values:
         from tflab.runtime import debugger, nodes
 
         recorder, folder = self.recorder, self.recorder.watcher.folder
-        assert plan.sizes and group.graph is not None
-        bytes_, files = plan.sizes
-        ran = recorder.tracer.parsed(group.executed).partition_graphs
+        assert group.graph is not None
+        bytes_, files = plan.sizes or (0, 0)  # unknown before the first runs
+        ran = recorder.tracer.parsed(group.executed or b"").partition_graphs
         names = {node.name for part in ran for node in nodes.from_graph_def(part, {}, {})}
         names |= {*debugger.names_of(group.graph.as_graph_def())}
         plan.reason = debugger.refusal(names, self.bytes + bytes_, files, folder)
         if plan.reason:
             return None
         self.bytes += bytes_
-        plan.folder = os.path.join(folder, f"{graph.VALUES}-{group.number}")
+        plan.folder = os.path.join(folder, f"{graph.VALUES}-{group.number}-{group.calls}")
         os.mkdir(plan.folder)
         if debugger.LIMIT not in os.environ:  # which the program does not see
             os.putenv(debugger.LIMIT, str(2 * debugger.MOST_BYTES))
@@ -110,7 +118,7 @@ class Values:
         plan.reason = "the run that was to be recorded failed"
         if not content:
             return
-        if plan.sizes is None:
+        if not plan.folder:
             plan.sizes = sizes_of(self.recorder.tracer.parsed(content).step_stats)
             plan.tried = False
             return
@@ -118,9 +126,28 @@ class Values:
         plan.ns = perf_counter_ns() - step.call.start_ns
         plan.feeds = tuple(sorted(group.feeds))
 
+    def look(self, step: Step, fetched: Sequence[Any]) -> None:
+        """Note the fetched values that are not finite for the first time."""
+        group, seen = step.group, step.group.not_finite
+        if seen is None:
+            seen = group.not_finite = {}
+        fresh = [
+            name
+            for name, value in zip(group.fetches, fetched, strict=False)
+            if name not in seen and not is_finite(value)
+        ]
+        if not fresh:
+            return
+        plan = self.plans.get(group.number)
+        if plan and plan.graphs and not seen and not self.recorder.watcher.values:
+            self.plans[group.number] = Plan(sizes=plan.sizes, before=plan)
+        seen |= dict.fromkeys(fresh, group.calls + 1)
+
     def write(self, group: Group, user_nodes: Sequence[Node], ledger: Sequence[Fate]) -> None:
         """Write the values of a group; a note gives the reason if there are none."""
         plan = self.plans.get(group.number, Plan())
+        if plan.before and not plan.graphs:
+            plan = plan.before
         if not plan.graphs:
             self.recorder.note(f"No values of group {group.number} were recorded: {plan.reason}.")
             return
@@ -129,6 +156,14 @@ class Values:
         text = json.dumps(encoded(seen))
         Path(self.recorder.watcher.folder, graph.VALUES).write_text(text, encoding="utf-8")
         shutil.rmtree(plan.folder)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a fetched value has no NaN and no Inf; text and numbers without them have none."""
+    try:
+        return bool(np.isfinite(value).all())
+    except TypeError:
+        return True
 
 
 def sizes_of(step_stats: Any) -> tuple[int, int]:

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from tflab import units
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.timed import Owner
-from tflab.records.watched import Group, RecordedValues, Tracing, Watched, WatchedLine
+from tflab.records.watched import (
+    Group,
+    MadeAnew,
+    RecordedValues,
+    Tracing,
+    Watched,
+    WatchedLine,
+)
 from tflab.run import line_notes, summary
 from tflab.views import values
 
@@ -43,12 +50,13 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
     yield Table("Where the time went", OWNERS, tuple(rows(seen)), drawing=True)
     if seen.fates:
         yield fates(seen)
-    if seen.values:
-        yield " ".join(values_of(seen.values))
+    if sentences := [*(values_of(seen.values) if seen.values else ()), *fetched(seen)]:
+        yield " ".join(sentences)
     table = table_of_lines(seen)
     if lines and table.rows:
         yield table
     yield from traced_again(seen.tracings)
+    yield from made_anew(seen.made_anew)
     if lines and seen.tracings:
         yield table_of_tracings(seen.tracings)
     if seen.stood_in:
@@ -145,6 +153,17 @@ def traced_again(tracings: Sequence[Tracing]) -> Iterator[str]:
     )
 
 
+def made_anew(anew: Sequence[MadeAnew]) -> Iterator[str]:
+    """The functions that took longest to trace although they were made of the same lines."""
+    if anew:
+        most = max(anew, key=lambda functions: functions.ns)
+        yield (
+            f"{most.functions:,} functions made from the same lines ({most.made}) were called at "
+            f"{most.place} with the same types, and each was traced: {units.time(most.ns)} in all. "
+            "If they do the same, make the function once, outside the loop."
+        )
+
+
 def reason(tracing: Tracing) -> str:
     """Which argument differed: `because x was float32 (8, 4) and is float32 (7, 4)`."""
     if not tracing.again:
@@ -187,6 +206,22 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
     more = len(recorded.origins) - ORIGINS
     if more > 0:
         yield f"{units.plural(more, 'other node')} made NaN or Inf independently."
+
+
+def fetched(seen: Watched) -> Iterator[str]:
+    """Which fetched values were not finite, and what nobody looked at in the other runs."""
+    run, number = (seen.values.run, seen.values.group) if seen.values else (0, 0)
+    for at, group in enumerate(seen.groups, 1):
+        if group.not_finite:
+            name, first = min(group.not_finite.items(), key=lambda item: item[1])
+            yield f"Run {first:,} of group {at} was the first to fetch NaN or Inf: {name}."
+            if at == number and first != run:
+                yield f"Run the program again with --values-at {first} to record that run."
+        elif at == number and group.calls > 1:
+            looked = group.not_finite is not None and any(":" in name for name in group.fetches)
+            runs = units.plural(group.calls - 1, "other run")
+            checked = "only the fetched values were checked; they are finite"
+            yield f"Of {runs} {checked if looked else 'nothing was checked'}."
 
 
 def table_of_lines(seen: Watched) -> Table:

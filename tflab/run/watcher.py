@@ -35,7 +35,8 @@ class Watcher:
         self.folder = given["FOLDER"]
         self.logdir = given.get("LOGDIR")
         self.keeps = "KEEP" in given  # the graph of the largest group
-        self.values = "VALUES" in given  # those of one of its runs are recorded
+        # The run whose values are recorded; 0: that which suits; None: no run
+        self.values = int(given["VALUES"]) if "VALUES" in given else None
         self.op_runs = "OP_RUNS" in given  # those of traced runs are written, each by itself
         self.overhead = float(given["OVERHEAD"])
         self.steps = int(given["STEPS"])

@@ -26,7 +26,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
     if stage.network.unrecorded > 0:
         yield (
             f"The runtime recorded all but {plural(stage.network.unrecorded, 'receive')}: where "
-            "one is missing, its time has another owner."
+            "one is missing, its time has another owner, and is not part of the critical path."
         )
     yield clocks(stage.network)
     yield from stage.network.left_out

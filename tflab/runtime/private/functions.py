@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from tflab.runtime.private.corner import corner
@@ -78,8 +79,22 @@ def described(kind: Any) -> str:
 
 
 def traced_name(options: Any) -> tuple[int, str]:
-    """What tells one tf.function from another, and its name (`TracingOptions`, as above)."""
+    """What tells one tf.function from the others that exist now, and its name (`TracingOptions`, as
+    above)."""
     return id(options.function_cache), options.name
+
+
+def is_new(options: Any) -> bool:
+    """Whether a tf.function was never traced. An earlier one may have had the same id."""
+    return not options.function_cache
+
+
+def traced_code(options: Any) -> CodeType | None:
+    """The code that the program gave to a tf.function, below all that TensorFlow wrapped it in."""
+    function = options.python_function
+    while inner := getattr(function, "__wrapped__", None) or getattr(function, "func", None):
+        function = inner
+    return getattr(function, "__code__", None)
 
 
 class Profiling:

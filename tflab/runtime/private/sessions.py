@@ -32,6 +32,7 @@ STEP = (
     f"{NOTED} = {WATCHER}.begin(self, options, feed_dict, fetch_list, target_list, run_metadata)\n"
     f"if {NOTED} and {NOTED}.trace: options, run_metadata = {NOTED}.trace",
     f"{WATCHER}.end({NOTED})",
+    f"{WATCHER}.results({NOTED}, None)",  # with the result in place of None
 )
 PARTIAL = (f"{NOTED} = {WATCHER}.begin_part(self, fetch_list)", f"{WATCHER}.end({NOTED})")
 COMPILED = (f"{NOTED} = {WATCHER}.begin_compiled(self._session)", f"{WATCHER}.end({NOTED})")
@@ -50,6 +51,8 @@ class SessionWatcher(Protocol):
     def begin_part(self, session: Any, fetches: Any) -> Any: ...
 
     def begin_compiled(self, session: Any) -> Any: ...
+
+    def results(self, noted: Any, values: Any) -> Any: ...
 
     def end(self, noted: Any) -> None: ...
 
@@ -104,8 +107,9 @@ def is_watched() -> bool:
     return WATCHER in session.BaseSession.run.__code__.co_names
 
 
-def told(function: Any, first: str, last: str) -> CodeType:
-    """The function's code between two calls, on the lines and columns that it had."""
+def told(function: Any, first: str, last: str, result: str = "") -> CodeType:
+    """The function's code between two calls, on the lines and columns that it had. What it returns
+    is the last argument of the call `result`, which returns it."""
     code = function.__code__
     number = code.co_firstlineno
     # Not inspect.getsourcelines: that looks at the files of all modules first
@@ -114,6 +118,10 @@ def told(function: Any, first: str, last: str) -> CodeType:
     tree = ast.parse("".join([above, *lines]))
     ast.increment_lineno(tree, number - 2)
     definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    if result:
+        for node in ast.walk(definition):
+            if isinstance(node, ast.Return) and node.value:
+                node.value = passed(node.value, on_line(number, result))
     documented = ast.get_docstring(definition) is not None
     body = definition.body[documented:]
     guarded = ast.Try(body=body, handlers=[], orelse=[], finalbody=on_line(number, last))
@@ -129,6 +137,14 @@ def told(function: Any, first: str, last: str) -> CodeType:
     made: dict[str, Any] = {}
     exec(compile(tree, code.co_filename, "exec", dont_inherit=True), made)
     return made[function.__name__].__code__
+
+
+def passed(value: ast.expr, calls: list[ast.stmt]) -> ast.expr:
+    """The call, with this value as its last argument."""
+    (statement,) = calls
+    assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+    statement.value.args[-1] = value
+    return statement.value
 
 
 def on_line(number: int, source: str) -> list[ast.stmt]:
