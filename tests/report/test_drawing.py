@@ -13,6 +13,7 @@ from tflab.records.placed import Fate, Pass, Taken
 from tflab.records.stages import Backward, Frontend, Gradient, Placement
 from tflab.report import drawing, layering, pass_log, viewer_data
 from tflab.report.drawn import OUTSIDE, Box, Lane, nodes_of
+from tflab.report.layering import Waits
 
 X = Node("x", "Placeholder")
 KERNEL = Node("layer/kernel", "VarHandleOp")
@@ -91,13 +92,21 @@ def shape(rows):
 def test_a_row_holds_what_the_row_below_waits_for():
     boxes = [Box(name, name) for name in "abc"]
     waits = {"a": set(), "b": {"a"}, "c": {"b"}}
-    assert shape(layering.rows(boxes, waits)) == [["a"], ["b"], ["c"]]
+    assert shape(layering.rows(boxes, Waits(waits))) == [["a"], ["b"], ["c"]]
 
 
 def test_a_long_edge_has_a_lane_in_each_row_that_it_passes():
     boxes = [Box(name, name) for name in "abc"]
-    rows = layering.rows(boxes, {"a": set(), "b": {"a"}, "c": {"a", "b"}})
+    rows = layering.rows(boxes, Waits({"a": set(), "b": {"a"}, "c": {"a", "b"}}))
     assert [sorted(map(str, row)) for row in shape(rows)] == [["a"], ["('a', 'c')", "b"], ["c"]]
+
+
+def test_the_longest_edges_have_no_lanes_if_there_would_be_too_many(monkeypatch):
+    monkeypatch.setattr(layering, "MOST_LANES", 2)
+    level = {"a": 0, "b": 1, "c": 2, "d": 3, "e": 4}
+    edges = [("a", "e"), ("a", "c"), ("b", "d"), ("c", "d"), ("d", "a")]
+    assert layering.with_lanes(edges, level) == edges[1:]
+    assert layering.with_lanes(edges[1:], level) == edges[1:]
 
 
 def test_what_is_used_late_stands_just_above_its_user():
@@ -108,14 +117,14 @@ def test_what_is_used_late_stands_just_above_its_user():
 def test_edges_from_outside_have_lanes_down_to_their_box():
     boxes = [Box("a", "a"), Box("b", "b")]
     waits = {"a": set(), "b": {"a", "far"}, "far": set(), "away": {"a"}}
-    rows = shape(layering.rows(boxes, waits))
+    rows = shape(layering.rows(boxes, Waits(waits)))
     assert sorted(map(str, rows[0])) == [f"('{OUTSIDE}', 'b')", "a"]
     assert sorted(map(str, rows[1])) == [f"('a', '{OUTSIDE}')", "b"]
 
 
 def test_a_cycle_is_laid_out_all_the_same():
     boxes = [Box("a", "a"), Box("b", "b")]
-    rows = layering.rows(boxes, {"a": {"b"}, "b": {"a"}})
+    rows = layering.rows(boxes, Waits({"a": {"b"}, "b": {"a"}}))
     assert sorted(itertools.chain(*shape(rows))) == ["a", "b"]
 
 
@@ -278,13 +287,15 @@ def test_a_scope_of_three_nodes_out_of_four_keeps_its_box():
 
 
 def test_an_update_stands_beside_the_one_layer_whose_variable_it_changes():
-    waits = {"a": set(), "b": {"a"}, "up": {"b"}, "both": {"a", "b"}, "after": {"both", "up"}}
+    waits = Waits(
+        {"a": set(), "b": {"a"}, "up": {"b"}, "both": {"a", "b"}, "after": {"both", "up"}}
+    )
     kinds = {name: "update" if len(name) > 1 else "forward" for name in waits}
     histories = {
         name: NodeHistory(name, "Op", kind, None, (), (), ()) for name, kind in kinds.items()
     }
     homes = {name: (drawing.TRACKS[kind], (name,)) for name, kind in kinds.items()}
-    within = {"a": set(), "b": {"a"}, "up": set(), "both": set(), "after": {"both", "up"}}
+    within = Waits({"a": set(), "b": {"a"}, "up": set(), "both": set(), "after": {"both", "up"}})
     boxes = (Box("a", "a"), Box("b", "b"))
     assert drawing.anchors_of(waits, within, homes, histories, boxes) == {
         "a": "a",
@@ -300,7 +311,9 @@ def test_what_the_runtime_made_lives_where_what_it_took_over_or_its_user_lives()
         name: NodeHistory(name, "Op", kind, None, (), (), ())
         for name, kind in zip(nodes, kinds, strict=True)
     }
-    waits = {"s/x": {"_arg"}, "t/y": {"made"}, "_arg": set(), "made": {"s/x"}, "alone": set()}
+    waits = Waits(
+        {"s/x": {"_arg"}, "t/y": {"made"}, "_arg": set(), "made": {"s/x"}, "alone": set()}
+    )
     step = Pass("feeds", None, 1, 1, added=("_arg",), taken=(Taken("t/y", "removed", "_arg"),))
     placement = Placement(None, (), passes=(step,))
     assert drawing.homes_of(waits, histories, (placement,)) == {
@@ -314,7 +327,8 @@ def test_what_the_runtime_made_lives_where_what_it_took_over_or_its_user_lives()
 
 def test_two_chains_that_need_not_cross_do_not():
     boxes = [Box(name, name) for name in ("a1", "a2", "b2", "b1")]
-    rows = shape(layering.rows(boxes, {"a1": set(), "a2": set(), "b2": {"a2"}, "b1": {"a1"}}))
+    waits = {"a1": set(), "a2": set(), "b2": {"a2"}, "b1": {"a1"}}
+    rows = shape(layering.rows(boxes, Waits(waits)))
     upper, lower = rows
     assert [name[1] for name in upper] == [name[1] for name in lower]
 
@@ -327,7 +341,7 @@ def test_a_box_with_more_parents_than_users_stays_below_its_parents():
 def test_gates_are_where_something_comes_in_or_leaves():
     boxes = [Box(name, name) for name in "abc"]
     waits = {"a": {"far"}, "b": {"a"}, "c": {"b"}, "far": set(), "away": {"a", "c"}, "on": {"away"}}
-    assert layering.crossings(boxes, waits) == [
+    assert layering.crossings(boxes, Waits(waits)) == [
         (OUTSIDE, "a"),
         ("a", layering.OUTSIDE_BELOW),
         ("c", layering.OUTSIDE_BELOW),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tflab.analysis import ledger, takeovers
+from tflab.analysis.takeovers import Indexed
 from tflab.records.graph import Node
 from tflab.records.placed import FateChange, Pass, Rewrite, Snapshot, Toggle
 from tflab.records.stages import Placement
@@ -100,14 +101,16 @@ def compare(
     passes = []
     relieved = []  # the nodes that each pass left without work
     before = GraphState("", None, user_nodes, {})
+    old = takeovers.indexed(user_nodes)
     known = [*states(snapshots)]
     last = "tasks" if known and known[-1].sent else "graph_optimizer"
     for after in (*known, GraphState(last, None, executed, {}, known[-1].sent if known else ())):
-        step = difference(before, after)
+        new = old if after.nodes is before.nodes else takeovers.indexed(after.nodes)
+        step = difference(before, after, old, new)
         if before.name or step.added or step.removed or step.rewritten:
             passes.append(step)  # otherwise the first dump, which is the user's graph
-            relieved.append([*takeovers.reliefs(*graphs(before, after))] if step.rewired else [])
-        before = after
+            relieved.append([*takeovers.reliefs(old, new)] if step.rewired else [])
+        before, old = after, new
     return ledger.confirmed(passes, relieved)
 
 
@@ -149,11 +152,14 @@ def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Sna
     return [(members[0].name, members) for members in groups.values()]
 
 
-def difference(before: GraphState, after: GraphState) -> Pass:
+def difference(
+    before: GraphState, after: GraphState, before_by_name: Indexed, after_by_name: Indexed
+) -> Pass:
     """What one pass added, removed, rewrote, rewired and moved, and which nodes replace the removed
-    ones."""
-    old, new = graphs(before, after)
+    ones. Both graphs are also given by name: the same object if the pass changed nothing."""
+    old, new = before_by_name.nodes, after_by_name.nodes
     kept = [] if new is old else [(old[name], new[name]) for name in old if name in new]
+    changed = [(a, b) for a, b in kept if altered(a, b)]
     given: dict[str, list[str]] = {}
     for node in after.sent if not before.sent else ():
         given.setdefault(task_of(node.device), []).append(node.name)
@@ -164,24 +170,22 @@ def difference(before: GraphState, after: GraphState) -> Pass:
         after=len(new),
         added=tuple(name for name in new if name not in old),
         removed=tuple(name for name in old if name not in new),
-        rewritten=tuple(Rewrite(a.name, a.op, b.op) for a, b in kept if a.op != b.op),
+        rewritten=tuple(Rewrite(a.name, a.op, b.op) for a, b in changed if a.op != b.op),
         rewired=tuple(
-            a.name for a, b in kept if (a.inputs, a.control_inputs) != (b.inputs, b.control_inputs)
+            a.name
+            for a, b in changed
+            if (a.inputs, a.control_inputs) != (b.inputs, b.control_inputs)
         ),
-        moved=tuple(a.name for a, b in kept if a.device != b.device),
+        moved=tuple(a.name for a, b in changed if a.device != b.device),
         definitions=(
-            *(b for a, b in kept if altered(a, b)),
+            *(b for _, b in changed),
             *(node for name, node in new.items() if name not in old),
         ),
-        taken=() if new is old else tuple(takeovers.takeovers(old, new, before.clusters)),
+        taken=()
+        if new is old
+        else tuple(takeovers.takeovers(before_by_name, after_by_name, before.clusters)),
         sent=tuple((task, tuple(names)) for task, names in given.items()),
     )
-
-
-def graphs(before: GraphState, after: GraphState) -> tuple[dict[str, Node], dict[str, Node]]:
-    """Both graphs by name; the same object if the pass changed nothing."""
-    old = {node.name: node for node in before.nodes}
-    return old, old if after.nodes is before.nodes else {node.name: node for node in after.nodes}
 
 
 def altered(before: Node, after: Node) -> bool:

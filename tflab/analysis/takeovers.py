@@ -6,7 +6,9 @@ This is found in the graphs before and after the pass: where the node was used, 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from tflab.analysis.ledger import Graph, fate_in_pass
 from tflab.records.graph import Node, node_of
@@ -16,18 +18,37 @@ from tflab.records.placed import Taken
 Users = Mapping[str, Sequence[tuple[str, int]]]
 
 
-def takeovers(old: Graph, new: Graph, clusters: Mapping[str, str]) -> Iterator[Taken]:
+@dataclass(frozen=True)
+class Indexed:
+    """A graph by name. The users of its nodes are found once for all passes before and after."""
+
+    nodes: Graph
+
+    @cached_property
+    def users(self) -> Users:
+        users: dict[str, list[tuple[str, int]]] = {}
+        for node in self.nodes.values():
+            for position, tensor in enumerate(node.inputs):
+                users.setdefault(node_of(tensor), []).append((node.name, position))
+        return users
+
+
+def indexed(nodes: Iterable[Node]) -> Indexed:
+    return Indexed({node.name: node for node in nodes})
+
+
+def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> Iterator[Taken]:
     """For each node that a pass removed or left without work, what happened to it.
 
     The heir of a removed node is found at its users: a user was rewritten and now also does its
     work, or it takes another tensor instead.
     """
+    old, new, users = before.nodes, after.nodes, before.users
     runners = {
         node.name.partition("/")[0].rpartition("_")[0]: node.name  # `cluster_0_1/xla_run`
         for node in new.values()
         if node.op == "_XlaRun" and node.name not in old
     }
-    users = users_of(old)
     taking_over = heirs(old, new, users)
     for name, node in old.items():
         if name not in new:
@@ -130,21 +151,14 @@ def input_instead(position: int, before: Sequence[str], now: Sequence[str]) -> s
     if position >= len(now):
         return None
     here = now[position]
-    added = [tensor for tensor in now if tensor not in before]
-    moved = here != before[position] and now.count(here) <= before.count(here)
-    return added[0] if moved and len(added) == 1 else here
+    if here == before[position] or now.count(here) > before.count(here):
+        return here
+    known = set(before)
+    added = [tensor for tensor in now if tensor not in known]
+    return added[0] if len(added) == 1 else here
 
 
-def users_of(graph: Graph) -> Users:
-    """The users of each node."""
-    users: dict[str, list[tuple[str, int]]] = {}
-    for node in graph.values():
-        for position, tensor in enumerate(node.inputs):
-            users.setdefault(node_of(tensor), []).append((node.name, position))
-    return users
-
-
-def reliefs(old: Graph, new: Graph) -> Iterator[Taken]:
+def reliefs(before: Indexed, after: Indexed) -> Iterator[Taken]:
     """For each node that remains after a pass, but whose users all take another one: that other
     node.
 
@@ -152,7 +166,7 @@ def reliefs(old: Graph, new: Graph) -> Iterator[Taken]:
     The old one remains until a later pass finds that it is not needed. Nodes that only such nodes
     use have lost their work as well.
     """
-    users, now = users_of(old), users_of(new)
+    old, new, users, now = before.nodes, after.nodes, before.users, after.users
     heir_of = {
         name: heir
         for name in users

@@ -234,6 +234,9 @@ def gradients_of(
             derived.setdefault(origin.name, []).append(op.name)
     needed = reach([program.loss.op.name], makers(forward))
     trained = trained_nodes(program, forward)
+    calls_of: dict[str, list[Any]] = {}
+    for call in calls:
+        calls_of.setdefault(call[0].name, []).append(call)
     for node in forward:
         function, registered = meaning.registered(program.graph.get_operation_by_name(node.name))
         reason = None
@@ -249,7 +252,7 @@ def gradients_of(
             elif not function:
                 reason = NOT_DIFFERENTIABLE
             else:
-                reason = without_nodes([call for call in calls if call[0].name == node.name])
+                reason = without_nodes(calls_of.get(node.name, ()))
         yield Gradient(node.name, node.op, function, tuple(derived.get(node.name, ())), reason)
 
 

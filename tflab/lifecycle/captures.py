@@ -122,7 +122,7 @@ def take_sizes(
     def observe(turn: measure.Turn, timed: StepTime, recorded: Any) -> None:
         traced[turn.batch_size].append((timed, recorded.parsed()))
 
-    plan = measure.Plan("captures", rounds(), len(sizes))
+    plan = measure.Plan("captures", rounds(), len(sizes), untraced=False)
     step = session.step_of(program, placement.fetches)
     ending = measure.run([measure.job_of(program, step, options)], plan, observe)
     if ending.failure:

@@ -38,10 +38,12 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
     states = pass_log.states(stages)
     waits = waiting(node for state in states for node in state.defined)
     homes = homes_of(waits, histories, stages)
-    within = {
-        name: {parent for parent in before if homes[parent][0] == homes[name][0]}
-        for name, before in waits.items()
-    }
+    within = Waits(
+        {
+            name: {parent for parent in before if homes[parent][0] == homes[name][0]}
+            for name, before in waits.items()
+        }
+    )
     forward = opened(parts(members(homes, 0), within), within)
     anchors = anchors_of(waits, within, homes, histories, forward)
     drawing = Drawing(tracks(forward, within, homes, anchors), states)
@@ -57,12 +59,12 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
     )
 
 
-def waiting(nodes: Iterable[Node]) -> dict[str, set[str]]:
+def waiting(nodes: Iterable[Node]) -> Waits:
     """For each node, those that it waited for in any state of the graph."""
     waits: dict[str, set[str]] = {}
     for node in nodes:
         waits.setdefault(node.name, set()).update(map(node_of, node.inputs), node.control_inputs)
-    return {name: before & waits.keys() for name, before in waits.items()}
+    return Waits({name: before & waits.keys() for name, before in waits.items()})
 
 
 def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequence[Stage]) -> Homes:
@@ -81,22 +83,13 @@ def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequenc
         for taken in step.taken
         if taken.into in step.added
     }
-    users = reverse(waits)
     for name in waits:
         if name not in homes:
-            neighbours = (near.get(name, name), *users[name], *sorted(waits[name]))
+            neighbours = (near.get(name, name), *waits.users[name], *sorted(waits[name]))
             host = next((node for node in neighbours if node in homes), None)
             track, path = homes[host] if host else (0, (name,))
             homes[name] = track, (*path[:-1], name)
     return homes
-
-
-def reverse(waits: Waits) -> dict[str, list[str]]:
-    users: dict[str, list[str]] = {name: [] for name in waits}
-    for name, before in waits.items():
-        for parent in before:
-            users[parent].append(name)
-    return users
 
 
 def members(homes: Homes, track: int) -> list[tuple[Path, str]]:
@@ -163,10 +156,9 @@ def anchors_of(
 def spread(anchors: dict[str, str], waits: Waits) -> bool:
     """Give nodes without an anchor that of their users, or otherwise of what they wait for, if
     these agree. Returns whether there were any."""
-    users = reverse(waits)
     any_new = False
     for name in waits:
-        for around in (users[name], waits[name]) if name not in anchors else ():
+        for around in (waits.users[name], waits[name]) if name not in anchors else ():
             theirs = {anchors.get(node, "") for node in around}
             if len(theirs) == 1 and theirs != {""}:
                 anchors[name] = theirs.pop()

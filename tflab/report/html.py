@@ -7,6 +7,7 @@ script, style or address but its own: names of nodes come from untrusted files.
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -60,6 +61,8 @@ SHAPES = frozenset(  # the elements of a plot: none can run code or load an addr
     ["svg", "defs", "g", "path", "rect", "text", "tspan", "use", "clipPath", "pattern", "image"]
 )
 PIXELS = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=\s]*")  # all that an image may show
+LARGE = 2**20  # characters of JSON that are compressed in a page
+GZIP = "application/gzip"  # the type of an element with compressed data
 FOLDER = resources.files("tflab.report") / "page"
 
 
@@ -74,10 +77,10 @@ def page(report: Report) -> str:
             style=style,
             script=script,
             policy=policy(style, script),
-            data=lambda graph: embedded(viewer_data.graph_data(graph)),
-            nodes_of_lines=lambda part: embedded(viewer_data.nodes_of_lines(part)),
+            data=lambda id, graph: element(id, viewer_data.graph_data(graph)),
+            nodes_of_lines=lambda id, part: element(id, viewer_data.nodes_of_lines(part)),
             heat=lambda share: None if share is None else viewer_data.heat(share, 1),
-            answers=embedded([asdict(question) for question in report.questions]),
+            answers=lambda id: element(id, [asdict(one) for one in report.questions]),
             counter=partial(next, count(1)),
         )
     )
@@ -163,6 +166,14 @@ def policy(style: str, script: str) -> str:
         f"default-src 'none'; script-src {hashed(script)}; style-src {hashed(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
+
+
+def element(id: str, value: Any) -> Markup:
+    """A script element with data: as JSON, or compressed if they are large."""
+    text, kind = embedded(value), "application/json"
+    if len(text) > LARGE:
+        text, kind = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode(), GZIP
+    return Markup('<script type="{}" id="{}">{}</script>').format(kind, id, Markup(text))
 
 
 def embedded(value: Any) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import igraph
 
@@ -18,16 +19,30 @@ from tflab.report.drawn import OUTSIDE, Box, Lane, nodes_of
 
 OUTSIDE_BELOW = "/below"  # no name of a node begins with a slash
 SWEEPS = 100  # over the rows, each with fewer crossings
+MOST_LANES = 2_000  # of one scope: without a limit they grow with the square of its boxes
 
 Row = tuple[Box | Lane, ...]
-Waits = Mapping[str, set[str]]  # node -> the nodes that it waits for
+
+
+class Waits(dict[str, set[str]]):
+    """For each node, the nodes that it waits for."""
+
+    @cached_property
+    def users(self) -> dict[str, list[str]]:
+        """For each node, those that wait for it."""
+        users: dict[str, list[str]] = {name: [] for name in self}
+        for name, before in self.items():
+            for parent in before:
+                users[parent].append(name)
+        return users
 
 
 def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
     """The boxes in rows from top to bottom, an edge's source above its target.
 
     A long edge has a lane in each row that it crosses, and so has an edge that enters or leaves
-    these boxes. Of a cycle one edge points upwards.
+    these boxes. If these are more than MOST_LANES, the longest edges have none. Of a cycle one edge
+    points upwards.
     """
     by_name = {box.name: box for box in boxes}
     ordered = critical_path.in_order(between(boxes, waits))
@@ -39,7 +54,7 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
     rows_of = list(level.values())
     index = {name: number for number, name in enumerate(level)}
     pieces: list[tuple[int, int]] = []  # parts of edges, each from a row to the next
-    for source, target in (*edges, *crossings(boxes, waits)):
+    for source, target in with_lanes([*edges, *crossings(boxes, waits)], level):
         lane = Lane(source, OUTSIDE if target == OUTSIDE_BELOW else target)
         passed = range(level[source] + 1, level[target])
         lanes = range(len(entries), len(entries) + len(passed))
@@ -56,16 +71,25 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
     return tuple(map(tuple, in_rows[1:]))
 
 
+def with_lanes(edges: Sequence[tuple[str, str]], level: Mapping[str, int]) -> list[tuple[str, str]]:
+    """The edges without the longest, of which more than MOST_LANES rows would be crossed."""
+    crossed = [max(0, level[target] - level[source] - 1) for source, target in edges]
+    if sum(crossed) <= MOST_LANES:
+        return list(edges)
+    shortest = sorted(range(len(edges)), key=crossed.__getitem__)
+    totals = itertools.accumulate(crossed[edge] for edge in shortest)
+    kept = {edge for edge, total in zip(shortest, totals, strict=True) if total <= MOST_LANES}
+    return [edge for number, edge in enumerate(edges) if number in kept]
+
+
 def crossings(boxes: Sequence[Box], waits: Waits) -> list[tuple[str, str]]:
     """The boxes that something outside comes into, and those from which something leaves."""
     around = {name: box.name for box in boxes for name in nodes_of(box)}
     coming = {box for name, box in around.items() if not waits[name] <= around.keys()}
     leaving = {
-        around[parent]
-        for name, before in waits.items()
-        if name not in around
-        for parent in before
-        if parent in around
+        box
+        for name, box in around.items()
+        if any(user not in around for user in waits.users.get(name, ()))
     }
     return [
         *((OUTSIDE, box.name) for box in boxes if box.name in coming),

@@ -110,12 +110,13 @@ def parse(file: str, content: bytes) -> tuple[tuple[Node, ...], dict[str, str]]:
     except DecodeError as error:
         raise TflabError(f"The graph dump '{file}' is not a GraphDef: {error}.") from error
     nodes, clusters = [], {}
+    clustered = b"_XlaCluster" in content  # looking for it at each node takes longer
     for node in graph.node:
         inputs = list(node.input)
         controls = tuple(name[1:] for name in inputs if name[0] == "^")
         data = tuple(name for name in inputs if name[0] != "^") if controls else tuple(inputs)
         nodes.append(Node(node.name, node.op, data, controls, node.device))
-        if "_XlaCluster" in node.attr:
+        if clustered and "_XlaCluster" in node.attr:
             clusters[node.name] = node.attr["_XlaCluster"].s.decode()
     return tuple(nodes), clusters
 

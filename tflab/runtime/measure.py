@@ -23,6 +23,8 @@ from tflab.records.options import Options, Program, Start
 from tflab.records.timed import StepTime
 from tflab.runtime import private, refusals, session
 
+LARGE = 2_000  # nodes of a graph that a session builds only once, for traced and untraced steps
+
 Values = Sequence[np.ndarray]
 
 
@@ -46,6 +48,7 @@ class Plan:
     rounds: Iterable[Iterable[Turn]]  # may be generated
     count: int  # of rounds
     traced: bool = True  # whether any turn is
+    untraced: bool = True  # whether any turn is
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Runner:
     returns them, because requesting them with every step would cost as much as its ops.
     """
 
-    untraced: Callable[..., Any]
+    untraced: Callable[..., Any] | None
     traced: Callable[..., Any] | None
     with_graphs: Callable[..., Any] | None = None
     graphs: tuple[Any, ...] = ()
@@ -101,6 +104,7 @@ class Runner:
                 self.graphs = tuple(extra.parsed().partition_graphs)
             recorded.graphs = self.graphs
             return timed, recorded
+        assert self.untraced is not None
         epoch, start = time.time_ns(), time.perf_counter_ns()
         self.untraced(*turn.values)
         return StepTime(turn.number, epoch, time.perf_counter_ns() - start), None
@@ -115,7 +119,7 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
 
     Ctrl-C or a step that fails ends it; what was observed until then is complete.
     """
-    with sessions(jobs, plan.traced) as runners:
+    with sessions(jobs, plan.traced, plan.untraced) as runners:
         try:
             with private.ctrl_c_kept():
                 for turns in progress.track(plan.label, plan.rounds, plan.count):
@@ -137,14 +141,16 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
 
 
 @contextmanager
-def sessions(jobs: Sequence[Job], traced: bool = True) -> Iterator[list[Runner]]:
+def sessions(
+    jobs: Sequence[Job], traced: bool = True, untraced: bool = True
+) -> Iterator[list[Runner]]:
     """A session for each job, all of them open at once."""
     with ExitStack() as stack:
-        yield [stack.enter_context(ready(job, traced)) for job in jobs]
+        yield [stack.enter_context(ready(job, traced, untraced)) for job in jobs]
 
 
 @contextmanager
-def ready(job: Job, traced: bool = True) -> Iterator[Runner]:
+def ready(job: Job, traced: bool = True, untraced: bool = True) -> Iterator[Runner]:
     """A session with the compiled step. The traced one is built first, as in the step that
     placement reads: the runtime numbers the nodes that it makes."""
     with session.fresh(job.graph, job.options) as live:
@@ -153,13 +159,30 @@ def ready(job: Job, traced: bool = True) -> Iterator[Runner]:
             # A compiled step returns no trace from a master that is reached over the network.
             yield Runner(*session.shared_steps(live, job.step, session.FULL_TRACE))
             return
+        if traced and untraced and builds_once(job):
+            session.begin(live, job.start)
+            plain, tracing, _ = session.shared_steps(live, job.step, session.trace_level())
+            yield Runner(plain, tracing)
+            return
         tracing = with_graphs = None
         if traced and job.options.xla:
             _, tracing, with_graphs = session.shared_steps(live, job.step, session.trace_level())
         elif traced:
             tracing = job.step.callable(live, trace_level=session.trace_level())
         session.begin(live, job.start)
-        yield Runner(job.step.callable(live), tracing, with_graphs)
+        yield Runner(job.step.callable(live) if untraced else None, tracing, with_graphs)
+
+
+def builds_once(job: Job) -> bool:
+    """Whether traced and untraced steps share what the session builds.
+
+    Each compiled step builds its own: all graph passes and an executor, a millisecond for each
+    node. A shared step takes some microseconds longer than a compiled one, which does not matter in
+    a large graph. On several devices the runtime would number its nodes differently.
+    """
+    one_device = job.options.devices == 1 and session.trace_level() != session.FULL_TRACE
+    large = len(job.graph.get_operations()) > LARGE
+    return large and one_device and not job.options.xla
 
 
 def in_rotation(jobs: Sequence[Job], plan: Plan, seed: int = 0) -> list[list[int]]:

@@ -41,6 +41,10 @@ export function textWidth(text, font) {
   return widths.get(key);
 }
 
+/* The least and the greatest of many numbers: Math.min and Math.max fail with some 100,000. */
+export const least = (numbers) => numbers.reduce((a, b) => Math.min(a, b), Infinity);
+export const most = (numbers) => numbers.reduce((a, b) => Math.max(a, b), 0);
+
 export const round = (value) => Math.round(value * 10) / 10;
 
 export function rounded(rect) {

@@ -31,7 +31,10 @@ export class Graph {
   /* Give boxes that stand together their whole labels where the short ones are the same. */
   distinguish(ids) {
     const alike = new Map();
-    ids.forEach((id) => alike.set(this.labels[id], [...(alike.get(this.labels[id]) || []), id]));
+    for (const id of ids) {
+      if (!alike.has(this.labels[id])) alike.set(this.labels[id], []);
+      alike.get(this.labels[id]).push(id);
+    }
     for (const group of alike.values()) {
       if (group.length > 1) group.forEach((id) => (this.labels[id] = this.data.boxes[id].label));
     }

@@ -4,7 +4,7 @@
  * here, from the inside out, and then their places, from the outside in.
  */
 
-import { textWidth } from "./elements.js";
+import { least, most, textWidth } from "./elements.js";
 import { CONTROLS, INPUTS, OP, valueLines } from "./graph.js";
 
 export const READING = { name: 12.5, type: 10.5, rowGap: 24, pad: 15, both: true }; // pixels of letters, and between rows; both: op and values
@@ -81,7 +81,7 @@ export class Layout {
     const inner = this.data.tracks.map((track) => this.arranged(track));
     const count = Math.max(...inner.map((arranged) => arranged.rows.length));
     const heights = Array.from({ length: count }, (_, row) =>
-      Math.max(0, ...inner.map((arranged) => arranged.heights[row] || 0)),
+      most(inner.map((arranged) => arranged.heights[row] || 0)),
     );
     let x = MARGIN;
     this.tracks = inner.map((arranged) => {
@@ -164,15 +164,15 @@ export class Layout {
       }
     }
     const all = rows.flat();
-    const start = Math.min(...all.map((entry) => entry.x - entry.width / 2));
+    const start = least(all.map((entry) => entry.x - entry.width / 2));
     all.forEach((entry) => (entry.x -= start));
-    const heights = rows.map((row) => Math.max(0, ...row.map((entry) => entry.height)));
+    const heights = rows.map((row) => most(row.map((entry) => entry.height)));
     const filled = heights.filter((height) => height > 0).length;
     return {
       container,
       rows,
       heights,
-      width: all.length ? Math.max(...all.map((entry) => entry.x + entry.width / 2)) : 0,
+      width: most(all.map((entry) => entry.x + entry.width / 2)),
       height: heights.reduce((sum, height) => sum + height, 0) + this.sizes.rowGap * Math.max(0, filled - 1),
     };
   }
@@ -203,7 +203,8 @@ export class Layout {
         Object.assign(entry, { above: [], below: [], row: number });
         if (entry.lane) {
           const key = `${entry.lane[0]}>${entry.lane[1]}`;
-          chains.set(key, [...(chains.get(key) || []), entry]);
+          if (!chains.has(key)) chains.set(key, []);
+          chains.get(key).push(entry);
         } else at.set(entry.id, entry);
       }),
     );

@@ -5,7 +5,7 @@
  * what there is, and not what has come or gone.
  */
 
-import { round, rounded, textWidth } from "./elements.js";
+import { least, round, rounded, textWidth } from "./elements.js";
 import { DEVICE, FIRST, OP, flowedIn, valueLines } from "./graph.js";
 import { LEADING, MARGIN, READING } from "./layout.js";
 import { colourOf } from "./colours.js";
@@ -87,7 +87,7 @@ function markers(mark) {
  * @param {number} state */
 export function comesInStep(graph, track, state) {
   const { nodes, stops, tracks } = graph.data;
-  const first = Math.min(...graph.inside[tracks[track]].map((node) => nodes[node].versions[0][FIRST]));
+  const first = least(graph.inside[tracks[track]].map((node) => nodes[node].versions[0][FIRST]));
   return first <= state ? null : 1 + stops.findIndex((stop) => first <= stop.last);
 }
 

@@ -9,23 +9,41 @@ import { script } from "./script.js";
 import { Predictor } from "./predict.js";
 import { folded } from "./folded.js";
 
-const viewers = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".viewer"))].map((root) => {
-  const viewer = new Viewer(root, JSON.parse(document.getElementById(root.dataset.source).textContent));
-  new Presenter(viewer);
-  window.addEventListener("beforeprint", () => printable(viewer));
-  const beside = /** @type {HTMLElement | null} */ (root.closest(".annotated"));
-  if (beside) script(beside, JSON.parse(document.getElementById(beside.dataset.source).textContent), viewer);
-  return viewer;
-});
-for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".predict"))) {
-  const predictor = new Predictor(root, root.querySelector('[data-part="switch"]'), (on) => {
-    document.body.classList.toggle("asking", on);
-    viewers.forEach((viewer) => viewer.ask(on));
-  });
-  predictor.put(JSON.parse(document.getElementById(root.dataset.source).textContent));
+/** The data in a script element, which are compressed if they are large.
+ * @param {string} id */
+async function embedded(id) {
+  const element = /** @type {HTMLScriptElement} */ (document.getElementById(id));
+  if (element.type === "application/json") return JSON.parse(element.textContent);
+  const bytes = Uint8Array.from(atob(element.textContent), (char) => char.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
 }
-for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".still"))) {
-  still(root, JSON.parse(document.getElementById(root.dataset.source).textContent));
+
+/** @param {string} selector
+ * @returns {HTMLElement[]} */
+function all(selector) {
+  return [...document.querySelectorAll(selector)];
 }
-for (const element of document.querySelectorAll("main .scroll")) scroller(element);
-folded();
+
+async function start() {
+  const viewers = [];
+  for (const root of all(".viewer")) {
+    const viewer = new Viewer(root, await embedded(root.dataset.source));
+    viewers.push(viewer);
+    new Presenter(viewer);
+    window.addEventListener("beforeprint", () => printable(viewer));
+    const beside = /** @type {HTMLElement | null} */ (root.closest(".annotated"));
+    if (beside) script(beside, await embedded(beside.dataset.source), viewer);
+  }
+  for (const root of all(".predict")) {
+    const predictor = new Predictor(root, root.querySelector('[data-part="switch"]'), (on) => {
+      document.body.classList.toggle("asking", on);
+      viewers.forEach((viewer) => viewer.ask(on));
+    });
+    predictor.put(await embedded(root.dataset.source));
+  }
+  for (const root of all(".still")) still(root, await embedded(root.dataset.source));
+  for (const element of all("main .scroll")) scroller(element);
+  folded();
+}
+
+start();
