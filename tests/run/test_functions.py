@@ -96,7 +96,7 @@ def test_functions_made_anew_of_the_same_code_are_counted_and_not_taken_for_one(
     assert (anew["functions"], anew["ns"]) == (3, spent)
     known = summary.watched(("train.py",), {**SEGMENT, **segment}, 10_000, 0).made_anew
     made = f"test_functions.py:{step.__code__.co_firstlineno} step"
-    assert known == (MadeAnew(made, "train.py:9 main", 3, spent),)
+    assert known == (MadeAnew(made, "train.py:9 in main", 3, spent),)
     shorter = MadeAnew("a.py:1", "a.py:2", 9, 5)
     longer = replace(known[0], made="train.py:4 step", ns=600_000)
     assert [*view.made_anew((shorter, longer))] == [
@@ -118,7 +118,7 @@ def test_a_function_is_called_and_profiled_where_a_graph_runs_and_is_traced():
     segment = {**SEGMENT, "groups": [group], "tracings": [traced], "more_tracings": 1_200}
     seen = summary.watched(("train.py",), segment, 10_000, 0)
     assert seen.groups[0].graph == "function step"
-    assert seen.tracings == (Tracing("step", "train.py:9 main", True, (("x", "3", "4"),), 70),)
+    assert seen.tracings == (Tracing("step", "train.py:9 in main", True, (("x", "3", "4"),), 70),)
     assert seen.notes == ("1,200 later tracings of functions are not listed.",)
     assert view.about_group(seen.groups[0]) == "4 runs, median 900 ns, 2 profiled: step"
     # Outside of the first run and the calls: 10,000 - 900 - 3,000 = 6,100

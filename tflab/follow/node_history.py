@@ -22,9 +22,9 @@ from tflab.records.graph import Node, node_of
 from tflab.records.measured import OpStats
 from tflab.records.node_history import Became, NodeHistory, Touch
 from tflab.records.placed import Fate, Machined, Pass
-from tflab.records.quality import Quality
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.records.timed import CriticalPath
+from tflab.records.verdicts import Quality
 
 NEAREST = 5  # names that are suggested instead of one that does not exist
 

@@ -11,8 +11,8 @@ from tflab.records.gradients import GradientNode
 from tflab.records.graph import Source, Tensor
 from tflab.records.measured import OpStats
 from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
-from tflab.records.quality import Quality
 from tflab.records.values import Defined, Value
+from tflab.records.verdicts import Quality
 
 
 @dataclass(frozen=True)
