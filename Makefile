@@ -8,7 +8,7 @@
 # make bench benchmarks against other tools, into benchmarks/RESULTS.md
 # make docs  today's output into README.md and docs/
 # make fuzz  damaged and made-up files, graphs at random, against all that reads and runs them
-# make mutants mistakes planted in the code, against the quick tests; PACKAGE=analysis for one package
+# make mutants mistakes planted in the code, against the quick tests; PACKAGE=analysis for one package, SAMPLE=200
 # make clean removes .venv, .venvs, caches and runs
 
 PYTHON ?= python3
@@ -77,7 +77,7 @@ fuzz: $(TESTABLE)
 	$(BIN)/python -m tests.fuzz
 
 mutants: $(TESTABLE)
-	$(BIN)/python -m benchmarks.mutants $(PACKAGE)
+	$(BIN)/python -m benchmarks.mutants $(PACKAGE) $(SAMPLE:%=--sample %)
 
 clean:
 	rm -rf .venv .venvs build dist $(PAGE)/node_modules runs mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -1,6 +1,6 @@
 """Mutants: small mistakes planted in the code, one at a time; how many do the quick tests notice?
 
-    python -m benchmarks.mutants [analysis]
+    python -m benchmarks.mutants [analysis] [--sample N]
 
 mutmut plants them (a `<` for a `<=`, an argument left out, another word), in functions and methods
 without decorators. Each runs against the tests of its own package that need no TensorFlow. A mutant
@@ -10,23 +10,30 @@ Verdicts are kept in mutants/: what was interrupted goes on, and only functions 
 tried again, and survivors after a change of code or tests. A killed mutant stays killed: remove
 mutants/ to start afresh. With all packages the scores go to benchmarks/MUTANTS.md; with one they
 are only printed. The differences of all survivors are in mutants/<package>/survivors.txt.
+
+All mutants take hours. --sample N tries N of each package, chosen at random but always the same
+ones, and gives the score with its interval.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
+import random
 import re
 import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from scipy.stats import binomtest
 
 from tflab.errors import TflabError
 from tflab.exporters import markdown, text
@@ -95,6 +102,14 @@ PACKAGES = {
         apart=("tflab/exporters/tensorboard.py",),
     ),
 }
+SAID = (
+    "Small mistakes that mutmut plants in the code, one at a time, and how many of them the tests "
+    "notice that need no TensorFlow. A score is the share that was killed of those that can be: "
+    "benchmarks/equivalent_mutants.toml lists survivors that change nothing, with the reason. A "
+    "mutant that never ends is killed too. Those that survived are in mutants, in survivors.txt of "
+    "each package."
+)
+PROMISED = Column("promised", lambda row: f"{PACKAGES[row.label].promise:.0f} %", True)
 TESTS = "not tensorflow and not slow"
 NOT_QUICK = re.compile(r"^pytestmark = .*pytest\.mark\.(tensorflow|slow)", re.M)
 
@@ -154,6 +169,13 @@ class Score:
         possible = self.mutants - self.equivalent
         return 100 * (self.killed + self.timeouts) / possible if possible else 100.0
 
+    @property
+    def interval(self) -> str:
+        """`93.1 to 97.0 %`"""
+        found = binomtest(self.killed + self.timeouts, self.mutants - self.equivalent)
+        low, high = found.proportion_ci(method="wilson")
+        return f"{100 * low:.1f} to {100 * high:.1f} %"
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
@@ -169,18 +191,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="N",
         help="mutants that are tried at the same time (default: one for each CPU)",
     )
+    parser.add_argument("--sample", type=int, metavar="N", help="try N mutants of each package")
     args = parser.parse_args(argv)
     names = [args.package] if args.package else list(PACKAGES)
     try:
-        return measure(names, args.children, PAGE if args.package is None else None)
+        page = PAGE if args.package is None else None
+        return measure(names, args.children, page, args.sample)
     except TflabError as error:
         print(f"mutants: {error}", file=sys.stderr)
         return 1
 
 
-def measure(names: Sequence[str], children: int, page: Path | None) -> int:
+def measure(names: Sequence[str], children: int, page: Path | None, sample: int | None) -> int:
     listed = equivalents(EQUIVALENT.read_text())
-    packages = {name: verdicts(name, PACKAGES[name], children) for name in names}
+    packages = {name: verdicts(name, PACKAGES[name], children, sample) for name in names}
     shown = {
         name: differences(
             FOLDER / name, [m.name for m in mutants if m.status not in (*KILLED, UNTESTED)]
@@ -194,7 +218,9 @@ def measure(names: Sequence[str], children: int, page: Path | None) -> int:
         untested = (f"# {m.name}: {UNTESTED}\n" for m in packages[package] if m.status == UNTESTED)
         survivors = (diff for name, diff in own.items() if name not in excused)
         (FOLDER / package / "survivors.txt").write_text("".join((*survivors, *untested)))
-    told = blocks(packages, excused, stale)
+    if sample is not None:
+        stale = []  # the mutant of an entry may not be in the sample
+    told = [*blocks(packages, excused, stale)] if sample is None else [*tried(packages, excused)]
     out = text.console()
     for block in told:
         text.show_block(out, block)
@@ -209,16 +235,9 @@ def blocks(
 ) -> list[Block]:
     """A table of the packages, a table of the modules of each, and errors in the list."""
     excused = set(excused)
-    told: list[Block] = [
-        "Small mistakes that mutmut plants in the code, one at a time, and how many of them the "
-        "tests notice that need no TensorFlow. A score is the share that was killed of those that "
-        "can be: benchmarks/equivalent_mutants.toml lists survivors that change nothing, with the "
-        "reason. A mutant that never ends is killed too. To repeat it: make mutants; those that "
-        "survived are then in mutants, in survivors.txt of each package."
-    ]
+    told: list[Block] = [f"{SAID} To repeat it: make mutants"]
     scores = tuple(score(name, mutants, excused) for name, mutants in packages.items())
-    promised = Column("promised", lambda row: f"{PACKAGES[row.label].promise:.0f} %", True)
-    told.append(Table("Packages", (*columns("package"), promised), scores))
+    told.append(Table("Packages", (*columns("package"), PROMISED), scores))
     for name, mutants in packages.items():
         modules = sorted({mutant.module for mutant in mutants})
         by_module = tuple(
@@ -232,6 +251,17 @@ def blocks(
         for entry in stale
     ]
     return told
+
+
+def tried(packages: Mapping[str, Sequence[Mutant]], excused: Iterable[str]) -> Iterator[Block]:
+    """The scores of packages of which a sample was tried."""
+    yield (
+        f"{SAID} This is a random sample of the mutants of each package, with the 95 % interval of "
+        "Wilson. To repeat it: python -m benchmarks.mutants --sample N"
+    )
+    scores = tuple(score(name, mutants, excused) for name, mutants in packages.items())
+    interval = Column("interval", lambda row: row.interval, True)
+    yield Table("Packages", (*columns("package"), interval, PROMISED), scores)
 
 
 def columns(label: str) -> tuple[Column, ...]:
@@ -313,10 +343,12 @@ def changed(diff: str) -> tuple[str, str]:
     return before, after
 
 
-def verdicts(name: str, package: Package, children: int) -> list[Mutant]:
+def verdicts(name: str, package: Package, children: int, sample: int | None) -> list[Mutant]:
     """Let mutmut try mutants without a verdict, and after a change also earlier survivors."""
     folder = FOLDER / name
     prepare(folder, package)
+    if sample is not None:
+        return sampled(folder, children, sample)
     seen = folder / "seen"
     state = fingerprint()
     again = seen.is_file() and seen.read_text() != state
@@ -340,6 +372,16 @@ def verdicts(name: str, package: Package, children: int) -> list[Mutant]:
             "the same command goes on with them"
         )
     return found
+
+
+def sampled(folder: Path, children: int, number: int) -> list[Mutant]:
+    """The verdicts of some mutants, which are the same in each run on the same code."""
+    with contextlib.suppress(TflabError):  # mutmut makes the mutants, and finds none of this name
+        mutmut(folder, "run", "none")
+    names = sorted(mutant.name for mutant in results(folder))
+    chosen = random.Random(0).sample(names, min(number, len(names)))
+    mutmut(folder, "run", "--max-children", str(children), *chosen)
+    return [mutant for mutant in results(folder) if mutant.name in set(chosen)]
 
 
 def prepare(folder: Path, package: Package) -> None:

@@ -155,6 +155,14 @@ def test_the_page_has_a_table_of_rooms_and_one_of_the_modules_of_each(monkeypatc
     )
 
 
+def test_a_sample_has_one_table_with_the_interval_of_each_score(monkeypatch):
+    monkeypatch.setattr(mutants, "PACKAGES", {"analysis": Package(90, (), ())})
+    verdicts = [Mutant(ADD, "killed"), Mutant(FATES, "survived"), Mutant("m", "killed")]
+    _, table = mutants.tried({"analysis": verdicts}, set())
+    row = ("analysis", "3", "2", "0", "1", "0", "0", "66.7 %", "20.8 to 93.9 %", "90 %")
+    assert list(table.cells()) == [row]
+
+
 def test_every_room_has_modules_and_quick_tests(tmp_path):
     for name, package in mutants.PACKAGES.items():
         mutants.prepare(tmp_path / "mutants" / name, package)
