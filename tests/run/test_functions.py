@@ -101,8 +101,8 @@ def test_functions_made_anew_of_the_same_code_are_counted_and_not_taken_for_one(
     longer = replace(known[0], made="train.py:4 in step", ns=600_000)
     assert [*view.made_anew((shorter, longer))] == [
         "3 functions made from the same lines (train.py:4 in step) were called at "
-        "train.py:9 in main with the same types, and each was traced: 600 us in all. If they do the "
-        "same, make the function once, outside the loop."
+        "train.py:9 in main with the same types, and each was traced: 600 us in all. If they do "
+        "the same, make the function once, outside the loop."
     ]
 
 
