@@ -1,9 +1,11 @@
 """What the tests share: a home of their own, the data they see, and every model, walked once."""
 
+import contextlib
 import functools
 import gc
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -67,6 +69,23 @@ def training_data(request):
     return Data(request.param, environment)
 
 
+@contextlib.contextmanager
+def as_for_users():
+    """Walks check as many elements, and compile the code of as many graphs, as for a user."""
+    from tflab.lifecycle import gradient_check, placement
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gradient_check, "ELEMENTS", 80)
+        patch.setattr(placement, "SMALL", 100)
+        yield
+
+
+@pytest.fixture
+def whole_walks():
+    with as_for_users():
+        yield
+
+
 @pytest.fixture(scope="session")
 def walked():
     """`walked("lenet")["backward"]`: the stages of a model, each walked only once."""
@@ -76,7 +95,8 @@ def walked():
     @functools.cache
     def stages(model, devices=1):
         options = Options(steps=5, devices=devices)
-        return dict(zip(lifecycle.STAGES, lifecycle.walk(model, options), strict=True))
+        with as_for_users():
+            return dict(zip(lifecycle.STAGES, lifecycle.walk(model, options), strict=True))
 
     return stages
 
@@ -141,6 +161,12 @@ def known_peaks():
 
 def pytest_collection_finish():
     gc.freeze()  # what is imported stays: looking through it again and again takes seconds
+    # Half of the time of a walk: finite differences of many elements, and code that XLA compiles
+    # for small graphs
+    if checking := sys.modules.get("tflab.lifecycle.gradient_check"):
+        checking.ELEMENTS = 6
+    if placing := sys.modules.get("tflab.lifecycle.placement"):
+        placing.SMALL = 0
 
 
 def pytest_collection_modifyitems(items):
