@@ -36,6 +36,16 @@ TOGETHER = {
         *("compare/test_scaling_over_tasks", "train/test_over_tasks", "runtime/test_health"),
     ),
     "TensorBoard": ("browser/test_profile", "browser/test_graphs", "browser/test_life"),
+    "walks": (
+        *("analysis/test_whole_accounts", "analysis/test_critical_path", "analysis/test_lanes"),
+        *("analysis/test_memory", "analysis/test_timeline", "convert/test_reading"),
+        *("exporters/test_chrome_trace", "exporters/xspace/test_xspace", "follow/test_command"),
+        *("lifecycle/test_backward", "lifecycle/test_buffers", "lifecycle/test_captures"),
+        *("lifecycle/test_command", "lifecycle/test_execution", "lifecycle/test_experiments"),
+        *("lifecycle/test_frontend", "lifecycle/test_maps", "lifecycle/test_meaning"),
+        *("lifecycle/test_once_more", "lifecycle/test_placement", "lifecycle/test_values"),
+        *("report/test_command", "runtime/test_costs", "runtime/test_devices"),
+    ),
 }
 GROUPS = {f"tests/{file}.py": name for name, files in TOGETHER.items() for file in files}
 

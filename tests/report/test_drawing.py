@@ -431,7 +431,7 @@ NAMES = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(NAMES, st.data())
 def test_any_graph_has_each_node_once_whatever_the_names(names, data):
     nodes = tuple(
