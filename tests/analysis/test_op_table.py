@@ -19,9 +19,7 @@ CPU = "/device:CPU:0"
 
 def node(name, op, total, calls=STEPS, start=0.0, median=0.0, p95=0.0, requested=0, std=0.0):
     mean = total / calls
-    return NodeStats(
-        name, op, CPU, calls, total, 0, total, mean, median, p95, start, requested, std
-    )
+    return NodeStats(name, op, CPU, calls, total, mean, median, p95, start, requested, std)
 
 
 STATS = (
