@@ -1,9 +1,11 @@
 """What the tests share: a home of their own, the data they see, and every model, walked once."""
 
+import contextlib
 import functools
 import gc
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -34,6 +36,16 @@ TOGETHER = {
         *("compare/test_scaling_over_tasks", "train/test_over_tasks", "runtime/test_health"),
     ),
     "TensorBoard": ("browser/test_profile", "browser/test_graphs", "browser/test_life"),
+    "walks": (
+        *("analysis/test_whole_accounts", "analysis/test_critical_path", "analysis/test_lanes"),
+        *("analysis/test_memory", "analysis/test_timeline", "convert/test_reading"),
+        *("exporters/test_chrome_trace", "exporters/xspace/test_xspace", "follow/test_command"),
+        *("lifecycle/test_backward", "lifecycle/test_buffers", "lifecycle/test_captures"),
+        *("lifecycle/test_command", "lifecycle/test_execution", "lifecycle/test_experiments"),
+        *("lifecycle/test_frontend", "lifecycle/test_maps", "lifecycle/test_meaning"),
+        *("lifecycle/test_once_more", "lifecycle/test_placement", "lifecycle/test_values"),
+        *("report/test_command", "runtime/test_costs", "runtime/test_devices"),
+    ),
 }
 GROUPS = {f"tests/{file}.py": name for name, files in TOGETHER.items() for file in files}
 
@@ -67,6 +79,23 @@ def training_data(request):
     return Data(request.param, environment)
 
 
+@contextlib.contextmanager
+def as_for_users():
+    """Walks check as many elements, and compile the code of as many graphs, as for a user."""
+    from tflab.lifecycle import gradient_check, placement
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gradient_check, "ELEMENTS", 80)
+        patch.setattr(placement, "SMALL", 100)
+        yield
+
+
+@pytest.fixture
+def whole_walks():
+    with as_for_users():
+        yield
+
+
 @pytest.fixture(scope="session")
 def walked():
     """`walked("lenet")["backward"]`: the stages of a model, each walked only once."""
@@ -76,7 +105,8 @@ def walked():
     @functools.cache
     def stages(model, devices=1):
         options = Options(steps=5, devices=devices)
-        return dict(zip(lifecycle.STAGES, lifecycle.walk(model, options), strict=True))
+        with as_for_users():
+            return dict(zip(lifecycle.STAGES, lifecycle.walk(model, options), strict=True))
 
     return stages
 
@@ -141,6 +171,12 @@ def known_peaks():
 
 def pytest_collection_finish():
     gc.freeze()  # what is imported stays: looking through it again and again takes seconds
+    # Half of the time of a walk: finite differences of many elements, and code that XLA compiles
+    # for small graphs
+    if checking := sys.modules.get("tflab.lifecycle.gradient_check"):
+        checking.ELEMENTS = 6
+    if placing := sys.modules.get("tflab.lifecycle.placement"):
+        placing.SMALL = 0
 
 
 def pytest_collection_modifyitems(items):

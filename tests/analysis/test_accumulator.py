@@ -73,8 +73,8 @@ def test_kept_runs_and_an_accumulator_agree(steps):
 def test_the_runs_of_a_node_are_folded_into_one_record():
     accumulator = accumulated([("a", 5, 10), ("b", 20, 7)], [("a", 7, 30)])
     assert exact(accumulator) == (
-        NodeStats("a", "Mul", "", 2, 40, 10, 30, 20, 0, 0, start_ns=6, requested_bytes=0, std_ns=0),
-        NodeStats("b", "Mul", "", 1, 7, 7, 7, 7, 0, 0, start_ns=20, requested_bytes=0, std_ns=0),
+        NodeStats("a", "Mul", "", 2, 40, 20, 0, 0, start_ns=6, requested_bytes=0, std_ns=0),
+        NodeStats("b", "Mul", "", 1, 7, 7, 0, 0, start_ns=20, requested_bytes=0, std_ns=0),
     )
     assert (accumulator.steps, accumulator.total_ns()) == (2, 47)
 
@@ -98,7 +98,7 @@ def test_nodes_stand_in_the_order_in_which_they_were_first_seen():
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(STEPS)
 def test_counts_sums_extremes_and_means_are_those_of_numpy(steps):
     expected = []
@@ -106,11 +106,8 @@ def test_counts_sums_extremes_and_means_are_those_of_numpy(steps):
     for name in dict.fromkeys(name for name, _, _ in runs):
         starts, times = np.array([run[1:] for run in runs if run[0] == name]).T
         total, mean = int(times.sum()), times.mean()
-        extremes = int(times.min()), int(times.max())
         expected.append(
-            NodeStats(
-                name, "Mul", "", len(times), total, *extremes, mean, 0, 0, starts.mean(), 0, 0
-            )
+            NodeStats(name, "Mul", "", len(times), total, mean, 0, 0, starts.mean(), 0, 0)
         )
     accumulator = accumulated(*steps)
     assert exact(accumulator) == tuple(expected)
@@ -123,7 +120,7 @@ def test_counts_sums_extremes_and_means_are_those_of_numpy(steps):
 def test_no_run_is_lost_or_counted_twice_at_the_border_of_a_chunk(runs):
     durations = range(1, runs + 1)
     (node,) = stats(of_one_node(durations))
-    assert (node.calls, node.total_ns, node.max_ns) == (runs, sum(durations), runs)
+    assert (node.calls, node.total_ns) == (runs, sum(durations))
     assert node.median_ns == about(nearest_rank(durations, 50))
 
 
@@ -131,10 +128,8 @@ def test_a_node_that_first_appears_late_has_only_its_own_runs():
     accumulator = of_one_node([50] * sketch.CHUNK)
     accumulator.add(["b", "a"], [3, 0], [2, 1])
     (a, b) = exact(accumulator)
-    assert (a.calls, a.min_ns, a.max_ns) == (sketch.CHUNK + 1, 1, 50)
-    assert b == NodeStats(
-        "b", "Mul", "", 1, 2, 2, 2, 2, 0, 0, start_ns=3, requested_bytes=0, std_ns=0
-    )
+    assert (a.calls, a.total_ns) == (sketch.CHUNK + 1, 50 * sketch.CHUNK + 1)
+    assert b == NodeStats("b", "Mul", "", 1, 2, 2, 0, 0, start_ns=3, requested_bytes=0, std_ns=0)
 
 
 def test_asking_in_between_changes_nothing():
@@ -171,7 +166,7 @@ def steps_in(steps, names) -> list[int]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(STEPS)
 def test_the_deviation_of_a_node_is_that_of_its_calls(steps):
     for node in stats(accumulated(*steps)):
@@ -180,7 +175,7 @@ def test_the_deviation_of_a_node_is_that_of_its_calls(steps):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(STEPS.filter(len), st.sets(st.sampled_from("abcd")))
 def test_the_deviation_of_several_nodes_is_that_of_their_sum_in_a_step(steps, names):
     accumulator = accumulated(*steps)
@@ -188,7 +183,7 @@ def test_the_deviation_of_several_nodes_is_that_of_their_sum_in_a_step(steps, na
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(STEPS.filter(len))
 def test_deviations_are_the_same_however_often_they_are_asked_for(steps):
     read_between = Accumulator()
@@ -197,7 +192,7 @@ def test_deviations_are_the_same_however_often_they_are_asked_for(steps):
         read_between.total_ns()  # folds
     assert read_between.step_std_ns("abcd") == deviation(steps_in(steps, "abcd"))
     for often, once in zip(stats(read_between), stats(accumulated(*steps)), strict=True):
-        assert often.std_ns == pytest.approx(once.std_ns, rel=1e-9, abs=1e-12 * once.max_ns)
+        assert often.std_ns == pytest.approx(once.std_ns, rel=1e-9, abs=1e-12 * once.total_ns)
 
 
 def test_deviations_grow_with_every_step_that_is_folded():
@@ -294,11 +289,11 @@ def test_a_quantile_is_of_the_nodes_that_were_asked_for_and_of_no_others():
 
 def test_durations_beyond_the_whole_numbers_of_a_float_are_exact():
     (node,) = stats(of_one_node([2**53 + 1]))
-    assert (node.total_ns, node.min_ns, node.max_ns) == (2**53 + 1,) * 3
+    assert node.total_ns == 2**53 + 1
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @example([0], 50)
 @example([1], 50)
 @example([0, 1, 10**12], 50)
@@ -316,11 +311,11 @@ def test_a_duration_of_any_magnitude_is_told_within_1_percent(durations):
 
 def test_quantiles_of_no_time_are_no_time():
     (node,) = stats(of_one_node([0, 0]))
-    assert node == NodeStats("a", "Mul", "", 2, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    assert node == NodeStats("a", "Mul", "", 2, 0, 0, 0, 0, 0, 0, 0)
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(STEPS, st.sets(st.sampled_from("abcd")))
 def test_the_quantile_of_several_nodes_is_that_of_all_their_runs(steps, names):
     durations = [run[2] for step in steps for run in step if run[0] in names]

@@ -143,7 +143,7 @@ def at_once(runs: list[OpRun]) -> int:
     return max((sum(run.start_ns <= ns < end(run) for run in runs) for ns in range(90)), default=0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(RUNS)
 def test_within_a_lane_runs_nest_or_do_not_overlap(runs):
     for lane in lanes.pack(runs):
@@ -151,7 +151,7 @@ def test_within_a_lane_runs_nest_or_do_not_overlap(runs):
             assert end(a) <= b.start_ns or end(b) <= end(a)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(RUNS)
 def test_lanes_hold_every_run_once_and_are_no_more_than_runs_at_once(runs):
     packed_lanes = lanes.pack([replace(run, step=number) for number, run in enumerate(runs)])
@@ -160,7 +160,7 @@ def test_lanes_hold_every_run_once_and_are_no_more_than_runs_at_once(runs):
     assert len(packed_lanes) <= at_once(runs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(RUNS)
 def test_without_nesting_there_are_as_many_lanes_as_runs_at_once(runs):
     packed_lanes = lanes.pack(runs, nest=False)
@@ -168,14 +168,14 @@ def test_without_nesting_there_are_as_many_lanes_as_runs_at_once(runs):
     assert all(end(a) <= b.start_ns for lane in packed_lanes for a, b in combinations(lane, 2))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(NONE_NEST)
 def test_where_nothing_nests_there_are_as_many_lanes_as_runs_at_once(runs):
     assert len(lanes.pack(runs)) == at_once(runs)
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(RUNS)
 def test_the_mean_is_that_of_every_nanosecond(runs):
     shape = lanes.step_shape(runs, StepTime(0, 0, 90))

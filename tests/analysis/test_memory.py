@@ -159,7 +159,7 @@ def freed_runs(draw):
     return runs
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(freed_runs())
 def test_the_curve_ends_where_allocations_minus_frees_end(runs):
     live = memory.live_bytes(runs, STEP)
@@ -169,7 +169,7 @@ def test_the_curve_ends_where_allocations_minus_frees_end(runs):
     assert [ns for ns, _ in live.points] == sorted({ns for ns, _ in live.points})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(freed_runs())
 def test_the_holders_add_up_to_the_peak(runs):
     live = memory.live_bytes(runs, STEP)

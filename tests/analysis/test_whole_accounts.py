@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests import walks
 from tflab import datasets, lifecycle
 from tflab.analysis import ledger
-from tflab.lifecycle import backward, frontend, gradient_check, placement
+from tflab.lifecycle import backward, frontend, placement
 from tflab.records.options import Model, Options
 from tflab.runtime import dumps
 from tflab.views import words
@@ -47,24 +47,12 @@ OPTIONS = {
     "xla, no grappler": Options(xla=True, without=("grappler",)),
 }
 
-# Each case with each model, on one device and on two in turn. XLA without Grappler on two devices
-# is left out: the runtime refuses it ("Multiple CPU devices"), because its clusters then may reach
-# over both.
+# On one device and on two in turn. XLA without Grappler on two devices is left out: the runtime
+# refuses it ("Multiple CPU devices"), because its clusters then may reach over both.
 CASES = [
-    (name, case, 1 if case == "xla, no grappler" else 1 + (row + column) % 2)
+    ("toy" if case.startswith("xla,") else "lenet", case, 1 + row % 2 * (row < 7))
     for row, case in enumerate(OPTIONS)
-    for column, name in enumerate(walks.WHOLE)
 ]
-
-every_model = pytest.mark.parametrize("name", walks.WHOLE)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def no_code_of_small_graphs():
-    """It takes its time and says nothing about the account."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placement, "SMALL", 0)
-        yield
 
 
 def with_output(stage):
@@ -112,8 +100,7 @@ def check_counts(stage):
 # Models
 
 
-@every_model
-@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("name, devices", [("toy", 2), ("lenet", 1)])
 @pytest.mark.parametrize("fetches", FETCHES)
 def test_the_account_is_closed_whatever_is_fetched(name, devices, fetches, walked):
     stage = walked(name, devices)["backward"]
@@ -132,8 +119,7 @@ def test_the_account_is_closed_however_it_is_optimised(name, case, devices, walk
 
 
 @pytest.mark.parametrize("name", walks.PLACED)
-def test_the_account_of_every_other_model_is_closed(name, monkeypatch):
-    monkeypatch.setattr(gradient_check, "ELEMENTS", 1)  # each costs two runs of the loss
+def test_the_account_of_every_other_model_is_closed(name):
     *_, placed = lifecycle.walk(name, Options(batch_size=4), "placement")
     check(placed)
     check_counts(placed)
@@ -241,13 +227,11 @@ def all_constant():
     return tf.strings.length(tf.constant(["ab"])) + tf.size(values)
 
 
-GRAPHS = (
-    *(loop, loop_over_two_devices, condition, call, compiled_call),
-    *(reference_variable, dataset, mapped, all_constant),
-)
+LOOPS = (loop, loop_over_two_devices, condition, mapped)
+GRAPHS = (*LOOPS, call, compiled_call, reference_variable, dataset, all_constant)
 
 
-@pytest.fixture(params=[True, False], ids=["functional", "dataflow"])
+@pytest.fixture
 def control_flow(request):
     """Loops and conditions as one node with functions, or as Switch, Merge and their kin."""
     usual = tf1.control_flow_v2_enabled()
@@ -260,7 +244,11 @@ def set_control_flow(functional):
     (tf1.enable_control_flow_v2 if functional else tf1.disable_control_flow_v2)()
 
 
-@pytest.mark.parametrize("build", GRAPHS)
+@pytest.mark.parametrize(
+    "build, control_flow",
+    [*((build, True) for build in GRAPHS), *((build, False) for build in LOOPS)],
+    indirect=["control_flow"],
+)
 @pytest.mark.parametrize(
     "options", [{}, {"without": ("grappler",)}, {"xla": True}], ids=["usual", "no grappler", "xla"]
 )

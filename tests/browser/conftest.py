@@ -117,7 +117,6 @@ def one_page(chromium):
 @pytest.fixture
 def page(one_page, monkeypatch):
     """An empty page, in which nothing is left of the test before."""
-    one_page.goto("about:blank")
     one_page.set_viewport_size(WINDOW)
     one_page.emulate_media(media="null", color_scheme="null", reduced_motion="null")
     listeners = []
@@ -133,6 +132,7 @@ def page(one_page, monkeypatch):
         one_page.remove_listener(event, listener)
     one_page.evaluate(FORGET)
     one_page.context.clear_cookies()
+    one_page.goto("about:blank")  # the page of a test would go on drawing and asking
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def installed(folder):
 def serving(logdir, log):
     port = free_port()
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir)]
-    command += ["--host", "127.0.0.1", "--port", str(port)]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--reload_interval", "0"]
     found = {**os.environ, "PYTHONPATH": installed(log.parent)}
     with log.open("w") as output:
         server = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=found)

@@ -199,8 +199,8 @@ def test_a_fork_neither_answers_nor_stays(run):
         ("x = tf.while_loop(lambda i: i < 1, lambda i: i * 1, (0,))", "did not stop within 1 s"),
     ],
 )
-def test_a_process_that_is_lost_is_replaced(run, text, words):
-    run(SMALL)
+def test_a_process_that_is_lost_is_replaced(run, text, words, monkeypatch):
+    monkeypatch.setattr(warm, "GRACE_S", 0.2)
     before = run.process.process.pid
     assert words in run.error(text, seconds=1 if "while" in text else SECONDS)["message"]
     assert run.process.process.pid != before

@@ -135,7 +135,7 @@ def test_where_that_does_not_help_they_are_numbered():
     assert list(fitting.short_names(names, 9).values()) == ["aaaaaa…#1", "aaaaaa…#2"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(NAMES, unique=True, max_size=6), st.integers(8, 60))
 def test_no_two_names_are_cut_alike_and_all_stay_within_their_width(names, width):
     short = fitting.short_names(names, width)

@@ -9,7 +9,7 @@ from tests.records_by_hand import BUSY, BUSY_LINE, op_stats
 from tests.report import test_pass_log
 from tflab.errors import UsageError
 from tflab.follow import node_history, view
-from tflab.records.graph import Node, Source, Tensor
+from tflab.records.graph import Node, Source, Tensor, makers, turned_around
 from tflab.records.measured import OpStats
 from tflab.records.node_history import Became, NodeHistory, Touch
 from tflab.records.placed import (
@@ -311,8 +311,7 @@ def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
 def test_who_takes_two_outputs_of_a_node_is_one_consumer():
     twice = Node("sum", "Add", inputs=("split", "split:1"))
     again = Node("loss", "Mean", inputs=("split:1", "sum"))
-    users = {name: list(takers) for name, takers in node_history.consumers((twice, again)).items()}
-    assert users == {"split": ["sum", "loss"], "sum": ["loss"]}
+    assert turned_around(makers((twice, again))) == {"split": ["sum", "loss"], "sum": ["loss"]}
 
 
 def test_an_error_names_the_five_nearest_names_and_the_graph():

@@ -115,7 +115,7 @@ def test_no_task_is_left_after_a_signal(number, tmp_path):
             if "Kernels (inferred" in line:
                 break
         (task,) = tasks_of(running.pid)
-        time.sleep(3)  # into the steps
+        time.sleep(1)  # into the steps
         os.killpg(running.pid, number)
         out, _ = running.communicate(timeout=120)
     if number == signal.SIGTERM:

@@ -169,16 +169,6 @@ def toy(logdir):
 
 
 @pytest.fixture(scope="module")
-def lenet(tmp_path_factory):
-    """LeNet as JSON, and the folder in which the command ran."""
-    folder = tmp_path_factory.mktemp("empty")
-    args = ("--model", "lenet", "--devices", "2", "--steps", "5", "--format", "json")
-    done = run_here(command.main, *args, folder=folder)
-    assert done.returncode == 0, done.stderr
-    return done, folder
-
-
-@pytest.fixture(scope="module")
 def as_text(environment, toy, logdir, tmp_path_factory):
     """The toy again, in colourless text, by a process of its own, into a logdir that has been
     written to."""
@@ -197,11 +187,10 @@ def as_text(environment, toy, logdir, tmp_path_factory):
 # JSON
 
 
-@pytest.mark.parametrize("name", ["toy", "lenet"])
-def test_json_keeps_the_promises_of_the_design(name, toy, lenet):
-    walk = json.loads((toy if name == "toy" else lenet[0]).stdout)
+def test_json_keeps_the_promises_of_the_design(toy):
+    walk = json.loads(toy.stdout)
     assert list(walk) == ["model", "environment", "stages"]
-    assert walk["model"] == name
+    assert walk["model"] == "toy"
     assert [stage["stage"] for stage in walk["stages"]] == list(STAGES)
     for stage in walk["stages"]:
         assert list(broken_promises(stage, STAGES[stage["stage"]], stage["stage"])) == []
@@ -225,14 +214,14 @@ def broken_promises(value, promised, path):
         yield f"{path} is {value!r}"
 
 
-def test_json_has_the_derivatives_of_a_formula_and_none_of_a_network(toy, lenet):
+def test_json_has_the_derivatives_of_a_formula_and_none_of_a_network(toy, walked):
     backward = json.loads(toy.stdout)["stages"][1]
     assert [derivative["variable"] for derivative in backward["derivatives"]] == ["y", "z"]
     for derivative in backward["derivatives"]:
         assert list(derivative) == ["variable", "formula", "value", "difference", "checked"]
         assert derivative["formula"].startswith("mean(2 * ")
         assert 0 <= derivative["difference"] < 1e-5 < abs(derivative["value"])
-    assert json.loads(lenet[0].stdout)["stages"][1]["derivatives"] == []
+    assert walked("lenet")["backward"].derivatives == ()
 
 
 def test_json_holds_what_was_asked_for(toy):
@@ -377,12 +366,6 @@ def test_model_explorer_gets_a_folder_in_the_logdir_and_a_line_that_opens_it(run
         assert len(names) == len(set(names))
 
 
-def test_an_execution_gets_a_logdir_of_its_own(lenet):
-    _, folder = lenet
-    (logdir,) = (folder / "runs").iterdir()
-    assert re.fullmatch(r"lenet-\d{8}-\d{6}", logdir.name)
-
-
 def test_the_logdir_holds_the_graph_as_written_and_as_executed(toy, logdir):
     _, backward, placement, _ = json.loads(toy.stdout)["stages"]
     assert drawn(logdir / "written") == {node["name"] for node in backward["nodes"]}
@@ -522,6 +505,7 @@ def test_a_walk_on_few_rows_is_done_and_says_which_captures_are_left_out(tmp_pat
         "\nA batch of 64 is not captured: the data (a few points) have 20 rows.\n"
     )
     (logdir,) = (tmp_path / "runs").iterdir()
+    assert re.fullmatch(r"few-build-\d{8}-\d{6}", logdir.name)
     profiles = {path.parent.name for path in logdir.glob("plugins/profile/*/*.xplane.pb")}
     assert {name.rpartition("-batch-")[2] for name in profiles} == {"1", "16"}
 

@@ -34,9 +34,9 @@ def lenet(request, walked_over_tasks):
 # The same as on one machine
 
 
-def trained(model, options):
-    """The variables of a model after some steps."""
-    built = frontend.build((model, models.find(model)), options)
+def trained(options):
+    """The variables of LeNet after some steps."""
+    built = frontend.build(("lenet", models.find("lenet")), options)
     program = backward.differentiate(built, options).program
     step = session.step_of(program, placement.default_fetches(program))
     if options.cluster:
@@ -52,12 +52,17 @@ def trained(model, options):
         return dict(zip(reads, live.run(reads), strict=True))
 
 
+UNEVEN = Options(batch_size=17)
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return trained(UNEVEN)
+
+
 @every_split
-@pytest.mark.parametrize("model, batch_size", [("toy", 7), ("lenet", 17)])  # no even halves
-def test_the_weights_are_those_of_one_machine(way, model, batch_size, two_tasks):
-    options = Options(batch_size=batch_size)
-    alone = trained(model, options)
-    together = trained(model, replace(options, cluster=two_tasks, split=way))
+def test_the_weights_are_those_of_one_machine(way, alone, two_tasks):
+    together = trained(replace(UNEVEN, cluster=two_tasks, split=way))
     assert alone.keys() == together.keys()
     for name, values in alone.items():
         np.testing.assert_allclose(together[name], values, rtol=1e-4, atol=1e-5, err_msg=name)

@@ -12,19 +12,18 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-# Together they draw plots, import Keras, and open a page.
-REPRESENTATIVE = (
-    "tests/exporters/plots/test_plots.py::test_an_svg_can_stand_in_a_page",
-    "tests/saved_graphs/test_build.py::test_a_function_that_returns_a_keras_model_is_a_model",
-    "tests/browser/test_chart.py::"
-    "test_every_event_is_taken_in_and_every_arrow_fastened_to_its_runs",
-)
 KEEPING = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR", "IPYTHONDIR", "KERAS_HOME")
 ASKING = """
-import os, pytest
+import os, pathlib, pytest, matplotlib
+from tflab.datasets import files
 
 def test_where_mnist_is():
     print("MNIST is in", os.environ.get("TFLAB_DATA_DIR"))
+
+def test_what_matplotlib_and_tflab_keep_is_in_the_home():
+    for folder in (matplotlib.get_configdir(), files.cache_folder("kept")):
+        assert pathlib.Path.home() in pathlib.Path(folder).parents
+    (pathlib.Path.home() / "kept").touch()
 
 @pytest.mark.mnist
 def test_of_mnist():
@@ -47,14 +46,6 @@ def run_tests(folder: Path, *arguments: str, **environment: str) -> str:
     return run.stdout
 
 
-def test_a_run_of_tests_leaves_nothing_in_the_home_of_its_user(tmp_path):
-    home = tmp_path / "home"
-    home.mkdir()
-    chosen = {name: str(home / name) for name in KEEPING}
-    run_tests(ROOT, f"--basetemp={tmp_path / 'run'}", *REPRESENTATIVE, HOME=str(home), **chosen)
-    assert [*home.rglob("*")] == []
-
-
 @pytest.fixture
 def repository(tmp_path):
     """A small repository with the settings of this one, and a folder for MNIST beside it."""
@@ -67,10 +58,16 @@ def repository(tmp_path):
     return folder
 
 
-def test_what_wants_mnist_is_skipped_where_nobody_says_where_it_is(repository):
-    printed = run_tests(repository, "-rs", "-s", "-v", CI="true")
+def test_tests_leave_nothing_in_the_home_of_their_user_and_skip_mnist_that_nobody_gives(
+    repository, tmp_path
+):
+    home = tmp_path / "home"
+    home.mkdir()
+    chosen = {name: str(home / name) for name in KEEPING}
+    printed = run_tests(repository, "-rs", "-s", "-v", CI="true", HOME=str(home), **chosen)
+    assert [*home.rglob("*")] == []
     assert "MNIST is in None\n" in printed
-    assert "1 passed, 1 skipped" in printed
+    assert "2 passed, 1 skipped" in printed
     (reason,) = (line for line in printed.splitlines() if line.startswith("SKIPPED"))
     assert reason.endswith(
         ": This wants MNIST: set TFLAB_DATA_DIR to a folder with its four files."

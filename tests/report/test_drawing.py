@@ -286,6 +286,22 @@ def test_a_scope_of_three_nodes_out_of_four_keeps_its_box():
     )
 
 
+def test_many_boxes_beside_each_other_are_put_together_in_order(monkeypatch):
+    monkeypatch.setattr(drawing, "CROWD", 4)
+    names = ("a", "b", "c", "d", "e")
+    nodes = tuple(
+        Node(name, "Op", (before,) if before else ())
+        for before, name in zip(("", *names), names, strict=False)
+    )
+    _, _, _, *rows = outline(drawn(Frontend(None, nodes)).tracks[0])
+    assert rows == [
+        [("a ... c/", "a ... c", [("a", "a")], [("b", "b")], [("c", "c")])],
+        [("d ... e/", "d ... e", [("d", "d")], [("e", "e")])],
+    ]
+    _, _, _, *rows = outline(drawn(Frontend(None, nodes[:4])).tracks[0])
+    assert rows == [[(name, name)] for name in names[:4]]
+
+
 def test_an_update_stands_beside_the_one_layer_whose_variable_it_changes():
     waits = Waits(
         {"a": set(), "b": {"a"}, "up": {"b"}, "both": {"a", "b"}, "after": {"both", "up"}}
@@ -431,7 +447,7 @@ NAMES = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(NAMES, st.data())
 def test_any_graph_has_each_node_once_whatever_the_names(names, data):
     nodes = tuple(

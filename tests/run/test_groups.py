@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from tflab.run import groups
 
 
@@ -25,6 +27,7 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
         "total_ns": 60,
         "main_ns": (900, 60),
         "traced": 0,
+        "waited_ns": 0,
         "times": [10, 30, 20],
         "ops": {"y": (2, 70, 40)},
         "not_finite": None,
@@ -67,3 +70,25 @@ def test_a_trace_is_affordable_if_its_cost_fits_into_the_share():
     group.traced, group.spent_ns = 2, 60  # 30 each
     assert group.affords(0.045)
     assert not group.affords(0.044)
+
+
+def test_what_waits_for_data_is_scaled_to_all_runs():
+    types = {"batch": "QueueDequeueManyV2", "y": "MatMul"}
+    ops = [SimpleNamespace(name=name, type=op) for name, op in types.items()]
+    group = groups.Group(1, SimpleNamespace(get_operations=lambda: ops), (), {})
+    group.calls, group.total_ns = 21, 20_000
+    # Two dequeues at once, then one; `y` does not wait
+    group.add_trace(900, 900, ("batch", "batch", "y"), (0, 50, 400), (100, 150, 90))
+    group.add_trace(900, 900, ("batch",), (0,), (100,))
+    assert group.waited_ns == 200 + 100
+    assert group.all_waited_ns() == 300 * 20 / 2
+    assert groups.Group(1, None, (), {}).all_waited_ns() == 0
+
+
+@pytest.mark.parametrize(("waited_ns", "all_ns"), [(90, 900), (200, 20_000 - 800 - 8_000)])
+def test_a_profiled_call_of_a_function_waits_less_than_others(waited_ns, all_ns):
+    """Where it clearly waits, only the rest of it counts: 800 ns. The profiler took 800 ns, too."""
+    group = groups.Group(1, None, ("step",), {}, function="step")
+    group.calls, group.total_ns = 11, 20_000
+    group.add_trace(1_800, 1_000, ("IteratorGetNext", "y"), (0, 300), (waited_ns, 500))
+    assert group.all_waited_ns() == all_ns

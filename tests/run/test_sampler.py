@@ -98,6 +98,8 @@ def test_a_long_run_is_nobodys_but_its_own(clock):
 
 
 def code(file, name="f"):
+    file, _, own = file.partition("@")
+    name = own or name
     return SimpleNamespace(co_filename=file, co_name=name, co_firstlineno=90)
 
 
@@ -123,6 +125,8 @@ TF = "/lib/site-packages/tensorflow/python/"
         ([f"{TF}framework/ops.py", f"{TF}training/saver.py", "train.py"], sampler.GRAPHS, None),
         ([f"{TF}training/saver.py", "train.py"], sampler.SAVING, None),
         ([f"{TF}ops/gen_math_ops.py", f"{TF}ops/math_ops.py", "a.py"], sampler.EAGER, None),
+        ([f"{TF}ops/gen_dataset_ops.py@iterator_get_next", "a.py"], sampler.DATA, None),
+        ([f"{TF}ops/gen_dataset_ops.py@range_dataset", "a.py"], sampler.EAGER, None),
         ([f"{TF}framework/op_def.py", f"{TF}ops/gen_math_ops.py"], sampler.GRAPHS, None),
         (["<frozen importlib._bootstrap>", "train.py"], sampler.IMPORTS, None),
         (["<frozen importlib._bootstrap>", f"{TF}__init__.py"], sampler.IMPORT_TENSORFLOW, None),

@@ -31,6 +31,7 @@ SEGMENT = {
             "total_ns": 0,
             "main_ns": (500, 0),
             "traced": 0,
+            "waited_ns": 0,
             "times": [],
             "ops": {},
         },
@@ -44,6 +45,7 @@ SEGMENT = {
             "total_ns": 4_000,
             "main_ns": (900, 3_000),
             "traced": 2,
+            "waited_ns": 0,
             "times": [700, 1_000, 900],
             "ops": {
                 "y": (2, 100, 60),
@@ -99,6 +101,16 @@ WATCHED = Watched(
     notes=(),
     tracings=(),
 )
+
+
+def test_steps_that_wait_for_data_are_split_between_two_owners():
+    groups = [SEGMENT["groups"][0], {**SEGMENT["groups"][1], "waited_ns": 1_000}]
+    owners = summary.watched(("train.py",), {**SEGMENT, "groups": groups}, 10_000, 0).process.owners
+    ns = {owner.owner: owner.ns for owner in owners}
+    # A quarter of 4,000 ns in all threads, and so of 3,000 ns in the main thread
+    assert (ns["waiting for data in group 2"], ns["steps of group 2"]) == (750, 2_250)
+    assert sum(ns.values()) == 10_000
+    assert all(map(view.is_run, (owner for owner in owners if "group 2" in owner.owner)))
 
 
 def test_a_segment_becomes_a_record(tmp_path):

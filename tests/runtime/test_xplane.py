@@ -11,6 +11,8 @@ EVENTS = {  # name -> (offset, duration) in ps
     "EagerLocalExecute: Fill": (0, 90_000_000),
     "ThreadpoolListener::Record": (0, 1_000),
     "Mean:Mean": (30_000_000, 2_000_000),
+    "IteratorGetNextOp::DoCompute": (40_000_000, 9_000_000),
+    "Iterator::Root::Prefetch": (40_000_000, 9_000_000),
 }
 
 
@@ -26,7 +28,7 @@ def test_only_events_of_ops_are_read():
         for number, (offset, duration) in enumerate(EVENTS.values(), 1):
             line.events.add(metadata_id=number, offset_ps=offset, duration_ps=duration)
     assert xplane.durations(space.SerializeToString()) == (
-        ["StatefulPartitionedCall/MatMul", "Mean"],
-        [6_000, 31_000],
-        [17_000, 2_000],
+        ["StatefulPartitionedCall/MatMul", "Mean", "IteratorGetNext"],
+        [6_000, 31_000, 41_000],
+        [17_000, 2_000, 9_000],
     )

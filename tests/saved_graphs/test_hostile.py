@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.slow, needs.LANDLOCK]
 MOST_BYTES = 2 * 2**30  # of the largest process; TensorFlow itself takes 0.6 GB
 WIDE = 41_000  # 6.7 GB of weights between two layers
 # Seconds: what ends takes some on a busy machine, and the rest need not be waited for
-IMPORT_S, ENDLESS_S = 60, 2
+IMPORT_S, ENDLESS_S = 60, 1
 
 
 def node(name, op, *inputs, **attributes):

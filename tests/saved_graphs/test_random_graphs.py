@@ -10,7 +10,7 @@ from tests.fuzz import gate
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
-GRAPHS = 30
+GRAPHS = 15
 
 
 def strace_works():

@@ -1,9 +1,9 @@
 """Accumulator: statistics of a measurement that is too long to keep its runs, updated step by step.
 
-Count, sum, minimum and maximum of the runs of each node are exact. Quantiles come from a sketch
-that counts durations in buckets whose bounds grow by 2 %, so every quantile is within 1 % of the
-true one (DDSketch: Masson, Rim and Lee 2019, "a fast and fully-mergeable quantile sketch", which
-uses another rank). Quantiles are nearest-rank, like those of `op_stats`.
+Count and sum of the runs of each node are exact. Quantiles come from a sketch that counts durations
+in buckets whose bounds grow by 2 %, so every quantile is within 1 % of the true one
+(DDSketch: Masson, Rim and Lee 2019, "a fast and fully-mergeable quantile sketch", which uses
+another rank). Quantiles are nearest-rank, like those of `op_stats`.
 
 Deviations are exact but for rounding. The squares of each batch of runs are taken around the
 batch's mean, and batches are combined as Chan, Golub and LeVeque do ("Updating formulae and a
@@ -42,8 +42,6 @@ class Accumulator:
         self._count: np.ndarray = np.zeros(0, np.int64)
         self._total: np.ndarray = np.zeros(0, np.int64)
         self._start: np.ndarray = np.zeros(0, np.int64)
-        self._least: np.ndarray = np.zeros(0, np.int64)
-        self._most: np.ndarray = np.zeros(0, np.int64)
         self._squares: np.ndarray = np.zeros(0)  # of the durations, around their mean
         # The same for the step times of any two nodes; None if there are too many nodes
         self._products: np.ndarray | None = np.zeros((0, 0))
@@ -71,15 +69,13 @@ class Accumulator:
             return
         for name in dict.fromkeys(self._names):
             self._columns.setdefault(name, len(self._columns))
-        count, total, start, least, most = self._grown(len(self._columns) - len(self._count))
+        count, total, start = self._grown(len(self._columns) - len(self._count))
         places = map(self._columns.__getitem__, self._names)
         columns = np.fromiter(places, np.int64, len(self._names))
         durations = np.array(self._durations, np.int64)
         np.add.at(count, columns, 1)
         np.add.at(total, columns, durations)
         np.add.at(start, columns, np.array(self._starts, np.int64))
-        np.minimum.at(least, columns, durations)
-        np.maximum.at(most, columns, durations)
         # Bucket 0 is for durations of 0, which have no logarithm.
         buckets = np.ceil(np.log(np.maximum(durations, 1)) / log(GROWTH)).astype(np.int64) + 1
         buckets[durations <= 0] = 0
@@ -94,7 +90,7 @@ class Accumulator:
         products = self._products_with(times)
         sample, stride = self._sample_with(times)
         self._count, self._total, self._start = count, total, start
-        self._least, self._most, self._by_node = least, most, None
+        self._by_node = None
         self._buckets.update(filled)
         self._squares, self._products = squares, products
         self._sample, self._stride = sample, stride
@@ -156,8 +152,6 @@ class Accumulator:
             np.pad(self._count, (0, more)),
             np.pad(self._total, (0, more)),
             np.pad(self._start, (0, more)),
-            np.pad(self._least, (0, more), constant_values=np.iinfo(np.int64).max),
-            np.pad(self._most, (0, more)),
         )
 
     def _runs(self) -> dict[int, dict[int, int]]:
@@ -227,8 +221,6 @@ class Accumulator:
                 device=devices.get(name, ""),
                 calls=int(self._count[column]),
                 total_ns=int(self._total[column]),
-                min_ns=int(self._least[column]),
-                max_ns=int(self._most[column]),
                 mean_ns=float(self._total[column] / self._count[column]),
                 median_ns=quantile(buckets[column], 0.5),
                 p95_ns=quantile(buckets[column], 0.95),

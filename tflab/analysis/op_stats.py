@@ -1,4 +1,4 @@
-"""Op statistics: the number, sum, extremes and quantiles of the runs of each node.
+"""Op statistics: the number, sum and quantiles of the runs of each node.
 
 These are exact, from runs that were kept; for long measurements there is the `accumulator`. All
 quantiles are nearest-rank: the q-quantile of n runs is the run of rank ceil(q * n), the shortest
@@ -126,8 +126,6 @@ def folded(
         device=kind[2],
         calls=calls,
         total_ns=total,
-        min_ns=int(durations[0]),
-        max_ns=int(durations[-1]),
         mean_ns=total / calls,
         median_ns=int(durations[until.searchsorted(rank(0.5, calls))]),
         p95_ns=int(durations[until.searchsorted(rank(0.95, calls))]),

@@ -21,9 +21,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from signal import Signals
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from tflab import leave
+
+Item = TypeVar("Item")
 
 # Windows has no SIGHUP
 SIGNALS = tuple(
@@ -204,6 +206,16 @@ def released() -> Iterator[None]:
         raise
     finally:
         command.deferred = depth
+
+
+def each(items: Iterator[Item]) -> Iterator[Item]:
+    """The items; each can be interrupted while it is made, and is complete afterwards."""
+    while True:
+        with released():
+            item = next(items, None)
+        if item is None:
+            return
+        yield item
 
 
 def is_pending() -> bool:

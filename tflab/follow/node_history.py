@@ -18,7 +18,7 @@ from tflab.errors import UsageError
 from tflab.exporters import notebook
 from tflab.follow import values, view
 from tflab.records.buffers import Buffer, Buffers
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import Node, makers, node_of, turned_around
 from tflab.records.measured import OpStats
 from tflab.records.node_history import Became, NodeHistory, Touch
 from tflab.records.placed import Fate, Machined, Pass
@@ -80,7 +80,7 @@ def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
     updates = set(backward.update_nodes) if backward else set()
     gradients = {gradient.forward: gradient for gradient in backward.gradients} if backward else {}
     derived = {name: made.forward for made in gradients.values() for name in made.nodes}
-    users = consumers(nodes)
+    users = turned_around(makers(nodes))
     from_file = frontend.program is not None and models.is_file(frontend.program.name)
     by_name = {}
     for node in nodes:
@@ -104,7 +104,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
     executed = {node.name: node for node in placement.nodes}
     defined = {node.name: node for step in placement.passes for node in step.definitions}
     runtimes = {name: node for name, node in (defined | executed).items() if name not in by_name}
-    users = consumers(placement.nodes)
+    users = turned_around(makers(placement.nodes))
     origins = {origin.name: origin for origin in placement.origins}
     fates = {fate.name: fate for fate in placement.ledger}
     carried = carries(fate for fate in placement.ledger if fate.into in executed)
@@ -211,15 +211,6 @@ def blank(node: Node, kind: str) -> NodeHistory:
         control_inputs=node.control_inputs,
         outputs=node.outputs,
     )
-
-
-def consumers(nodes: Iterable[Node]) -> dict[str, dict[str, None]]:
-    """Node -> the nodes that take its outputs, each once, in order."""
-    takers: dict[str, dict[str, None]] = {}
-    for node in nodes:
-        for tensor in node.inputs:
-            takers.setdefault(node_of(tensor), {})[node.name] = None
-    return takers
 
 
 def carrier_of(name: str, fate: Fate | None, executed: Mapping[str, Node]) -> str | None:

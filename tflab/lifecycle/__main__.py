@@ -279,7 +279,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
 
     try:
         with ending.deferred(), ending.shown_by(lambda: document("interrupted")):
-            for number, stage in enumerate(released(walked), 1):
+            for number, stage in enumerate(ending.each(walked), 1):
                 stages.append(stage)
                 if confined.CONFINED and args.format != "text":
                     confined.keep(DOCUMENTS[args.format](args, stages, "interrupted"))
@@ -294,16 +294,6 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
         with ending.deferred():
             document(str(failure) or "interrupted")
         raise
-
-
-def released(walked: Iterator[Stage]) -> Iterator[Stage]:
-    """The stages; each can be interrupted while it is computed, and is complete afterwards."""
-    while True:
-        with ending.released():
-            stage = next(walked, None)
-        if stage is None:
-            return
-        yield stage
 
 
 def shown(args: argparse.Namespace, stage: Stage) -> list[Block] | None:

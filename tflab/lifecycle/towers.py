@@ -36,7 +36,7 @@ def built(name: str, model: Model, graph: tf.Graph, options: Options) -> tuple[M
     check(name, model, options)
     written = graph.get_operations()
     heads = [model.loss, model.output, *([] if model.test_loss is None else [model.test_loss])]
-    copied = needed(heads, [*model.feeds])
+    copied = needed(graph, heads, model.feeds)
     with graph.as_default():
         parts, share = cut_feeds(model, tasks)
         places = here([*graph.get_operations()[len(written) :], *(t.op for t in model.feeds)])
@@ -143,19 +143,11 @@ def averaged(losses: Heads, share: Iterable[tf.Tensor], name: str) -> tf.Tensor:
     return tf.add_n(weighted, name=name)
 
 
-def needed(results: Iterable[tf.Tensor], feeds: Sequence[tf.Tensor]) -> set[str]:
+def needed(graph: tf.Graph, results: Iterable[tf.Tensor], feeds: Iterable[tf.Tensor]) -> set[str]:
     """The nodes that compute the results from feeds and variables, without these."""
-    fed = {tensor.op.name for tensor in feeds}
-    waiting = [tensor.op for tensor in results]
-    names: set[str] = set()
-    while waiting:
-        op = waiting.pop()
-        if op.name in names or op.name in fed or op.type in VARIABLES:
-            continue
-        names.add(op.name)
-        waiting.extend(tensor.op for tensor in op.inputs)
-        waiting.extend(op.control_inputs)
-    return names
+    given = {op.name for op in graph.get_operations() if op.type in VARIABLES}
+    given |= {tensor.op.name for tensor in feeds}
+    return nodes.needed(graph, [tensor.op.name for tensor in results], given) - given
 
 
 def copies(

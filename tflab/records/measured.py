@@ -23,8 +23,6 @@ class NodeStats:
     device: str
     calls: int
     total_ns: int
-    min_ns: int
-    max_ns: int
     mean_ns: float
     median_ns: float  # within 1 %
     p95_ns: float  # within 1 %

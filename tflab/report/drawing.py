@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from math import ceil, sqrt
 
 from tflab.records.graph import Node, node_of
 from tflab.records.node_history import NodeHistory
@@ -21,6 +22,7 @@ from tflab.report.drawn import Box, Drawing, Lane, nodes_of
 from tflab.report.layering import Row, Waits
 
 LEAST = 3  # nodes of a scope with a box; nodes of smaller scopes are drawn separately
+CROWD = 1_000  # boxes of a scope, of which more are put together in the order of their nodes
 MOST = 0.75  # of the forward nodes: a larger scope is always open
 KINDS = ("forward", "gradient", "update")  # of nodes, in the order of their tracks
 TRACKS = {kind: track for track, kind in enumerate(KINDS)}  # where each kind is drawn
@@ -110,7 +112,16 @@ def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> t
             boxes += (*own, *relabelled(label, inner))
         else:
             boxes.append(Box(name, label, layering.rows((*own, *inner), waits)))
-    return tuple(boxes)
+    return tuple(boxes) if len(boxes) <= CROWD else tuple(together(boxes, waits, scope))
+
+
+def together(boxes: Sequence[Box], waits: Waits, scope: str) -> Iterator[Box]:
+    """Boxes for as many neighbours each as there are such boxes: `step_0 ... step_57`."""
+    count = ceil(sqrt(len(boxes)))
+    for start in range(0, len(boxes), count):
+        part = boxes[start : start + count]
+        label = f"{part[0].label} ... {part[-1].label}"
+        yield Box(f"{scope}{label}/", label, layering.rows(part, waits))
 
 
 def relabelled(scope: str, boxes: Iterable[Box]) -> Iterator[Box]:

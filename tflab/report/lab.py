@@ -72,7 +72,7 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     measured: dict[str, Any] = {}  # fields of the lab
     done: set[str] = set()  # needs that are fulfilled
     try:
-        for names, field_name, value in released(parts(wanted, needs, options, announce)):
+        for names, field_name, value in ending.each(parts(wanted, needs, options, announce)):
             done |= names
             measured[field_name] = value
         interrupted = False
@@ -277,13 +277,3 @@ def train(model: str, options: Options) -> tuple[History, bool]:
         if status:
             raise TflabError(f"The training of '{model}' ended with status {status}.")
         return history.read(path), whole
-
-
-def released(measured: Iterator[Measured]) -> Iterator[Measured]:
-    """The parts, each of which can be interrupted while it is measured."""
-    while True:
-        with ending.released():
-            part = next(measured, None)
-        if part is None:
-            return
-        yield part

@@ -40,6 +40,7 @@ class Functions:
         self.depth: dict[int, int] = {}  # depth of nested tracings, by thread
         self.begun = 0  # calls
         self.profiled: Step | None = None  # the call that is profiled now
+        self.profiled_ns = 0  # when it began, after the start of the profiler
         self.profiling: private.Profiling | None = None
         self.stop: Callable[[], None] = lambda: None
 
@@ -82,6 +83,7 @@ class Functions:
             recorder.log.quiet(ERROR)
             if self.profiling.start():
                 self.profiled, step.timed, step.begun = step, False, self.begun
+                self.profiled_ns = perf_counter_ns()
             else:
                 recorder.log.usual()
 
@@ -100,12 +102,13 @@ class Functions:
         """Stop the profiler. Its trace counts only if no other call began meanwhile."""
         assert self.profiling and self.recorder.log
         self.profiled = None
+        called_ns = perf_counter_ns() - self.profiled_ns
         content = self.profiling.stop()
         self.recorder.log.usual()
         took_ns = perf_counter_ns() - step.call.start_ns
         if self.begun == step.begun:
             number = step.group.calls + 1
-            self.recorder.waiting.append((step.group, number, content, took_ns))
+            self.recorder.waiting.append((step.group, number, content, took_ns, called_ns))
 
     # Tracings
 

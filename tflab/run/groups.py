@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import time_ns
 from typing import Any
 
 KEPT_TIMES = 1001  # times of a group, for its median
 MOST_SAMPLES = 16  # traced runs of a group that are kept for a profile
+# Types of ops that wait for data begin so. In a function the first one stands for all of them.
+DATA_OPS = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "ReaderRead")
+WAITS = 0.1  # the share of a profiled call that waits, if the function clearly waits for data
 FIRST_GUESS = 0.5  # assumed cost of a trace, as a share of a step, before the first one
 
 
@@ -43,6 +46,9 @@ class Group:
         # Traced runs for a profile, evenly spread: number, start (epoch), duration and trace
         self.samples: list[tuple[int, int, int, bytes]] = []
         self.stride = 1  # one traced run in so many is kept
+        self.called_ns = 0  # the traced runs, without start and end of the profiler
+        self.waited_ns = 0  # the part of them in which an op waited for data
+        self.data_nodes: frozenset[str] | None = None  # which wait for data; None: not yet listed
         # Fetched tensor -> the first run in which it was not finite; None if none was looked at
         self.not_finite: dict[str, int] | None = None
 
@@ -71,6 +77,54 @@ class Group:
         if len(self.samples) > MOST_SAMPLES:
             self.samples, self.stride = self.samples[::2], 2 * self.stride
 
+    def add_trace(
+        self,
+        took_ns: int,
+        called_ns: int,
+        names: Sequence[str],
+        starts: Sequence[int],
+        ns: Sequence[int],
+    ) -> None:
+        """Add a traced run: its time with and without start and end of the profiler, and its op
+        runs."""
+        for name, spent_ns in zip(names, ns, strict=True):
+            op = self.ops.setdefault(name, [0, 0, 0])
+            op[0] += 1
+            op[1] += spent_ns
+            op[2] = max(op[2], spent_ns)
+        self.traced += 1
+        self.traced_ns += took_ns
+        self.called_ns += called_ns
+        self.add_waits(names, starts, ns)
+
+    def add_waits(self, names: Sequence[str], starts: Sequence[int], ns: Sequence[int]) -> None:
+        """Add the part of a traced run in which at least one op waited for data."""
+        from tflab.analysis import timeline  # many programs end before the first trace
+
+        if self.data_nodes is None:
+            ops = self.graph.get_operations() if self.graph is not None else ()
+            nodes = {op.name for op in ops if op.type.startswith(DATA_OPS)}
+            self.data_nodes = frozenset({DATA_OPS[0]} if self.function else nodes)
+        rows = zip(names, starts, ns, strict=True)
+        spans = [(start, start + took) for name, start, took in rows if name in self.data_nodes]
+        self.waited_ns += timeline.covered(timeline.union(spans))
+
+    def all_waited_ns(self) -> int:
+        """The estimated time of all runs but the first in which an op waited for data.
+
+        While the profiler starts, data arrive, so a profiled call waits less than others. If it
+        waits nevertheless, all that calls take beyond the rest of the profiled ones is waiting.
+        """
+        if not self.traced:
+            return 0
+        runs = self.calls - 1
+        like_traced_ns = self.waited_ns * runs // self.traced
+        if not self.function or self.waited_ns < WAITS * self.called_ns:
+            return like_traced_ns
+        rest_ns = (self.called_ns - self.waited_ns) * runs // self.traced
+        around_ns = self.traced_ns - self.called_ns  # start and end of the profiler
+        return max(like_traced_ns, self.total_ns - around_ns - rest_ns)
+
     def usual_ns(self) -> int:
         """The approximate time of an untraced run."""
         times = self.times[-9:]
@@ -87,6 +141,7 @@ class Group:
             "total_ns": self.total_ns,
             "main_ns": tuple(self.main_ns),
             "traced": self.traced,
+            "waited_ns": self.all_waited_ns(),
             "times": list(self.times),
             "ops": {name: tuple(times) for name, times in list(self.ops.items())},
             "not_finite": self.not_finite and dict(self.not_finite),

@@ -52,7 +52,8 @@ class Recorder:
         self.first_runs = 0
         self.graphs: list[Any] = []
         self.calls: dict[int, Call] = {}  # by thread
-        self.waiting: deque[tuple[Group, int, bytes, int]] = deque()  # with the number of the run
+        # With the number of the run, its time, and that without start and end of the profiler
+        self.waiting: deque[tuple[Group, int, bytes, int, int]] = deque()
         self.tracing = allocate_lock()  # held by the first run whose graphs are dumped
         self.share = FOR_TRACES * watcher.overhead / 100
         self.next_stop = watcher.steps or sys.maxsize
@@ -275,7 +276,7 @@ class Recorder:
                 if content and is_sample:
                     if self.watcher.logdir:
                         group.sample(took_ns, content)
-                    self.waiting.append((group, group.calls + 1, content, took_ns))
+                    self.waiting.append((group, group.calls + 1, content, took_ns, took_ns))
         if step.dumps is not None:
             if step.dumps:
                 self.dumps.end(group.number, keep=step.dumps == self.first_runs)
@@ -289,20 +290,14 @@ class Recorder:
         from tflab.runtime import trace, xplane  # many programs end before the first trace
 
         while self.waiting:
-            group, number, content, took_ns = self.waiting.popleft()
+            group, number, content, took_ns, called_ns = self.waiting.popleft()
             began_ns = perf_counter_ns()
             rows = xplane.durations(content) if group.function else trace.columns(content, 0)
             if rows is None:
                 rows = trace.durations(self.tracer.parsed(content).step_stats, 0)
             if self.op_runs:
                 self.op_runs.add(group.number, number, *rows)
-            for name, _, spent_ns in zip(*rows, strict=True):
-                op = group.ops.setdefault(name, [0, 0, 0])
-                op[0] += 1
-                op[1] += spent_ns
-                op[2] = max(op[2], spent_ns)
-            group.traced += 1
-            group.traced_ns += took_ns
+            group.add_trace(took_ns, called_ns, *rows)
             longer_ns = max(0, took_ns - group.usual_ns())
             group.spent_ns += longer_ns + perf_counter_ns() - began_ns
 

@@ -158,7 +158,7 @@ class Sampler:
             if kind == IMPORTLIB:
                 importing = True
             elif kind == TENSORFLOW:
-                owner = owner if tensorflow else special_owner(file)
+                owner = owner if tensorflow else special_owner(file, frame.f_code.co_name)
                 tensorflow = True
             if importing and tensorflow:
                 return IMPORT_TENSORFLOW, None  # the other frames are many
@@ -228,8 +228,10 @@ def line_at(frame: FrameType) -> Line:
     return code.co_filename, frame.f_lineno or code.co_firstlineno or 1, code.co_name
 
 
-def special_owner(file: str) -> str | None:
+def special_owner(file: str, function: str) -> str | None:
     name = file.rsplit(os.sep, 1)[1]
+    if name == "gen_dataset_ops.py" and function.startswith("iterator_get_next"):
+        return DATA
     if name.startswith("gen_") and name.endswith("_ops.py"):
         return EAGER  # it calls the runtime directly; ops of a graph are made in inner frames
     return next((owner for end, owner in OWNERS if file.endswith(end)), None)

@@ -22,9 +22,11 @@ from tflab.records.watched import (
     WatchedLine,
 )
 from tflab.run import sampler, segments
+from tflab.run.groups import DATA_OPS
 
 FIRST_RUNS = "first runs"
 STEPS = "steps of group"
+WAITING = "waiting for data in group"
 FUNCTION = "function"
 END = "end of Python"
 MOST_CODE = 200  # characters of a source line
@@ -99,12 +101,22 @@ def ledger(
     if not segment.get("runs") and sampler.BEFORE in owners:
         owners["Python"] = owners.pop(sampler.BEFORE)
     owners[FIRST_RUNS] = sum(group["main_ns"][0] for group in groups)
-    steps = {name_of_steps(at): group["main_ns"][1] for at, group in enumerate(groups, 1)}
+    steps: dict[str, int] = {}
+    for at, group in enumerate(groups, 1):
+        waited_ns = waited(group)
+        steps[f"{WAITING} {at}"] = waited_ns
+        steps[name_of_steps(at)] = group["main_ns"][1] - waited_ns
     known = {name: owners.pop(name) for name in ORDER if name in owners}
     owners = {**known, **steps, **owners, OWN: segment["own_ns"]}
     rest_ns = wall_ns - sum(owners.values())
     owners[END if segment["final"] else REST] = rest_ns
     return tuple(Owner(owner, ns) for owner, ns in owners.items() if ns)
+
+
+def waited(group: Mapping[str, Any]) -> int:
+    """The part of the steps of a group in the main thread in which an op waited for data."""
+    share = group["waited_ns"] / group["total_ns"] if group["total_ns"] else 0
+    return round(group["main_ns"][1] * min(1, share))
 
 
 def name_of_steps(group: int) -> str:
@@ -160,6 +172,9 @@ def lines_of(
     for group in groups:
         graph = graphs[group["graph"] - 1] if group["graph"] else ()
         of_node = {name: (phase, line[:2]) for name, phase, line, _ in graph if line}
+        types = [op for *_, op in graph]
+        if group["function"] and types.count(DATA_OPS[0]) > 1:  # one name stands for all of them
+            of_node.pop(DATA_OPS[0], None)
         for name, (traced_runs, traced_ns, most_ns) in group["ops"].items():
             if name in of_node:
                 phase, line = of_node[name]

@@ -101,7 +101,9 @@ def is_function(group: Group) -> bool:
 
 
 def is_run(owner: Owner) -> bool:
-    return owner.owner == summary.FIRST_RUNS or owner.owner.startswith(summary.STEPS)
+    return owner.owner == summary.FIRST_RUNS or owner.owner.startswith(
+        (summary.STEPS, summary.WAITING)
+    )
 
 
 def rows(seen: Watched) -> Iterator[Row]:

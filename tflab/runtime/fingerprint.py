@@ -73,17 +73,16 @@ def producer(tensor: str) -> str:
 def functions(graph_def: Any, nodes: Iterable[Any]) -> list[Any]:
     """The functions that these nodes call, and those that their bodies call, sorted."""
     library = {function.signature.name: function for function in graph_def.library.function}
-    waiting, seen = list(nodes), set[str]()
-    while waiting:
-        node = waiting.pop()
-        named = [node.op]
+    inside = {name: list(named(body.node_def)) for name, body in library.items()}
+    return [library[name] for name in sorted(reach(named(nodes), inside) & library.keys())]
+
+
+def named(nodes: Iterable[Any]) -> Iterator[str]:
+    """What may be names of functions in nodes: their types, and functions in attributes."""
+    for node in nodes:
+        yield node.op
         for value in node.attr.values():
-            named += [value.func.name, *(func.name for func in value.list.func)]
-        for name in named:
-            if name in library and name not in seen:
-                seen.add(name)
-                waiting += library[name].node_def
-    return [library[name] for name in sorted(seen)]
+            yield from (func.name for func in (value.func, *value.list.func))
 
 
 def described(node: Any) -> Iterator[bytes]:

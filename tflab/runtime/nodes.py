@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -82,6 +82,15 @@ def for_updates(nodes: Sequence[Node], derived: Iterable[str]) -> set[str]:
         if users and all(phases[user] == UPDATE for user in users):
             phases[name] = UPDATE
     return {name for name in rest if phases[name] == UPDATE}
+
+
+def needed(graph: tf.Graph, names: Iterable[str], stop: Collection[str] = ()) -> set[str]:
+    """These nodes and all nodes that must run before them, without passing `stop`."""
+    parents = {
+        op.name: [*(tensor.op.name for tensor in op.inputs), *(c.name for c in op.control_inputs)]
+        for op in graph.get_operations()
+    }
+    return reach(names, parents, stop)
 
 
 def ones(graph: tf.Graph) -> set[str]:

@@ -8,10 +8,14 @@ from tflab.runtime import private
 
 HOST = "/host:CPU"
 OP = re.compile(r"(?P<node>[^\s:]+):(?P<op>\w+)")  # `StatefulPartitionedCall/MatMul:_MklMatMul`
+# The profiler does not record the run of an op that returns later, but the wait of an iterator
+DATA = "IteratorGetNext"
+WAIT = re.compile(rf"(?P<node>{DATA})\w*Op::DoCompute")
 
 
 def durations(content: bytes) -> tuple[list[str], list[int], list[int]]:
-    """Node, start and duration in ns of every op run, as three lists.
+    """Node, start and duration in ns of every op run, as three lists. A run that waits for data of
+    an iterator is that of `DATA`, whatever its node.
 
     The name of an event is that of its node and its type; all other events have none such. On a
     device other than the host the profiler names kernels, which are left out.
@@ -22,7 +26,10 @@ def durations(content: bytes) -> tuple[list[str], list[int], list[int]]:
     for plane in private.read_xspace(content).planes:
         if plane.name != HOST:
             continue
-        matches = {key: OP.fullmatch(event.name) for key, event in plane.event_metadata.items()}
+        matches = {
+            key: OP.fullmatch(event.name) or WAIT.fullmatch(event.name)
+            for key, event in plane.event_metadata.items()
+        }
         nodes = {key: match["node"] for key, match in matches.items() if match}
         for line in plane.lines:
             for event in line.events:

@@ -15,9 +15,8 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.errors import UsageError
 from tflab.lifecycle import backward, frontend, split
-from tflab.records.graph import reach
 from tflab.records.options import SPLITS, Model, Options, Program, Recipe
-from tflab.runtime import cluster, session
+from tflab.runtime import cluster, nodes, session
 from tflab.train import checkpoints
 
 EPOCHS, BATCH_SIZE = 5, 64  # for a model that has an optimizer and no recipe
@@ -135,18 +134,9 @@ def training_scores(program: Program, towers: int = 1) -> tf.Tensor | None:
     the model's output. None if the loss does not depend on that output either.
     """
     model = program.model
-    behind = ancestors(program.graph, program.loss.op.name)
+    behind = nodes.needed(program.graph, [program.loss.op.name])
     ops = [op for op in program.graph.get_operations() if op.name in behind]
     logits = [op.inputs[0] for op in ops if op.type.endswith("SoftmaxCrossEntropyWithLogits")]
     if len(logits) == towers:
         return logits[0] if towers == 1 else tf.concat(logits, axis=0)
     return model.output if model.output.op in ops else None
-
-
-def ancestors(graph: tf.Graph, *names: str) -> set[str]:
-    """These nodes and all nodes that must run before them."""
-    parents = {
-        op.name: [*(tensor.op.name for tensor in op.inputs), *(c.name for c in op.control_inputs)]
-        for op in graph.get_operations()
-    }
-    return reach(names, parents)

@@ -29,23 +29,6 @@ from tflab.exporters.plots import (
 )
 from tflab.exporters.plots.files import save, svg
 
-__all__ = [
-    "PICTURES",
-    "batch_sizes",
-    "buffers",
-    "curves",
-    "feature_maps",
-    "layers",
-    "memory",
-    "over_time",
-    "roofline",
-    "save",
-    "svg",
-    "tasks",
-    "timeline",
-    "top_ops",
-]
-
 PICTURES: dict[str, Callable[..., Figure]] = {
     "curves": curves.draw,
     "top_ops": top_ops.draw,
