@@ -1,6 +1,5 @@
 """Special cases of the view of a comparison; `test_whole_view` has all cells of a usual one."""
 
-import csv
 import io
 import re
 from dataclasses import replace
@@ -14,9 +13,8 @@ from tests.records_by_hand import op_at_size, op_stats, op_total, verdict
 from tflab.analysis import batch_fit
 from tflab.cli import environment
 from tflab.compare import view
-from tflab.exporters import csv as exported_csv
 from tflab.exporters import markdown, text
-from tflab.records.blocks import Strip, Table
+from tflab.records.blocks import Table
 from tflab.records.measured import Compared, Comparison, ConfigTimes, Level, Peaks, StepTimes
 from tflab.records.timed import Holder, LiveBytes, Spread
 from tflab.views import op_table
@@ -153,52 +151,6 @@ def cells(table: Table) -> list[tuple[str, ...]]:
 # The story
 
 
-def test_it_opens_with_what_was_measured_on_how_many_images_and_how():
-    assert told()[0] == (
-        "lenet, inference, 64 images of MNIST at each batch size, each processed once untraced "
-        "and once traced, alternating. Warm: the first 3 steps of each batch size are not counted."
-    )
-
-
-def test_steps_have_a_row_for_each_batch_size():
-    assert cells(tables()["Steps"]) == [
-        (
-            "1",
-            "64",
-            "300 us",
-            "200 us",
-            "400 us",
-            "300 us",
-            "3,333",
-            "500 us",
-            "250 us",
-            "8.00 KiB",
-        ),
-        (
-            "16",
-            "4",
-            "800 us",
-            "700 us",
-            "900 us",
-            "800 us",
-            "20,000",
-            "900 us",
-            "400 us",
-            "1.00 MiB",
-        ),
-    ]
-
-
-def test_where_some_steps_were_traced_it_says_which_numbers_are_theirs():
-    steps = {1: replace(STEPS[1], steps=7), 16: replace(STEPS[16], steps=1)}
-    some = replace(FOUND, trace_every=10, steps=steps)
-    assert told(some)[0] == (
-        f"{told()[0]} One step in 10 was traced; calls, totals and all other numbers of ops come "
-        f"from the traced steps."
-    )
-    assert [row[1] for row in cells(tables(some)["Steps"])] == ["7 of 64", "1 of 4"]
-
-
 CONFIGURED = (
     "Median untraced step under other configurations, each in its own processes (ratio to default)"
 )
@@ -279,23 +231,6 @@ def test_rows_beyond_the_top_are_counted():
     assert left_out == {"Steps": 0, "Total": 2, "Mean": 2, "Time": 2, "Batch": 1, "Cold": 0}
 
 
-def test_what_is_left_out_names_the_option_that_shows_it():
-    lines = shown(FOUND, top=1)
-    assert lines.count("  ... and 2 more (--top shows more)") == 3
-    assert lines.count("  ... and 1 more (--top shows more)") == 2
-    page = markdown.page("lenet", environment.describe(), told(FOUND, 1))
-    assert "\n... and 2 more (--top shows more)\n" in page
-
-
-def test_below_the_steps_it_says_what_is_a_median_and_what_a_mean():
-    assert told()[2].startswith("Median, p10, p90 and mean describe untraced steps.")
-
-
-def test_an_op_that_ran_only_in_the_cold_step_has_no_warm_time():
-    (row,) = cells(tables(replace(FOUND, warm_ns={}))["Cold"])
-    assert row == ("conv1/Relu", "_FusedConv2D", "486 us", "", "")
-
-
 def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
     legend = (
         "Requested: bytes that the ops of a row requested from their allocators; peak: the most "
@@ -318,16 +253,6 @@ def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
         "inputs and outputs fit. Above: faster than that benchmark, like _FusedConv2D with "
         "6.24 GFLOP/s was, so the roof is too low and shares of it are too high."
     )
-
-
-def test_without_findings_there_is_no_heading_for_them():
-    assert not any(isinstance(block, Strip) for block in told(replace(FOUND, findings=())))
-
-
-def test_what_was_interrupted_is_marked_before_anything_else():
-    first, *rest = told(replace(FOUND, interrupted=True))
-    assert first == "Partial: these are the measurements up to the interruption."
-    assert len(rest) == len(told())
 
 
 # Configurations
@@ -417,14 +342,3 @@ def test_the_page_has_every_table_and_finding():
     for title in tables():
         assert title in page
     assert FOUND.findings[0] in page
-
-
-# For other programs
-
-
-def test_csv_says_what_is_partial_and_how_many_steps_were_traced():
-    some = replace(FOUND, failure="It broke.", steps={1: replace(STEPS[1], steps=7)})
-    assert {
-        (line["partial"], line["traced_steps"])
-        for line in csv.DictReader(io.StringIO(exported_csv.comparison(some)))
-    } == {("True", "7")}

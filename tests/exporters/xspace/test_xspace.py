@@ -2,9 +2,6 @@
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections import Counter
 from dataclasses import replace
@@ -339,22 +336,6 @@ def test_lanes_stand_below_their_steps_device_by_device():
     ]
 
 
-def test_every_run_stands_in_a_lane_of_its_device():
-    recorded = capture(
-        *(run(f"n{i}", 7 * i % 50, 10, device=(CPU, OTHER)[i % 2]) for i in range(20))
-    )
-    named = [
-        (name.partition(",")[0], *event)
-        for name, events in lines(recorded)
-        for event in events
-        if name.startswith("CPU")
-    ]
-    assert sorted(named) == sorted(
-        (run.device[-5:], run.name, run.start_ns, run.start_ns + run.duration_ns)
-        for run in recorded.runs
-    )
-
-
 def test_the_time_axis_starts_at_0_and_knows_the_day():
     recorded = capture(run("a", 1_500, 10), steps=((0, 1_234, 2_000),))
     events = [event for event in drawn(recorded, "trace_viewer@")["traceEvents"] if "ts" in event]
@@ -404,32 +385,6 @@ def test_memory_at_the_peak_is_listed_by_op():
     assert profile["specialAllocations"] == []
 
 
-@pytest.mark.parametrize("sizes, buffers", [([8, 8, -8, 9, -8], "abacb"), ([8, -8, 8, -8], "aabb")])
-def test_a_release_undoes_the_oldest_allocation_of_its_size(sizes, buffers):
-    allocations = [(us, size, "cpu") for us, size in enumerate(sizes)]
-    assert in_letters(addresses(allocations)) == buffers
-
-
-def test_a_release_undoes_an_allocation_of_its_own_allocator():
-    allocations = [(1, 8, "cpu"), (2, 8, "gpu"), (3, -8, "gpu"), (4, -8, "cpu")]
-    assert in_letters(addresses(allocations)) == "aabb"  # one allocator after the other
-
-
-def in_letters(numbers) -> str:
-    """The first number as a, the next other one as b, and so on."""
-    letters = dict(zip(dict.fromkeys(numbers), "abcdefgh", strict=False))
-    return "".join(letters[number] for number in numbers)
-
-
-def addresses(allocations) -> list[int]:
-    """The address of each event in the memory line."""
-    plane = planes(xspace.encode(capture(run("a", 0, 9, allocations=allocations))))["/host:CPU"]
-    names = {number: stat.name for number, stat in plane.stat_metadata.items()}
-    (line,) = (line for line in plane.lines if line.name == "memory")
-    stats = [{names[s.metadata_id]: s.int64_value for s in event.stats} for event in line.events]
-    return [stat["addr"] for stat in stats]
-
-
 def test_the_curve_of_an_allocator_is_that_of_the_memory_module():
     allocations = [(2, 64, "cpu"), (3, 32, "cpu"), (3, -64, "cpu"), (5, -32, "cpu")]
     recorded = capture(run("a", 0, 9000, allocations=allocations))
@@ -444,26 +399,6 @@ def test_the_curve_of_an_allocator_is_that_of_the_memory_module():
 
 
 # Files
-
-
-def test_each_capture_is_a_run_of_its_own(tmp_path):
-    recorded = [capture(run("a", 1, 1), name=name) for name in ("lenet-batch-1", "lenet-batch-16")]
-    paths = xspace.write(tmp_path, recorded, host="here")
-    folder = tmp_path / "plugins/profile"
-    assert paths == [
-        folder / "lenet-batch-1/here.xplane.pb",
-        folder / "lenet-batch-16/here.xplane.pb",
-    ]
-    assert [path.read_bytes() for path in paths] == [
-        xspace.encode(run, host="here") for run in recorded
-    ]
-
-
-def test_a_run_that_exists_is_never_written_to(tmp_path):
-    recorded = capture(run("a", 1, 1), name="toy")
-    paths = [xspace.write(str(tmp_path), [recorded])[0] for _ in range(3)]
-    assert [path.parent.name for path in paths] == ["toy", "toy-2", "toy-3"]
-    assert all(os.listdir(path.parent) == [path.name] for path in paths)
 
 
 CLIENT, TASK = "/job:client/replica:0/task:0", "/job:worker/replica:0/task:12"
@@ -521,30 +456,6 @@ def test_what_names_no_task_is_of_the_only_one_or_of_this_machine(devices, split
     runs = tuple(OpRun(0, "a", "Op", device, 1, 1) for device in devices)
     parts = xspace.split(Capture("toy", (), runs), "here")
     assert {name: len(part.runs) for name, part, _ in parts} == split
-
-
-@pytest.mark.parametrize(
-    "name, folder",
-    [("my.models:build-batch-1", "my.models-build-batch-1"), ("../../x", "x"), ("..", "profile")],
-)
-def test_a_name_never_becomes_a_path(tmp_path, name, folder):
-    (path,) = xspace.write(tmp_path, [capture(name=name)], host="../a b/c")
-    assert path == tmp_path / "plugins/profile" / folder / "a-b-c.xplane.pb"
-
-
-def test_a_failure_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(Path, "rename", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        xspace.write(tmp_path, [capture()])
-    assert list((tmp_path / "plugins/profile").iterdir()) == []
-
-
-def test_tensorflow_is_not_imported():
-    program = "import sys, tflab.exporters.xspace; print('tensorflow' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    assert done.stdout == "False\n"
 
 
 # XLA
