@@ -15,7 +15,6 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
-from PIL import Image
 
 from tests.buffers_by_hand import BUFFERS, CONV, LOSS
 from tests.exporters.plots import test_tasks as on_tasks
@@ -651,23 +650,6 @@ def test_the_kind_of_a_layer_is_told_from_its_types(ops, kind):
     assert layers.kind(row("x", ops, 1))[0] == kind
 
 
-# Files
-
-
-@pytest.fixture(scope="module")
-def figure() -> Figure:
-    return example("memory")
-
-
-def test_a_picture_is_saved_as_png_and_svg(figure, tmp_path):
-    paths = plots.save(figure, tmp_path / "new" / "lenet-v1.5")
-    assert paths == [tmp_path / "new" / "lenet-v1.5.png", tmp_path / "new" / "lenet-v1.5.svg"]
-    assert sorted((tmp_path / "new").iterdir()) == paths
-    with Image.open(paths[0]) as png:
-        assert (png.format, png.width) == ("PNG", style.WIDTH * files.DPI)
-    assert paths[1].read_text() == plots.svg(figure)
-
-
 # SVG
 
 
@@ -702,21 +684,3 @@ def test_every_reference_within_an_svg_leads_somewhere(name):
     used = re.findall(r'(?:href="|url\()#([^")]+)', svg)
     assert set(used) <= set(ids(svg))
     assert used
-
-
-def test_an_svg_can_stand_in_a_page(figure):
-    svg = plots.svg(figure)
-    assert svg.startswith("<svg ")
-    for absent in ("<?xml", "<!DOCTYPE", "<style", "<metadata", "ns0:", "xlink", "http://purl"):
-        assert absent not in svg
-    root = ElementTree.fromstring(svg)
-    assert root.attrib["role"] == "img"
-    assert plain(root.attrib["aria-label"]) == f"{title(figure)}. {caption(figure)}"
-    assert root.attrib["style"] == "max-width: 100%; height: auto"
-
-
-def test_text_of_an_svg_is_text(figure):
-    page = ElementTree.fromstring(plots.svg(figure))
-    texts = [text.text for text in page.iter(f"{{{files.SVG}}}text")]
-    assert "4.00 KiB after 100 us" in texts
-    assert "time since the step's start" in texts
