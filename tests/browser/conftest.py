@@ -48,14 +48,6 @@ def logdir(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="session")
-def tensorboard(logdir, tmp_path_factory):
-    """The address of a TensorBoard that serves the logdir."""
-    log = tmp_path_factory.mktemp("tensorboard") / "log.txt"
-    with serving(logdir, log) as address:
-        yield address
-
-
 CLUSTER = "tasks/toy"  # the profile of a step over two tasks, beside the logdir
 HOSTS = ("client", "task-0", "task-1")
 
@@ -83,7 +75,7 @@ def over_two_tasks():
 
 
 @pytest.fixture(scope="session")
-def tensorboard_of_all(logdir, tmp_path_factory):
+def tensorboard(logdir, tmp_path_factory):
     """The address of a TensorBoard that serves the folder in which the logdir is, with a profile of
     several hosts beside it."""
     xspace.write(logdir.parent / "tasks", [over_two_tasks()])

@@ -27,7 +27,7 @@ def graphs(page, tensorboard):
 def test_the_graph_that_ran_and_the_one_that_was_written_can_both_be_drawn(graphs, artefacts):
     save(graphs, artefacts / "graphs.png")
     assert {*LAYERS, "gradients", "train"} <= set(fills(graphs))
-    assert run_menu(graphs).locator("input").input_value() == "executed"
+    assert run_menu(graphs).locator("input").input_value() == "lenet/executed"
     assert "images" not in fills(graphs)  # what is fed runs under another name
     run_menu(graphs).click()
     run_menu(graphs).locator("paper-item", has_text="written").click()

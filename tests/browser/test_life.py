@@ -14,7 +14,7 @@ DRAW_MS = 60_000
 
 
 @pytest.fixture
-def tab(page, tensorboard_of_all, logdir):
+def tab(page, tensorboard, logdir):
     """The frame of the tab, with LeNet as it ran."""
     life = kept.read(kept.runs(logdir)["."])
     life["nodes"].pop("loss/Mean", None)
@@ -31,7 +31,7 @@ def tab(page, tensorboard_of_all, logdir):
     places["damaged"].write_bytes(gzip.compress(json.dumps(content).encode()))
     said = []
     page.on("pageerror", lambda error: said.append(str(error)))
-    page.goto(f"{tensorboard_of_all}/#tflab_life")
+    page.goto(f"{tensorboard}/#tflab_life")
     frame = page.frame_locator("iframe")
     frame.get_by_label("Run").locator("option", has_text="edited").wait_for(
         state="attached", timeout=DRAW_MS

@@ -29,24 +29,18 @@ HOST_ROW_AND_STARTS_US = """thread => [
 
 @pytest.fixture
 def runs(logdir):
-    """The profile of each batch size. Where digits stand in for MNIST, the names say so."""
+    """The profile of each batch size, as the folder above the logdir has it. Where digits stand in
+    for MNIST, the names say so."""
     names = {path.name for path in (logdir / "plugins/profile").iterdir()}
     return [
-        next(name for name in names if f"{name}-".startswith(f"lenet-batch-{size}-"))
+        next(f"lenet/{name}" for name in names if f"{name}-".startswith(f"lenet-batch-{size}-"))
         for size in BATCH_SIZES
     ]
 
 
-def test_the_runs_are_listed_for_the_logdir_and_for_the_folder_above_it(
-    page, tensorboard, tensorboard_of_all, runs
-):
-    assert sorted(data(page, tensorboard, "runs")) == sorted(runs)
-    above = data(page, tensorboard_of_all, "runs")
-    assert sorted(above) == sorted([CLUSTER, *(f"lenet/{run}" for run in runs)])
-
-
-def test_the_page_offers_the_runs(page, tensorboard_of_all, artefacts, runs):
-    page.goto(f"{tensorboard_of_all}/#profile")
+def test_the_page_offers_the_runs(page, tensorboard, artefacts, runs):
+    assert sorted(data(page, tensorboard, "runs")) == sorted([CLUSTER, *runs])
+    page.goto(f"{tensorboard}/#profile")
     frame = wait_for_frame(page, "/data/plugin/profile/")
     frame.get_by_text("Sessions (4)").wait_for(timeout=1000 * DRAW_SECONDS)
     frame.get_by_text("Performance Summary").wait_for(timeout=1000 * DRAW_SECONDS)
@@ -54,7 +48,7 @@ def test_the_page_offers_the_runs(page, tensorboard_of_all, artefacts, runs):
     frame.locator("mat-option").first.wait_for()
     page.screenshot(path=artefacts / "profile.png")
     offered = [text.strip() for text in frame.locator("mat-option").all_text_contents()]
-    assert sorted(offered) == sorted([CLUSTER, *(f"lenet/{run}" for run in runs)])
+    assert sorted(offered) == sorted([CLUSTER, *runs])
 
 
 def test_the_trace_viewer_draws_steps_above_lanes_and_finds_one(page, tensorboard, runs, artefacts):
@@ -102,9 +96,9 @@ def test_the_chart_pages_are_given_every_step_and_op(page, tensorboard, runs):
 # Several tasks
 
 
-def test_each_task_is_a_host_that_can_be_chosen(page, tensorboard_of_all, artefacts):
+def test_each_task_is_a_host_that_can_be_chosen(page, tensorboard, artefacts):
     query = urlencode({"run": CLUSTER, "tag": "trace_viewer@"})
-    page.goto(f"{tensorboard_of_all}/?{query}#profile")
+    page.goto(f"{tensorboard}/?{query}#profile")
     frame = wait_for_frame(page, "/data/plugin/profile/trace_viewer@")
     frame.get_by_text("Hosts (1)").wait_for(timeout=1000 * DRAW_SECONDS)
     frame.locator("mat-select").nth(2).click()
@@ -113,9 +107,9 @@ def test_each_task_is_a_host_that_can_be_chosen(page, tensorboard_of_all, artefa
     assert [text.strip() for text in frame.locator("mat-option").all_text_contents()] == [*HOSTS]
 
 
-def test_the_trace_viewer_draws_all_hosts_on_one_axis(page, tensorboard_of_all, artefacts):
+def test_the_trace_viewer_draws_all_hosts_on_one_axis(page, tensorboard, artefacts):
     query = urlencode({"run": CLUSTER, "tag": "trace_viewer@", "hosts": ",".join(HOSTS)})
-    page.goto(f"{tensorboard_of_all}/?{query}#profile")
+    page.goto(f"{tensorboard}/?{query}#profile")
     frame = wait_for_frame(page, TRACE_VIEWER)
     frame.wait_for_function(
         f"new Set({MODEL}?.getAllThreads().map(thread => thread.parent.name)).size === 3",
@@ -138,8 +132,8 @@ def test_the_trace_viewer_draws_all_hosts_on_one_axis(page, tensorboard_of_all, 
     assert waits == [(host, 2 * 4) for host in HOSTS]  # before, after and twice between
 
 
-def test_the_op_tables_of_each_host_are_those_of_its_task(page, tensorboard_of_all):
-    named = data(page, tensorboard_of_all, "hosts", run=CLUSTER, tag="framework_op_stats")
+def test_the_op_tables_of_each_host_are_those_of_its_task(page, tensorboard):
+    named = data(page, tensorboard, "hosts", run=CLUSTER, tag="framework_op_stats")
     assert [host["hostname"] for host in named] == ["ALL_HOSTS", *HOSTS]
     own = {
         "client": {"feed", "y_S4"},
@@ -149,7 +143,7 @@ def test_the_op_tables_of_each_host_are_those_of_its_task(page, tensorboard_of_a
     for host, ops in {**own, "ALL_HOSTS": set().union(*own.values())}.items():
         # XProf keeps the tables of the first host that is asked for, and shows them for all.
         query = {"run": CLUSTER, "tag": "framework_op_stats", "use_saved_result": "false"}
-        stats = data(page, tensorboard_of_all, "data", host=host, **query)[1]
+        stats = data(page, tensorboard, "data", host=host, **query)[1]
         at = [column["id"] for column in stats["cols"]].index("operation")
         assert {row["c"][at]["v"] for row in stats["rows"]} == ops
 
