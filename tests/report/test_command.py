@@ -29,7 +29,6 @@ from tflab.report import (
     pass_log,
     selection,
     step_chapters,
-    training_chapter,
     viewer_data,
 )
 from tflab.report.contents import Lab, Walked
@@ -478,7 +477,7 @@ def test_a_training_without_right_answers_says_nothing_of_them(lab):
 
     silent = replace(EPOCH, train_accuracy=math.nan, test_accuracy=math.nan)
     history = History("toy", "points", 50, 1, (), (silent,))
-    _, table, recipe = training_chapter.parts(replace(lab, history=history))
+    _, table, recipe = step_chapters.training(replace(lab, history=history))
     assert [column.header for column in table.columns] == [
         *("epoch", "last step", "train loss", "test loss", "time", "rows a second")
     ]
