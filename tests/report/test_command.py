@@ -389,9 +389,9 @@ def test_a_step_over_tasks_is_looked_at_first_and_measured_last(measured):
     assert (lab.tasks, lab.soft_placement) == ("measured", True)
 
 
-def test_configurations_that_are_named_are_compared_for_as_long_as_is_said(measured):
-    _, done = measured("lenet", "configurations", configs=("xla", "default"), configs_s=7)
-    assert done == [("compare", "lenet", ("default", "xla"), 7)]
+def test_configurations_that_are_named_are_compared_for_a_minute(measured):
+    _, done = measured("lenet", "configurations", configs=("xla", "default"))
+    assert done == [("compare", "lenet", ("default", "xla"), 60)]
 
 
 def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
@@ -405,7 +405,7 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
 
 
 def test_the_command_that_repeats_a_report_has_its_chapters_and_configurations():
-    options = "--model toy --chapters memory times --configs xla --configs-seconds 7"
+    options = "--model toy --chapters memory times --configs xla"
     args = report.parser().parse_args([*options.split(), "--logdir", "runs/x"])
     assert report.repeated(args) == f"python -m tflab.report {options} --logdir runs/x"
     assert report.repeated(report.parser().parse_args([])) == ("python -m tflab.report --model toy")

@@ -140,7 +140,7 @@ def batch_sizes(lab: Lab) -> Iterator[Chapter]:
 
 def configurations(lab: Lab) -> Iterator[Chapter]:
     if lab.compared:
-        parts = tuple(comparison_chapters.configurations(lab.compared, lab.configs_s))
+        parts = tuple(comparison_chapters.configurations(lab.compared, selection.CONFIGS_S))
         yield Chapter("Configurations", parts)
 
 
