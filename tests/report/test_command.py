@@ -25,7 +25,6 @@ from tflab.report import (
     graph_chapter,
     handout,
     html,
-    inputs,
     pass_log,
     selection,
     step_chapters,
@@ -60,30 +59,30 @@ def training(folder, *lines):
 
 def test_a_folder_that_is_no_training_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"is not from a training: it has no history\.jsonl"):
-        inputs.training(str(tmp_path), "lenet")
+        selection.training(str(tmp_path), "lenet")
 
 
 def test_a_training_before_its_first_epoch_is_refused(tmp_path):
     logdir = training(tmp_path / "run", HEADER, STEP)
     with pytest.raises(UsageError, match="has not finished an epoch"):
-        inputs.training(logdir, "lenet")
+        selection.training(logdir, "lenet")
 
 
 def test_a_training_of_another_model_is_refused(tmp_path):
     logdir = training(tmp_path / "run", HEADER, STEP, vars(EPOCH))
     with pytest.raises(UsageError, match="is of 'lenet', not of 'toy'; give --model lenet"):
-        inputs.training(logdir, "toy")
+        selection.training(logdir, "toy")
 
 
 def test_a_training_that_is_done_is_read(tmp_path):
     logdir = training(tmp_path / "run", HEADER, STEP, vars(EPOCH))
-    assert inputs.training(logdir, "lenet").epochs == (EPOCH,)
+    assert selection.training(logdir, "lenet").epochs == (EPOCH,)
 
 
 def test_a_file_that_is_no_history_is_refused(tmp_path):
     logdir = training(tmp_path / "run", {"model": 3})
     with pytest.raises(UsageError, match=r"Line 1 of .* is not in the format of a training log"):
-        inputs.training(logdir, "lenet")
+        selection.training(logdir, "lenet")
 
 
 def test_a_report_that_is_there_already_stays(tmp_path):

@@ -30,7 +30,7 @@ from tflab.records.cluster import as_given
 from tflab.records.measurements import Measurement
 from tflab.records.options import SPLITS
 from tflab.records.trained import History
-from tflab.report import inputs, selection
+from tflab.report import selection
 from tflab.runtime import dumps
 
 if TYPE_CHECKING:
@@ -102,9 +102,9 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         place = logdirs.place(out, staging(out, args.force))
         readable = [name for name in (*args.others, args.logdir) if name]
         return confinement.run("report", argv, args, {"--out": place}, readable)
-    kept = inputs.measurements(args.others, args.model)
+    kept = selection.measurements(args.others, args.model)
     names = selection.chosen(chapters_of(args), args.model)
-    trained = inputs.training(args.logdir, args.model) if args.logdir else None
+    trained = selection.training(args.logdir, args.model) if args.logdir else None
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model)
     granted = confined.output("--out")
