@@ -138,7 +138,7 @@ def together(ways: Mapping[str, Sequence[str]], plan: Plan) -> dict[str, list[Ru
 
 
 def written(folder: str, count: int) -> Kept:
-    seen = op_runs.OpRuns(folder, print)
+    seen = op_runs.OpRunsFile(folder, print)
     names = [f"layer_{number}/op" for number in range(NODES)]
     random = Random(0)
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.buffers_by_hand import BUFFERS, CONV, GRAD, LOSS, MASK, NEVER
 from tests.follow.test_node_history import BACKWARD, EXECUTION, FRONTEND, PLACEMENT
-from tflab.follow import memory, node_history, view
+from tflab.follow import node_history, values, view
 from tflab.follow.view import NodeLink
 from tflab.records.node_history import NodeHistory
 
@@ -12,7 +12,7 @@ PLAIN = NodeHistory("conv", "Conv2D", "forward", None, (), (), (), carrier="conv
 
 
 def sentences(*buffers, carrier="conv") -> list:
-    return list(memory.sentences(replace(PLAIN, carrier=carrier, buffers=buffers)))
+    return list(values.memory_sentences(replace(PLAIN, carrier=carrier, buffers=buffers)))
 
 
 def test_who_asked_for_the_memory_worked_in_it_and_read_it_last_is_said():

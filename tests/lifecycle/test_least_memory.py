@@ -31,12 +31,12 @@ GRAPH = (
 def test_constants_variables_feeds_and_the_largest_of_the_others_have_to_fit(
     free, refused, monkeypatch
 ):
-    monkeypatch.setattr(least_memory, "available", lambda: free * MB)
+    monkeypatch.setattr(least_memory, "free_memory", lambda: free * MB)
     assert (least_memory.refusal(GRAPH, ["z:0"], 16) is not None) == refused
 
 
 def test_the_sentence_says_what_is_needed_and_what_there_is(monkeypatch):
-    monkeypatch.setattr(least_memory, "available", lambda: 53 * MB)
+    monkeypatch.setattr(least_memory, "free_memory", lambda: 53 * MB)
     with pytest.raises(TflabError) as error:
         least_memory.check(GRAPH, ["z:0"], 16)
     assert str(error.value) == (
@@ -48,12 +48,12 @@ def test_the_sentence_says_what_is_needed_and_what_there_is(monkeypatch):
 
 
 def test_what_is_not_fetched_needs_nothing(monkeypatch):
-    monkeypatch.setattr(least_memory, "available", lambda: MB)
+    monkeypatch.setattr(least_memory, "free_memory", lambda: MB)
     least_memory.check(GRAPH, ["c:0"][:0], 16)
     with pytest.raises(TflabError, match="4096 GiB for the output of 'huge'"):
         least_memory.check(GRAPH, ["huge:0"], 1)
 
 
 def test_where_nobody_says_what_is_free_nothing_is_refused(monkeypatch):
-    monkeypatch.setattr(least_memory, "available", lambda: None)
+    monkeypatch.setattr(least_memory, "free_memory", lambda: None)
     least_memory.check(GRAPH, ["huge:0"], 1)

@@ -13,14 +13,7 @@ from tests.report.lab_by_hand import COMPARED, LAB, LINEAR, RACED, STAGES, SWEPT
 from tests.shown import grid, layout
 from tflab.records.blocks import Frame, Strip
 from tflab.records.verdicts import Diagnosis
-from tflab.report import (
-    chapters,
-    comparison_chapters,
-    graph_chapter,
-    selection,
-    step_chapters,
-    training_chapter,
-)
+from tflab.report import chapters, comparison_chapters, graph_chapter, selection, step_chapters
 from tflab.report.contents import Lab, Method
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -155,7 +148,7 @@ def test_each_chapter_holds_what_its_title_says():
     assert [(chapter.title, shown(chapter.parts)) for chapter in report.chapters] == [
         ("The stages of x*y + z", shown(graph_chapter.parts(TOY, "x*y + z"))),
         ("The stages of lenet", shown(graph_chapter.parts(LINEAR, "lenet"))),
-        ("Loss and accuracy", shown(training_chapter.parts(LAB))),
+        ("Loss and accuracy", shown(step_chapters.training(LAB))),
         ("The ten most expensive ops", shown(step_chapters.top_ops(LINEAR, COMPARED))),
         ("Batch sizes", shown(comparison_chapters.batch_sizes(COMPARED))),
         ("Configurations", shown(comparison_chapters.configurations(COMPARED, 0))),

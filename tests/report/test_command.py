@@ -25,11 +25,9 @@ from tflab.report import (
     graph_chapter,
     handout,
     html,
-    inputs,
     pass_log,
     selection,
     step_chapters,
-    training_chapter,
     viewer_data,
 )
 from tflab.report.contents import Lab, Walked
@@ -61,30 +59,30 @@ def training(folder, *lines):
 
 def test_a_folder_that_is_no_training_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"is not from a training: it has no history\.jsonl"):
-        inputs.training(str(tmp_path), "lenet")
+        selection.training(str(tmp_path), "lenet")
 
 
 def test_a_training_before_its_first_epoch_is_refused(tmp_path):
     logdir = training(tmp_path / "run", HEADER, STEP)
     with pytest.raises(UsageError, match="has not finished an epoch"):
-        inputs.training(logdir, "lenet")
+        selection.training(logdir, "lenet")
 
 
 def test_a_training_of_another_model_is_refused(tmp_path):
     logdir = training(tmp_path / "run", HEADER, STEP, vars(EPOCH))
     with pytest.raises(UsageError, match="is of 'lenet', not of 'toy'; give --model lenet"):
-        inputs.training(logdir, "toy")
+        selection.training(logdir, "toy")
 
 
 def test_a_training_that_is_done_is_read(tmp_path):
     logdir = training(tmp_path / "run", HEADER, STEP, vars(EPOCH))
-    assert inputs.training(logdir, "lenet").epochs == (EPOCH,)
+    assert selection.training(logdir, "lenet").epochs == (EPOCH,)
 
 
 def test_a_file_that_is_no_history_is_refused(tmp_path):
     logdir = training(tmp_path / "run", {"model": 3})
     with pytest.raises(UsageError, match=r"Line 1 of .* is not in the format of a training log"):
-        inputs.training(logdir, "lenet")
+        selection.training(logdir, "lenet")
 
 
 def test_a_report_that_is_there_already_stays(tmp_path):
@@ -390,9 +388,9 @@ def test_a_step_over_tasks_is_looked_at_first_and_measured_last(measured):
     assert (lab.tasks, lab.soft_placement) == ("measured", True)
 
 
-def test_configurations_that_are_named_are_compared_for_as_long_as_is_said(measured):
-    _, done = measured("lenet", "configurations", configs=("xla", "default"), configs_s=7)
-    assert done == [("compare", "lenet", ("default", "xla"), 7)]
+def test_configurations_that_are_named_are_compared_for_a_minute(measured):
+    _, done = measured("lenet", "configurations", configs=("xla", "default"))
+    assert done == [("compare", "lenet", ("default", "xla"), 60)]
 
 
 def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
@@ -406,7 +404,7 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
 
 
 def test_the_command_that_repeats_a_report_has_its_chapters_and_configurations():
-    options = "--model toy --chapters memory times --configs xla --configs-seconds 7"
+    options = "--model toy --chapters memory times --configs xla"
     args = report.parser().parse_args([*options.split(), "--logdir", "runs/x"])
     assert report.repeated(args) == f"python -m tflab.report {options} --logdir runs/x"
     assert report.repeated(report.parser().parse_args([])) == ("python -m tflab.report --model toy")
@@ -478,7 +476,7 @@ def test_a_training_without_right_answers_says_nothing_of_them(lab):
 
     silent = replace(EPOCH, train_accuracy=math.nan, test_accuracy=math.nan)
     history = History("toy", "points", 50, 1, (), (silent,))
-    _, table, recipe = training_chapter.parts(replace(lab, history=history))
+    _, table, recipe = step_chapters.training(replace(lab, history=history))
     assert [column.header for column in table.columns] == [
         *("epoch", "last step", "train loss", "test loss", "time", "rows a second")
     ]

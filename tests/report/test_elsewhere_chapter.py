@@ -9,7 +9,7 @@ from tests.report.lab_by_hand import LAB, shown
 from tflab.errors import UsageError
 from tflab.measurements import contrast, files, view
 from tflab.report import __main__ as report
-from tflab.report import chapters, comparison_chapters, inputs, selection
+from tflab.report import chapters, comparison_chapters, selection
 from tflab.report.contents import Method
 
 THERE = measurement(factor=0.5, environment={**HERE, "GPUs": "1 x Some GPU"})
@@ -94,7 +94,7 @@ def test_what_is_no_match_is_refused_before_anything_is_measured(
     path = tmp_path / "there.json.gz"
     files.write(path, changed(measurement(), **changes))
     with pytest.raises(UsageError) as error:
-        inputs.measurements([str(path)], "lenet")
+        selection.measurements([str(path)], "lenet")
     assert str(error.value) == sentence
     args = ("--with", str(path), "--model", "lenet", "--out", str(tmp_path / "out"))
     assert report.main([*args]) == 2
@@ -105,4 +105,4 @@ def test_what_is_no_match_is_refused_before_anything_is_measured(
 def test_what_fits_is_read_under_its_name(tmp_path):
     path = tmp_path / "there.json.gz"
     files.write(path, THERE)
-    assert inputs.measurements([str(path)], "lenet") == {"there": THERE}
+    assert selection.measurements([str(path)], "lenet") == {"there": THERE}

@@ -7,14 +7,14 @@ import pytest
 
 from tests.report.lab_by_hand import HISTORY, LAB, shown
 from tests.shown import grid, layout
-from tflab.report import training_chapter
+from tflab.report import step_chapters
 from tflab.report.contents import Method
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def test_a_training_is_its_curves_and_all_of_its_epochs():
-    assert shown(training_chapter.parts(LAB)) == [
+    assert shown(step_chapters.training(LAB)) == [
         ("curves", ("curves", HISTORY)),
         [
             "Epochs on points",
@@ -45,13 +45,13 @@ def test_a_training_is_its_curves_and_all_of_its_epochs():
 
 def test_a_training_that_was_read_says_from_where_and_one_that_broke_off_that_it_did():
     lab = replace(LAB, logdir="runs/lenet", history=replace(HISTORY, interrupted=True))
-    _, partial, _, recipe = training_chapter.parts(lab)
+    _, partial, _, recipe = step_chapters.training(lab)
     assert partial == "Partial: this training ended before its last epoch."
     assert recipe.how.startswith("Read from runs/lenet. Losses and accuracies are means over ")
 
 
 def test_a_model_without_a_loss_says_that_there_is_nothing_to_train():
-    assert list(training_chapter.parts(replace(LAB, history=None))) == [
+    assert list(step_chapters.training(replace(LAB, history=None))) == [
         "lenet has no loss, so it cannot be trained."
     ]
 
@@ -61,8 +61,8 @@ def test_a_training_without_right_answers_has_no_columns_for_them():
         replace(epoch, train_accuracy=math.nan, test_accuracy=math.nan) for epoch in HISTORY.epochs
     )
     lab = replace(LAB, history=replace(HISTORY, epochs=silent[:1]))
-    _, table, recipe = training_chapter.parts(lab)
-    assert (training_chapter.title(lab), training_chapter.title(LAB)) == (
+    _, table, recipe = step_chapters.training(lab)
+    assert (step_chapters.training_title(lab), step_chapters.training_title(LAB)) == (
         "Loss",
         "Loss and accuracy",
     )
@@ -75,7 +75,7 @@ def test_a_training_without_right_answers_has_no_columns_for_them():
 
 
 def test_numbers_of_epochs_stand_right():
-    _, table, _ = training_chapter.parts(LAB)
+    _, table, _ = step_chapters.training(LAB)
     assert layout(table) == [
         *("epoch right", "last step right", "train loss right", "train accuracy right"),
         *("test loss right", "test accuracy right", "time right"),
@@ -85,7 +85,7 @@ def test_numbers_of_epochs_stand_right():
 
 def test_a_training_that_was_ended_before_its_first_epoch_has_curves_and_no_table():
     short = replace(HISTORY, epochs=(), interrupted=True)
-    picture, partial, recipe = training_chapter.parts(replace(LAB, history=short))
+    picture, partial, recipe = step_chapters.training(replace(LAB, history=short))
     assert picture == ("curves", ("curves", short))
     assert partial == "Partial: this training ended before its last epoch."
     assert recipe.command.startswith("python -m tflab.train --model lenet --epochs 2 ")
@@ -93,7 +93,7 @@ def test_a_training_that_was_ended_before_its_first_epoch_has_curves_and_no_tabl
 
 def test_losses_have_three_digits_however_small_and_short_epochs_their_milliseconds():
     tiny = replace(HISTORY.epochs[0], train_loss=3.77e-12, test_loss=1.37e-12, seconds=0.00235)
-    _, table, _ = training_chapter.parts(replace(LAB, history=replace(HISTORY, epochs=(tiny,))))
+    _, table, _ = step_chapters.training(replace(LAB, history=replace(HISTORY, epochs=(tiny,))))
     assert grid(table)[2] == (
         *("1", "402", "3.77e-12", "87.49 %", "1.37e-12", "97.71 %", "2.35 ms", "25,974"),
     )

@@ -8,7 +8,7 @@ from tflab.run import groups
 
 
 def group_of(first_ns, *others_ns, main=True, timed=True):
-    group = groups.Group(3, "graph", ("loss:0",), {"x:0": "(8,)"})
+    group = groups.RunGroup(3, "graph", ("loss:0",), {"x:0": "(8,)"})
     for number, took_ns in enumerate((first_ns, *others_ns)):
         group.add(took_ns, SimpleNamespace(first=not number, timed=timed), main)
     return group
@@ -34,7 +34,7 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
     }
     elsewhere = group_of(900, 10, main=False, timed=False)
     assert (elsewhere.main_ns, elsewhere.total_ns, elsewhere.times) == ([0, 0], 10, [])
-    assert groups.Group(1, None, (), {}).segment([])["graph"] == 0
+    assert groups.RunGroup(1, None, (), {}).segment([])["graph"] == 0
 
 
 def test_the_times_of_many_runs_are_a_random_sample(monkeypatch):
@@ -75,20 +75,20 @@ def test_a_trace_is_affordable_if_its_cost_fits_into_the_share():
 def test_what_waits_for_data_is_scaled_to_all_runs():
     types = {"batch": "QueueDequeueManyV2", "y": "MatMul"}
     ops = [SimpleNamespace(name=name, type=op) for name, op in types.items()]
-    group = groups.Group(1, SimpleNamespace(get_operations=lambda: ops), (), {})
+    group = groups.RunGroup(1, SimpleNamespace(get_operations=lambda: ops), (), {})
     group.calls, group.total_ns = 21, 20_000
     # Two dequeues at once, then one; `y` does not wait
     group.add_trace(900, 900, ("batch", "batch", "y"), (0, 50, 400), (100, 150, 90))
     group.add_trace(900, 900, ("batch",), (0,), (100,))
     assert group.waited_ns == 200 + 100
     assert group.all_waited_ns() == 300 * 20 / 2
-    assert groups.Group(1, None, (), {}).all_waited_ns() == 0
+    assert groups.RunGroup(1, None, (), {}).all_waited_ns() == 0
 
 
 @pytest.mark.parametrize(("waited_ns", "all_ns"), [(90, 900), (200, 20_000 - 800 - 8_000)])
 def test_a_profiled_call_of_a_function_waits_less_than_others(waited_ns, all_ns):
     """Where it clearly waits, only the rest of it counts: 800 ns. The profiler took 800 ns, too."""
-    group = groups.Group(1, None, ("step",), {}, function="step")
+    group = groups.RunGroup(1, None, ("step",), {}, function="step")
     group.calls, group.total_ns = 11, 20_000
     group.add_trace(1_800, 1_000, ("IteratorGetNext", "y"), (0, 300), (waited_ns, 500))
     assert group.all_waited_ns() == all_ns

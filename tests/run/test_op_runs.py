@@ -55,7 +55,7 @@ def answers(folder, questions):
 
 
 def test_each_op_run_is_a_row_and_the_questions_of_the_documentation_have_answers(tmp_path):
-    seen = op_runs.OpRuns(str(tmp_path), pytest.fail)
+    seen = op_runs.OpRunsFile(str(tmp_path), pytest.fail)
     seen.add(2, 7, ["y", "g"], [1_000, 1_200], [200, 100])
     seen.flush()
     seen.add(2, 1_007, ["y", 'odd",\n'], [5_000, 5_000], [400, 200])
@@ -81,7 +81,7 @@ def test_each_op_run_is_a_row_and_the_questions_of_the_documentation_have_answer
 
 def test_rows_are_written_many_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(op_runs, "ROWS", 3)
-    seen = op_runs.OpRuns(str(tmp_path), pytest.fail)
+    seen = op_runs.OpRunsFile(str(tmp_path), pytest.fail)
     seen.add(1, 1, ["a", "b"], [1, 2], [3, 4])
     assert not (tmp_path / op_runs.NAME).exists()
     seen.add(1, 2, ["a"], [5], [6])
@@ -90,7 +90,7 @@ def test_rows_are_written_many_at_a_time(tmp_path, monkeypatch):
 
 def test_a_full_disk_leaves_whole_rows_and_a_note(tmp_path, monkeypatch):
     notes, write = [], os.write
-    seen = op_runs.OpRuns(str(tmp_path), notes.append)
+    seen = op_runs.OpRunsFile(str(tmp_path), notes.append)
     seen.add(1, 1, ["a", "b"], [1, 2], [3, 4])
     monkeypatch.setattr(op_runs.os, "write", lambda file, content: write(file, content[:15]))
     seen.flush()

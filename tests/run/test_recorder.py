@@ -240,7 +240,7 @@ def test_times_of_traced_steps_are_not_among_those_of_the_median(lab):
 
 
 def test_the_kept_times_are_of_the_whole_run():
-    group = groups.Group(1, None, (), {})
+    group = groups.RunGroup(1, None, (), {})
     for number in range(100_000):
         group.calls += 1
         group.keep(number)

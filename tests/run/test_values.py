@@ -39,8 +39,8 @@ def test_feeds_variables_and_results_are_found_by_the_nodes_that_stand_for_them(
 @pytest.mark.parametrize(("chosen", "again"), [(0, True), (5, False)])
 def test_after_the_first_fetched_nan_another_run_is_recorded_unless_one_was_chosen(chosen, again):
     seen = values.Values(SimpleNamespace(watcher=SimpleNamespace(values=chosen)))
-    group = groups.Group(1, "graph", ("loss:0", "text:0", "train"), {})
-    recorded = seen.plans[1] = values.Plan(sizes=(8, 1), graphs=b"graphs", run=3)
+    group = groups.RunGroup(1, "graph", ("loss:0", "text:0", "train"), {})
+    recorded = seen.plans[1] = values.RecordingState(sizes=(8, 1), graphs=b"graphs", run=3)
     for calls, loss in ((5, 1.0), (6, np.inf), (7, np.nan)):
         group.calls = calls
         seen.look(SimpleNamespace(group=group), [np.float32(loss), np.array([b"text"], object)])

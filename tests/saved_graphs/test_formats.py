@@ -91,7 +91,7 @@ def test_weights_that_declare_more_than_there_is_memory_for_are_not_read(tmp_pat
 
     path = keras_archive(tmp_path / "a.keras", fill)
     assert path.stat().st_size < 2**15
-    monkeypatch.setattr(keras_archives, "available", lambda: 2**30)
+    monkeypatch.setattr(keras_archives, "free_memory", lambda: 2**30)
     with pytest.raises(UsageError) as error:
         formats.read(path)
     assert str(error.value) == (
@@ -102,12 +102,12 @@ def test_weights_that_declare_more_than_there_is_memory_for_are_not_read(tmp_pat
 
 def test_weights_that_fit_to_the_last_byte_are_for_keras(tmp_path, monkeypatch):
     path = keras_archive(tmp_path / "a.keras", lambda file: file.create_dataset("w", (256,), "f4"))
-    monkeypatch.setattr(keras_archives, "available", lambda: 1023)
+    monkeypatch.setattr(keras_archives, "free_memory", lambda: 1023)
     with pytest.raises(UsageError, match=r"declares 1.00 KiB of weights .* but 1023 B of memory"):
         keras_archives.check(path)
-    monkeypatch.setattr(keras_archives, "available", lambda: 1024)
+    monkeypatch.setattr(keras_archives, "free_memory", lambda: 1024)
     keras_archives.check(path)
-    monkeypatch.setattr(keras_archives, "available", lambda: None)
+    monkeypatch.setattr(keras_archives, "free_memory", lambda: None)
     keras_archives.check(path)
 
 
@@ -144,7 +144,7 @@ def test_weights_that_are_no_hdf5_and_plain_ones_that_unpack_to_too_much(tmp_pat
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("config.json", "{}")
         archive.writestr("model.weights.npz", inner.getvalue())
-    monkeypatch.setattr(keras_archives, "available", lambda: 2**20)
+    monkeypatch.setattr(keras_archives, "free_memory", lambda: 2**20)
     with pytest.raises(UsageError, match=r"declares 4.00 MiB of weights \('w.npy' has 4.00 MiB\)"):
         formats.read(path)
 

@@ -7,7 +7,7 @@ from tensorflow.core.framework.graph_pb2 import GraphDef
 from tflab.errors import TflabError
 from tflab.lifecycle import walk
 from tflab.records.options import Options
-from tflab.saved_graphs import flat, recursion
+from tflab.saved_graphs import endless, flat
 
 pytestmark = pytest.mark.tensorflow
 
@@ -53,13 +53,13 @@ def graph(begins, *functions):
     ],
 )
 def test_a_circle_is_found_where_the_graph_calls_it(functions, circle):
-    assert recursion.circle(graph("f", *functions)) == circle
+    assert endless.circle(graph("f", *functions)) == circle
 
 
 def test_a_chain_of_thousands_of_functions_is_followed():
     chain = [function(f"f{place}", f"f{place + 1}") for place in range(3_000)]
-    assert recursion.circle(graph("f0", *chain, function("f3000"))) == ()
-    assert len(recursion.circle(graph("f0", *chain, function("f3000", "f1")))) == 3_000
+    assert endless.circle(graph("f0", *chain, function("f3000"))) == ()
+    assert len(endless.circle(graph("f0", *chain, function("f3000", "f1")))) == 3_000
 
 
 def test_a_function_in_the_argument_of_a_function_is_called():
@@ -67,7 +67,7 @@ def test_a_function_in_the_argument_of_a_function_is_called():
         'func { name: "g" }',
         'func { name: "g" attr { key: "body" value { list { func { name: "f" } } } } }',
     )
-    assert recursion.circle(graph("f", within, function("g"))) == ("f",)
+    assert endless.circle(graph("f", within, function("g"))) == ("f",)
 
 
 def test_a_graph_that_would_end_the_process_is_shown_and_not_imported(tmp_path):

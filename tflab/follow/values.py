@@ -1,23 +1,26 @@
-"""Values in a node's history: its outputs in the recorded step, and their gradient.
+"""Values in a node's history: its outputs in the recorded step, their gradient, and their memory.
 
 The values of a node are those that the program defines, with the name of the tensor of the graph
 that ran that has the same value. If the node of this name in the graph that ran computes something
-else, both are shown.
+else, both are shown. Where the runtime gave addresses, the history also says where its outputs were
+in memory, and which tensors used that memory before and after.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import prod
 from typing import TypeVar
 
 from tflab.analysis.gradient_graph import gradient_name
+from tflab.records.buffers import Buffer
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Node, node_of
 from tflab.records.node_history import NodeHistory
 from tflab.records.values import FED, VARIABLE, Defined, Value
-from tflab.units import plural
+from tflab.units import plural, size, time
 from tflab.views import values as view
 
 CARRIED = ("fused", "compiled", "merged")  # fates of a node whose work another node does
@@ -105,7 +108,7 @@ def gradient(own: Sequence[Value], computed: Sequence[Sequence[Defined]]) -> Def
     """The last of the nodes that compute a gradient, by definition; it has as many elements as
     the forward tensor."""
     for outputs in reversed(computed):
-        if len(outputs) == 1 and (not own or size(outputs[0]) == size(own[0])):
+        if len(outputs) == 1 and (not own or element_count(outputs[0]) == element_count(own[0])):
             return outputs[0]
     return None
 
@@ -115,7 +118,7 @@ def only_value(history: NodeHistory) -> Value | None:
     return history.values[0] if len(history.values) == 1 else None
 
 
-def size(value: Value) -> int:
+def element_count(value: Value) -> int:
     return prod(dim or 0 for dim in value.shape or ())
 
 
@@ -181,3 +184,50 @@ def missing(history: NodeHistory) -> str | None:
 def recorded(histories: Iterable[NodeHistory]) -> bool:
     """Whether the values of a step are known."""
     return any(history.values for history in histories)
+
+
+# Where the outputs of a node were in memory
+
+MOST_BUFFERS = 4  # buffers of a node in a loop or with many outputs
+MOST_NODES = 12  # that overwrote a buffer
+
+
+def memory_sentences(history: NodeHistory) -> Iterator[Sentence]:
+    for buffer in history.buffers[:MOST_BUFFERS]:
+        yield from of_buffer(buffer, history.carrier or history.name)
+    if len(history.buffers) > MOST_BUFFERS:
+        yield f"and {plural(len(history.buffers) - MOST_BUFFERS, 'buffer')} more", (), ""
+
+
+def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
+    """The sentences about a buffer that contained an output of the node."""
+    place = f"{size(buffer.bytes)} at {buffer.address:#x}"
+    if buffer.node == node:
+        yield f"its output {buffer.tensor} was in {place}, {lived(buffer)}", (), ""
+    elif node in buffer.overwriters:
+        yield f"worked in place: its output was in {place}, requested by ", (buffer.tensor,), ""
+    else:
+        yield f"passed its input on: {place}, requested by ", (buffer.tensor,), ""
+    if buffer.before:
+        yield "that memory was used before by ", buffer.before, ""
+    # other runs in a loop
+    others = (name for name in buffer.overwriters if name != node)
+    if some := tuple(islice(others, MOST_NODES)):
+        more = len(buffer.overwriters) - (node in buffer.overwriters) - len(some)
+        yield "worked in place in that memory: ", some, f" and {more:,} more" if more else ""
+    if buffer.last_reader:
+        kept = buffer.backward_ns is not None
+        behind = ": it stayed alive for the backward pass" if kept else ""
+        yield "the last reader of that memory was ", (buffer.last_reader,), behind
+    if buffer.after:
+        yield "then it was reused by ", buffer.after, ""
+
+
+def lived(buffer: Buffer) -> str:
+    """`from 138 us to 2.02 ms of the step`; which of several releases belongs to it may be
+    inferred."""
+    start = time(buffer.from_ns)
+    if buffer.until_ns is None:
+        return f"from {start} to the end of the step"
+    inferred = " (inferred)" if buffer.freed_by == "order" else ""
+    return f"from {start} to {time(buffer.until_ns)}{inferred} of the step"

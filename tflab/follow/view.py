@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tflab.analysis.gradient_nodes import WHY
-from tflab.follow import memory, values
+from tflab.follow import values
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import node_of
@@ -246,7 +246,7 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
             f"not on the critical path, with a slack of {slack} by median traced times, if every "
             "op had its own processor",
         )
-    for before, tensors, after in memory.sentences(history):
+    for before, tensors, after in values.memory_sentences(history):
         yield tuple(part for part in (before, *links(tensors), after) if part)
 
 

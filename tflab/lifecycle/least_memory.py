@@ -14,9 +14,9 @@ from math import prod
 import tensorflow as tf
 
 from tflab.analysis.ledger import nodes_needed
+from tflab.cli.environment import free_memory
 from tflab.errors import TflabError
 from tflab.records.graph import Node, Tensor
-from tflab.runtime.free_memory import available
 from tflab.units import size
 
 # alive during the whole step
@@ -41,7 +41,7 @@ def check(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> Non
 
 def refusal(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> str | None:
     """Why there is too little memory for a step; None if there is enough."""
-    there = available()
+    there = free_memory()
     needed = nodes_needed(nodes, fetches, ())
     rows = [node for node in nodes if node.name in needed]
     held = sum(node_bytes(node, batch_size) for node in rows if node.op in HELD)

@@ -23,15 +23,7 @@ from tflab.escaping import ended
 from tflab.records.graph import Function, Node
 from tflab.records.options import Model, Saved, Start
 from tflab.runtime import functions, nodes, refusals
-from tflab.saved_graphs import (
-    feeding,
-    fetching,
-    permissions,
-    recursion,
-    sparse_inputs,
-    starting,
-    waiting,
-)
+from tflab.saved_graphs import endless, feeding, fetching, permissions, sparse_inputs, starting
 from tflab.saved_graphs.fetching import PLACEHOLDERS
 from tflab.saved_graphs.formats import GraphFile
 from tflab.saved_graphs.starting import VARIABLES
@@ -115,9 +107,9 @@ def started(
 ) -> tuple[Start, list[str]]:
     """What is run once before the first step, and a sentence for each iterator that it
     initialises."""
-    begun = [op.name for op in waiting.beginnings(graph, needed)]
+    begun = [op.name for op in endless.beginnings(graph, needed)]
     needed = needed | nodes_needed(graph_nodes, begun, ())
-    waiting.refuse(graph, needed, {tensor.name for tensor in fed})
+    endless.refuse(graph, needed, {tensor.name for tensor in fed})
     start = starting.start_of(file, graph, graph_nodes, needed)
     sentences = [f"'{name}' runs once, to initialise an iterator." for name in begun]
     return replace(start, targets=(*start.targets, *begun)), sentences
@@ -206,7 +198,7 @@ def import_graph(
     """Import the graph of a file. `paths` are constants that contain the path of an asset."""
     if confined.unimported():
         raise not_importable(file, confined.unimported())
-    if circle := recursion.circle(file.graph_def):
+    if circle := endless.circle(file.graph_def):
         names = ", ".join(f"'{name}'" for name in circle)
         raise not_importable(file, f"its functions call one another in an endless cycle: {names}")
     graph_def = (

@@ -30,7 +30,7 @@ from tflab.records.cluster import as_given
 from tflab.records.measurements import Measurement
 from tflab.records.options import SPLITS
 from tflab.records.trained import History
-from tflab.report import inputs, selection
+from tflab.report import selection
 from tflab.runtime import dumps
 
 if TYPE_CHECKING:
@@ -79,14 +79,6 @@ def parser() -> argparse.ArgumentParser:
         f"(default: {' '.join(selection.CONFIGS)}, and gpu if there is one)",
     )
     add(
-        "--configs-seconds",
-        default=selection.CONFIGS_S,
-        type=command.count("number of seconds for configurations"),
-        metavar="SECONDS",
-        help="seconds after which no further comparison of configurations starts (default: "
-        "%(default)s)",
-    )
-    add(
         "--with",
         dest="others",
         nargs="+",
@@ -110,9 +102,9 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         place = logdirs.place(out, staging(out, args.force))
         readable = [name for name in (*args.others, args.logdir) if name]
         return confinement.run("report", argv, args, {"--out": place}, readable)
-    kept = inputs.measurements(args.others, args.model)
+    kept = selection.measurements(args.others, args.model)
     names = selection.chosen(chapters_of(args), args.model)
-    trained = inputs.training(args.logdir, args.model) if args.logdir else None
+    trained = selection.training(args.logdir, args.model) if args.logdir else None
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model)
     granted = confined.output("--out")
@@ -143,7 +135,6 @@ def measured(
         args.logdir,
         args.data_dir,
         tuple(args.configs),
-        args.configs_seconds,
         kept,
         args.soft_placement,
         args.cluster,
@@ -182,8 +173,6 @@ def repeated(args: argparse.Namespace) -> str:
     parts = ["python", "-m", "tflab.report", "--model", args.model]
     parts += ["--chapters", *args.chapters] if args.chapters else []
     parts += ["--configs", *args.configs] if args.configs else []
-    if args.configs_seconds != selection.CONFIGS_S:
-        parts += ["--configs-seconds", str(args.configs_seconds)]
     parts += ["--logdir", args.logdir] if args.logdir else []
     parts += ["--with", *args.others] if args.others else []
     parts += ["--cluster", as_given(args.cluster)] if args.cluster else []

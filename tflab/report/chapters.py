@@ -17,7 +17,6 @@ from tflab.report import (
     selection,
     step_chapters,
     tasks_chapter,
-    training_chapter,
 )
 from tflab.report.contents import Chapter, Lab, Part, Report, Walked
 from tflab.report.selection import TOY
@@ -125,7 +124,7 @@ def network(lab: Lab) -> Iterator[Chapter]:
 
 
 def training(lab: Lab) -> Iterator[Chapter]:
-    yield Chapter(training_chapter.title(lab), tuple(training_chapter.parts(lab)))
+    yield Chapter(step_chapters.training_title(lab), tuple(step_chapters.training(lab)))
 
 
 def ops(lab: Lab) -> Iterator[Chapter]:
@@ -141,7 +140,7 @@ def batch_sizes(lab: Lab) -> Iterator[Chapter]:
 
 def configurations(lab: Lab) -> Iterator[Chapter]:
     if lab.compared:
-        parts = tuple(comparison_chapters.configurations(lab.compared, lab.configs_s))
+        parts = tuple(comparison_chapters.configurations(lab.compared, selection.CONFIGS_S))
         yield Chapter("Configurations", parts)
 
 

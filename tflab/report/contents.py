@@ -74,7 +74,6 @@ class Lab:
     logdir: str | None  # of an existing training
     compared: Comparison | None
     toy_on_two: Walked | None = None  # devices; a walk up to placement
-    configs_s: int = 0  # spent on comparing configurations
     here: Measurement | None = None  # the measurement that is compared with `others`
     others: Mapping[str, Measurement] = field(default_factory=dict)  # saved measurements, by name
     tasks: OverTasks | None = None

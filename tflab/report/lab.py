@@ -53,7 +53,6 @@ class Wanted:
     logdir: str | None = None  # of that training
     data_dir: str | None = None
     configs: tuple[str, ...] = ()  # besides the default
-    configs_s: int = selection.CONFIGS_S
     others: Mapping[str, Measurement] = field(default_factory=dict)  # to compare with
     soft_placement: bool = False
     cluster: Tasks = ()
@@ -90,7 +89,6 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         logdir=wanted.logdir,
         compared=compared,
         toy_on_two=measured.get("toy_on_two"),
-        configs_s=wanted.configs_s,
         here=observing.measurement(compared, options) if compared and compared.observed else None,
         others=wanted.others,
         tasks=measured.get("tasks"),
@@ -182,7 +180,7 @@ def compare(
     """Inference at all batch sizes, and under other configurations."""
     configs = configurations(wanted.configs) if raced else (DEFAULT,)
     others = ", ".join(configs[1:])
-    then = f", then under {others} for about {wanted.configs_s} s" if others else ""
+    then = f", then under {others} for about {selection.CONFIGS_S} s" if others else ""
     if keep_s is not None:
         then += f", then in several processes for about {keep_s} s"
     announce(f"{wanted.model} at batch sizes {', '.join(map(str, BATCH_SIZES))}{then}")
@@ -190,7 +188,7 @@ def compare(
         wanted.model,
         BATCH_SIZES,
         SweepOptions(seconds=SWEEP_S, load_average=load_average, keep_s=keep_s),
-        RaceOptions(configs, wanted.configs_s),
+        RaceOptions(configs, selection.CONFIGS_S),
         options=Options(
             data_dir=wanted.data_dir,
             soft_placement=wanted.soft_placement,

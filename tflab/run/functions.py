@@ -18,7 +18,7 @@ from typing import Any
 
 from tflab.errors import TflabError
 from tflab.records.graph import Node
-from tflab.run.groups import Group, Step
+from tflab.run.groups import RunGroup, WatchedRun
 from tflab.run.sampler import Line
 from tflab.runtime import private
 
@@ -39,7 +39,7 @@ class Functions:
         self.made: dict[Any, list[int]] = {}
         self.depth: dict[int, int] = {}  # depth of nested tracings, by thread
         self.begun = 0  # calls
-        self.profiled: Step | None = None  # the call that is profiled now
+        self.profiled: WatchedRun | None = None  # the call that is profiled now
         self.profiled_ns = 0  # when it began, after the start of the profiler
         self.profiling: private.Profiling | None = None
         self.stop: Callable[[], None] = lambda: None
@@ -51,7 +51,7 @@ class Functions:
             self.recorder.notes.append(str(error))
         self.stop = private.watch_functions(self)
 
-    def begin_function(self, function: Any) -> Step | None:
+    def begin_function(self, function: Any) -> WatchedRun | None:
         """A function is called, or becomes a node of another function's graph."""
         try:
             called = private.called(function)
@@ -69,12 +69,12 @@ class Functions:
             self.watcher.broke(error)
             return None
 
-    def new_group(self, key: Any, function: Any, graph: Any) -> Group:
+    def new_group(self, key: Any, function: Any, graph: Any) -> RunGroup:
         name = getattr(graph, "name", "") or key[1].decode()
         types = private.arguments(function.function_type)
         return self.recorder.add_group(key, graph, (name,), types, function=name)
 
-    def profile(self, step: Step) -> None:
+    def profile(self, step: WatchedRun) -> None:
         """Start the profiler if the budget allows it and no other thread is in a call."""
         recorder, group = self.recorder, step.group
         if self.profiling is None or recorder.log is None or len(recorder.calls) > 1:
@@ -87,7 +87,7 @@ class Functions:
             else:
                 recorder.log.usual()
 
-    def end(self, step: Step | None) -> None:
+    def end(self, step: WatchedRun | None) -> None:
         if step is None:
             return
         try:
@@ -98,7 +98,7 @@ class Functions:
         if step.owned:
             self.recorder.leave(step.call)
 
-    def take(self, step: Step) -> None:
+    def take(self, step: WatchedRun) -> None:
         """Stop the profiler. Its trace counts only if no other call began meanwhile."""
         assert self.profiling and self.recorder.log
         self.profiled = None

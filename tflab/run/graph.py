@@ -15,7 +15,7 @@ from tflab.measurements.decoding import WrongError, decoded, encoded
 from tflab.records.graph import Node
 from tflab.records.placed import Fate, Origin, Pass
 from tflab.records.watched import OpTimes, Recorded, RecordedValues
-from tflab.run.groups import Group
+from tflab.run.groups import RunGroup
 
 NAME, VALUES = "graph", "values"
 MOST_NODES = 10_000  # limit for a graph that is saved
@@ -35,7 +35,7 @@ NOT_SEEN = Account((), (), ())
 
 def write(
     folder: str,
-    group: Group,
+    group: RunGroup,
     nodes: tuple[Node, ...],
     executed: tuple[Node, ...],
     account: Account,

@@ -15,7 +15,7 @@ WAITS = 0.1  # the share of a profiled call that waits, if the function clearly 
 FIRST_GUESS = 0.5  # assumed cost of a trace, as a share of a step, before the first one
 
 
-class Group:
+class RunGroup:
     """Runs that do the same."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Group:
         # Fetched tensor -> the first run in which it was not finite; None if none was looked at
         self.not_finite: dict[str, int] | None = None
 
-    def add(self, took_ns: int, step: Step, main: bool) -> None:
+    def add(self, took_ns: int, step: WatchedRun, main: bool) -> None:
         self.calls += 1
         if step.first:
             self.cold_ns = took_ns
@@ -153,12 +153,12 @@ class Group:
         return self.spent_ns + cost_ns <= share * self.total_ns
 
 
-class Step:
+class WatchedRun:
     """One run: its group, and the buffers of its trace."""
 
     __slots__ = ("begun", "call", "dumps", "first", "group", "owned", "timed", "trace", "values")
 
-    def __init__(self, group: Group, call: Call, first: bool, owned: bool) -> None:
+    def __init__(self, group: RunGroup, call: PythonCall, first: bool, owned: bool) -> None:
         self.group, self.call, self.first, self.owned = group, call, first, owned
         self.timed = True  # whether its time counts as that of an untraced run
         self.begun = 0  # number of calls of functions when its profile began
@@ -168,11 +168,11 @@ class Step:
         self.dumps: int | None = None
 
 
-class Call:
+class PythonCall:
     """A call from Python, which leads to one step or none."""
 
     __slots__ = ("start_ns", "step")
 
     def __init__(self, start_ns: int) -> None:
         self.start_ns = start_ns
-        self.step: Step | None = None
+        self.step: WatchedRun | None = None

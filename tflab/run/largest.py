@@ -17,7 +17,7 @@ from tflab.records.graph import Node
 from tflab.records.timed import Capture, OpRun, StepTime
 from tflab.run import graph as graphs
 from tflab.run.graph import NOT_SEEN, Account
-from tflab.run.groups import Group
+from tflab.run.groups import RunGroup
 from tflab.run.passes import OTHERS
 from tflab.runtime import dumps, trace
 
@@ -57,7 +57,7 @@ def fates(recorder: Any) -> dict[str, Any]:
 
 
 def account_of(
-    recorder: Any, group: Group, user_nodes: tuple[Node, ...], executed: tuple[Node, ...]
+    recorder: Any, group: RunGroup, user_nodes: tuple[Node, ...], executed: tuple[Node, ...]
 ) -> Account | None:
     """The fate of each node in the first run of the group, by the runtime's dumps of it; None, with
     a note, if they are unknown."""
@@ -86,7 +86,7 @@ def account_of(
 
 
 def record_values(
-    recorder: Any, group: Group, user_nodes: tuple[Node, ...], account: Account | None
+    recorder: Any, group: RunGroup, user_nodes: tuple[Node, ...], account: Account | None
 ) -> None:
     """Write the values of one run of the group; a note says so if they cannot be read."""
     try:
@@ -97,7 +97,7 @@ def record_values(
 
 def keep(
     recorder: Any,
-    group: Group,
+    group: RunGroup,
     user_nodes: tuple[Node, ...],
     executed: tuple[Node, ...],
     account: Account,

@@ -39,7 +39,7 @@ FROM {runs} AS runs LEFT JOIN {nodes} AS nodes USING (group_number, node)
 """
 
 
-class OpRuns:
+class OpRunsFile:
     """The file of the program's process."""
 
     def __init__(self, folder: str, note: Callable[[str], None]) -> None:

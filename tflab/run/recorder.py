@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.run.functions import Functions
-from tflab.run.groups import Call, Group, Step
+from tflab.run.groups import PythonCall, RunGroup, WatchedRun
 from tflab.run.lines import Lines, line_of
-from tflab.run.op_runs import OpRuns
+from tflab.run.op_runs import OpRunsFile
 from tflab.run.passes import MOST_CONSTANTS, Dumps
 from tflab.runtime import private
 
@@ -47,13 +47,13 @@ class Recorder:
     def __init__(self, watcher: Any) -> None:
         self.watcher, self.sampler = watcher, watcher.sampler
         self.main = watcher.sampler.main
-        self.groups: dict[Any, Group] = {}
+        self.groups: dict[Any, RunGroup] = {}
         self.started: set[int] = set()  # groups whose first run has begun
         self.first_runs = 0
         self.graphs: list[Any] = []
-        self.calls: dict[int, Call] = {}  # by thread
+        self.calls: dict[int, PythonCall] = {}  # by thread
         # With the number of the run, its time, and that without start and end of the profiler
-        self.waiting: deque[tuple[Group, int, bytes, int, int]] = deque()
+        self.waiting: deque[tuple[RunGroup, int, bytes, int, int]] = deque()
         self.tracing = allocate_lock()  # held by the first run whose graphs are dumped
         self.share = FOR_TRACES * watcher.overhead / 100
         self.next_stop = watcher.steps or sys.maxsize
@@ -65,7 +65,7 @@ class Recorder:
         self.functions = Functions(self)
         self.most_waiting = WAITING
         self.log: private.Log | None = None
-        self.op_runs = OpRuns(watcher.folder, self.note) if watcher.op_runs else None
+        self.op_runs = OpRunsFile(watcher.folder, self.note) if watcher.op_runs else None
         self.values = self.recorded_values() if watcher.values is not None else None
 
     def recorded_values(self) -> Values:
@@ -91,7 +91,7 @@ class Recorder:
         self.unwatch()
         self.functions.stop()
 
-    def enter(self) -> Call | None:
+    def enter(self) -> PythonCall | None:
         """A call begins; None if it is part of another call of its thread."""
         thread = get_ident()
         if thread in self.calls:
@@ -99,10 +99,10 @@ class Recorder:
         now_ns = perf_counter_ns()
         if thread == self.main:
             self.sampler.enter(now_ns)
-        call = self.calls[thread] = Call(now_ns)
+        call = self.calls[thread] = PythonCall(now_ns)
         return call
 
-    def leave(self, call: Call | None) -> None:
+    def leave(self, call: PythonCall | None) -> None:
         if call is None:
             return
         took_ns = perf_counter_ns() - call.start_ns
@@ -136,7 +136,7 @@ class Recorder:
 
     def begin(
         self, session: Any, options: Any, feeds: Any, fetches: Any, targets: Any, metadata: Any
-    ) -> Step | None:
+    ) -> WatchedRun | None:
         """A step begins, in a call or as one of its own."""
         try:
             shapes = [(tensor, value.shape) for tensor, value in feeds.items()]
@@ -156,7 +156,7 @@ class Recorder:
             self.watcher.broke(error)
             return None
 
-    def begin_part(self, session: Any, fetches: Any) -> Step | None:
+    def begin_part(self, session: Any, fetches: Any) -> WatchedRun | None:
         try:
             key = ("a part of a run", *fetches)
             group = self.groups.get(key) or self.new_group((tuple(fetches), (), ()), session, key)
@@ -165,7 +165,7 @@ class Recorder:
             self.watcher.broke(error)
             return None
 
-    def begin_compiled(self, session: Any) -> Step | None:
+    def begin_compiled(self, session: Any) -> WatchedRun | None:
         try:
             key = ("compiled", id(session.graph))
             group = self.groups.get(key) or self.new_group(((), (), ()), session, key)
@@ -174,7 +174,7 @@ class Recorder:
             self.watcher.broke(error)
             return None
 
-    def results(self, step: Step | None, fetched: Any) -> Any:
+    def results(self, step: WatchedRun | None, fetched: Any) -> Any:
         """Look at the fetched values of a step, and return them."""
         if self.values and step:
             try:
@@ -183,7 +183,7 @@ class Recorder:
                 self.watcher.broke(error)
         return fetched
 
-    def end(self, step: Step | None) -> None:
+    def end(self, step: WatchedRun | None) -> None:
         if step is None:
             return
         if step.trace or step.dumps is not None:
@@ -194,17 +194,17 @@ class Recorder:
         if step.owned:
             self.leave(step.call)
 
-    def new_step(self, group: Group) -> Step:
+    def new_step(self, group: RunGroup) -> WatchedRun:
         thread = get_ident()
         owned = thread not in self.calls
         call = self.enter() if owned else self.calls[thread]
         assert call is not None
         first = group.number not in self.started
         self.started.add(group.number)
-        step = call.step = Step(group, call, first, owned)
+        step = call.step = WatchedRun(group, call, first, owned)
         return step
 
-    def new_group(self, names: Any, session: Any, key: Any = None) -> Group:
+    def new_group(self, names: Any, session: Any, key: Any = None) -> RunGroup:
         fetches, targets, shapes = names
         feeds = {private.tensor_name(tensor): str(shape) for tensor, shape in shapes}
         fetched = tuple(map(private.tensor_name, (*fetches, *targets)))
@@ -212,20 +212,20 @@ class Recorder:
 
     def add_group(
         self, key: Any, graph: Any, fetches: tuple[str, ...], feeds: Any, function: str = ""
-    ) -> Group:
+    ) -> RunGroup:
         if len(self.groups) >= MOST_GROUPS:
-            return self.groups.setdefault("others", Group(len(self.groups) + 1, None, (), {}))
+            return self.groups.setdefault("others", RunGroup(len(self.groups) + 1, None, (), {}))
         if graph not in self.graphs:
             small = len(graph.get_operations()) <= MOST_NODES
             if len(self.graphs) < MOST_GRAPHS and small:
                 self.graphs.append(graph)
             else:
                 graph = None
-        group = Group(len(self.groups) + 1, graph, fetches, feeds, function)
+        group = RunGroup(len(self.groups) + 1, graph, fetches, feeds, function)
         self.groups[key] = group
         return group
 
-    def may_be_written(self, group: Group) -> bool:
+    def may_be_written(self, group: RunGroup) -> bool:
         """Whether the runtime may dump a group's graph; that of a large one takes long."""
         size = self.dumps.size_of_constants(group.graph)
         if size <= MOST_CONSTANTS:
@@ -237,7 +237,7 @@ class Recorder:
         )
         return False
 
-    def begin_first(self, step: Step) -> None:
+    def begin_first(self, step: WatchedRun) -> None:
         """Let the runtime dump the graphs of its passes, unless another step does so now."""
         assert self.log
         self.first_runs += 1
@@ -246,7 +246,7 @@ class Recorder:
         if step.dumps:
             self.dumps.begin()
 
-    def trace(self, step: Step) -> None:
+    def trace(self, step: WatchedRun) -> None:
         """Let the step be traced if the budget of its group allows it; its first run returns the
         graphs."""
         group = step.group
@@ -259,7 +259,7 @@ class Recorder:
             step.trace = self.traced_options, self.tracer.metadata()
             step.timed = False
 
-    def take(self, step: Step) -> None:
+    def take(self, step: WatchedRun) -> None:
         """Read the results of a step that has ended or failed."""
         assert self.log
         group = step.group

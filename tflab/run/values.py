@@ -27,7 +27,7 @@ from tflab.records.placed import Fate
 from tflab.records.values import Value
 from tflab.records.watched import RecordedValues
 from tflab.run import graph
-from tflab.run.groups import Group, Step
+from tflab.run.groups import RunGroup, WatchedRun
 from tflab.runtime import private, trace
 
 MOST_GROUPS = 8  # groups with recorded values
@@ -38,12 +38,13 @@ TEXT, TEXT_BYTES = 7, 2**16
 
 
 @dataclass
-class Plan:
+class RecordingState:
     """The state of the recording of a group."""
 
     sizes: tuple[int, int] | None = None  # bytes and files that the debugger will write
     tried: bool = False
-    before: Plan | None = field(default=None, repr=False)  # an earlier run that was recorded
+    # An earlier run that was recorded
+    before: RecordingState | None = field(default=None, repr=False)
     run: int = 0  # the recorded one, from 1
     ns: int = 0
     graphs: bytes = b""  # the RunMetadata of that run, with the graphs that ran
@@ -59,18 +60,18 @@ class Values:
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
         self.at = recorder.watcher.values or USUAL
-        self.plans: dict[int, Plan] = {}  # by the number of the group
+        self.plans: dict[int, RecordingState] = {}  # by the number of the group
         self.turn = allocate_lock()  # the step that is traced or recorded holds it
         self.bytes = 0  # written so far
 
-    def begin(self, step: Step, session: Any) -> bool:
+    def begin(self, step: WatchedRun, session: Any) -> bool:
         """Let a step be traced or recorded if it is the right run of its group."""
         group, recorder = step.group, self.recorder
         if group.function or session.sess_str or not (group.executed or self.at == 1):
             return False
         if group.number not in self.plans and len(self.plans) >= MOST_GROUPS:
             return False
-        plan = self.plans.setdefault(group.number, Plan())
+        plan = self.plans.setdefault(group.number, RecordingState())
         sizes_wanted = plan.sizes is None and self.at >= USUAL
         if plan.tried or group.calls + 1 < self.at - sizes_wanted or not self.turn.acquire(False):
             return False
@@ -84,7 +85,7 @@ class Values:
         recorder.log.quiet(ERROR)
         return True
 
-    def options(self, group: Group, plan: Plan) -> Any:
+    def options(self, group: RunGroup, plan: RecordingState) -> Any:
         """The options for recording a step; None, with the reason, if it is not recorded."""
         from tflab.runtime import debugger, nodes
 
@@ -107,7 +108,7 @@ class Values:
             debug_options=private.debug_options(group.graph, plan.folder),
         )
 
-    def take(self, step: Step, content: bytes) -> None:
+    def take(self, step: WatchedRun, content: bytes) -> None:
         """Read the results of a traced or recorded step that has ended or failed."""
         from tflab.runtime import debugger
 
@@ -126,7 +127,7 @@ class Values:
         plan.ns = perf_counter_ns() - step.call.start_ns
         plan.feeds = tuple(sorted(group.feeds))
 
-    def look(self, step: Step, fetched: Sequence[Any]) -> None:
+    def look(self, step: WatchedRun, fetched: Sequence[Any]) -> None:
         """Note the fetched values that are not finite for the first time."""
         group, seen = step.group, step.group.not_finite
         if seen is None:
@@ -140,12 +141,12 @@ class Values:
             return
         plan = self.plans.get(group.number)
         if plan and plan.graphs and not seen and not self.recorder.watcher.values:
-            self.plans[group.number] = Plan(sizes=plan.sizes, before=plan)
+            self.plans[group.number] = RecordingState(sizes=plan.sizes, before=plan)
         seen |= dict.fromkeys(fresh, group.calls + 1)
 
-    def write(self, group: Group, user_nodes: Sequence[Node], ledger: Sequence[Fate]) -> None:
+    def write(self, group: RunGroup, user_nodes: Sequence[Node], ledger: Sequence[Fate]) -> None:
         """Write the values of a group; a note gives the reason if there are none."""
-        plan = self.plans.get(group.number, Plan())
+        plan = self.plans.get(group.number, RecordingState())
         if plan.before and not plan.graphs:
             plan = plan.before
         if not plan.graphs:
@@ -181,8 +182,8 @@ def sizes_of(step_stats: Any) -> tuple[int, int]:
 
 
 def of_run(
-    plan: Plan,
-    group: Group,
+    plan: RecordingState,
+    group: RunGroup,
     graphs: Sequence[Any],
     user_nodes: Sequence[Node],
     ledger: Sequence[Fate],

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tflab import atomic
+from tflab.cli.environment import free_memory
 from tflab.errors import TflabError, UsageError
-from tflab.runtime.free_memory import available
 from tflab.units import size
 
 UNPACKED, RATIO = 64 * 2**20, 20  # limits for unpacking: bytes, and multiple of its size
@@ -38,7 +38,7 @@ def check(path: Path) -> None:
             claimed = dict(weights_of(path, archive))
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise UsageError(f"'{path}' is a damaged zip archive: {error}.") from error
-    there, wanted = available(), sum(claimed.values())
+    there, wanted = free_memory(), sum(claimed.values())
     if there is not None and wanted > there:
         largest = max(claimed, key=lambda name: claimed[name])
         raise UsageError(

@@ -19,7 +19,7 @@ from tflab.analysis import memory, timeline
 from tflab.analysis.columns import columns
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters import xspace
-from tflab.exporters.xspace import names as xnames
+from tflab.exporters.xspace import plane as xspace_plane
 from tflab.records.timed import Capture, OpRun, StepTime
 
 pytestmark = pytest.mark.slow
@@ -78,7 +78,7 @@ def counted_ops(recorded: Capture) -> dict[str, tuple[int, float]]:
 
 def traced_ops(recorded: Capture) -> dict[str, tuple[int, float]]:
     """The same from the records."""
-    names = xnames.event_names(dict.fromkeys((run.name, run.op) for run in recorded.runs))
+    names = xspace_plane.event_names(dict.fromkeys((run.name, run.op) for run in recorded.runs))
     calls = Counter(names[run.name, run.op] for run in recorded.runs)
     total_ns: Counter[str] = Counter()
     for run in recorded.runs:

@@ -7,7 +7,7 @@ every allocation.
 
 What XProf expects is documented only by its source (checked with xprof 2.24):
 
-- An op is an event called `<node>:<OpType>`, if both match a pattern; see `names`.
+- An op is an event called `<node>:<OpType>`, if both match a pattern; see `plane`.
 - An event with a `group_id` belongs to that step, and a `SessionRun` with a `step_name` marks the
   step; see `steps`.
 - Memory events are on a line whose number says that it is not a thread; see `memory`.
@@ -33,8 +33,16 @@ from tflab.analysis.columns import Kind, OpRuns, columns
 from tflab.analysis.memory import US
 from tflab.analysis.stored import StoredRuns
 from tflab.exporters.xspace import memory, steps, wire
-from tflab.exporters.xspace import names as xnames
-from tflab.exporters.xspace.plane import COUNTERS, NOTHING, Events, Plane, column
+from tflab.exporters.xspace.plane import (
+    COUNTERS,
+    NOTHING,
+    Events,
+    Plane,
+    column,
+    display_name,
+    event_names,
+    short_device_names,
+)
 from tflab.records.timed import Capture, OpRun, StepTime
 from tflab.units import short_task, task_of
 
@@ -204,18 +212,18 @@ def op_lines(
     """
     # The kernels of a node have its name, but they are not its launch.
     scopes = {device: "gpu/" * (tracks.track_kind(device) in tracks.ON_GPU) for device in kinds}
-    full_names = xnames.event_names(
+    full_names = event_names(
         dict.fromkeys((scopes[device] + node, op) for device in kinds for node, op in kinds[device])
     )
     runs_of_device = runs.by_device()
     lines: Lines = []
-    for device, title in xnames.short_device_names(kinds).items():
+    for device, title in short_device_names(kinds).items():
         if device not in runs_of_device:
             continue
         own, plane, scope = runs_of_device[device], planes[gpu_plane(device)], scopes[device]
         ran = [own.kinds[kind][:2] for kind in own.kinds_in_order()]
         names = {
-            (node, op): plane.event(full_names[scope + node, op], xnames.display_name(node))
+            (node, op): plane.event(full_names[scope + node, op], display_name(node))
             for node, op in ran
         }
         ops = {kind: plane.text(full_names[scope + kind[0], kind[1]]) for kind in ran if scope}

@@ -16,38 +16,50 @@ static_rnn, static_state_saving_rnn = tf.nn.static_rnn, tf.nn.static_state_savin
 static_bidirectional_rnn = tf.nn.static_bidirectional_rnn
 
 
-class OutputProjectionWrapper(RNNCell):
-    """A cell whose outputs go through a linear layer, `output_projection_wrapper`."""
+class Projection(RNNCell):
+    """A cell beside a linear layer."""
 
     def __init__(
-        self, cell: Any, output_size: int, activation: Any = None, reuse: bool | None = None
+        self, cell: Any, size: int, activation: Any, reuse: bool | None, name: str
     ) -> None:
-        super().__init__(_reuse=reuse, name="output_projection_wrapper")
-        self._cell, self._size, self._activation = cell, output_size, activation
+        super().__init__(_reuse=reuse, name=name)
+        self._cell, self._size, self._activation = cell, size, activation
 
     @property
     def state_size(self) -> Any:
         return self._cell.state_size
 
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        return self._cell.zero_state(batch_size, dtype)
+
+    def projected(self, values: Any) -> Any:
+        shape = [values.shape.as_list()[-1], self._size]
+        weights = tf.get_variable("kernel", shape, values.dtype)
+        biases = tf.get_variable(
+            "bias", [self._size], values.dtype, initializer=tf.zeros_initializer()
+        )
+        projected = tf.matmul(values, weights) + biases
+        return projected if self._activation is None else self._activation(projected)
+
+
+class OutputProjectionWrapper(Projection):
+    """A cell whose outputs go through a linear layer, `output_projection_wrapper`."""
+
+    def __init__(
+        self, cell: Any, output_size: int, activation: Any = None, reuse: bool | None = None
+    ) -> None:
+        super().__init__(cell, output_size, activation, reuse, "output_projection_wrapper")
+
     @property
     def output_size(self) -> int:
         return self._size
 
-    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
-        return self._cell.zero_state(batch_size, dtype)
-
     def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
         outputs, state = self._cell(inputs, state)
-        shape = [outputs.shape.as_list()[-1], self._size]
-        weights = tf.get_variable("kernel", shape, outputs.dtype)
-        biases = tf.get_variable(
-            "bias", [self._size], outputs.dtype, initializer=tf.zeros_initializer()
-        )
-        projected = tf.matmul(outputs, weights) + biases
-        return projected if self._activation is None else self._activation(projected), state
+        return self.projected(outputs), state
 
 
-class InputProjectionWrapper(RNNCell):
+class InputProjectionWrapper(Projection):
     """A cell whose inputs come through a linear layer."""
 
     def __init__(
@@ -58,30 +70,14 @@ class InputProjectionWrapper(RNNCell):
         input_size: Any = None,
         reuse: bool | None = None,
     ) -> None:
-        super().__init__(_reuse=reuse, name="input_projection_wrapper")
-        self._cell, self._size, self._activation = cell, num_proj, activation
-
-    @property
-    def state_size(self) -> Any:
-        return self._cell.state_size
+        super().__init__(cell, num_proj, activation, reuse, "input_projection_wrapper")
 
     @property
     def output_size(self) -> int:
         return self._cell.output_size
 
-    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
-        return self._cell.zero_state(batch_size, dtype)
-
     def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
-        shape = [inputs.shape.as_list()[-1], self._size]
-        weights = tf.get_variable("kernel", shape, inputs.dtype)
-        biases = tf.get_variable(
-            "bias", [self._size], inputs.dtype, initializer=tf.zeros_initializer()
-        )
-        projected = tf.matmul(inputs, weights) + biases
-        return self._cell(
-            projected if self._activation is None else self._activation(projected), state
-        )
+        return self._cell(self.projected(inputs), state)
 
 
 def stack_bidirectional_dynamic_rnn(

@@ -1,14 +1,19 @@
-"""Waiting: nodes that would wait forever, because no node that runs provides what they wait for.
+"""Endless: nodes that would wait forever, and functions that call themselves.
 
-Queues and staging areas are filled by other nodes, and iterators of tf.data are initialised by
-them. The graph shows whether such a node runs, before the time limit of the step would.
+Nodes wait forever if no node that runs provides what they wait for. Queues and staging areas
+are filled by other nodes, and iterators of tf.data are initialised by them. The graph shows whether
+such a node runs, before the time limit of the step would.
+
+TensorFlow cannot make functions that call themselves, possibly through others, but a file may
+contain them. The importer follows them until the process crashes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import tensorflow as tf
 
@@ -141,3 +146,41 @@ def queued_shape(tensor: tf.Tensor) -> tf.TensorShape:
     row = tf.TensorShape(shapes[tensor.value_index])
     many = re.search("Many|UpTo", op.type)
     return tf.TensorShape([tf.get_static_value(op.inputs[1])]).concatenate(row) if many else row
+
+
+# Functions that call themselves
+
+
+def circle(graph_def: Any) -> tuple[str, ...]:
+    """Functions of which each calls the next and the last calls the first, if the graph calls them;
+    empty if there is no such circle."""
+    bodies = {function.signature.name: function.node_def for function in graph_def.library.function}
+    done: set[str] = set()
+    # From the graph to the current function
+    path: dict[str, Iterator[str]] = {"": called(graph_def.node, bodies)}
+    while path:
+        name, calls = next(reversed(path.items()))
+        following = next(calls, None)
+        if following is None:
+            done.add(name)
+            del path[name]
+        elif following in path:
+            names = list(path)
+            return tuple(names[names.index(following) :])
+        elif following not in done:
+            path[following] = called(bodies[following], bodies)
+    return ()
+
+
+def called(node_defs: Iterable[Any], bodies: Mapping[str, Any]) -> Iterator[str]:
+    """The functions that these nodes call, through their type or an attribute."""
+    for node in node_defs:
+        values = list(node.attr.values())
+        while values:
+            value = values.pop()
+            for function in (value.func, *value.list.func):
+                if function.name in bodies:
+                    yield function.name
+                values += function.attr.values()
+        if node.op in bodies:
+            yield node.op
