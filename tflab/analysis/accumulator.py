@@ -67,11 +67,13 @@ class Accumulator:
         is stored."""
         if not self._lengths:
             return
-        for name in dict.fromkeys(self._names):
-            self._columns.setdefault(name, len(self._columns))
+        places = list(map(self._columns.get, self._names))
+        if None in places:
+            for name in dict.fromkeys(self._names):
+                self._columns.setdefault(name, len(self._columns))
+            places = list(map(self._columns.get, self._names))
         count, total, start = self._grown(len(self._columns) - len(self._count))
-        places = map(self._columns.__getitem__, self._names)
-        columns = np.fromiter(places, np.int64, len(self._names))
+        columns = np.array(places, np.int64)
         durations = np.array(self._durations, np.int64)
         np.add.at(count, columns, 1)
         np.add.at(total, columns, durations)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import compress, islice
+from operator import add
 
 from tflab import datasets
 from tflab.analysis.accumulator import Accumulator
@@ -85,14 +86,12 @@ def in_rounds(times: Sequence[int], lengths: Iterable[int]) -> Turns:
 
 def span_of(names: Sequence[str], starts: Sequence[int], durations: Sequence[int]) -> int:
     """The time from the start of a step's first op to the end of its last; 0 without ops."""
-    runs = [
-        (start, start + duration)
-        for name, start, duration in zip(names, starts, durations, strict=True)
-        if name != trace.EXECUTOR
-    ]
-    if not runs:
+    if trace.EXECUTOR in names:
+        nodes = list(map(trace.EXECUTOR.__ne__, names))
+        starts, durations = list(compress(starts, nodes)), list(compress(durations, nodes))
+    if not starts:
         return 0
-    return max(end for _, end in runs) - min(start for start, _ in runs)
+    return max(map(add, starts, durations)) - min(starts)
 
 
 @dataclass(frozen=True)

@@ -144,10 +144,11 @@ def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
 
 def known_place(op: Any, folders: tuple[str, ...]) -> Place:
     """The `place_of` an op. Most ops have the stack of others, in a loop of the program."""
-    if not isinstance(op.traceback, Hashable) or op.graph is None:
+    traceback = op.traceback  # TensorFlow makes another object each time
+    if not isinstance(traceback, Hashable) or op.graph is None:
         return place_of(op, folders)
     places = PLACES.setdefault(op.graph, {})
-    key = op.traceback, folders
+    key = traceback, folders
     if key not in places:
         places[key] = place_of(op, folders)
     return places[key]
