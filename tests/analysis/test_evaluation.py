@@ -108,6 +108,28 @@ def test_a_formula_has_to_give_the_tensor_at_every_point(first, second, right):
     assert known.text(ex.times(X, Y), "t") == ("x * y" if right else "")
 
 
+def test_the_printed_formula_is_the_shortest_that_gives_the_tensor_in_its_shape():
+    rows = np.array([[1, 2, 4], [3, 5, 6]])
+    at = [
+        {"x": values, "flat": 2 * values.sum(0), "kept": values.sum(1, keepdims=True)}
+        for values in (rows, rows[::-1] * 7)
+    ]
+    for values in at:
+        values["share"] = values["x"] / values["kept"]
+        values["whole"] = (values["x"] / values["kept"]).sum()
+    known = points(*at)
+
+    def summed(axis):
+        return operation("Sum", X, about=(f"axis={axis}", "keepdims=True"))
+
+    share = ex.divide(X, summed(1))
+    assert known.text(ex.add(summed(0), summed(0)), "flat") == "2 * sum(x, axis=0)"
+    assert known.text(summed(1), "kept") == "sum(x, axis=1, keepdims=True)"
+    assert known.text(share, "share") == "x / sum(x, axis=1, keepdims=True)"
+    whole = operation("Sum", share)
+    assert known.text(whole, "whole") == "sum(x / sum(x, axis=1, keepdims=True))"
+
+
 def test_one_point_proves_nothing_nor_does_a_value_that_is_never_a_number():
     row = {"x": [1, 2], "t": [1, 2], "n": [np.nan, np.inf]}
     assert not points(row).hold(X, "t")

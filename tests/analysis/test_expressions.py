@@ -108,7 +108,28 @@ def test_the_text_of_a_formula_has_its_value(tree):
         value = valued(tree)
         names = {name: np.float64(number) for name, number in VALUES.items()}
         found = evaluation.evaluate(formula_text.text(tree), names)
+        shorter = evaluation.evaluate(formula_text.text(ex.collected(tree)), names)
     assert found == pytest.approx(value, rel=1e-5, abs=1e-5) or not abs(value) < 1e3
+    assert shorter == pytest.approx(value, rel=1e-4, abs=1e-4) or not abs(value) < 1e3
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (ex.add(A, A), "2 * a"),
+        (operation("Add", A, B, ex.times(Number(3), A), B), "4 * a + 2 * b"),
+        (ex.add(ex.times(A, B), ex.subtract(X, ex.times(B, A))), "x"),
+        (ex.subtract(A, A), "0"),
+        (ex.add(ex.divide(A, B), ex.divide(A, B)), "2 * a / b"),
+        (ex.add(ex.divide(A, Number(3)), ex.divide(A, Number(6))), "a / 2"),
+        (ex.add(Number(1), ex.add(A, Number(2))), "3 + a"),
+        (operation("Sum", ex.times(ex.add(A, A), X)), "sum(2 * a * x)"),
+        (ex.subtract(A, ex.subtract(B, X)), "a - (b - x)"),
+        (ex.add(ex.divide(A, B), ex.divide(B, A)), "a / b + b / a"),
+    ],
+)
+def test_equal_terms_of_a_sum_are_written_once(value, text):
+    assert formula_text.text(ex.collected(value)) == text
 
 
 def test_a_sum_of_what_is_divided_by_the_count_is_a_mean():

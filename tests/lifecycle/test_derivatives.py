@@ -42,6 +42,19 @@ def differentiated(loss_of, optimizer=None, **options):
     return backward.differentiate(frontend.build(("mine", build), chosen), chosen)
 
 
+def test_placeholders_of_a_fixed_size_decide_the_batch():
+    def build():
+        x = tf1.placeholder(tf.float32, [12], name="x")
+        a = tf1.get_variable("a", initializer=0.5)
+        loss = tf.reduce_sum(tf.exp(a * x))
+        return Model(x, {x: "x"}, data, loss, tf1.train.GradientDescentOptimizer(0.1))
+
+    built = frontend.build(("mine", build), Options())
+    assert built.program.model.fixed_batch == 12
+    stage = backward.differentiate(built, Options(batch_size=12))
+    assert [check.tensor for check in stage.gradient_checks] == ["a"]
+
+
 # What a formula means, of arrays of symbols
 
 

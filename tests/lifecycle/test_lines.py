@@ -10,6 +10,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.records.options import Model, Options
+from tflab.runtime import nodes
 
 pytestmark = pytest.mark.tensorflow
 
@@ -166,6 +167,28 @@ def test_clipping_and_a_rate_are_updates_on_lines_of_their_own():
     assert made(nodes, line(clipped, "the rate"), "update") == {"Const", "Mul"}
     assert "ResourceScatterAdd" in made(nodes, line(clipped, "the step"), "update")
     assert made(nodes, line(network, "the loss"), "update") == set()
+
+
+def test_a_loop_that_a_tape_differentiates_is_forward_and_so_is_all_that_comes_after_it():
+    w = tf.Variable([[0.5]])
+
+    @tf.function
+    def step(x):
+        with tf.GradientTape() as tape:
+            for _ in tf.range(3):
+                x = tf.tanh(x @ w)
+            loss = tf.reduce_mean(x**2)  # the loss
+        w.assign_sub(0.1 * tape.gradient(loss, w))  # the update
+        return loss
+
+    graph = step.get_concrete_function(tf.TensorSpec([2, 1])).graph
+    phases = {node.op: node.phase for node in nodes.from_graph(graph) if node.op != "Const"}
+    known = {op: phases[op] for op in ("While", "Mean", "Placeholder", "RealDiv")}
+    assert known == {
+        **dict.fromkeys(("While", "Mean", "Placeholder"), "forward"),
+        "RealDiv": "backward",
+    }
+    assert phases["AssignSubVariableOp"] == "update"
 
 
 def test_minimize_is_the_line_of_its_updates_and_not_of_its_gradients():

@@ -146,7 +146,11 @@ def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expr
             and gradient_name(variable) not in unwritten(graph, partial[tensor])
             and graph.points.hold(partial[tensor], tensor)
         }
-    return {variable: known[variable] for variable in ends if variable in known}
+    return {
+        variable: graph.points.simplest(known[variable], ends[variable])
+        for variable in ends
+        if variable in known
+    }
 
 
 def unwritten(graph: GradientGraph, formula: Expression) -> tuple[str, ...]:

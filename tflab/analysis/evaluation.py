@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tflab.analysis import formula_text
-from tflab.analysis.expressions import Expression, Name
+from tflab.analysis.expressions import Expression, Name, collected, without_kept
 
 Array = np.ndarray
 Values = Mapping[str, Array]  # tensor, without `:0` -> its value
@@ -42,7 +42,25 @@ class Points:
         """The formula as it is printed, or "" if it does not give this tensor at every point."""
         if isinstance(formula, Name) and formula.tensor == tensor:
             return ""  # a name alone explains nothing
-        return formula_text.text(formula) if self.hold(formula, tensor) else ""
+        if not self.hold(formula, tensor):
+            return ""
+        return formula_text.text(self.simplest(formula, tensor))
+
+    def simplest(self, formula: Expression, tensor: str) -> Expression:
+        """A formula of this tensor with equal terms as one, and without `keepdims`; as it was where
+        the other would not give the tensor, or not in its shape."""
+        shorter = collected(formula)
+        if shorter != formula and self.hold(shorter, tensor):
+            formula = shorter
+        flat = without_kept(formula)
+        is_plainer = flat != formula and self.hold(flat, tensor) and self.fits(flat, tensor)
+        return flat if is_plainer else formula
+
+    def fits(self, formula: Expression, tensor: str) -> bool:
+        """Whether a formula's value has the shape of this tensor at every point."""
+        return self.everywhere(
+            lambda values: evaluated(formula, values).shape == values[tensor].shape
+        )
 
     def hold(self, formula: Expression, tensor: str) -> bool:
         """Whether a formula gives this tensor at every point, and a finite number at one of

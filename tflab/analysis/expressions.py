@@ -6,6 +6,7 @@ number in front, so that `2 * (1 / n * a)` reads `2 * a / n`; nothing else is re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import gcd, isfinite
 from typing import Any, TypeGuard
@@ -18,8 +19,9 @@ class Name:
     """A value that has a name: a forward node, or a gradient such as `dL/d(mul)`."""
 
     text: str
-    shape: Shape = field(default=None, compare=False)
-    tensor: str = field(default="", compare=False)  # the tensor that has the value, without `:0`
+    shape: Shape = field(default=None, compare=False, repr=False)
+    # The tensor that has the value, without `:0`
+    tensor: str = field(default="", compare=False, repr=False)
     size: int = 1
 
 
@@ -138,6 +140,53 @@ def product(
 
 def is_whole(number: float) -> bool:
     return isfinite(number) and number == int(number)
+
+
+def collected(value: Expression) -> Expression:
+    """The same with equal terms of a sum as one: `2 * a + b` for `a + b + a`."""
+    if isinstance(value, Product):
+        over, under = (tuple(map(collected, part)) for part in (value.over, value.under))
+        return product(value.number, over, value.divisor, under)
+    if not isinstance(value, Operation):
+        return value
+    value = Operation(value.op, tuple(map(collected, value.args)), value.about, value.size)
+    listed = [factors(term) for term in terms(value)]
+    counts: dict[object, Product] = {}
+    for term in listed:
+        key = tuple(sorted(map(repr, term.over))), tuple(sorted(map(repr, term.under)))
+        same = counts.get(key, Product(0, term.over, 1, term.under))
+        number = same.number * term.divisor + term.number * same.divisor
+        counts[key] = Product(number, term.over, same.divisor * term.divisor, term.under)
+    if len(counts) == len(listed):
+        return value
+    rest = [product(t.number, t.over, t.divisor, t.under) for t in counts.values() if t.number]
+    return operation("Add", *rest) if len(rest) > 1 else rest[0] if rest else Number(0)
+
+
+def terms(value: Expression) -> Iterator[Expression]:
+    """The terms of a sum or a difference, at all depths."""
+    if not isinstance(value, Operation) or value.op not in ("Add", "Sub"):
+        yield value
+        return
+    for place, arg in enumerate(value.args):
+        for term in terms(arg):
+            yield negative(term) if place and value.op == "Sub" else term
+
+
+KEPT = "keepdims=True"
+
+
+def without_kept(value: Expression) -> Expression:
+    """The same, but reductions do not keep the dimensions over which they go."""
+    if isinstance(value, Product):
+        over, under = (tuple(map(without_kept, part)) for part in (value.over, value.under))
+        return product(value.number, over, value.divisor, under)
+    if not isinstance(value, Operation):
+        return value
+    about = value.about
+    if isinstance(about, tuple):
+        about = tuple(option for option in about if option != KEPT)
+    return Operation(value.op, tuple(map(without_kept, value.args)), about, value.size)
 
 
 def repeated(value: Expression, count: Expression, shape: Shape) -> Expression:

@@ -179,7 +179,7 @@ def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
         return None
     about = [f"axis={axes[0]}" if len(axes) == 1 else f"axis=({', '.join(map(str, axes))})"]
     if composer.attributes.get(node.name, {}).get("keep_dims"):
-        about.append("keepdims=True")
+        about.append(ex.KEPT)
     return operation(node.op, args[0], about=tuple(about))
 
 

@@ -73,9 +73,9 @@ def take(
 
 def sizes_of(placement: Placement) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The batch sizes that the data have rows for, and a sentence about each of the others. For
-    a graph from a file, only the requested batch size."""
-    data = placement.program.dataset("train")
-    wanted = placement.program.model.captured or (placement.batch_size,)
+    a graph from a file, or with a batch size of its own, only that of the walk."""
+    data, model = placement.program.dataset("train"), placement.program.model
+    wanted = (not model.fixed_batch and model.captured) or (placement.batch_size,)
     sizes = tuple(size for size in wanted if size <= data.size)
     rows = f"the data ({data.name}) have {plural(data.size, 'row')}"
     left_out = (

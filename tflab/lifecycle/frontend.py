@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tflab import models
-from tflab.datasets import Dataset
+from tflab.datasets import Dataset, Whole
 from tflab.errors import TflabError, reason
 from tflab.escaping import ended
 from tflab.lifecycle import split, towers
@@ -69,12 +69,29 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         optimizer_line=nodes.constructed(model.optimizer),
         layers=private.layer_names(graph),
     )
+    if rows := fixed_rows(made):
+        made = replace(made, model=replace(model, fixed_batch=rows))
     return Frontend(
         program=made,
         nodes=nodes.from_graph(graph, model.lines),
         notes=model.notes,
         functions=functions.of_graph(graph, model.lines),
     )
+
+
+def fixed_rows(program: Program) -> int | None:
+    """The only number of rows that the placeholders of a model accept; None if they accept any."""
+    model = program.model
+    known = {
+        column: tensor.shape[0]
+        for tensor, column in model.feeds.items()
+        if tensor.shape.rank and tensor.shape[0] is not None
+    }
+    if model.fixed_batch or model.unready or not known:
+        return model.fixed_batch
+    columns = program.dataset("train").columns
+    rows = {known[c] for c in known if c in columns and not isinstance(columns[c], Whole)}
+    return rows.pop() if len(rows) == 1 else None
 
 
 def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:

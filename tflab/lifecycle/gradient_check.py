@@ -54,8 +54,8 @@ def check(
     if not pairs:
         return (), NO_FLOATS
     pairs = pairs[:: -(-len(pairs) // VARIABLES) or 1]
-    rows = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats_of_a_row(program))))
-    batch = next(session.feed_batches(program, rows))
+    few = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats_of_a_row(program))))
+    batch = next(session.feed_batches(program, program.model.fixed_batch or few))
     feeds = feeds_of(program, [gradient for gradient, _ in pairs], batch)
     # Ops that devices cannot run are a matter for placement.
     options = replace(options, soft_placement=True)

@@ -23,6 +23,7 @@ from tflab.records.graph import (
     Source,
     Tensor,
     makers,
+    node_of,
     reach,
     turned_around,
 )
@@ -67,15 +68,22 @@ def phased(made: Sequence[Node], ops: Iterable[tf.Operation]) -> tuple[Node, ...
 def for_updates(nodes: Sequence[Node], derived: Iterable[str]) -> set[str]:
     """The forward nodes that belong to updates: those that depend on gradients, such as
     clipping, and those whose values only updates use, such as a learning rate. Nodes that lead
-    to a node which others are `derived` from are excluded."""
+    to a node which others are `derived` from are excluded.
+
+    A node does not depend on what was made after it: a loop gets further inputs when it is
+    differentiated. A copy that waits for updates, such as a returned loss, is no part of them."""
     forward = [node for node in nodes if node.phase == FORWARD]
     phases = {node.name: node.phase for node in nodes}
+    places = {node.name: place for place, node in enumerate(nodes)}
+    copies = {node.name: node_of(node.inputs[0]) for node in forward if node.op == "Identity"}
     inputs = makers(nodes)
     consumers = turned_around(inputs)
     of_loss = reach(derived, inputs)
     rest = [node.name for node in forward if node.name not in of_loss]
     for name in rest:  # in the order in which they were made: inputs first
-        if any(phases[parent] != FORWARD for parent in inputs[name] if parent in phases):
+        parents = [copies[name]] if name in copies else inputs[name]
+        known = (parent for parent in parents if places.get(parent, len(places)) < places[name])
+        if any(phases[parent] != FORWARD for parent in known):
             phases[name] = UPDATE
     for name in reversed(rest):
         users = consumers.get(name)
