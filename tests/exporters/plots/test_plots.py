@@ -28,7 +28,6 @@ from tflab.exporters.plots import (
     files,
     layers,
     style,
-    timeline,
 )
 from tflab.measurements import contrast
 from tflab.records.buffers import Amount
@@ -193,12 +192,6 @@ def drawn(name, *args) -> Figure:
     return plots.PICTURES[name](*args) if args else example(name)
 
 
-def said(figure: Figure) -> list[str]:
-    """All that is written in a figure, title and caption first."""
-    texts = [*figure.texts, *(text for axes in figure.axes for text in axes.texts)]
-    return [text.get_text() for text in texts if text.get_text()]
-
-
 # All pictures
 
 
@@ -301,84 +294,6 @@ def test_names_can_hold_anything(name, tmp_path):
 TAGS = ("svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", "pattern", "image")
 
 
-# Curves
-
-
-def test_both_panels_show_each_epochs_test_as_a_point():
-    above, below = drawn("curves", trained(20, 10)).axes
-    assert points(above.lines[1]) == [(10, 0.2), (20, 0.2)]
-    assert points(below.lines[1]) == [(10, 0.91), (20, 0.92)]
-
-
-def test_few_steps_are_drawn_one_by_one():
-    above, below = drawn("curves", trained(4, 2)).axes
-    assert points(above.lines[0]) == [(1, 2), (2, 1), (3, 2 / 3), (4, 0.5)]
-    assert points(below.lines[0]) == [(1, 0.5), (2, 0.75), (3, 1 - 0.5 / 3), (4, 0.875)]
-
-
-def test_many_steps_are_put_together_in_blocks_and_the_caption_says_so():
-    figure = drawn("curves", trained(600))
-    line = points(figure.axes[0].lines[0])
-    assert (len(line), line[0]) == (200, (2, pytest.approx((2 + 1 + 2 / 3) / 3)))
-    assert "mean of 3 steps, with their 10th to 90th percentile" in caption(figure)
-
-
-def test_the_title_says_how_good_it_became():
-    assert title(drawn("curves")) == "lenet is right on 96 % of the test rows after 6 epochs"
-    before = replace(trained(7), epochs=(), interrupted=True)
-    assert title(drawn("curves", before)) == "lenet after 7 steps, before its first test"
-    assert caption(drawn("curves", before)).endswith("The training was interrupted.")
-
-
-def test_losses_over_a_wide_range_have_a_logarithmic_axis():
-    scales = [drawn("curves", trained(n)).axes[0].get_yscale() for n in (10, 100)]
-    assert scales == ["linear", "log"]
-
-
-def test_a_panel_that_does_not_begin_at_0_says_so():
-    figure = drawn("curves")
-    assert figure.axes[1].get_ylim()[0] == 0.9
-    assert "The lower panel starts at 90 %; lower values are cut off." in caption(figure)
-    low = replace(trained(5), epochs=())
-    bad = replace(low, steps=tuple(replace(step, accuracy=0.1) for step in low.steps))
-    assert drawn("curves", bad).axes[1].get_ylim()[0] == 0
-    assert "cut off" not in caption(drawn("curves", bad))
-
-
-# Top ops
-
-
-def test_the_ten_most_expensive_and_the_rest_have_bars_as_long_as_their_shares():
-    (axes,) = drawn("top_ops").axes
-    shares = [bar.get_width() for bar in axes.patches]
-    assert shares == pytest.approx([n / 78 for n in range(12, 2, -1)] + [3 / 78])
-    assert [bar.get_hatch() for bar in axes.patches] == [None] * 10 + ["////"]
-
-
-def test_bars_bear_names_types_shares_and_times():
-    figure = drawn("top_ops", (total("a/Relu", "_FusedConv2D", 3000, 4000), *OPS[:1]))
-    assert said(figure)[-6:] == [
-        "75.0 %, 3.00 us",
-        "a/Relu",
-        "_FusedConv2D",
-        "1.3 %, 1.00 us",
-        "layer0/Relu",
-        "_FusedConv2D",
-    ]
-    assert title(figure) == "a/Relu takes 75.0 % of the time of all ops"
-
-
-def test_what_ten_of_them_take_is_the_title():
-    assert (
-        title(drawn("top_ops")) == "The 10 most expensive of 12 take 96.2 % of the time of all ops"
-    )
-
-
-def test_rows_of_a_comparison_do_as_well_and_a_type_is_not_said_twice():
-    figure = drawn("top_ops", (row("MatMul", ("MatMul",), 1.0),))
-    assert said(figure)[-2:] == ["100.0 %, 10.0 ms", "MatMul"]
-
-
 # Batch sizes
 
 
@@ -396,99 +311,6 @@ def test_the_step_and_every_row_that_took_time_have_a_line_in_both_panels():
         [(1, 1e5), (16, 12_500)],
         [(16, 6250)],
     ]
-
-
-def test_lines_are_told_apart_without_colour():
-    (above, _) = drawn("batch_sizes").axes
-    looks = {(line.get_marker(), str(line.get_linestyle())) for line in above.lines}
-    assert len({line.get_marker() for line in above.lines}) == len(above.lines) == len(looks)
-
-
-def test_the_gain_of_a_larger_batch_is_the_title():
-    assert (
-        title(drawn("batch_sizes"))
-        == "From batch 1 to 16, a step takes 4 x as long, one image 0.25 x"
-    )
-
-
-def test_one_batch_size_has_nothing_to_be_compared_with():
-    assert (
-        title(drawn("batch_sizes", *SMALLEST["batch_sizes"]))
-        == "lenet at batch 1, the only one measured"
-    )
-
-
-def test_a_comparison_cut_short_says_so():
-    for partial in (
-        replace(COMPARISON, interrupted=True),
-        replace(COMPARISON, failure="out of memory"),
-    ):
-        assert "The measurement did not finish." in caption(drawn("batch_sizes", partial))
-
-
-# Timeline
-
-
-def bars(axes, color) -> list[list[float]]:
-    """(lane, start, end) of the bars of a colour."""
-    found = []
-    for collection in axes.collections:
-        if collection.get_facecolor().size and to_hex(collection.get_facecolor()[0]) == color:
-            for path in collection.get_paths():
-                box = path.get_extents()
-                found.append([(box.y0 + box.y1) / 2, box.x0, box.x1])
-    return found
-
-
-def test_ops_of_the_step_lie_in_lanes_and_the_critical_path_is_dark():
-    (axes,) = drawn("timeline").axes
-    assert bars(axes, style.BLUE.lower()) == [[0, 100_000, 600_000], [0, 700_000, 900_000]]
-    assert bars(axes, style.PALE.lower()) == [[1, 200_000, 300_000]]
-    assert points(axes.lines[0]) == [(100_000, 0), (600_000, 0), (700_000, 0), (900_000, 0)]
-
-
-def test_times_without_an_op_are_grey_columns():
-    (axes,) = drawn("timeline").axes
-    gaps = [span[1:] for span in bars(axes, timeline.IDLE.lower())]
-    assert gaps == [[0, 100_000], [600_000, 700_000], [900_000, 1_000_000]]
-    assert (
-        "for 30.0 % of the step (100 us before the first op, 100 us between ops, 100 us after "
-        "the last)" in caption(drawn("timeline"))
-    )
-
-
-def test_names_stand_in_the_bars_that_have_room_for_them():
-    assert said(drawn("timeline"))[-3:] == ["conv1/Relu", "pool1/MaxPool", "side"]
-
-
-def test_each_device_has_lanes_of_its_own():
-    second = replace(RUNS[2], device=CPU[:-1] + "1")
-    (axes,) = drawn("timeline", (RUNS[1], second, RUNS[3]), STEP, PATH).axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["CPU:0", "CPU:1"]
-
-
-def test_very_many_runs_are_joined_where_they_touch_on_the_page():
-    runs = [OpRun(1, f"x{n}", "Mul", CPU, 1_000_000 + 100 * n, 99) for n in range(5_000)]
-    (axes,) = drawn("timeline", runs, STEP, PATH).axes
-    assert bars(axes, style.PALE.lower()) == [[0, 0, 500_000]]
-
-
-# Memory
-
-
-def test_the_curve_is_in_steps_and_its_peak_is_marked():
-    figure = drawn("memory")
-    line, peak = figure.axes[0].lines
-    assert points(line) == [(0, 0), (0, 1024), (100_000, 4096), (200_000, 512)]
-    assert line.get_drawstyle() == "steps-post"
-    assert points(peak) == [(100_000, 4096)]
-    assert said(figure)[-1] == "4.00 KiB after 100 us"
-
-
-def test_the_holders_at_the_peak_are_named():
-    figure = drawn("memory")
-    assert title(figure) == "At most 4.00 KiB are alive at once, requested by 2 ops"
-    assert "The largest at the peak: conv1/Relu (3.00 KiB), x (1.00 KiB)." in caption(figure)
 
 
 # Roofline
