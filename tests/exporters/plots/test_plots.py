@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 import matplotlib
 import pytest
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
@@ -26,7 +25,6 @@ from tflab.compare import kept
 from tflab.exporters import plots
 from tflab.exporters.plots import (
     files,
-    layers,
     style,
 )
 from tflab.measurements import contrast
@@ -372,104 +370,6 @@ def test_both_parts_of_the_roof_have_room_for_their_words(intensity, gflops):
     boxes += [text.get_window_extent() for text in axes.texts if " delivers " in text.get_text()]
     assert len(boxes) == 2
     assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
-
-
-# Layers
-
-
-def test_bars_stand_in_order_and_are_as_long_as_a_steps_time_there():
-    (axes,) = drawn("layers").axes
-    assert [bar.get_width() for bar in axes.patches] == [10_000, 300_000, 40_000, 600_000, 50_000]
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    assert names == ["(runtime)", "conv1", "pool1", "conv2", "dense"]
-
-
-def test_only_bars_above_the_threshold_have_the_other_colour_and_a_hatch():
-    def looks(threshold):
-        (axes,) = drawn("layers", LAYERS, threshold).axes
-        return [(to_hex(bar.get_facecolor()), bar.get_hatch()) for bar in axes.patches]
-
-    usual, marked = (style.PALE.lower(), None), (style.VERMILION.lower(), "////")
-    assert looks(0.05) == [usual, marked, usual, marked, usual]
-    assert looks(0.3) == [usual, usual, usual, marked, usual]
-
-
-def test_deviations_are_lines_that_do_not_reach_below_0():
-    rows = (replace(LAYERS[1], step_std_ns=400_000.0), replace(LAYERS[2], step_std_ns=None))
-    figure = drawn("layers", rows)
-    (line,) = figure.axes[0].containers[1].lines[2]
-    assert line.get_segments()[0].tolist() == [[0, 0], [700_000, 0]]
-    (axes,) = figure.axes
-    assert [text.get_text() for text in axes.texts] == [
-        *("300 us", "", "± 400 us", "30.0 %"),
-        *("40.0 us", "", "", "4.0 %"),
-        *("mean", "median", "± deviation", "share"),
-    ]
-    assert "In 1, it is larger than the mean" in caption(figure)
-    assert "Without a line, it is not known." in caption(figure)
-
-
-def test_the_threshold_is_a_line():
-    (axes,) = drawn("layers", LAYERS, 0.1).axes
-    assert list(axes.lines[-1].get_xdata()) == [100_000, 100_000]
-
-
-def layer(name, op, share) -> OpStats:
-    return row(name, (op,), share)
-
-
-CONV1, CONV2, CONV3 = (layer(f"conv{n}", "_FusedConv2D", n / 10) for n in (1, 2, 3))
-POOL, NORM = layer("pool", "MaxPool", 0.25), layer("norm", "FusedBatchNormV3", 0.15)
-
-
-@pytest.mark.parametrize(
-    ("rows", "sentence"),
-    [
-        ((CONV2, CONV3), "All 2 bars above 5 % of the time of all ops are convolutions"),
-        ((CONV3, POOL), "Of the 2 bars above 5 % of the time of all ops, 1 is a convolution and "
-         "1 is a pooling layer"),
-        ((POOL, CONV1, NORM, CONV2), "Of the 4 bars above 5 % of the time of all ops, 2 are "
-         "convolutions, 1 is a pooling layer and 1 is a normalisation"),
-        ((NORM,), "The one bar above 5 % of the time of all ops is a normalisation"),
-        ((layer("x", "Tanh", 1),), "The one bar above 5 % of the time of all ops is a other layer"),
-        ((layer("x", "Tanh", 0.05),), "No layer takes more than 5 % of the time of all ops"),
-    ],
-)  # fmt: skip
-def test_the_sentence_says_which_kind_of_layer_the_marked_bars_are(rows, sentence):
-    assert layers.sentence(rows) == title(drawn("layers", rows)) == sentence
-
-
-def test_the_sentence_tells_of_layers_of_the_kind_that_are_not_marked():
-    rows = (CONV1, CONV2, CONV3)
-    border = "of the time of all ops"
-    assert layers.sentence(rows, 0.15) == (
-        f"All 2 bars above 15 % {border} are convolutions; 1 more lies below"
-    )
-    assert layers.sentence(rows, 0.25) == (
-        f"The one bar above 25 % {border} is a convolution; 2 more lie below"
-    )
-
-
-@pytest.mark.parametrize(
-    ("ops", "kind"),
-    [
-        (("ReadVariableOp", "_MklNativeFusedConv2D"), "convolution"),
-        (("Add", "FusedBatchNormV3", "Conv2D"), "convolution"),
-        (("DepthwiseConv2dNative",), "convolution"),
-        (("ReluGrad", "_MklNativeConv2DBackpropFilter"), "convolution"),
-        (("VarHandleOp", "_MklNativeFusedMatMul"), "matrix product"),
-        (("BatchMatMulV2",), "matrix product"),
-        (("FusedBatchNormV3", "Relu"), "normalisation"),
-        (("AvgPool",), "pooling layer"),
-        (("_MklNativeMaxPoolGrad",), "pooling layer"),
-        (("Const", "ResourceApplyGradientDescent"), "weight update"),
-        (("_Arg", "_Retval"), "feed or fetch"),
-        (("Relu", "Reshape"), "other layer"),
-        ((), "other layer"),
-    ],
-)
-def test_the_kind_of_a_layer_is_told_from_its_types(ops, kind):
-    assert layers.kind(row("x", ops, 1))[0] == kind
 
 
 # SVG
