@@ -49,6 +49,7 @@ TOGETHER = {
 }
 GROUPS = {f"tests/{file}.py": name for name, files in TOGETHER.items() for file in files}
 
+gc.disable()  # what is imported stays: looking through it again and again takes seconds
 dumps.prepare()  # before a test imports TensorFlow
 # Commands that a test calls run in this process; those that it starts are confined as always.
 confinement.ENABLED = False
@@ -170,7 +171,8 @@ def known_peaks():
 
 
 def pytest_collection_finish():
-    gc.freeze()  # what is imported stays: looking through it again and again takes seconds
+    gc.enable()
+    gc.freeze()
     # Half of the time of a walk: finite differences of many elements, and code that XLA compiles
     # for small graphs
     if checking := sys.modules.get("tflab.lifecycle.gradient_check"):
