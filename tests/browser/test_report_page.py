@@ -89,6 +89,14 @@ def test_it_opens_from_a_file_without_an_error_or_a_request(page, heard, written
     assert heard == [written.as_uri()]
 
 
+def test_compressed_data_are_drawn_alike(page, heard, tmp_path, monkeypatch):
+    monkeypatch.setattr(html, "LARGE", 0)
+    path = save(tmp_path / "report.html", drawn_graph("a graph", STAGES))
+    page.goto(path.as_uri())
+    node(page.locator(".viewer"), "loss").wait_for()
+    assert heard == [path.as_uri()]
+
+
 def test_a_click_shows_a_history_from_its_line_to_its_time(viewer, artefacts):
     node(viewer, "conv1/Conv2D").click()
     panel = viewer.locator("[data-part=panel]")

@@ -97,6 +97,10 @@ def test_a_short_program_is_shown_line_by_line_with_the_nodes_of_each():
             0,
         ]
     ]
+    in_a_loop = tuple(Node(f"add_{at}", "Add", source=here) for at in range(41))
+    walked = replace(LINEAR, stages=(replace(STAGES[0], nodes=in_a_loop), *STAGES[1:]))
+    (table,) = graph_chapter.lines(walked)
+    assert [cells[2] for cells in table.cells()] == ["add_0 (41 alike)"]
     many = tuple(Node(str(at), "Const", source=source(at, "")) for at in range(13))
     long = replace(LINEAR, stages=(replace(STAGES[0], nodes=many), *STAGES[1:]))
     assert list(graph_chapter.lines(long)) == []

@@ -1,6 +1,7 @@
 """HTML: nothing that a name may hold becomes markup, and the page needs nothing but itself."""
 
 import base64
+import gzip
 import hashlib
 import json
 import re
@@ -84,6 +85,19 @@ def test_a_name_comes_through_the_data_with_all_that_it_holds():
     page = html.page(evil_report())
     (data,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
     assert [node["name"] for node in json.loads(data)["nodes"]] == [visible(EVIL), "b"]
+
+
+def test_large_data_are_compressed_and_say_the_same(monkeypatch):
+    plain = html.embedded({"name": EVIL})
+    assert html.element("d", {"name": EVIL}) == (
+        f'<script type="application/json" id="d">{plain}</script>'
+    )
+    monkeypatch.setattr(html, "LARGE", len(plain) - 1)
+    packed = re.fullmatch(
+        r'<script type="application/gzip" id="d">([A-Za-z0-9+/=]+)</script>',
+        html.element("d", {"name": EVIL}),
+    )
+    assert gzip.decompress(base64.b64decode(packed[1])).decode() == plain
 
 
 def test_nothing_is_styled_or_handled_inline():

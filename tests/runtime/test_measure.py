@@ -80,7 +80,8 @@ def test_every_op_run_of_xla_stands_in_the_graph_that_was_asked_for_once(compile
         assert ran - {"_SOURCE"} <= names
 
 
-def test_steps_without_xla_have_no_graphs_and_the_untraced_no_trace():
+def of_toy():
+    """An untraced and a traced step of the toy: what the observer got, and the nodes that ran."""
     program = list(lifecycle.walk("toy", stop="backward"))[-1].program
     values = next(session.feed_batches(program, 4))
     job = measure.job_of(
@@ -90,7 +91,21 @@ def test_steps_without_xla_have_no_graphs_and_the_untraced_no_trace():
     turns = [measure.Turn(values, 4), measure.Turn(values, 4, traced=True)]
     plan = measure.Plan("steps", [turns], 1)
     measure.run([job], plan, lambda turn, timed, trace: recorded.append(trace)).check(kept=False)
-    untraced, traced = recorded
+    stats = recorded[-1].parsed().step_stats
+    return recorded, {row.node_name for device in stats.dev_stats for row in device.node_stats}
+
+
+def test_steps_without_xla_have_no_graphs_and_the_untraced_no_trace():
+    (untraced, traced), _ = of_toy()
     assert untraced is None
     assert traced.graphs == ()
     assert not traced.parsed().partition_graphs
+
+
+def test_a_large_graph_is_built_once_and_runs_the_same_nodes(monkeypatch):
+    _, usual = of_toy()
+    compiled = []
+    monkeypatch.setattr(measure, "LARGE", 0)
+    monkeypatch.setattr(session.Step, "callable", lambda *_, **options: compiled.append(options))
+    (untraced, _), ran = of_toy()
+    assert (untraced, ran, compiled) == (None, usual, [])

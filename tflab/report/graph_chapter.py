@@ -12,10 +12,11 @@ from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.report import contents, drawing
 from tflab.report.contents import Beside, DrawnGraph, Method, Part, Walked
 from tflab.units import plural, short_device, time
-from tflab.views import chain_rule, flowed, placement, values
+from tflab.views import chain_rule, flowed, numbered, placement, values
 from tflab.views.words import place
 
 SHORT = 12  # lines of a program that is shown completely
+NAMES = 40  # of the nodes that one line made; of more, those that are numbered alike are one
 
 
 def parts(walked: Walked, name: str) -> Iterator[Part]:
@@ -63,7 +64,9 @@ def lines(walked: Walked) -> Iterator[Table]:
             (
                 Column("line", lambda row: place(row[0])),
                 Column("code", lambda row: row[0].code, elastic=True),
-                Column("nodes", lambda row: ", ".join(row[1]), elastic=True),
+                Column(
+                    "nodes", lambda row: ", ".join(numbered.shortened(row[1], NAMES)), elastic=True
+                ),
             ),
             tuple(made.items()),
         )
