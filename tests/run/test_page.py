@@ -309,6 +309,9 @@ def test_a_node_of_a_recorded_graph_has_its_times(seen):
     assert [*recorded.times(seen.graph, histories["m"])] == [
         "In 2 traced runs of the program, y ran 2 times and took 500 ns a run (mean)."
     ]
+    assert [*recorded.times(seen.graph, histories["y"])] == [
+        "In 2 traced runs of the program, it ran 2 times and took 500 ns a run (mean)."
+    ]
     assert [*recorded.times(seen.graph, histories["init"])] == []
 
 

@@ -108,7 +108,8 @@ def run_recorded(args: argparse.Namespace) -> int:
     seen = runs.read(args.run)
     graph = seen.graph
     if graph is None:
-        raise UsageError(f"'{args.run}' keeps no graph: the program ran none, or ended too early.")
+        why = " ".join(seen.notes) or "The program ran none, or ended too early."
+        raise UsageError(f"'{args.run}' keeps no graph. {why}")
     histories = recorded.histories(recorded.stages(graph), seen.values)
     history = node_history.find(args.node, histories, f"group {graph.group} in '{args.run}'")
     args.model = args.run

@@ -121,11 +121,11 @@ def times(graph: Recorded, history: NodeHistory) -> Iterator[str]:
     if name is None:
         return
     op = graph.ops.get(name)
-    whose = "" if name == history.name else f" {name}"
     if op is None or not graph.traced:
         yield "No traced run of the program has times of it."
         return
     yield (
-        f"In {units.plural(graph.traced, 'traced run')} of the program{whose and f', {name}'} ran "
+        f"In {units.plural(graph.traced, 'traced run')} of the program, "
+        f"{'it' if name == history.name else name} ran "
         f"{units.plural(op.runs, 'time')} and took {units.time(op.ns / graph.traced)} a run (mean)."
     )
