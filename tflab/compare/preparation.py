@@ -75,7 +75,7 @@ def prepare(
             "as (1, 16, 64)."
         )
     before = load.load_average() if chosen.load_average is None else chosen.load_average
-    *_, backward = lifecycle.walk(model, options, stop="backward")
+    *_, backward = lifecycle.walk(model, replace(options, explained=False), stop="backward")
     assert isinstance(backward, Backward)
     program, phase, split = backward.program, chosen.phase, SPLITS[chosen.phase]
     batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
@@ -172,7 +172,7 @@ def placements(
     placed: dict[int, Placement] = {}
     refused: dict[int, RefusedError] = {}
     for size in sorted(rests.union(batch_sizes).difference(known)):
-        sized = replace(options, batch_size=size, fetches=fetches)
+        sized = replace(options, batch_size=size, fetches=fetches, explained=False)
         try:
             placed[size] = placement.place_once(backward, sized)
         except RefusedError as error:

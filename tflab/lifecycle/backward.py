@@ -70,6 +70,12 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         data=program.dataset("train").name,
         variable_count=len(pairs),
     )
+    return explained(stage, pairs, calls, options) if options.explained else stage
+
+
+def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Backward:
+    """The stage with formulas, the purpose of each gradient node, and checks of the gradients."""
+    program = stage.program
     graph = meaning.graph_of(stage, calls)
     graph = replace(graph, points=points.computed(program, graph, options))
     own = meaning.of_loss(graph, pairs)

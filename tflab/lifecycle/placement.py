@@ -109,7 +109,8 @@ def generated_code(
     """
     if options.xla:
         return tuple(code_of_modules(observed.modules, fetches, options.batch_size)), ()
-    if options.cluster or len(program.graph.get_operations()) > SMALL:
+    small = len(program.graph.get_operations()) <= SMALL
+    if options.cluster or not small or not options.explained:
         return (), ()  # XLA compiles for one process
     try:
         return tuple(code_of_output(program, options)), ()

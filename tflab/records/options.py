@@ -104,6 +104,7 @@ class Options:
     experiments: int = 0  # seconds for running the largest ops once more; 0: do not
     threads: int = 0  # of a session of its own; 0: the runtime's default
     values: bool = True  # whether to record the values of one untimed step
+    explained: bool = True  # whether to derive and check formulas, and show generated code
     race: bool = True  # whether to compare the time with switched-off passes with that of all
     one_by_one: bool = False  # whether a single thread starts ops, each with all processors
     saved: Saved = Saved()

@@ -112,8 +112,8 @@ export class Layout {
     if (this.isOpen(id)) {
       const inner = this.arranged(id);
       const [pad, head] = box.framed ? [PAD, this.head] : [0, 0];
-      const least = box.framed ? this.textWidth(this.graph.labels[id], this.fonts.name) + 44 : 0;
-      const width = Math.max(inner.width + 2 * pad, least);
+      const label = box.framed ? this.textWidth(this.graph.labels[id], this.fonts.name) + 44 : 0;
+      const width = Math.max(inner.width + 2 * pad, label);
       return { id, inner, width, height: inner.height + head + pad };
     }
     const texts = [this.textWidth(this.graph.labels[id], this.fonts.name) + (box.rows.length ? 18 : 0)];

@@ -21,7 +21,7 @@ async function embedded(id) {
 /** @param {string} selector
  * @returns {HTMLElement[]} */
 function all(selector) {
-  return [...document.querySelectorAll(selector)];
+  return [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(selector))];
 }
 
 async function start() {
