@@ -75,7 +75,7 @@ def toy_errors():
 
 def test_pictures_are_of_the_first_images_and_the_first_mistakes(monkeypatch):
     drawn = []
-    monkeypatch.setattr(evaluation, "draw", lambda *args: drawn.append(args))
+    monkeypatch.setattr(evaluation.prediction_images, "draw", lambda *args: drawn.append(args))
     ready, result = evaluated(build)
     tags = [tag for tag, _ in evaluation.pictures(ready.program, result.predicted)]
     assert tags == ["predictions/first", "predictions/mistakes"]
@@ -90,7 +90,7 @@ def test_a_picture_has_so_many_images_and_no_more(monkeypatch):
     monkeypatch.setattr(evaluation, "SHOWN", 3)
     ready, result = evaluated(build)
     sizes = [picture.width for _, picture in evaluation.pictures(ready.program, result.predicted)]
-    step = evaluation.SIDE + evaluation.GAP
+    step = evaluation.prediction_images.SIDE + evaluation.prediction_images.GAP
     assert [width // step for width in sizes] == [3, 2]
 
 

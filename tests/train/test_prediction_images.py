@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor, ImageDraw
 
-from tflab.train import evaluation
+from tflab.train import prediction_images
 
-STEP = evaluation.SIDE + evaluation.GAP
+STEP = prediction_images.SIDE + prediction_images.GAP
 # Bluish green and vermilion as Okabe and Ito have them, on white
 RIGHT, WRONG, PAPER = map(ImageColor.getrgb, ("#009E73", "#D55E00", "#FFFFFF"))
 
 
 def drawn(images, read, labels) -> np.ndarray:
-    picture = evaluation.draw(images, np.array(read), np.array(labels))
+    picture = prediction_images.draw(images, np.array(read), np.array(labels))
     pixels = np.asarray(Image.open(io.BytesIO(picture.png)))
     assert pixels.shape == (picture.height, picture.width, 3)
     return pixels
@@ -22,16 +22,18 @@ def drawn(images, read, labels) -> np.ndarray:
 
 def frame(pixels, index):
     """A pixel of the frame of an image in the first row."""
-    return tuple(pixels[evaluation.GAP + 1, evaluation.GAP + index * STEP + STEP // 2])
+    return tuple(
+        pixels[prediction_images.GAP + 1, prediction_images.GAP + index * STEP + STEP // 2]
+    )
 
 
 def middle(pixels, index):
-    row, column = divmod(index, evaluation.COLUMNS)
-    top = evaluation.GAP + row * (STEP + evaluation.CAPTION)
+    row, column = divmod(index, prediction_images.COLUMNS)
+    top = prediction_images.GAP + row * (STEP + prediction_images.CAPTION)
     return tuple(
         pixels[
-            top + evaluation.SIDE // 2,
-            evaluation.GAP + column * STEP + evaluation.SIDE // 2,
+            top + prediction_images.SIDE // 2,
+            prediction_images.GAP + column * STEP + prediction_images.SIDE // 2,
         ]
     )
 
@@ -41,23 +43,30 @@ def test_right_and_wrong_differ_by_colour_width_and_caption():
     assert [frame(pixels, index) for index in range(3)] == [RIGHT, WRONG, RIGHT]
     inside = [
         sum(
-            tuple(pixels[evaluation.GAP + row, evaluation.GAP + index * STEP + STEP // 2]) == colour
-            for row in range(evaluation.SIDE)
+            tuple(
+                pixels[
+                    prediction_images.GAP + row, prediction_images.GAP + index * STEP + STEP // 2
+                ]
+            )
+            == colour
+            for row in range(prediction_images.SIDE)
         )
         for index, colour in enumerate((RIGHT, WRONG, RIGHT))
     ]
     assert inside == [
-        2 * evaluation.THIN,
-        2 * evaluation.THICK,
-        2 * evaluation.THIN,
+        2 * prediction_images.THIN,
+        2 * prediction_images.THICK,
+        2 * prediction_images.THIN,
     ]
-    captions = pixels[evaluation.GAP + evaluation.SIDE :]
-    ink = [(captions[:, evaluation.GAP + i * STEP :][:, :STEP] < 128).sum() for i in range(3)]
+    captions = pixels[prediction_images.GAP + prediction_images.SIDE :]
+    ink = [
+        (captions[:, prediction_images.GAP + i * STEP :][:, :STEP] < 128).sum() for i in range(3)
+    ]
     assert ink[0] == ink[2] < ink[1]
 
 
 def test_rows_are_filled_one_after_the_other():
-    images = np.zeros((evaluation.COLUMNS + 2, 8, 8, 1))
+    images = np.zeros((prediction_images.COLUMNS + 2, 8, 8, 1))
     images[-1] = 1
     pixels = drawn(images, [0] * len(images), [0] * len(images))
     assert [middle(pixels, i) for i in (0, len(images) - 1)] == [(0, 0, 0), (255, 255, 255)]
@@ -65,7 +74,9 @@ def test_rows_are_filled_one_after_the_other():
 
 
 def test_a_few_images_make_a_narrow_picture():
-    assert drawn(np.zeros((2, 8, 8, 1)), [0, 0], [0, 0]).shape[1] == evaluation.GAP + 2 * STEP
+    assert (
+        drawn(np.zeros((2, 8, 8, 1)), [0, 0], [0, 0]).shape[1] == prediction_images.GAP + 2 * STEP
+    )
 
 
 @pytest.mark.parametrize("low, high", [(0, 1), (-2.5, 3), (0, 255)])
@@ -95,9 +106,11 @@ def tile(pixels, index):
 
 def caption(words) -> np.ndarray:
     """What a strip below an image looks like that says this."""
-    strip = Image.new("RGB", (76, 20), evaluation.PAPER)
+    strip = Image.new("RGB", (76, 20), prediction_images.PAPER)
     brush = ImageDraw.Draw(strip)
-    brush.text((38, 10), words, fill=evaluation.INK, anchor="mm", font=evaluation.font())
+    brush.text(
+        (38, 10), words, fill=prediction_images.INK, anchor="mm", font=prediction_images.font()
+    )
     return np.asarray(strip)
 
 

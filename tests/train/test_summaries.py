@@ -11,7 +11,7 @@ from PIL import Image
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
 from tflab.records.trained import Epoch, TrainingStep
-from tflab.train import evaluation, summaries
+from tflab.train import prediction_images, summaries
 
 pytestmark = pytest.mark.tensorflow
 
@@ -60,7 +60,7 @@ def test_data_that_stand_in_for_others_are_named_in_every_chart(tmp_path):
     with summaries.opened(tmp_path, 0, "digits, not MNIST") as drawn:
         summaries.add_step(drawn, STEPS[0])
         summaries.add_epoch(drawn, EPOCH)
-        summaries.add_image(drawn, 4, "predictions/first", evaluation.PngImage(b"", 1, 1))
+        summaries.add_image(drawn, 4, "predictions/first", prediction_images.PngImage(b"", 1, 1))
     tags = [*shown(tmp_path, "train"), *shown(tmp_path, "test")]
     assert len(tags) == 9
     assert all(tag.endswith(" (digits, not MNIST)") for tag in tags)
@@ -98,7 +98,9 @@ def test_a_histogram_counts_every_weight(tmp_path):
 
 
 def test_a_picture_is_shown_as_it_was_drawn(tmp_path):
-    picture = evaluation.draw(np.zeros((3, 8, 8, 1)), np.array([1, 2, 3]), np.array([1, 2, 2]))
+    picture = prediction_images.draw(
+        np.zeros((3, 8, 8, 1)), np.array([1, 2, 3]), np.array([1, 2, 2])
+    )
     with summaries.opened(tmp_path, 0) as drawn:
         summaries.add_image(drawn, 4, "predictions/first", picture)
     ((step, (width, height, png)),) = shown(tmp_path, "test")["predictions/first"]

@@ -25,7 +25,7 @@ from tflab.records.options import Program
 from tflab.records.timed import StepTime
 from tflab.records.trained import Epoch, TrainingStep
 from tflab.runtime import plans, session
-from tflab.train import evaluation
+from tflab.train import prediction_images
 from tflab.train.trainer import Trainer
 
 
@@ -114,7 +114,7 @@ def add_weights(files: EventFiles, step: int, weights: Mapping[str, np.ndarray])
         write(files.train, Event(step=step, summary=summary))
 
 
-def add_image(files: EventFiles, step: int, tag: str, picture: evaluation.PngImage) -> None:
+def add_image(files: EventFiles, step: int, tag: str, picture: prediction_images.PngImage) -> None:
     image = Summary.Image(
         width=picture.width, height=picture.height, colorspace=3, encoded_image_string=picture.png
     )
