@@ -67,9 +67,14 @@ def test_a_trace_is_affordable_if_its_cost_fits_into_the_share():
     # The first trace is assumed to cost half a step, 50 of 2,000 ns
     assert group.affords(0.025)
     assert not group.affords(0.024)
-    group.traced, group.spent_ns = 2, 60  # 30 each
+    group.traced = 2
+    for cost_ns in (30, 30, 900):  # 30 usually
+        group.add_cost(cost_ns)
     assert group.affords(0.045)
     assert not group.affords(0.044)
+    for cost_ns in range(2 * groups.KEPT_COSTS):
+        group.add_cost(cost_ns)
+    assert group.cost_ns == 1.5 * groups.KEPT_COSTS - 0.5  # the last are from 101 to 201
 
 
 def test_what_waits_for_data_is_scaled_to_all_runs():

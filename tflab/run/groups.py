@@ -8,6 +8,7 @@ from time import time_ns
 from typing import Any
 
 KEPT_TIMES = 1001  # times of a group, for its median
+KEPT_COSTS = 101  # costs of traces of a group, for theirs
 MOST_SAMPLES = 16  # traced runs of a group that are kept for a profile
 # Types of ops that wait for data begin so. In a function the first one stands for all of them.
 DATA_OPS = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "ReaderRead")
@@ -37,7 +38,8 @@ class RunGroup:
         self.main_ns = [0, 0]  # in the main thread: first run, others
         self.traced = 0
         self.traced_ns = 0
-        self.spent_ns = 0  # the cost of tracing: longer steps, and reading the traces
+        self.costs: list[int] = []  # of the last traces: the longer step, and reading the trace
+        self.cost_ns = 0  # of a trace, their median: a step may be longer for another reason
         self.times: list[int] = []  # a random sample of the untraced runs after the first
         self.ops: dict[str, list[int]] = {}  # node -> traced runs, their ns, the most ns
         # A RunMetadata with the graphs that ran, after one run with them
@@ -99,15 +101,15 @@ class RunGroup:
 
     def add_waits(self, names: Sequence[str], starts: Sequence[int], ns: Sequence[int]) -> None:
         """Add the part of a traced run in which at least one op waited for data."""
-        from tflab.analysis import timeline  # many programs end before the first trace
-
         if self.data_nodes is None:
             ops = self.graph.get_operations() if self.graph is not None else ()
             nodes = {op.name for op in ops if op.type.startswith(DATA_OPS)}
             self.data_nodes = frozenset({DATA_OPS[0]} if self.function else nodes)
         rows = zip(names, starts, ns, strict=True)
-        spans = [(start, start + took) for name, start, took in rows if name in self.data_nodes]
-        self.waited_ns += timeline.covered(timeline.union(spans))
+        until = 0
+        for start, end in sorted((at, at + ns) for name, at, ns in rows if name in self.data_nodes):
+            self.waited_ns += max(0, end - max(start, until))
+            until = max(until, end)
 
     def all_waited_ns(self) -> int:
         """The estimated time of all runs but the first in which an op waited for data.
@@ -149,8 +151,12 @@ class RunGroup:
 
     def affords(self, share: float) -> bool:
         """Whether another traced step fits into this share of the group's time."""
-        cost_ns = self.spent_ns / self.traced if self.traced else FIRST_GUESS * self.usual_ns()
-        return self.spent_ns + cost_ns <= share * self.total_ns
+        cost_ns = self.cost_ns if self.costs else FIRST_GUESS * self.usual_ns()
+        return (self.traced + 1) * cost_ns <= share * self.total_ns
+
+    def add_cost(self, cost_ns: int) -> None:
+        self.costs = [*self.costs[1 - KEPT_COSTS :], cost_ns]
+        self.cost_ns = sorted(self.costs)[len(self.costs) // 2]
 
 
 class WatchedRun:

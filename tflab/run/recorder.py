@@ -64,6 +64,7 @@ class Recorder:
         self.unwatch: Callable[[], None] = lambda: None
         self.functions = Functions(self)
         self.most_waiting = WAITING
+        self.has_read = False  # traces; those before cost more, because modules are imported
         self.log: private.Log | None = None
         self.op_runs = OpRunsFile(watcher.folder, self.note) if watcher.op_runs else None
         self.values = self.recorded_values() if watcher.values is not None else None
@@ -299,7 +300,9 @@ class Recorder:
                 self.op_runs.add(group.number, number, *rows)
             group.add_trace(took_ns, called_ns, *rows)
             longer_ns = max(0, took_ns - group.usual_ns())
-            group.spent_ns += longer_ns + perf_counter_ns() - began_ns
+            if self.has_read:
+                group.add_cost(longer_ns + perf_counter_ns() - began_ns)
+        self.has_read = True
 
     def segment(self, final: bool) -> dict[str, object]:
         """The groups of runs, the nodes of their graphs, and their fates in the largest."""
