@@ -59,7 +59,7 @@ class Plan(NamedTuple):
     op_runs: int  # that are kept in columns
 
 
-WHOLE = Plan(steps=3_000, pairs=9, rounds=3, starts=7, sizes=(10_000, 100_000), op_runs=1_000_000)
+WHOLE = Plan(steps=3_000, pairs=15, rounds=5, starts=11, sizes=(10_000, 100_000), op_runs=1_000_000)
 QUICK = Plan(steps=20, pairs=1, rounds=1, starts=1, sizes=(20, 40), op_runs=1_000)
 NODES = 100  # of the graph whose op runs are kept
 QUESTION = "SELECT op, count(*), sum(duration_ns) AS ns FROM '{file}' GROUP BY op ORDER BY ns"
