@@ -158,8 +158,10 @@ def difference(
     """What one pass added, removed, rewrote, rewired and moved, and which nodes replace the removed
     ones. Both graphs are also given by name: the same object if the pass changed nothing."""
     old, new = before_by_name.nodes, after_by_name.nodes
-    kept = [] if new is old else [(old[name], new[name]) for name in old if name in new]
+    same = new is old
+    kept = () if same else ((node, new[name]) for name, node in old.items() if name in new)
     changed = [(a, b) for a, b in kept if altered(a, b)]
+    added = () if same else tuple(name for name in new if name not in old)
     given: dict[str, list[str]] = {}
     for node in after.sent if not before.sent else ():
         given.setdefault(task_of(node.device), []).append(node.name)
@@ -168,8 +170,8 @@ def difference(
         iteration=after.iteration,
         before=len(old),
         after=len(new),
-        added=tuple(name for name in new if name not in old),
-        removed=tuple(name for name in old if name not in new),
+        added=added,
+        removed=() if same else tuple(name for name in old if name not in new),
         rewritten=tuple(Rewrite(a.name, a.op, b.op) for a, b in changed if a.op != b.op),
         rewired=tuple(
             a.name
@@ -177,12 +179,9 @@ def difference(
             if (a.inputs, a.control_inputs) != (b.inputs, b.control_inputs)
         ),
         moved=tuple(a.name for a, b in changed if a.device != b.device),
-        definitions=(
-            *(b for _, b in changed),
-            *(node for name, node in new.items() if name not in old),
-        ),
+        definitions=(*(b for _, b in changed), *(new[name] for name in added)),
         taken=()
-        if new is old
+        if same
         else tuple(takeovers.takeovers(before_by_name, after_by_name, before.clusters)),
         sent=tuple((task, tuple(names)) for task, names in given.items()),
     )

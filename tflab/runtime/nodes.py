@@ -239,6 +239,7 @@ def op_def_of(op: str) -> Any:
     return private.op_def(op)
 
 
+@functools.cache
 def dtype_name(enum: int) -> str:
     try:
         return tf.dtypes.as_dtype(enum).base_dtype.name

@@ -23,6 +23,7 @@ NOTES = re.compile(
     # TensorFlow 2.18 dates some of its lines, and prints this at every import
     r"|\d{4}-\d\d-\d\d \S+ I |[^]]*\] Unable to register cu\w+ factory"
 )
+SELDOM = (50_000, 10, 10)  # thresholds of the garbage collector
 NO_GPU = "failed call to cuInit"  # an error only if the machine has a GPU
 
 
@@ -56,7 +57,8 @@ def fast_imports() -> Iterator[None]:
     collected, then and later, among the objects that were made.
 
     TensorFlow's import makes half a million objects and next to no garbage, and a collection visits
-    them all.
+    them all. The records of a large graph are millions without garbage, so later collections are
+    rare.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -64,6 +66,7 @@ def fast_imports() -> Iterator[None]:
         with keras_later():
             yield
         gc.freeze()
+        gc.set_threshold(*SELDOM)
     finally:
         if collects:
             gc.enable()
