@@ -64,6 +64,36 @@ def test_a_transfer_of_which_one_end_is_missing_joins_nothing():
 # The longest chain
 
 
+def test_the_kernels_of_a_node_run_one_after_the_other():
+    stream = "/device:GPU:0/stream:13"
+    nodes = [Node("a", "Op"), Node("b", "Op", ("a",))]
+    kernels = [OpRun(0, "a", "Op", stream, 0, 5), OpRun(0, "a", "Op", stream, FAR, 7)]
+    path = critical_path.critical_path(nodes, [*kernels, run("b", 2 * FAR, 1)])
+    assert (path.nodes, path.durations_ns) == (("a", "a", "b"), (5, 7, 1))
+
+
+def test_a_run_waits_through_all_nodes_that_were_not_recorded():
+    nodes = [
+        *(Node(name, "Op") for name in ("short", "long", "lost")),
+        *(Node("first", "Gone", ("short",)), Node("second", "Gone", ("first", "long", "lost"))),
+        Node("end", "Op", ("second",)),
+    ]
+    assert chain(nodes, timed(short=2, long=9, end=1)) == (("long", "end"), 10, 12 / 10)
+    assert chain(nodes, timed(short=9, long=2, end=1)) == (("short", "end"), 10, 12 / 10)
+
+
+def test_the_slack_of_a_node_is_the_least_of_its_runs():
+    nodes = [Node("a", "Op"), Node("b", "Op", ("a",)), Node("c", "Op")]
+    runs = [run("a", 0, 5), run("a", FAR, 8), run("b", 2 * FAR, 1), run("b", 3 * FAR, 2)]
+    path = critical_path.critical_path(nodes, [*runs, run("c", 4 * FAR, 4)])
+    assert dict(path.slack) == {"a": 0, "b": 0, "c": 6}  # the first runs have 4
+
+
+def test_the_time_of_a_node_is_the_lower_median_of_its_steps():
+    runs = [run("a", 0, 5), run("a", 9, 2), run("a", 0, 3, 1), run("b", 0, 1, 1)]
+    assert critical_path.median_per_step(runs) == {"a": 3, "b": 1}
+
+
 def test_a_chain_has_no_parallelism():
     nodes = [Node("a", "Op"), Node("b", "Op", control_inputs=("a",))]
     assert chain(nodes, timed(a=3, b=4)) == (("a", "b"), 7, 1)

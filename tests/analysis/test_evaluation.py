@@ -41,6 +41,10 @@ ROWS = np.array([0.0, 2])
         ("one_hot(i, 3)", [[1, 0, 0], [0, 0, 1]]),
         ("softmax(a - a)", np.full((2, 3), 1 / 3)),
         ("cross_entropy(a - a, i)", np.full(2, np.log(3))),
+        (
+            "cross_entropy(a + a, i)",
+            [np.log(1 + np.exp(-6) + np.exp(4)), np.log(np.exp(20) + np.exp(22) + 1)],
+        ),
         ("cross_entropy(a - a, one_hot(i, 3))", np.full(2, np.log(3))),
         ("log(-1)", np.nan),
         ("1 / 0", np.inf),
@@ -150,6 +154,8 @@ def test_a_name_that_has_two_values_says_nothing():
     row = {"x": [1, 2], "t": [2, 4]}
     known = [points(*({**row, "x_1": value},) * 2) for value in ([1, 2], [1, 2.5])]
     assert [one.hold(operation("Add", X, again), "t") for one in known] == [True, False]
+    nan = points({"x": [1, np.nan], "x_1": [1, np.nan], "t": [2, np.nan]}, {**row, "x_1": [1, 2]})
+    assert nan.hold(operation("Add", X, again), "t")  # the same, also where it is no number
 
 
 def test_two_tensors_with_the_same_numbers():

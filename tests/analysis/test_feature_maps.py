@@ -44,26 +44,29 @@ FED = {
     "x:0": np.arange(BATCH * 25.0).reshape(BATCH, 5, 5, 1),
     "classes:0": np.array([1, 0, 0, 1]),
 }
-PLAN = feature_maps.plan(NODES, BACKWARD, GRADIENTS, FED)
+
+
+def plan():
+    return feature_maps.plan(NODES, BACKWARD, GRADIENTS, FED)
 
 
 def test_what_depends_on_an_image_is_a_layer_and_what_a_convolution_takes_is_a_kernel():
-    assert PLAN.images == ("x",)
-    assert PLAN.layers == ("a", "b", "c")
-    assert PLAN.kernels == ("w",)
-    assert (PLAN.scores, PLAN.probabilities) == (("pool",), ())
+    assert plan().images == ("x",)
+    assert plan().layers == ("a", "b", "c")
+    assert plan().kernels == ("w",)
+    assert (plan().scores, plan().probabilities) == (("pool",), ())
 
 
 def test_gradients_are_known_by_what_they_are_the_gradient_of():
-    assert PLAN.gradients == {
+    assert plan().gradients == {
         "a": (),
         "b": ("g/b",),
         "c": ("g/c",),
         "w": ("g/w",),
         "pool": ("g/loss",),
     }
-    assert PLAN.rows() == {"a", "b", "c", "pool", "g/b", "g/c", "g/loss"}
-    assert PLAN.whole() == {"g/w"}
+    assert plan().rows() == {"a", "b", "c", "pool", "g/b", "g/c", "g/loss"}
+    assert plan().whole() == {"g/w"}
 
 
 def test_of_an_array_the_first_row_and_the_first_channels_are_kept():
@@ -93,8 +96,8 @@ SHAPES = {
 BEFORE = {"w": np.full((4, 1, 1, 2), 7.0)}
 
 
-def drawn(arrays=ARRAYS, shapes=SHAPES, plan=PLAN, fed=FED, before=BEFORE):
-    return feature_maps.maps(plan, arrays, shapes, fed, before)
+def drawn(arrays=ARRAYS, shapes=SHAPES, drawable=None, fed=FED, before=BEFORE):
+    return feature_maps.maps(drawable or plan(), arrays, shapes, fed, before)
 
 
 def test_maps_stand_in_the_order_of_the_program_with_their_gradients():
@@ -120,8 +123,8 @@ def test_probabilities_are_the_softmax_of_what_goes_into_the_cross_entropy():
 
 def test_a_softmax_of_the_program_itself_is_taken_as_it_is():
     nodes = (*NODES, node("soft", "Softmax", "pool", shape=(None, 2)))
-    plan = feature_maps.plan(nodes, BACKWARD, GRADIENTS, FED)
-    maps = drawn({"soft": np.array([0.5, 0.5])}, {"soft": (4, 2)}, plan)
+    own = feature_maps.plan(nodes, BACKWARD, GRADIENTS, FED)
+    maps = drawn({"soft": np.array([0.5, 0.5])}, {"soft": (4, 2)}, own)
     assert (maps.probabilities.name, maps.probabilities.computed) == ("soft", True)
     assert maps.probabilities.array.tolist() == [0.5, 0.5]
 
@@ -144,19 +147,21 @@ def test_of_many_layers_the_last_of_each_shape_and_of_many_kernels_the_first_are
     nodes = [*NODES[:5], *(node(name, "Conv2D", "x", "a/Read") for name in names)]
     nodes += [node(f"v{n}", "VarHandleOp", shape=()) for n in range(4)]
     nodes += [node(f"conv{n}", "Conv2D", "x", f"v{n}", shape=(None, 9)) for n in range(4)]
-    plan = feature_maps.plan(nodes, (), {}, FED)
+    many = feature_maps.plan(nodes, (), {}, FED)
     shapes = dict.fromkeys(names, (4, 5, 5, 2)) | {"layer04": (4, 5, 5, 1)}
     nodes = [
         replace(item, outputs=(Tensor("float32", None),)) if item.name == "layer04" else item
         for item in nodes
     ]
     before = {name: np.zeros((1, 1, 1, 1)) for name in ("w", "v0", "v1", "v2", "v3")}
-    maps = drawn(dict.fromkeys(names, ROW), shapes, plan, before=before)
+    maps = drawn(dict.fromkeys(names, ROW), shapes, many, before=before)
     assert [item.name for item in maps.maps] == ["x", "w", "layer04", "layer12"]
     assert maps.left_out == 11 + 4
 
 
 def test_a_map_that_is_too_large_is_left_out():
+    maps = drawn(shapes={**SHAPES, "c": (4, 5, 5, 300)})  # channels are cut
+    assert ([item.name for item in maps.maps][-1], maps.left_out) == ("c", 0)
     maps = drawn(shapes={**SHAPES, "c": (4, 257, 5, 2)})
     assert ([item.name for item in maps.maps], maps.left_out) == (["x", "w"], 1)
 

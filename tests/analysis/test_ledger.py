@@ -242,6 +242,14 @@ def test_a_node_that_the_runtime_needs_for_itself_is_told_by_its_role():
     ]
 
 
+def test_over_tasks_feeds_are_received_and_fetches_are_sent():
+    named = {"_recv_images_0": "_Recv", "_send_loss_0": "_Send"}
+    named |= {"_recv_images_0_S5": "_Recv", "_recv_images_0/send": "_Send"}  # of transfers
+    running = [node(name, op=op) for name, op in named.items()]
+    roles = ("feed", "fetch", "transfer", "transfer")
+    assert [origin.origin for origin in ledger.origins([], [], running)] == [*roles]
+
+
 def test_a_node_that_a_pass_made_comes_from_the_last_pass_that_made_it():
     steps = [step("first", added=("a", "b")), step("second", added=("b",))]
     assert list(ledger.origins([], steps, [A, B])) == [Origin("a", "first"), Origin("b", "second")]

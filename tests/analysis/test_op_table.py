@@ -101,6 +101,13 @@ def test_a_row_by_type():
     )
 
 
+def test_the_rows_of_lines_have_their_code():
+    rows = tabulated("op")
+    coded = op_table.with_shares(rows, {"_FusedConv2D": "h = conv(x)"})
+    assert [row.code for row in coded] == ["h = conv(x)", *[None] * (len(rows) - 1)]
+    assert [row.share for row in coded] == [row.share for row in rows]
+
+
 PHASES = {
     "gradients/conv/Relu_grad/ReluGrad": "backward",
     "conv2/Relu": "update",

@@ -6,7 +6,7 @@ from tflab.analysis import critical_path, lanes, memory, op_stats, stored, timel
 from tflab.analysis.columns import columns
 from tflab.analysis.stored import Store, StoredRuns
 from tflab.records.graph import Node
-from tflab.records.timed import OpRun, StepTime
+from tflab.records.timed import Capture, OpRun, StepTime
 
 RUNS = [
     OpRun(0, "a", "Mul", "CPU:0", 1_000, 10, 64, ((1, 64, "cpu"), (2, -64, "cpu"))),
@@ -82,3 +82,14 @@ def test_a_full_disk_is_told_in_a_sentence(monkeypatch):
     monkeypatch.setattr(stored.tempfile, "TemporaryFile", lambda prefix: Full())
     with pytest.raises(stored.TflabError, match=r"cannot be written to .*: No space left on dev"):
         Store().add(columns(RUNS[:1]))
+
+
+def test_a_capture_is_read_in_portions_of_whole_steps(runs, monkeypatch):
+    monkeypatch.setattr(stored, "PORTION", 2)
+    capture = Capture("x", STEPS, runs)
+    parts = [part for (part,) in stored.portions(capture)]
+    assert [[step.step for step in part.steps] for part in parts] == [[0], [2, 1]]
+    assert [list(part.runs) for part in parts] == [RUNS[:2], RUNS[2:]]
+    assert list(stored.in_memory(runs)) == RUNS == list(stored.in_memory(RUNS))
+    (whole,) = stored.portions(Capture("x", STEPS, columns(RUNS)))
+    assert whole == [Capture("x", STEPS, columns(RUNS))]

@@ -62,6 +62,13 @@ def test_of_fewer_processes_than_three_nothing_can_be_told():
     )
 
 
+def test_a_chance_is_at_most_1():
+    assert two_samples.p_value((A, (200.0, 200.0)), 1) == 1  # too few to tell
+    assert two_samples.p_value((A, times(0.5)), 1) == 1  # it became faster
+    (verdict,) = two_samples.judge([(A, A[::-1])])
+    assert verdict.p_value == 1
+
+
 def test_processes_that_agree_to_the_nanosecond_have_an_interval_of_no_length():
     (verdict,) = two_samples.judge([((100.0,) * 3, (120.0,) * 3)])
     assert (verdict.low, verdict.high, verdict.p_value) == pytest.approx((1.2, 1.2, 0))

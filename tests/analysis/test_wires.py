@@ -24,7 +24,12 @@ def op(name, task, start, duration, step=0):
 # a (task 0) makes a tensor that b (task 1) takes; on the true time axis:
 # 1010..1030 us a, 1032..1052 us the wire, 1060..1080 us b
 SENT = Transfer("a", "a_S1", "a_S2", device(A), device(B), "float32", (8,), 32, edge="edge_7_a")
-EDGES = wires.edges([SENT])
+
+
+def edges():
+    return wires.edges([SENT])
+
+
 RUNS = [op("a", A, 1_010_000, 20_000), op("b", B, 1_060_000, 20_000)]
 RECEIVED = Received(0, "edge_7_a", device(A), device(B), 32, 1e6, 1_032_000, 20_000)
 AHEAD_NS = 5_000_000  # of b's clock, in some of the tests
@@ -38,7 +43,7 @@ def wire(start, duration):
 
 
 def test_a_step_and_what_it_sends_are_messages_between_clocks():
-    assert list(wires.messages(RUNS, [RECEIVED], [STEP], EDGES)) == [
+    assert list(wires.messages(RUNS, [RECEIVED], [STEP], edges())) == [
         Message(CLIENT, A, 1_000_000, 1_010_000),
         Message(A, CLIENT, 1_030_000, 1_100_000),
         Message(CLIENT, B, 1_000_000, 1_060_000),
@@ -49,7 +54,7 @@ def test_a_step_and_what_it_sends_are_messages_between_clocks():
 
 def test_a_node_that_ran_twice_in_a_step_says_nothing_about_when_it_sent():
     runs = [*RUNS, op("a", A, 1_040_000, 1_000)]
-    found = list(wires.messages(runs, [RECEIVED], [STEP], EDGES))
+    found = list(wires.messages(runs, [RECEIVED], [STEP], edges()))
     assert not [one for one in found if (one.from_clock, one.to_clock) == (A, B)]
 
 
@@ -80,14 +85,14 @@ def test_runs_of_a_clock_ahead_are_moved_back_with_their_allocations():
 
 
 def test_what_was_received_is_a_run_named_as_the_node_that_received_it():
-    assert wires.runs_on_wire([RECEIVED], {}, EDGES, {}) == [wire(1_032_000, 20_000)]
+    assert wires.runs_on_wire([RECEIVED], {}, edges(), {}) == [wire(1_032_000, 20_000)]
 
 
 def test_the_start_is_that_of_its_maker_s_end_where_clocks_differ():
     """The runtime mixes both clocks: with the sender's ahead, it leaves a microsecond."""
     mixed = Received(0, "edge_7_a", device(A), device(B), 32, 1e6, 6_051_000, 1_000)
     ended = wires.ends(RUNS)
-    assert wires.runs_on_wire([mixed], {B: AHEAD_NS}, EDGES, ended) == [wire(1_030_000, 22_000)]
+    assert wires.runs_on_wire([mixed], {B: AHEAD_NS}, edges(), ended) == [wire(1_030_000, 22_000)]
 
 
 def test_a_tensor_of_an_unknown_edge_keeps_its_name():
@@ -97,7 +102,7 @@ def test_a_tensor_of_an_unknown_edge_keeps_its_name():
 
 def test_the_bytes_of_the_shape_stand_for_those_that_the_runtime_rounded():
     rounded = Received(0, "edge_7_a", device(A), device(B), 104_858, 1e6, 1, 1)
-    assert [one.bytes for one in wires.exact([rounded], EDGES)] == [32]
+    assert [one.bytes for one in wires.exact([rounded], edges())] == [32]
     assert [one.bytes for one in wires.exact([rounded], {})] == [104_858]
 
 
@@ -140,7 +145,7 @@ def test_tensors_on_the_wire_are_rows_with_the_rate_of_the_median_call():
         Received(step, "edge_7_a", device(A), device(B), 32, rate, 1_000, duration)
         for step, rate, duration in ((0, 1e6, 50), (1, 2e6, 10), (2, 3e6, 30))
     ]
-    moving = wires.runs_on_wire(calls, {}, EDGES, {})
-    assert wires.tensors(calls, moving, EDGES) == (
+    moving = wires.runs_on_wire(calls, {}, edges(), {})
+    assert wires.tensors(calls, moving, edges()) == (
         WireTensor("a", "task 0", "task 1", 3, 32, 30, 3e6),
     )

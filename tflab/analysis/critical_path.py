@@ -126,14 +126,19 @@ def linked(
         name: [links[place].run.start_ns + links[place].run.duration_ns for place in own]
         for name, own in places.items()
     }
+    on_gpu = {
+        name for name, own in places.items() if track_kind(links[own[0]].run.device) in ON_GPU
+    }
     for name, own in places.items():
         for number, place in enumerate(own):
-            if number and track_kind(links[place].run.device) in ON_GPU:
-                join(links[place], links[own[number - 1]], place, own[number - 1])  # kernels
+            if number and name in on_gpu:  # the kernels of a node run one after the other
+                join(links[place], links[own[number - 1]], place, own[number - 1])
             for parent, later in around[name]:
                 before = places[parent]
-                if kinds[name] not in JOINS and not later and len(before) - len(own) in (0, 1):
-                    wanted = number  # a Switch runs once more than the loop body behind it
+                # A Switch runs once more than the loop body behind it
+                often = (len(own),) if parent in on_gpu else (len(own), len(own) + 1)
+                if kinds[name] not in JOINS and not later and len(before) in often:
+                    wanted = number
                 else:
                     until = links[place].run.start_ns + OVERLAP_NS
                     wanted = bisect_right(stops[parent], until) - 1
