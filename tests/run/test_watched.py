@@ -14,7 +14,9 @@ from tflab.measurements import runs
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 STEPS = 300
-TRAINING = f"""
+# Keras takes as long to import as TensorFlow, which does without it; no program here needs it.
+WITHOUT_KERAS = "import sys; sys.modules['keras'] = None"
+TRAINING = f"""{WITHOUT_KERAS}
 import threading, traceback
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -170,7 +172,7 @@ def test_every_node_of_the_graph_has_one_fate(training):
     assert seen["fates"]["unreached"] > 5
 
 
-ENDLESS = """
+ENDLESS = f"""{WITHOUT_KERAS}
 import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
 session = tf.Session()
@@ -179,7 +181,7 @@ doubled = tf.log(tf.multiply(tf.constant([1.0, 0.5]), two, name="mul"), name="lo
 runs = 0
 while True:
     runs += 1
-    session.run(doubled, {two: 2.0 if runs < 100 else 0.0})
+    session.run(doubled, {{two: 2.0 if runs < 100 else 0.0}})
 """
 
 
@@ -254,7 +256,7 @@ def test_what_was_measured_is_kept_where_a_program_leaves_without_farewell(tmp_p
     assert "Python did not end by itself" in seen["notes"][0]
 
 
-FUNCTION = """
+FUNCTION = f"""{WITHOUT_KERAS}
 import tensorflow as tf
 
 @tf.function
