@@ -24,7 +24,7 @@ pytestmark = pytest.mark.tensorflow
 FOLDER = Path(__file__).parents[2] / "examples"
 SHARED = "lesson"  # what the examples share is none itself
 EXAMPLES = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem != SHARED)
-ORDINARY = "slow_training"  # imports TensorFlow as anybody does, with all of its notes
+ORDINARY = "slow_training"  # knows nothing of tflab, and so prints all of TensorFlow's notes
 LIMIT_S = 600  # generous: on a machine of one's own it is less than a minute
 WIDTH = 100
 
@@ -94,19 +94,19 @@ FACTS = {
 # fewer turns than for a student.
 FORKING = """
 import os, runpy, sys
-examples, written, *names = sys.argv[1:]
+examples, written, *lines = sys.argv[1:]
 sys.path[0] = examples
 import lesson
 def shorter(take):
     return lambda *given, **more: take(*given[:-1], min(given[-1], 20), **more)
 lesson.in_turn, lesson.in_rotation = shorter(lesson.in_turn), shorter(lesson.in_rotation)
-for name in names:
+for name, *words in map(str.split, lines):
     child = os.fork()
     if not child:
         for number, stream in ((1, "out"), (2, "err")):
             os.dup2(os.open(f"{written}/{name}.{stream}", os.O_WRONLY | os.O_CREAT), number)
-        sys.argv = [f"{examples}/{name}.py"]
-        runpy.run_path(*sys.argv, run_name="__main__")
+        sys.argv = [f"{examples}/{name}.py", *words]
+        runpy.run_path(sys.argv[0], run_name="__main__")
         sys.exit()
     print(name, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
@@ -117,23 +117,20 @@ def ran(tmp_path_factory):
     """Each example as it ended, run from some other folder, in which it must not leave anything."""
     empty, written = map(tmp_path_factory.mktemp, ("empty", "written"))
 
-    def started(*words):
-        plain = {
-            key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "COLUMNS")
-        }
-        return subprocess.run(
-            [sys.executable, *words],
-            cwd=empty,
-            env=plain,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-        )
-
-    ended = {ORDINARY: started(str(FOLDER / f"{ORDINARY}.py"), "--steps", "40")}
-    others = [name for name in EXAMPLES if name != ORDINARY]
-    forking = started("-c", FORKING, str(FOLDER), str(written), *others)
+    plain = {
+        name: text for name, text in os.environ.items() if name not in ("PYTHONPATH", "COLUMNS")
+    }
+    lines = [f"{name} --steps 40" if name == ORDINARY else name for name in EXAMPLES]
+    forking = subprocess.run(
+        [sys.executable, "-c", FORKING, str(FOLDER), str(written), *lines],
+        cwd=empty,
+        env=plain,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
     assert (forking.returncode, forking.stderr) == (0, "")
+    ended = {}
     for name, status in map(str.split, forking.stdout.splitlines()):
         said = ((written / f"{name}.{stream}").read_text() for stream in ("out", "err"))
         ended[name] = CompletedProcess(name, int(status), *said)
