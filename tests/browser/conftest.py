@@ -136,7 +136,9 @@ def artefacts(tmp_path):
 
 
 def installed(folder):
-    """Let Python find the entry points of tflab below a folder, whether it is installed or not."""
+    """Let Python find the entry points of tflab below a folder, whether it is installed or not, and
+    no Keras: TensorBoard imports it with TensorFlow, which takes twice as long, and needs none."""
+    (folder / "keras.py").write_text("raise ImportError")
     section = "[project.entry-points.tensorboard_plugins]"
     points = (ROOT / "pyproject.toml").read_text().partition(section)[2].partition("\n\n")[0]
     place = folder / "tflab-0.1.0.dist-info"
