@@ -353,16 +353,30 @@ def test_dumps_that_the_program_uses_itself_are_left_to_it(tmp_path, monkeypatch
 
 
 @pytest.mark.tensorflow
-def test_what_ran_in_a_loop_has_the_line_of_its_body():
+def test_what_ran_in_a_loop_or_its_gradient_has_the_line_of_the_body(lab, tmp_path):
     import tensorflow as tf
 
+    lab.seen.watcher.folder = str(tmp_path)
+    lab.seen.functions.watch()
     with tf.Graph().as_default() as graph:
         start = tf.constant(1.0, name="start")
-        tf.while_loop(lambda x: x < 9, lambda x: tf.multiply(x, 2, name="twice"), [start])
-    seen = lines.Lines(print)
-    ran = seen.with_inlined(graph, True, {"while/body/_1/twice", "start", "_SOURCE"})
-    assert [node.name for node in ran] == [
-        *(op.name for op in graph.get_operations()),
-        "while/body/_1/twice",
-    ]
-    assert "twice" in ran[-1].source.code
+        (end,) = tf.while_loop(
+            lambda x: x < 9,
+            lambda x: (tf.square(x, name="squared"),),  # a line of its own
+            [start],
+        )
+        tf.gradients(end, start)
+    lab.seen.functions.stop()
+    backward = "gradients/while_grad/while_grad/body/_9/gradients/squared_grad/Mul"
+    names = {"while/body/_1/squared_0", backward, "start", "_SOURCE"}
+    ran = lab.seen.lines.with_inlined(graph, True, names)
+    count = len(graph.get_operations())
+    assert [node.name for node in ran[:count]] == [op.name for op in graph.get_operations()]
+    assert {node.name: node.phase for node in ran[count:]} == {
+        "while/body/_1/squared_0": "forward",
+        backward: "backward",
+    }
+    assert {node.source.code for node in ran[count:]} == {
+        'lambda x: (tf.square(x, name="squared"),),  # a line of its own'
+    }
+    assert lab.faults == []

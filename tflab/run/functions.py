@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from _thread import get_ident
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from itertools import zip_longest
 from time import perf_counter_ns
 from types import CodeType
@@ -43,11 +44,14 @@ class Functions:
         self.stop: Callable[[], None] = lambda: None
 
     def watch(self) -> None:
+        watched = ExitStack()
         try:
+            watched.enter_context(private.derivations(broke=self.watcher.broke))
             self.profiling = private.Profiling(self.watcher.folder)
         except TflabError as error:
             self.recorder.notes.append(str(error))
-        self.stop = private.watch_functions(self)
+        watched.callback(private.watch_functions(self))
+        self.stop = watched.close
 
     def begin_function(self, function: Any) -> WatchedRun | None:
         """A function is called, or becomes a node of another function's graph."""
