@@ -213,3 +213,11 @@ def test_a_newer_version_of_a_page_takes_the_place_of_an_older_one(run):
     assert next(older)["stage"] == "frontend"
     run.process.newest["other page"] = 2
     assert list(older) == [{"superseded": True}]
+
+
+@pytest.mark.parametrize(("shape", "rows"), [("[4, 3]", 4), ("[]", 1), ("[None]", 5)])
+def test_a_batch_of_fixed_shapes_has_their_rows(run, shape, rows):
+    text = f"x = tf1.placeholder(tf.float32, {shape}, name='x')\ny = tf.reduce_sum(x * x)\n"
+    told = by_stage(run(text, batch_size=5))["values"]
+    assert f"at batch size {rows}" in str(told["parts"])
+    assert f"a step for a batch of {rows} (median)" in str(told["graph"])

@@ -308,15 +308,40 @@ def test_a_fault_of_tflab_is_noted_and_the_step_runs(lab):
 
 
 @pytest.mark.tensorflow
-def test_a_group_whose_first_run_left_no_dumps_says_why(lab, tmp_path):
-    lab.seen.dumps = SimpleNamespace(of=lambda number: tmp_path / "none", missing={2: passes.OWN})
-    for number in (1, 2):
-        group = SimpleNamespace(number=number)
+def test_a_group_whose_first_run_left_no_dumps_says_why(lab, tmp_path, monkeypatch):
+    for name in passes.OF_USERS:
+        monkeypatch.delenv(name, raising=False)
+    ours = passes.Dumps(str(tmp_path), SimpleNamespace(detail=print, read_variables=print))
+    ours.missing[2] = passes.OWN
+    ours.end(3, keep=True)
+    lab.seen.dumps = ours
+    for number in (1, 2, 3):
+        group = groups.RunGroup(number, "graph", ("loss",), {})
         assert largest.account_of(lab.seen, group, (), ("executed",)) is None
     assert lab.seen.notes == [
         f"What became of the nodes is not shown: {reason}."
-        for reason in (passes.OTHERS, passes.OWN)
+        for reason in (passes.OTHERS, passes.OWN, passes.NOTHING)
     ]
+
+
+@pytest.mark.tensorflow
+def test_the_dumps_of_a_step_serve_all_shapes_that_it_is_fed(lab, tmp_path, monkeypatch):
+    """The runtime builds the step once, in the first run for the first of the shapes."""
+    for rows, fetch in ((1, "loss"), (2, "loss"), (1, "other")):
+        lab.run(10, rows, fetch)
+    folder = tmp_path / "dumps-1"
+    folder.mkdir()
+    lab.seen.dumps = SimpleNamespace(of=lambda group: tmp_path / f"dumps-{group}", missing={})
+    read = []
+    monkeypatch.setattr(largest.dumps, "read", read.append)
+    monkeypatch.setattr(largest.passes, "compare", lambda *graphs: ())
+    monkeypatch.setattr(largest.ledgers, "fates", lambda *about: ())
+    monkeypatch.setattr(largest.ledgers, "origins", lambda *about: ())
+    for group in lab.seen.groups.values():
+        largest.account_of(lab.seen, group, (), ("executed",))
+    assert read == [folder, folder]
+    (note,) = lab.seen.notes
+    assert note.endswith(f"is not shown: {passes.OTHERS}.")
 
 
 def test_dumps_that_the_program_uses_itself_are_left_to_it(tmp_path, monkeypatch):
@@ -325,3 +350,33 @@ def test_dumps_that_the_program_uses_itself_are_left_to_it(tmp_path, monkeypatch
     theirs.begin()
     theirs.end(3, keep=True)
     assert (theirs.missing, [*tmp_path.iterdir()]) == ({3: passes.OWN}, [])
+
+
+@pytest.mark.tensorflow
+def test_what_ran_in_a_loop_or_its_gradient_has_the_line_of_the_body(lab, tmp_path):
+    import tensorflow as tf
+
+    lab.seen.watcher.folder = str(tmp_path)
+    lab.seen.functions.watch()
+    with tf.Graph().as_default() as graph:
+        start = tf.constant(1.0, name="start")
+        (end,) = tf.while_loop(
+            lambda x: x < 9,
+            lambda x: (tf.square(x, name="squared"),),  # a line of its own
+            [start],
+        )
+        tf.gradients(end, start)
+    lab.seen.functions.stop()
+    backward = "gradients/while_grad/while_grad/body/_9/gradients/squared_grad/Mul"
+    names = {"while/body/_1/squared_0", backward, "start", "_SOURCE"}
+    ran = lab.seen.lines.with_inlined(graph, True, names)
+    count = len(graph.get_operations())
+    assert [node.name for node in ran[:count]] == [op.name for op in graph.get_operations()]
+    assert {node.name: node.phase for node in ran[count:]} == {
+        "while/body/_1/squared_0": "forward",
+        backward: "backward",
+    }
+    assert {node.source.code for node in ran[count:]} == {
+        'lambda x: (tf.square(x, name="squared"),),  # a line of its own'
+    }
+    assert lab.faults == []

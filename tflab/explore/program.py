@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any, NoReturn
 
@@ -64,7 +65,7 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
         lambda split, folder: dataset,
         made_up=tuple(notes),
         notes=tuple(notes.values()),
-        fixed_batch=dataset.size if dataset.size < batch_size else None,
+        fixed_batch=dataset.size if is_fixed(dataset) or dataset.size < batch_size else None,
     )
     if any(private.original_op(op) is not None for op in operations):
         return already_derived(model, loss, names)
@@ -157,7 +158,12 @@ def fed(
     holders = [op.outputs[0] for op in operations if op.type == "Placeholder"]
     free = [tensor for tensor in holders if tensor.name not in values]
     lengths = [len(value) for name, value in values.items() if in_rows(tensor_of(graph, name))]
-    rows = min(lengths) if lengths else rows_of(free, batch_size)
+    if lengths:
+        rows = min(lengths)
+    elif any(map(in_rows, free)):
+        rows = rows_of(free, batch_size)
+    else:
+        rows = fixed_rows([*map(partial(tensor_of, graph), values), *free])
     columns: dict[str, Column] = {}
     for name, value in values.items():
         rowwise = in_rows(tensor_of(graph, name))
@@ -166,7 +172,7 @@ def fed(
     for tensor in free:
         columns[tensor.name], notes[tensor.name] = invented(tensor, rows, needed)
     if not columns:
-        columns = {"row": np.arange(rows)}
+        columns = {"row": datasets.Whole(np.arange(rows), rows)}
     feeds = {tensor_of(graph, name): name for name in columns if name != "row"}
     return feeds, Dataset("made-up values" if notes else "the feeds", "train", columns), notes
 
@@ -178,6 +184,18 @@ def tensor_of(graph: tf.Graph, name: str) -> Any:
 def in_rows(tensor: Any) -> bool:
     """Whether the first dimension is the batch."""
     return bool(tensor.shape.rank) and tensor.shape[0] is None
+
+
+def fixed_rows(fed: Sequence[Any]) -> int:
+    """The rows of a batch of tensors whose first dimensions are all fixed: the dimension that they
+    share, otherwise 1."""
+    sizes = {tensor.shape[0] for tensor in fed if tensor.shape.rank}
+    return (sizes.pop() or 1) if len(sizes) == 1 else 1
+
+
+def is_fixed(dataset: Dataset) -> bool:
+    """Whether no column has the rows of a batch."""
+    return all(isinstance(column, datasets.Whole) for column in dataset.columns.values())
 
 
 def rows_of(free: Sequence[Any], batch_size: int) -> int:

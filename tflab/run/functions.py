@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import sys
 from _thread import get_ident
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from itertools import zip_longest
 from time import perf_counter_ns
 from types import CodeType
 from typing import Any
 
 from tflab.errors import TflabError
-from tflab.records.graph import Node
 from tflab.run.groups import RunGroup, WatchedRun
 from tflab.run.sampler import Line
 from tflab.runtime import private
@@ -45,11 +44,14 @@ class Functions:
         self.stop: Callable[[], None] = lambda: None
 
     def watch(self) -> None:
+        watched = ExitStack()
         try:
+            watched.enter_context(private.derivations(broke=self.watcher.broke))
             self.profiling = private.Profiling(self.watcher.folder)
         except TflabError as error:
             self.recorder.notes.append(str(error))
-        self.stop = private.watch_functions(self)
+        watched.callback(private.watch_functions(self))
+        self.stop = watched.close
 
     def begin_function(self, function: Any) -> WatchedRun | None:
         """A function is called, or becomes a node of another function's graph."""
@@ -178,16 +180,6 @@ class Functions:
             if count > 1
         ]
         return {"tracings": list(self.tracings), "more_tracings": self.more, "made_anew": anew}
-
-    def inlined(self, graph: Any, nodes: Sequence[Node], names: Iterable[str]) -> Iterator[Node]:
-        """The nodes of the functions that a function calls, by the names under which they ran."""
-        from tflab.runtime import functions, inlined
-
-        known = {node.name for node in nodes}
-        bodies = functions.of_graph(graph)
-        for name, node in inlined.origins(names, nodes, bodies):
-            if name not in known:
-                yield replace(node, name=name)
 
 
 def nearest(types: dict[str, str], earlier: list[dict[str, str]]) -> list[tuple[str, str, str]]:

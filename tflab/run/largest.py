@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tflab.analysis import ledger as ledgers
@@ -33,8 +35,8 @@ def fates(recorder: Any) -> dict[str, Any]:
         if recorder.values:
             recorder.note("No values were recorded: the debugger does not see inside functions.")
         if group.graph is not None:
-            user_nodes = recorder.lines.nodes_of(group.graph)
-            keep(recorder, group, recorder.with_inlined(group.graph, user_nodes), (), NOT_SEEN, ())
+            user_nodes = recorder.nodes_of(group.graph, final=True)
+            keep(recorder, group, user_nodes, (), NOT_SEEN, ())
         return {}
     from tflab.runtime import nodes  # not earlier: this may resume an interrupted import
 
@@ -59,12 +61,14 @@ def fates(recorder: Any) -> dict[str, Any]:
 def account_of(
     recorder: Any, group: RunGroup, user_nodes: tuple[Node, ...], executed: tuple[Node, ...]
 ) -> Account | None:
-    """The fate of each node in the first run of the group, by the runtime's dumps of it; None, with
-    a note, if they are unknown."""
-    folder = recorder.dumps.of(group.number)
+    """The fate of each node in the first run of the group, by the runtime's dumps of it, or of the
+    first run for other shapes of the feeds; None, with a note, if they are unknown."""
     if not executed:
         return None
-    if not folder.is_dir():
+    alike = filter(partial(is_built_as, group), recorder.groups.values())
+    folders = (recorder.dumps.of(other.number) for other in (group, *alike))
+    folder = next(filter(Path.is_dir, folders), None)
+    if folder is None:
         reason = recorder.dumps.missing.get(group.number, OTHERS)
         recorder.note(f"What became of the nodes is not shown: {reason}.")
         return None
@@ -83,6 +87,15 @@ def account_of(
         )
         return None
     return Account(steps, ledger, origins)
+
+
+def is_built_as(group: RunGroup, other: RunGroup) -> bool:
+    """Whether a session builds one step for the runs of both: the shapes of feeds do not matter."""
+    return (group.graph, group.fetches, {*group.feeds}) == (
+        other.graph,
+        other.fetches,
+        {*other.feeds},
+    )
 
 
 def record_values(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -20,6 +21,8 @@ class Lines:
     def __init__(self, note: Callable[[str], None]) -> None:
         self.note = note
         self.nodes: dict[int, tuple[Node, ...]] = {}  # by the graph's id
+        # With the numbers of nodes and names that they were found for
+        self.inlined: dict[int, tuple[tuple[int, int] | None, tuple[Node, ...]]] = {}
         self.codes: dict[int, object] = {}  # code that makes ops, by its id
 
     def keep_stack(self) -> None:
@@ -52,6 +55,28 @@ class Lines:
                 raise
             return known
         return self.nodes[id(graph)]
+
+    def with_inlined(self, graph: Any, final: bool, names: Collection[str]) -> tuple[Node, ...]:
+        """The nodes of a graph, and those of its functions that ran under these names."""
+        nodes = self.nodes_of(graph, final)
+        key = len(nodes), len(names)
+        known, inlined = self.inlined.get(id(graph), (None, ()))
+        if known != key:
+            inlined = tuple(inlined_in(graph, nodes, names)) if nodes and names else ()
+            self.inlined[id(graph)] = key, inlined
+        return (*nodes, *inlined)
+
+
+def inlined_in(graph: Any, nodes: Sequence[Node], names: Iterable[str]) -> Iterator[Node]:
+    """The nodes of the functions, branches and loops of a graph, by the names under which they
+    ran."""
+    from tflab.runtime import functions, inlined
+
+    known = {node.name for node in nodes}
+    if bodies := functions.of_graph(graph):
+        for name, node in inlined.origins(names, nodes, bodies):
+            if name not in known:
+                yield replace(node, name=name)
 
 
 def line_of(node: Node) -> tuple[str, str, tuple[str, int, str] | None, str]:

@@ -22,6 +22,7 @@ MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
 
 # Why a group has no dumps
 OTHERS = "other runs began during the first run of the largest group, so it has no files of its own"
+NOTHING = "the runtime wrote no files during the first run of the largest group"
 OWN = "the program, or its environment, uses the runtime's dumps itself"
 LARGE = f"the runtime's dumps have more than {MOST_BYTES >> 20} MiB"
 
@@ -78,9 +79,11 @@ class Dumps:
         self.log.read_variables()
         files = self.files()
         size = sum(file.stat().st_size for file in files)
-        if keep and self.kept_bytes + size > MOST_BYTES:
+        if not files:
+            self.missing[group] = NOTHING
+        elif keep and self.kept_bytes + size > MOST_BYTES:
             self.missing[group] = LARGE
-        elif files and keep:
+        elif keep:
             self.kept_bytes += size
             folder = self.of(group)
             folder.mkdir()

@@ -309,9 +309,7 @@ class Recorder:
         self.read_traces()
         if self.op_runs:
             self.op_runs.flush()
-        graphs = [
-            self.with_inlined(graph, self.lines.nodes_of(graph, final)) for graph in self.graphs
-        ]
+        graphs = [self.nodes_of(graph, final) for graph in self.graphs]
         return {
             "stopped": self.stopped_by_steps,
             "groups": [group.segment(self.graphs) for group in list(self.groups.values())],
@@ -333,13 +331,11 @@ class Recorder:
             self.note(f"Nothing is said of the largest group because of an error of tflab: {what}")
             return {}
 
-    def with_inlined(self, graph: Any, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-        """The nodes of a graph, and those nodes of called functions that ran as parts of it."""
+    def nodes_of(self, graph: Any, final: bool) -> tuple[Node, ...]:
+        """The nodes of a graph, and those nodes of called functions, branches and loops that ran as
+        parts of it."""
         groups = [group for group in list(self.groups.values()) if group.graph is graph]
-        if not nodes or not any(group.function for group in groups):
-            return nodes
-        names = {name for group in groups for name in list(group.ops)}
-        return (*nodes, *self.functions.inlined(graph, nodes, names))
+        return self.lines.with_inlined(graph, final, {name for g in groups for name in list(g.ops)})
 
     def note(self, sentence: str) -> None:
         if sentence not in self.notes:

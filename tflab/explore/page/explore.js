@@ -272,7 +272,7 @@ class Explorer {
 
   /* Whether what is shown is older than the program. */
   outdate(on) {
-    for (const name of ["life", "parts", "fusions"]) this.part(name).classList.toggle("stale", on);
+    for (const name of ["life", "parts", "fusions", "since"]) this.part(name).classList.toggle("stale", on);
     this.part("waiting").hidden = true;
   }
 

@@ -23,6 +23,7 @@ from tflab.runtime.private.functions import (
 )
 from tflab.runtime.private.graphs import (
     debug_info,
+    derivations,
     derived_from,
     device_requests,
     frame_within,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -12,11 +13,13 @@ from tflab.runtime.private.corner import corner
 
 Frame = tuple[str, int, str, str]  # file, line, function, code
 
+Kept = tuple[Any, str]  # an op, by a weak reference to its graph, and its name
+
 # graph -> the node of a gradient -> the op to whose gradient function it was first passed
-ADDERS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+ADDERS: WeakKeyDictionary[Any, dict[str, Kept]] = WeakKeyDictionary()
 # graph of a function's gradient -> its node -> the forward op in the function. The original
 # op is unknown there, because it is in another graph.
-DERIVED: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+DERIVED: WeakKeyDictionary[Any, dict[str, Kept]] = WeakKeyDictionary()
 
 
 def original_op(op: Any) -> Any:
@@ -38,21 +41,46 @@ def original_op(op: Any) -> Any:
 def derived_from(op: Any) -> Any:
     """The forward op that this op differentiates: its original op, or the op whose outputs'
     gradients it adds up. None for any other, such as the op at which gradients start."""
-    original = original_op(op) or DERIVED.get(op.graph, {}).get(op.name)
+    original = original_op(op) or found(DERIVED.get(op.graph, {}).get(op.name))
     if original is None and (adders := ADDERS.get(op.graph)) and op.name in adders:
-        return adders[op.name] if frame_within(op, gradients_file()) else None
+        return found(adders[op.name]) if frame_within(op, gradients_file()) else None
     return original
+
+
+def found(kept: Kept | None) -> Any:
+    """The op; None if its graph is gone."""
+    graph = kept[0]() if kept else None
+    return graph.get_operation_by_name(kept[1]) if kept and graph is not None else None
 
 
 @contextmanager
 def gradient_calls() -> Iterator[list[tuple[Any, Sequence[Any], Sequence[Any]]]]:
     """While this is open, `tf.gradients` adds to the list, for each op whose gradient function it
-    calls: the op, the gradients that the function received and those that it returned.
+    calls: the op, the gradients that the function received and those that it returned."""
+    calls: list[tuple[Any, Sequence[Any], Sequence[Any]]] = []
+
+    def note(op: Any, given: Sequence[Any], returned: Sequence[Any]) -> None:
+        calls.append((op, tuple(given), tuple(returned)))
+
+    with derivations(note):
+        yield calls
+
+
+def raised(error: Exception) -> None:
+    raise error
+
+
+@contextmanager
+def derivations(
+    note: Callable[..., None] = lambda *call: None, broke: Callable[[Exception], None] = raised
+) -> Iterator[None]:
+    """While this is open, the ops are noted that gradient functions derive from ops of another
+    graph, and those that add up gradients. `note` is called with each call of such a function,
+    `broke` with an error of all this.
 
     `_LogOpGradients` in tensorflow/python/ops/gradients_util.py, TensorFlow 2.21.0, is called with
     them to log them.
     """
-    calls: list[tuple[Any, Sequence[Any], Sequence[Any]]] = []
     with corner(
         "the calls of gradient functions",
         "`_LogOpGradients` in tensorflow/python/ops/gradients_util.py",
@@ -63,31 +91,38 @@ def gradient_calls() -> Iterator[list[tuple[Any, Sequence[Any], Sequence[Any]]]]
 
         log = gradients_util._LogOpGradients
 
-    seen: dict[int, int] = {}  # graph -> its number of ops at the last call
+    seen: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # graph -> its ops at the last call
     file = gradients_file()
 
-    def note(op: Any, given: Sequence[Any], returned: Sequence[Any]) -> None:
-        calls.append((op, tuple(given), tuple(returned)))
+    def keep(op: Any, given: Sequence[Any]) -> None:
+        kept = weakref.ref(op.graph), op.name
         made_in = tf.compat.v1.get_default_graph()
         adders = ADDERS.setdefault(made_in, {})
         if made_in is not op.graph:
             every = made_in.get_operations()
-            new = every[seen.get(id(made_in), 0) :]
-            seen[id(made_in)] = len(every)
+            new = every[seen.get(made_in, 0) :]
+            seen[made_in] = len(every)
             derived = DERIVED.setdefault(made_in, {})
-            derived |= {made.name: op for made in new if frame_within(made, file)}
+            derived |= {made.name: kept for made in new if frame_within(made, file)}
         for gradient in given:
             for tensor in (
                 getattr(gradient, "values", gradient),
                 getattr(gradient, "indices", None),
             ):
                 if tensor is not None:
-                    adders.setdefault(tensor.op.name, op)
+                    adders.setdefault(tensor.op.name, kept)
+
+    def noted(op: Any, given: Sequence[Any], returned: Sequence[Any]) -> None:
+        try:
+            keep(op, given)
+            note(op, given, returned)
+        except Exception as error:
+            broke(error)
         log(op, given, returned)
 
-    gradients_util._LogOpGradients = note
+    gradients_util._LogOpGradients = noted
     try:
-        yield calls
+        yield
     finally:
         gradients_util._LogOpGradients = log
 

@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary
 
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.runtime.private.corner import corner
-from tflab.runtime.private.graphs import Frame, gradient_calls, stack, with_code
+from tflab.runtime.private.graphs import Frame, derivations, stack, with_code
 
 LAYER, MODEL = "keras.src.layers.layer", "keras.src.models.model"
 WRAPPED = (  # module, class, method
@@ -186,7 +186,7 @@ def noted(folders: tuple[str, ...]) -> Iterator[None]:
     once it is imported.
     """
     with ExitStack() as wrapped:
-        wrapped.enter_context(gradient_calls())
+        wrapped.enter_context(derivations())
         later: dict[str, list[Callable[[], None]]] = {}
         for place in WRAPPED:
             wrapping = partial(wrap, place, folders, wrapped)
