@@ -106,14 +106,19 @@ def varints(values: np.ndarray) -> Rows:
     """A varint in each row."""
     bits: np.ndarray = values.astype(np.int64, copy=False).view(np.uint64)
     most = int(bits.max(initial=0))
-    bits = bits.astype(np.min_scalar_type(most), copy=False)[:, None]
-    shifts = np.arange(0, max(1, most.bit_length()), GROUP, dtype=bits.dtype)
-    left = bits >> shifts  # the bits that this byte and those after it have to hold
-    needed = left > 0
-    needed[:, 0] = True
-    more = (left >= MORE).view(np.uint8) << GROUP
-    content = left.astype(np.uint8) & (MORE - 1) | more
-    return Rows(((content, needed),), needed.sum(axis=1))
+    left = bits.astype(np.min_scalar_type(most))
+    width = max(1, -(-most.bit_length() // GROUP))
+    content = np.empty((len(left), width), np.uint8)
+    needed: np.ndarray = np.ones((len(left), width), bool)
+    lengths: np.ndarray = np.ones(len(left), np.int64)
+    for byte in range(width):
+        if byte:
+            left >>= GROUP  # the bits that this byte and those after it have to hold
+            np.greater(left, 0, out=needed[:, byte])
+            lengths += needed[:, byte]
+        content[:, byte] = left & (MORE - 1)
+    content[:, :-1] |= needed[:, 1:].view(np.uint8) << GROUP
+    return Rows(((content, needed),), lengths)
 
 
 def numbers(number: int, values: np.ndarray) -> Rows:
