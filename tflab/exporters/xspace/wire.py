@@ -108,7 +108,7 @@ def varints(values: np.ndarray) -> Rows:
     most = int(bits.max(initial=0))
     left = bits.astype(np.min_scalar_type(most))
     width = max(1, -(-most.bit_length() // GROUP))
-    content = np.empty((len(left), width), np.uint8)
+    content: np.ndarray = np.empty((len(left), width), np.uint8)
     needed: np.ndarray = np.ones((len(left), width), bool)
     lengths: np.ndarray = np.ones(len(left), np.int64)
     for byte in range(width):
