@@ -216,7 +216,7 @@ def test_where_no_row_has_a_fit_there_is_no_column_for_it():
     ],
 )
 def test_flops_have_three_digits(flops, said):
-    assert op_table.amount(flops) == said
+    assert op_table.flops_text(flops) == said
 
 
 @pytest.mark.parametrize("by, header", op_table.NAMES.items())

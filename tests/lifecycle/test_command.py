@@ -275,7 +275,9 @@ def test_a_walk_in_short_fits_one_screen(name, width, walked, monkeypatch):
 def shown_with(*options: str) -> list[list[Block] | None]:
     """What the command would show of a frontend and a backward stage that are empty."""
     args = command.parser().parse_args(options)
-    return [command.shown(args, stage) for stage in (Frontend(None, NODES), Backward(None, NODES))]
+    return [
+        command.blocks_of(args, stage) for stage in (Frontend(None, NODES), Backward(None, NODES))
+    ]
 
 
 def test_stages_are_shown_in_short_in_full_or_in_a_line():
@@ -301,7 +303,7 @@ def test_the_rows_of_a_long_list_are_shown_with_full_which_the_stage_names():
     scopes = tuple(Node(f"n{'x' * length}", "Op") for length in range(50))
     tables = []
     for options in (("--stage", "frontend"), ("--stage", "frontend", "--full")):
-        blocks = command.shown(command.parser().parse_args(options), Frontend(None, scopes))
+        blocks = command.blocks_of(command.parser().parse_args(options), Frontend(None, scopes))
         tables.append(next(block for block in blocks if isinstance(block, Table)))
     assert [len(table.rows) for table in tables] == [41, 50]
     assert [table.rest() for table in tables] == ["(--full shows every row)", ""]

@@ -287,7 +287,7 @@ def test_where_nan_or_inf_came_from_is_said_with_what_went_in(changes, sentence)
     ],
 )
 def test_what_went_in_is_counted(record, words):
-    assert values.entered(record) == words
+    assert values.input_text(record) == words
 
 
 def blocks_of(ran, defined, *origins):

@@ -138,8 +138,8 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
 
 def on_other_tasks(whole: Iterable[Node], part: Iterable[Node]) -> tuple[Node, ...]:
     """The nodes of the whole graph that are on tasks of which `part` has no node."""
-    here = {task_of(node.device) for node in part}
-    return tuple(node for node in whole if node.device and task_of(node.device) not in here)
+    tasks = {task_of(node.device) for node in part}
+    return tuple(node for node in whole if node.device and task_of(node.device) not in tasks)
 
 
 def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Snapshot]]]:
@@ -159,12 +159,12 @@ def difference(
     ones. Both graphs are also given by name: the same object if the pass changed nothing."""
     old, new = before_by_name.nodes, after_by_name.nodes
     same = new is old
-    kept = () if same else ((node, new[name]) for name, node in old.items() if name in new)
-    changed = [(a, b) for a, b in kept if altered(a, b)]
+    common = () if same else ((node, new[name]) for name, node in old.items() if name in new)
+    changed = [(a, b) for a, b in common if altered(a, b)]
     added = () if same else tuple(name for name in new if name not in old)
-    given: dict[str, list[str]] = {}
+    sent_to: dict[str, list[str]] = {}
     for node in after.sent if not before.sent else ():
-        given.setdefault(task_of(node.device), []).append(node.name)
+        sent_to.setdefault(task_of(node.device), []).append(node.name)
     return Pass(
         name=after.name,
         iteration=after.iteration,
@@ -183,7 +183,7 @@ def difference(
         taken=()
         if same
         else tuple(takeovers.takeovers(before_by_name, after_by_name, before.clusters)),
-        sent=tuple((task, tuple(names)) for task, names in given.items()),
+        sent=tuple((task, tuple(names)) for task, names in sent_to.items()),
     )
 
 

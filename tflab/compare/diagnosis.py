@@ -33,20 +33,22 @@ def diagnose(
     ranked = [reason for batch in evidence for rule in reasons.RULES for reason in rule(batch)]
     ranked += reasons.configurations(configs)
     ranked.sort(key=lambda reason: -reason.diagnosis.share)
-    kept: list[reasons.Reason] = []
+    distinct: list[reasons.Reason] = []
     for reason in ranked:
-        if not any(reason.subject == other.subject or reason.nodes & other.nodes for other in kept):
-            kept.append(reason)
-    if kept:
-        return tuple(confirmed(reason, experiments or {}) for reason in kept[:MOST])
+        if not any(
+            reason.subject == other.subject or reason.nodes & other.nodes for other in distinct
+        ):
+            distinct.append(reason)
+    if distinct:
+        return tuple(confirmed(reason, experiments or {}) for reason in distinct[:MOST])
     return tuple(nothing(max(evidence, key=lambda batch: batch.batch_size)) for _ in evidence[:1])
 
 
 def confirmed(reason: reasons.Reason, experiments: Mapping[int, Experiments]) -> Diagnosis:
     """The diagnosis, with what its largest op added to a step when it was run once more."""
     diagnosis = reason.diagnosis
-    made = experiments.get(diagnosis.batch_size)
-    for row in made.ops if made else ():
+    of_size = experiments.get(diagnosis.batch_size)
+    for row in of_size.ops if of_size else ():
         if row.name in reason.nodes:
             added = f"{time(row.once_more_ns)} [{time(row.low_ns)}, {time(row.high_ns)}]"
             sentence = f"{diagnosis.sentence} Running it again, {row.name} adds {added} to a step."

@@ -107,14 +107,14 @@ def counted(nodes: Sequence[Work]) -> str:
 
 def places(nodes: Sequence[Work]) -> str:
     """The lines of some nodes, in the order of the program."""
-    lines = sorted({node.line for node in nodes}, key=place)
+    lines = sorted({node.line for node in nodes}, key=line_key)
     first = ", ".join(line or "(no line)" for line in lines[:NAMED])
     return (
         first if len(lines) <= NAMED else f"{first} and {plural(len(lines) - NAMED, 'other line')}"
     )
 
 
-def place(line: str) -> tuple[bool, str, int]:
+def line_key(line: str) -> tuple[bool, str, int]:
     """Sorting key: `mine.py:9` before `mine.py:10`, and ops without a line last."""
     file, _, number = line.rpartition(":")
     return not line, file, int(number or 0)
@@ -206,7 +206,7 @@ def one_op(batch: Evidence) -> Iterator[Reason]:
 # Outside of all ops
 
 
-def outside(batch: Evidence) -> Iterator[Reason]:
+def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
     """The time before the first op and after the last: feeds, if they are large, or the call
     itself."""
     cost_ns = batch.outside_ns
@@ -261,4 +261,4 @@ def configurations(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
 
 
 # Each rule is applied to the evidence of every batch size.
-RULES = (format_changes, movement, small_ops, one_op, outside)
+RULES = (format_changes, movement, small_ops, one_op, time_outside_ops)

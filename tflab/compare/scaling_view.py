@@ -33,7 +33,7 @@ def tables(scaling: Scaling) -> Iterable[Block]:
     )
     yield measured(scaling)
     if not quality.disturbed(scaling.quality):
-        yield from why(scaling)
+        yield from reasons(scaling)
 
 
 def measured(scaling: Scaling) -> Table:
@@ -63,7 +63,7 @@ def communication(row: ScalingRow) -> str:
     return "" if row.communication is None else percent(row.communication)
 
 
-def why(scaling: Scaling) -> Iterable[str]:
+def reasons(scaling: Scaling) -> Iterable[str]:
     """The reasons why tasks are slower, if they are slower by more than steps vary."""
     alone, *others = scaling.rows
     slower = [row for row in others if row.step_ns.p10 > alone.step_ns.p90]

@@ -70,7 +70,7 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
     if any(private.original_op(op) is not None for op in operations):
         return already_derived(model, loss, names)
     if loss is None:
-        return noted(model, "Nothing is derived: no line names a scalar of a float type.")
+        return with_note(model, "Nothing is derived: no line names a scalar of a float type.")
     variables = graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)
     chosen = names.get("optimizer")
     if chosen is None and variables and optimiser in OPTIMISERS:
@@ -78,7 +78,7 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
     floats = [tensor for tensor in feeds if tensor.dtype.is_floating]
     parameters = () if chosen is not None else tuple(variables or floats)
     if chosen is None and not parameters:
-        return noted(
+        return with_note(
             model, "Nothing is derived: there is no variable and no placeholder of floats."
         )
     return replace(model, loss=loss, optimizer=chosen, parameters=parameters)
@@ -100,7 +100,7 @@ def no_function(name: str) -> Any:
     raise TflabError(f"The program no longer defines the function '{name}'.")
 
 
-def noted(model: Model, note: str) -> Model:
+def with_note(model: Model, note: str) -> Model:
     return replace(model, notes=(*model.notes, note))
 
 
@@ -109,7 +109,7 @@ def already_derived(model: Model, loss: Any, names: Mapping[str, Any]) -> Model:
     run = [value.name for value in names.values() if isinstance(value, tf.Operation)]
     ends = [] if loss is None else [loss.name]
     note = "The program derives its loss itself, so tflab adds no gradients."
-    return replace(noted(model, note), fetches=tuple(dict.fromkeys(ends + run)))
+    return replace(with_note(model, note), fetches=tuple(dict.fromkeys(ends + run)))
 
 
 def tensors(names: Mapping[str, Any], graph: tf.Graph) -> dict[str, tf.Tensor]:
@@ -170,7 +170,7 @@ def fed(
         columns[name] = value[:rows] if rowwise else datasets.Whole(value, rows)
     notes, needed = {}, {op.name for op in operations}
     for tensor in free:
-        columns[tensor.name], notes[tensor.name] = invented(tensor, rows, needed)
+        columns[tensor.name], notes[tensor.name] = made_up_values(tensor, rows, needed)
     if not columns:
         columns = {"row": datasets.Whole(np.arange(rows), rows)}
     feeds = {tensor_of(graph, name): name for name in columns if name != "row"}
@@ -233,7 +233,7 @@ def values_of(graph: tf.Graph, given: Any) -> dict[str, np.ndarray]:
     return values
 
 
-def invented(tensor: Any, rows: int, needed: set[str]) -> tuple[Column, str]:
+def made_up_values(tensor: Any, rows: int, needed: set[str]) -> tuple[Column, str]:
     """Made-up values for a placeholder, and a description of them."""
     name = tensor.op.name
     if tensor.shape.rank is None:

@@ -36,7 +36,7 @@ def report(seen: Watched) -> Report:
     if seen.values:
         where += values.statistics(seen.values.values)
     chapters = [Chapter("The whole process", tuple(where))]
-    graph = drawn(seen.graph, seen.values) if seen.graph else None
+    graph = drawn_graph(seen.graph, seen.values) if seen.graph else None
     annotated = Annotated(tuple(scripts(seen)), HEADERS, graph)
     if annotated.scripts:
         chapters.append(Chapter("The program, line by line", (explained(seen), annotated)))
@@ -50,7 +50,9 @@ def life(seen: Watched) -> data.Life | None:
     _, *where = view.blocks(seen, lines=False)
     parts = (("In short", where), ("Runs", groups(seen)))
     numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": len(seen.graph.executed)}
-    return data.life(STAGES[-1 if seen.graph.executed else 0], drawn(seen.graph), parts, numbers)
+    return data.life(
+        STAGES[-1 if seen.graph.executed else 0], drawn_graph(seen.graph), parts, numbers
+    )
 
 
 def groups(seen: Watched) -> Iterator[Table]:
@@ -167,7 +169,7 @@ def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]
 # The drawing of the graph
 
 
-def drawn(graph: Recorded, known: RecordedValues | None = None) -> DrawnGraph:
+def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGraph:
     """The graph of the largest group in its states, as the report draws it."""
     stages = recorded.stages(recorded.needed(graph))
     histories = recorded.histories(stages, known)

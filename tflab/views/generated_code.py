@@ -37,8 +37,8 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
     if frames:
         more = len(code.path) - len(frames)
         rest = f" ({plural(more, 'more operation')} in the listings)" if more else ""
-        beside = "" if ran(stage) else ", in code that XLA would generate (not run here)"
-        yield Strip(f"From source line to machine instruction{beside}{rest}", tuple(frames))
+        note = "" if clusters_ran(stage) else ", in code that XLA would generate (not run here)"
+        yield Strip(f"From source line to machine instruction{note}{rest}", tuple(frames))
     yield (
         "The complete listings are in the logdir of a walk through all stages, or of one with "
         f"--logdir DIR, under code/{code.cluster}."
@@ -72,7 +72,7 @@ def lies_in(code: Generated) -> str:
     return "lies in the function of the whole cluster, " if code.fusions_inside else ""
 
 
-def ran(stage: Placement) -> bool:
+def clusters_ran(stage: Placement) -> bool:
     """Whether XLA's clusters were part of the graph that ran, or were compiled only for display."""
     return any(fate.fate == "compiled" for fate in stage.ledger)
 
