@@ -19,7 +19,7 @@ from tests import walks
 from tests.commands import run_here
 from tests.shown import without_progress
 from tflab.exporters import text
-from tflab.life import kept
+from tflab.life import storage
 from tflab.lifecycle import __main__ as command
 from tflab.records.blocks import Block, Table
 from tflab.records.graph import Node
@@ -392,7 +392,7 @@ def test_the_logdir_has_a_profile_for_each_batch_size(logdir):
 
 
 def test_the_logdir_has_the_life_that_tensorboard_shows(toy, logdir):
-    life = kept.read(kept.runs(logdir)["."])
+    life = storage.read(storage.runs(logdir)["."])
     *_, placement, execution = json.loads(toy.stdout)["stages"]
     shown = {node["name"] for node in life["graph"]["nodes"]}
     assert shown >= {fate["name"] for fate in placement["ledger"]}
@@ -558,4 +558,4 @@ def test_a_signal_while_the_logdir_is_written_loses_nothing(tmp_path, monkeypatc
     done = run_here(command.main, *args, folder=tmp_path)
     assert done.returncode == 128 + signal.SIGTERM
     assert done.stdout.endswith("tensorboard --logdir logs\n")
-    assert tmp_path.joinpath("logs", *kept.PLACE, kept.NAME).exists()
+    assert tmp_path.joinpath("logs", *storage.PLACE, storage.NAME).exists()

@@ -66,9 +66,9 @@ def run(argv: Sequence[str]) -> int:
     if args.fail_if_undecided and args.fail_if_slower is None:
         raise UsageError("--fail-if-undecided needs --fail-if-slower PERCENT; give both.")
     if args.files:
-        from tflab.compare import kept
+        from tflab.compare import saved_measurements
 
-        return kept.run(args, names)
+        return saved_measurements.run(args, names)
     for name in names:
         if name in OF_SEVERAL:
             raise UsageError(

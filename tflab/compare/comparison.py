@@ -1,5 +1,6 @@
 """Comparison: one step at several batch sizes, also under several configurations: from the sweep
-to rows, fits and findings. `kept` compares files of measurements."""
+to rows, fits and findings. `saved_measurements`
+compares files of measurements."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from werkzeug.wrappers import Request, Response
 
 from tflab.errors import TflabError
 from tflab.escaping import visible
-from tflab.life import kept, markup
+from tflab.life import markup, storage
 from tflab.report import html
 
 TAB = "Life"
@@ -74,7 +74,7 @@ class Plugin(base_plugin.TBPlugin):
         return self.known
 
     def look(self) -> None:
-        folders = kept.runs(self.logdir or "")
+        folders = storage.runs(self.logdir or "")
         self.known = {run_id(name): (name, path) for name, path in folders.items()}
 
     def list(self, request: Request) -> Response:
@@ -98,7 +98,7 @@ class Plugin(base_plugin.TBPlugin):
     def life(self, mark: str) -> dict[str, Any]:
         if mark not in self.runs():
             raise TflabError("This run is no longer in the logdir.")
-        return kept.read(self.known[mark][1])
+        return storage.read(self.known[mark][1])
 
 
 def run_id(name: str) -> str:

@@ -254,13 +254,13 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
 
 def keep_life(folder: Path, model: str, stages: Sequence[Stage]) -> tuple[str, ...]:
     """Write what TensorBoard's Life shows; returns why not, if so."""
-    from tflab.life import kept
     from tflab.life import stages as life
+    from tflab.life import storage
 
     try:
-        kept.check_size(max(len(stage.nodes) for stage in stages))
-        kept.write(folder, life.life_of(tuple(stages), model))
-    except kept.LargeError as error:
+        storage.check_size(max(len(stage.nodes) for stage in stages))
+        storage.write(folder, life.life_of(tuple(stages), model))
+    except storage.LargeError as error:
         return (str(error),)
     return ()
 

@@ -72,9 +72,9 @@ def needs(names: Sequence[str], model: str) -> frozenset[str]:
 def measurements(paths: Sequence[str], model: str) -> Mapping[str, Measurement]:
     """The measurements to compare with. Raises UsageError, before anything is measured, for
     files that cannot be compared."""
-    from tflab.compare import kept
+    from tflab.compare import saved_measurements
 
-    files = kept.read_all(paths)
+    files = saved_measurements.read_all(paths)
     for name, measurement in files.items():
         of = measurement.comparison
         if of.model != Path(model).name and of.model != model:

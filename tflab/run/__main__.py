@@ -255,14 +255,14 @@ def write_op_runs(path: Path, folder: Path, segment: Mapping[str, Any]) -> None:
 
 def keep_life(folder: Path, seen: Watched) -> None:
     """Write what TensorBoard's Life shows of the graph that was kept, or say why not."""
-    from tflab.life import kept
+    from tflab.life import storage
     from tflab.run import page
 
     try:
-        kept.check_size(len(seen.graph.nodes) if seen.graph else 0)
+        storage.check_size(len(seen.graph.nodes) if seen.graph else 0)
         if life := page.life(seen):
-            kept.write(folder, life)
-    except kept.LargeError as error:
+            storage.write(folder, life)
+    except storage.LargeError as error:
         folding.say(str(error), sys.stderr)
 
 

@@ -107,6 +107,6 @@ def input_of(node_def: Any, op_def: Any, argument: str | None) -> str | None:
     return None
 
 
-def effects_text(found_effects: Iterable[Effect]) -> str:
+def effects_text(effects: Iterable[Effect]) -> str:
     """`load/ReadFile (ReadFile) reads files; ...`"""
-    return "; ".join(f"{effect.node} ({effect.op}) {effect.what}" for effect in found_effects)
+    return "; ".join(f"{effect.node} ({effect.op}) {effect.what}" for effect in effects)

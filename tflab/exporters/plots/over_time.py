@@ -106,6 +106,6 @@ def caption(series: OverTime) -> str:
     return (
         f"{lettering.short(contrast.model)}, {contrast.phase}. Step: untraced. Others: the time "
         f"that a traced step spends in each {contrast.by}, for the {len(LOOKS)} largest at most. "
-        "Each point is the mean of several processes. Its bar is the 99 % interval of the mean over "
-        "processes. Times in UTC."
+        "Each point is the mean of several processes. Its bar is the 99 % interval of the mean "
+        "over processes. Times in UTC."
     )

@@ -12,7 +12,7 @@ from statistics import fmean
 from tflab import models
 from tflab.analysis import verdicts
 from tflab.cli import environment
-from tflab.compare import output, watched
+from tflab.compare import output, saved_runs
 from tflab.compare.command_line import OF_SEVERAL, as_typed
 from tflab.errors import UsageError
 from tflab.exporters import csv, formats, json, notebook
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, named: Sequence[str]) -> int:
     """Show or compare the files of a command line; `named` are the arguments in it. Raises the
     TflabError of the gate if that fails."""
     if runs.read_content(args.files[0]):
-        return watched.run(args, named)
+        return saved_runs.run(args, named)
     for name in named:
         if name not in OPTIONS:
             raise UsageError(
