@@ -250,8 +250,8 @@ def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
     assert held == (
         f"{legend}. The roof is what a short benchmark reached at the same FLOPs per byte: "
         "215 GFLOP/s, with 38.7 GB/s from memory and up to 201 GB/s from caches if a call's "
-        "inputs and outputs fit. Above: faster than that benchmark, like _FusedConv2D with "
-        "6.24 GFLOP/s was, so the roof is too low and shares of it are too high."
+        "inputs and outputs fit. Above: _FusedConv2D with 6.24 GFLOP/s was faster than that "
+        "benchmark, so the roof is too low and shares of it are too high."
     )
 
 

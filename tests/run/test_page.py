@@ -219,7 +219,7 @@ def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
 def test_a_file_that_is_no_longer_what_ran_shows_only_what_was_seen(seen, tmp_path):
     (tmp_path / "train.py").write_text(f"\n{CODE}")
     (script,) = annotated(seen).scripts
-    assert script.about == "the file is not as it was; only lines that were seen are shown"
+    assert script.about == "the file has changed; only the recorded lines are shown"
     assert [line.number for line in script.lines] == [1, 3, 4]
     assert script.lines[1].code == "m = tf.matmul(x, w)"
 

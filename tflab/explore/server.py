@@ -271,7 +271,7 @@ def listening(port: int) -> socket.socket:
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else reason(error)
         raise UsageError(
-            f"Port {port} cannot be had: {why}. Give another with --port, or none."
+            f"Port {port} cannot be used: {why}. Give another with --port, or none."
         ) from error
 
 

@@ -85,15 +85,15 @@ def fed(group: Group) -> str:
 def explained(seen: Watched) -> str:
     """The meaning of the columns, and which runs they refer to."""
     words = (
-        "Forward, backward and updates are the time of the nodes that a line made, in all runs but "
-        "the first ones, told from those that were traced. Python is the time of the line itself, "
-        "sampled outside of runs."
+        "Forward, backward and updates are the time of the nodes that a line made, in all runs "
+        "but the first ones, estimated from those that were traced. Python is the time of the "
+        "line itself, sampled outside of runs."
     )
     if seen.graph is None:
         return words
     return (
-        f"{words} The drawing and the notes behind the lines are of group {seen.graph.group}, the "
-        "largest, and without the nodes that it does not need. Point at a line to see its "
+        f"{words} The drawing and the notes behind the lines are those of the largest group, "
+        f"{seen.graph.group}, without the nodes that it does not need. Point at a line to see its "
         "nodes; click a node to see its line."
     )
 
@@ -114,7 +114,7 @@ def scripts(seen: Watched) -> Iterator[Script]:
     told = line_notes.by_line(seen.graph, seen.lines)
     for file in files[:MOST_FILES]:
         texts = lines_of_file(file, by_file[file])
-        about = "" if texts else "the file is not as it was; only lines that were seen are shown"
+        about = "" if texts else "the file has changed; only the recorded lines are shown"
         texts = texts or {number: line.code for number, line in sorted(by_file[file].items())}
         rows = partial(row, by_file[file], most)
         yield Script(

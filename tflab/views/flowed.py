@@ -56,6 +56,6 @@ def holder(row: FlowedDerivative) -> str:
 def difference_sentence(row: FlowedDerivative) -> str:
     """A derivative with another value in the recorded step."""
     return (
-        f"These are not the same: {total(row.variable)} was computed as {first(row.value)}, and "
-        f"{first(row.flowed)} flowed in {holder(row)}. Rounding does not explain it."
+        f"{total(row.variable)} differs by more than rounding: the backward stage computed "
+        f"{first(row.value)}, and {holder(row)} had {first(row.flowed)} in the recorded step."
     )

@@ -218,8 +218,8 @@ def legend(comparison: Comparison) -> str:
     above = faster_than_roof(comparison)
     if above:
         sentences += (
-            f". Above: faster than that benchmark, like {above} was, so the roof is too low and "
-            f"shares of it are too high"
+            f". Above: {above} was faster than that benchmark, so the roof is too low and shares "
+            "of it are too high"
         )
     if by_phase(comparison):
         sentences += (

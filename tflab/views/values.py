@@ -39,11 +39,11 @@ ABOUT_OTHER = (
 )
 MOST_ORIGINS = 8  # origins of NaN and Inf that have a sentence
 ABOUT = {
-    FED: "{what} was fed: {it}",
-    VARIABLE: "{what} was in a variable before the step: {it}",
-    CONSTANT: "{what} is in a constant of the graph: {it}",
+    FED: "{what} was fed to {it}",
+    VARIABLE: "The variable {it} contained {what} before the step",
+    CONSTANT: "The constant {it} contains {what}",
     COMPUTED: "{what} came from {it}, {inputs}",
-    UPDATE: "{what} came into the variable {tensor} by {it}, {inputs}",
+    UPDATE: "{it}, {inputs}, wrote {what} into the variable {tensor}",
 }
 
 
