@@ -20,7 +20,7 @@ VARIABLES = ("TFLAB_DATA_DIR", "TFLAB_OFFLINE", "TFLAB_ARTEFACTS")  # that tflab
 
 
 def system() -> Iterator[Finding]:
-    """Whether graphs from files can be confined; docs/elsewhere.md has what else differs."""
+    """Whether graphs from files can be confined; docs/compatibility.md has what else differs."""
     if not confinement.is_available():
         found = "no Landlock: rules about ops protect your files, but the kernel does not"
         advice = "Use Linux 5.13 or later, or run only graphs that you trust."
