@@ -5,9 +5,9 @@ value; a nested message is its length and then its own fields. A varint holds se
 the lowest first, and the highest bit of each byte says that another byte follows. That is the whole
 format (https://protobuf.dev/programming-guides/encoding).
 
-A trace is a million messages that differ only in numbers. Such `Rows` are built by columns: for
-every value the bytes it might need, and a mask of those it does need. The bytes that the mask
-keeps, row by row, are the file.
+A trace is a million messages that differ only in numbers. Such `Rows` are built by columns of up to
+eight bytes, each a number of 64 bits in NumPy. The columns are written row by row as whole numbers,
+each over the unused bytes of the one before it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 VARINT, LENGTH = 0, 2  # kinds of fields
 GROUP = 7  # bits of a number in each byte
 MORE = 0x80  # another byte follows
+WORD = 8  # bytes that are written at once
 IN_MEMORY = 1 << 22  # bytes of a part
 
 
@@ -88,37 +89,87 @@ def framed(number: int, parts: Sequence[Part]) -> list[Part]:
 
 # Many messages
 
+IN_WORD = GROUP * WORD  # bits of a number whose varint fits into a word
+ONE: np.ndarray = np.array([1])
+LIMITS: np.ndarray = np.uint64(1) << np.arange(GROUP, 64, GROUP, dtype=np.uint64)
+# For each length of a varint, a word with the bits that say which of its bytes are followed by more
+FOLLOWED: np.ndarray = np.array(
+    [sum(MORE << 8 * byte for byte in range(length - 1)) for length in range(WORD + 2)], np.uint64
+)
+# How the groups of a number move apart: the bits that stay, and how far the others move
+STAY: tuple[tuple[int, int], ...] = (
+    (0x000000000FFFFFFF, 4),
+    (0x00003FFF00003FFF, 2),
+    (0x007F007F007F007F, 1),
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """Up to eight bytes in each row. Arrays of one element are for the same bytes in all rows."""
+
+    words: np.ndarray  # uint64, the first byte lowest, unused bytes 0
+    lengths: np.ndarray  # of each, in bytes
+    most: int  # the greatest length
+
+    def joined(self, other: Column) -> Column:
+        """These bytes and those of the other column, which together fit into a word."""
+        words = self.words | other.words << (8 * self.lengths).astype(np.uint64)
+        return Column(words, self.lengths + other.lengths, self.most + other.most)
+
 
 @dataclass(frozen=True)
 class Rows:
-    """Messages of one form, or parts of them: a row each, in blocks that lie side by side."""
+    """Messages of one form, or parts of them: a row each, in columns that lie side by side."""
 
-    blocks: tuple[tuple[np.ndarray, np.ndarray], ...]  # bytes, and a mask of those needed
-    lengths: np.ndarray  # of the rows, in bytes
+    count: int
+    columns: tuple[Column, ...]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The bytes of each row."""
+        own: np.ndarray = np.zeros(1, np.int64)
+        for column in self.columns:
+            own = own + column.lengths
+        return np.broadcast_to(own, self.count)
 
     def encoded(self) -> bytes:
         """All rows, one after another."""
-        content, needed = zip(*self.blocks, strict=True)
-        return np.hstack(content)[np.hstack(needed)].tobytes()
+        words: np.ndarray = np.empty((self.count, len(self.columns)), np.uint64)
+        lengths: np.ndarray = np.empty(words.shape, np.int64)
+        for place, column in enumerate(self.columns):
+            words[:, place], lengths[:, place] = column.words, column.lengths
+        ends = lengths.cumsum()
+        size = int(ends[-1]) if self.count else 0
+        content: np.ndarray = np.empty(size + WORD, np.uint8)
+        from_byte: np.ndarray = np.ndarray(size + 1, "<u8", content, strides=(1,))
+        from_byte[ends - lengths.ravel()] = words.ravel()  # in this order
+        return content[:size].tobytes()
 
 
 def varints(values: np.ndarray) -> Rows:
     """A varint in each row."""
     bits: np.ndarray = values.astype(np.int64, copy=False).view(np.uint64)
-    most = int(bits.max(initial=0))
-    left = bits.astype(np.min_scalar_type(most))
-    width = max(1, -(-most.bit_length() // GROUP))
-    content: np.ndarray = np.empty((len(left), width), np.uint8)
-    needed: np.ndarray = np.ones((len(left), width), bool)
-    lengths: np.ndarray = np.ones(len(left), np.int64)
-    for byte in range(width):
-        if byte:
-            left >>= GROUP  # the bits that this byte and those after it have to hold
-            np.greater(left, 0, out=needed[:, byte])
-            lengths += needed[:, byte]
-        content[:, byte] = left & (MORE - 1)
-    content[:, :-1] |= needed[:, 1:].view(np.uint8) << GROUP
-    return Rows(((content, needed),), lengths)
+    if len(bits) and (bits == bits[0]).all():
+        return same(varint(int(bits[0])), len(bits))
+    if bits.max(initial=0) < MORE:
+        return Rows(len(bits), (Column(bits, ONE, 1),))
+    lengths = LIMITS.searchsorted(bits, "right") + 1
+    columns = []
+    for word in range(-(-int(lengths.max(initial=1)) // WORD)):
+        left = np.clip(lengths - word * WORD, 0, WORD + 1)
+        words = spread(bits >> word * IN_WORD) | FOLLOWED[left]
+        left = np.minimum(left, WORD)
+        columns.append(Column(words, left, int(left.max(initial=0))))
+    return Rows(len(bits), tuple(columns))
+
+
+def spread(bits: np.ndarray) -> np.ndarray:
+    """The lowest groups of numbers, one in each byte of a word."""
+    bits = bits & (1 << IN_WORD) - 1
+    for stay, further in STAY:
+        bits = bits & stay | (bits & ~np.uint64(stay)) << further
+    return bits
 
 
 def numbers(number: int, values: np.ndarray) -> Rows:
@@ -129,19 +180,30 @@ def numbers(number: int, values: np.ndarray) -> Rows:
 def nested(number: int, fields: Sequence[Rows]) -> Rows:
     """A field that holds a message of these fields, in each row."""
     body = concatenated(fields)
-    tag = same(varint(number << 3 | LENGTH), len(body.lengths))
+    tag = same(varint(number << 3 | LENGTH), body.count)
     return concatenated([tag, varints(body.lengths), body])
 
 
 def same(content: bytes, rows: int) -> Rows:
     """The same bytes in each row."""
-    shape = (rows, len(content))
-    line = np.frombuffer(content, np.uint8)
-    block = (np.broadcast_to(line, shape), np.broadcast_to(np.True_, shape))
-    return Rows((block,), np.full(rows, len(content)))
+    pieces = [content[begin : begin + WORD] for begin in range(0, len(content), WORD)]
+    columns = (
+        Column(
+            np.array([int.from_bytes(piece, "little")], np.uint64),
+            np.array([len(piece)]),
+            len(piece),
+        )
+        for piece in pieces
+    )
+    return Rows(rows, tuple(columns))
 
 
 def concatenated(fields: Sequence[Rows]) -> Rows:
-    """Fields that follow one another in the message."""
-    blocks = tuple(block for rows in fields for block in rows.blocks)
-    return Rows(blocks, np.sum([rows.lengths for rows in fields], axis=0))
+    """Fields that follow one another in the message, in as few columns as possible."""
+    columns: list[Column] = []
+    for column in (column for rows in fields for column in rows.columns):
+        if columns and columns[-1].most + column.most <= WORD:
+            columns[-1] = columns[-1].joined(column)
+        else:
+            columns.append(column)
+    return Rows(fields[0].count, tuple(columns))
