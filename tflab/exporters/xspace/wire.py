@@ -5,9 +5,8 @@ value; a nested message is its length and then its own fields. A varint holds se
 the lowest first, and the highest bit of each byte says that another byte follows. That is the whole
 format (https://protobuf.dev/programming-guides/encoding).
 
-A trace is a million messages that differ only in numbers. Such `Rows` are built by columns of up to
-eight bytes, each a number of 64 bits in NumPy. The columns are written row by row as whole numbers,
-each over the unused bytes of the one before it.
+A trace is a million messages that differ only in numbers. Such `Rows` are built by columns of
+`byte_columns`.
 """
 
 from __future__ import annotations
@@ -18,10 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tflab.exporters import byte_columns
+from tflab.exporters.byte_columns import WORD, Column, space
+
 VARINT, LENGTH = 0, 2  # kinds of fields
 GROUP = 7  # bits of a number in each byte
 MORE = 0x80  # another byte follows
-WORD = 8  # bytes that are written at once
 IN_MEMORY = 1 << 22  # bytes of a part
 
 
@@ -105,20 +106,6 @@ STAY: tuple[tuple[int, int], ...] = (
 
 
 @dataclass(frozen=True)
-class Column:
-    """Up to eight bytes in each row. Arrays of one element are for the same bytes in all rows."""
-
-    words: np.ndarray  # uint64, the first byte lowest, unused bytes 0
-    lengths: np.ndarray  # of each, in bytes
-    most: int  # the greatest length
-
-    def joined(self, other: Column) -> Column:
-        """These bytes and those of the other column, which together fit into a word."""
-        words = self.words | other.words << (8 * self.lengths).astype(np.uint64)
-        return Column(words, self.lengths + other.lengths, self.most + other.most)
-
-
-@dataclass(frozen=True)
 class Rows:
     """Messages of one form, or parts of them: a row each, in columns that lie side by side."""
 
@@ -135,16 +122,15 @@ class Rows:
 
     def encoded(self) -> bytes:
         """All rows, one after another."""
-        words: np.ndarray = np.empty((self.count, len(self.columns)), np.uint64)
-        lengths: np.ndarray = np.empty(words.shape, np.int64)
+        content: np.ndarray = np.empty((self.count, len(self.columns)), np.uint64)
+        lengths: np.ndarray = np.empty(content.shape, np.int64)
         for place, column in enumerate(self.columns):
-            words[:, place], lengths[:, place] = column.words, column.lengths
+            content[:, place], lengths[:, place] = column.words, column.lengths
         ends = lengths.cumsum()
         size = int(ends[-1]) if self.count else 0
-        content: np.ndarray = np.empty(size + WORD, np.uint8)
-        from_byte: np.ndarray = np.ndarray(size + 1, "<u8", content, strides=(1,))
-        from_byte[ends - lengths.ravel()] = words.ravel()  # in this order
-        return content[:size].tobytes()
+        encoded, from_byte = space(size)
+        from_byte[ends - lengths.ravel()] = content.ravel()  # in this order
+        return encoded[:size].tobytes()
 
 
 def varints(values: np.ndarray) -> Rows:
@@ -158,9 +144,9 @@ def varints(values: np.ndarray) -> Rows:
     columns = []
     for word in range(-(-int(lengths.max(initial=1)) // WORD)):
         left = np.clip(lengths - word * WORD, 0, WORD + 1)
-        words = spread(bits >> word * IN_WORD) | FOLLOWED[left]
+        content = spread(bits >> word * IN_WORD) | FOLLOWED[left]
         left = np.minimum(left, WORD)
-        columns.append(Column(words, left, int(left.max(initial=0))))
+        columns.append(Column(content, left, int(left.max(initial=0))))
     return Rows(len(bits), tuple(columns))
 
 
@@ -186,24 +172,10 @@ def nested(number: int, fields: Sequence[Rows]) -> Rows:
 
 def same(content: bytes, rows: int) -> Rows:
     """The same bytes in each row."""
-    pieces = [content[begin : begin + WORD] for begin in range(0, len(content), WORD)]
-    columns = (
-        Column(
-            np.array([int.from_bytes(piece, "little")], np.uint64),
-            np.array([len(piece)]),
-            len(piece),
-        )
-        for piece in pieces
-    )
-    return Rows(rows, tuple(columns))
+    return Rows(rows, tuple(byte_columns.same(content)))
 
 
 def concatenated(fields: Sequence[Rows]) -> Rows:
     """Fields that follow one another in the message, in as few columns as possible."""
-    columns: list[Column] = []
-    for column in (column for rows in fields for column in rows.columns):
-        if columns and columns[-1].most + column.most <= WORD:
-            columns[-1] = columns[-1].joined(column)
-        else:
-            columns.append(column)
+    columns = byte_columns.fewest(column for rows in fields for column in rows.columns)
     return Rows(fields[0].count, tuple(columns))
