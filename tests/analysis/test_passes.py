@@ -402,7 +402,7 @@ def test_the_members_of_a_cluster_are_compiled_and_end_in_what_runs_it():
     steps = passes.compare((X, a, b, out), [marked, encapsulated, snapshot(built, "Build")], built)
     assert [step.taken for step in steps] == [
         (Taken("a", "compiled", "cluster_0"), Taken("b", "compiled", "cluster_0")),
-        (Taken("cluster_0", "fused", "cluster_0_1/xla_run"),),
+        (Taken("cluster_0", "compiled", "cluster_0_1/xla_run"),),
         (),
     ]
 
@@ -420,7 +420,7 @@ def test_a_cluster_whose_values_nobody_takes_is_compiled_and_run_all_the_same():
     steps = passes.compare((X, a, b), dumps, tuple(built))
     assert [step.taken for step in steps] == [
         (Taken("a", "compiled", "cluster_0"), Taken("b", "compiled", "cluster_0")),
-        (Taken("cluster_0", "fused", "cluster_0_1/xla_run"),),
+        (Taken("cluster_0", "compiled", "cluster_0_1/xla_run"),),
         (),
     ]
 

@@ -94,6 +94,17 @@ def test_nodes_that_run_as_one_are_listed_with_their_lines(run):
     assert re.fullmatch(r"MatMul \+ BiasAdd \+ Relu run as one _\w*FusedMatMul\.", fusion["text"])
 
 
+def test_of_compiled_nodes_no_fusion_and_no_memory_is_told(run):
+    text = DENSE.replace("tf.nn.relu(sums)", "tf.sqrt(tf.abs(sums))")
+    last = by_stage(run(text, xla=True))["values"]
+    assert last["graph"]["fusions"] == []
+    assert last["numbers"]["bytes"] is None
+    facts = dict(last["parts"]["In short"][-1]["rows"])
+    assert not {"fused", "memory"} & {*facts}
+    ends = {node["name"]: node["history"] for node in last["graph"]["nodes"]}
+    assert {section["about"] for section in ends["Abs"]} >= {"compiled by XLA with other nodes"}
+
+
 def test_questions_come_with_the_last_stage_where_they_are_wanted(run):
     *_, last, _ = run(PRODUCT.replace("feeds", "others"), predict=True)
     (added, ran, doubled, moved) = last["questions"]

@@ -102,6 +102,8 @@ def fates(
         if name not in needed:
             return Fate(name, "unreached", by, None)
         successor = executed_successor(name, removals, running)
+        if taken.fate == "fused" and (compiler := compiled_by(taken.into, removals)):
+            return Fate(name, "compiled", compiler, successor)
         # There is no successor if the node that took over was itself removed as not needed.
         if successor is None and taken.fate == "merged":
             successor = last_successor(name, removals)
@@ -131,6 +133,19 @@ def removals_and_folds(
             else:
                 removals.setdefault(taken.name, (step.name, taken))
     return removals, folded
+
+
+def compiled_by(name: str | None, removals: Mapping[str, tuple[str, Taken]]) -> str | None:
+    """The pass that put the node at the end of the chain of heirs into a cluster. A kernel into
+    which another pass had fused nodes does not run then."""
+    visited: set[str] = set()
+    while name and name in removals and name not in visited:
+        visited.add(name)
+        by, taken = removals[name]
+        if taken.fate == "compiled":
+            return by
+        name = taken.into
+    return None
 
 
 def executed_successor(

@@ -56,7 +56,7 @@ def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> I
             heir = cluster if cluster in new else runners.get(name)
             heir = heir or taking_over.get(name)
             outputs = outputs_at_users(name, old, new, users)
-            fate = fate_in_pass(node, heir, old, new, cluster)
+            fate = fate_in_pass(node, heir, old, new, cluster or runners.get(name))
             if fate == "fused" and node.op == "Const":  # which did no work
                 fate, heir = "removed", None
             yield Taken(name, fate, heir, outputs)
