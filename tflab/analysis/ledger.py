@@ -50,7 +50,7 @@ def fate_in_pass(
         return "folded"  # its value is in a constant that this pass made
     # its value is in a node that this pass made: a feed, a copy, or one that does more
     if was is None:
-        return "removed" if now.op in ("_Arg", node.op) or is_inside(heir, node) else "fused"
+        return "removed" if now.op in ("_Arg", node.op) or is_inside(now, node) else "fused"
     if was.op != now.op:
         return "fused"  # its work is in a node that was rewritten to do both
     if was.op == node.op and heir not in map(node_of, node.inputs):
@@ -58,10 +58,12 @@ def fate_in_pass(
     return "removed"  # its users take the value from its input
 
 
-def is_inside(heir: str, call: Node) -> bool:
+def is_inside(heir: Node, call: Node) -> bool:
     """Whether a node is part of an expanded loop, branch or call. Such a node passes on what the
-    others computed, and does not do the work of the call."""
-    return heir.removeprefix("Func/").startswith(f"{call.name}/")
+    others computed, and does not do the work of the call. Of the runtime's own ops none does so:
+    `Sqrt/unary_ops_composition` does the work of `Sqrt`."""
+    inside = heir.name.removeprefix("Func/").startswith(f"{call.name}/")
+    return inside and not heir.op.startswith("_")
 
 
 def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Taken]]) -> tuple[Pass, ...]:
