@@ -161,6 +161,25 @@ def test_switches_reach_the_runtime(run):
         ("with tf.Graph().as_default() as own: tf.ones([])", None, "in a graph of its own"),
         ("x = tf.ones([])\nloss = 3.0", None, "`loss` is float; it has to be a tensor"),
         ("x = tf1.placeholder(tf.float32, name='x')\ny = x + 1.0", None, "'x' has no shape"),
+        (
+            "x = tf1.placeholder(tf.float32, [None])\n\ny = tf.reshape(x, [3, 5])",
+            3,
+            "Input to reshape is a tensor with 16 values, but the requested shape has 15.",
+        ),
+        (
+            "x = tf1.placeholder(tf.float32, [None])\n"
+            "y = tf.while_loop(lambda i: True, lambda i: (\n"
+            "    tf.debugging.check_numerics(i / 0.0, 'bad'),), [x])",
+            3,
+            "bad : Tensor had Inf values",
+        ),
+        ("x = tf1.placeholder(tf.float32, [None], 'x')\ny = -x\nfeeds = {x: []}", None, "no row"),
+        (
+            "x = tf1.placeholder(tf.float32, [None])\ny = tf1.placeholder(tf.float32, [None])\n"
+            "z = x * y\nfeeds = {x: [1.0, 2.0], y: [1.0, 2.0, 3.0]}",
+            3,
+            "Incompatible shapes: [2] vs. [3]",
+        ),
         ("big = np.ones(10**10)", 1, "MemoryError"),
         ("big = bytearray(10**12)", 1, "MemoryError: a program may have 4.00 GiB in addition to"),
     ],
