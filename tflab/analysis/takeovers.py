@@ -5,6 +5,7 @@ This is found in the graphs before and after the pass: where the node was used, 
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from tflab.records.placed import Taken
 
 # node -> the nodes that take it, and the index of that input
 Users = Mapping[str, Sequence[tuple[str, int]]]
+ARGUMENT = re.compile(r"Func/(.+)/input/_(\d+)")  # of a call that was expanded
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -49,14 +52,15 @@ def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> I
         for node in new.values()
         if node.op == "_XlaRun" and node.name not in old
     }
-    taking_over = heirs(old, new, users)
+    handed = handed_over(old, new)
+    taking_over = heirs(old, new, users, handed)
     for name, node in old.items():
         if name not in new:
             cluster = clusters.get(name)
             heir = cluster if cluster in new else runners.get(name)
             heir = heir or taking_over.get(name)
-            outputs = outputs_at_users(name, old, new, users)
-            fate = fate_in_pass(node, heir, old, new, cluster)
+            outputs = outputs_at_users(name, old, new, users, handed)
+            fate = fate_in_pass(node, heir, old, new, cluster or runners.get(name))
             if fate == "fused" and node.op == "Const":  # which did no work
                 fate, heir = "removed", None
             yield Taken(name, fate, heir, outputs)
@@ -67,7 +71,7 @@ def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> I
 
 
 def outputs_at_users(
-    name: str, old: Graph, new: Graph, users: Users
+    name: str, old: Graph, new: Graph, users: Users, handed: Mapping[str, str] = NOTHING
 ) -> tuple[tuple[str, str], ...]:
     """For a node with several outputs, each output with the tensor that a user takes instead. A
     user that takes more or fewer tensors than before is no evidence."""
@@ -81,6 +85,8 @@ def outputs_at_users(
             before, now = old[user].inputs[position], new[user].inputs[position]
             if now != before and node_of(now) in new:
                 found.setdefault(before, now)
+        elif (tensor := old[user].inputs[position]) in handed:
+            found.setdefault(tensor, handed[tensor])
     return tuple(found.items()) if len({*found, name}) > 1 else ()
 
 
@@ -108,12 +114,14 @@ def heirs(
     old: Graph,
     new: Graph,
     users: Users,
+    handed: Mapping[str, str],
 ) -> dict[str, str]:
     """For each removed node that was needed, the node that replaces it after the pass.
 
-    It is found at a user of the node, or is the heir of the nearest user that was also removed.
+    It is found at a user of the node, or in the body of a call that was expanded and took the
+    node, or is the heir of the nearest user that was also removed.
     """
-    heir_of = {}
+    heir_of = {node_of(tensor): node_of(handed[tensor]) for tensor in sorted(handed, reverse=True)}
     for name in old:
         if name not in new and (heir := heir_at_users(name, old, new, users)):
             heir_of[name] = heir
@@ -125,6 +133,22 @@ def heirs(
                 heir_of[name] = heir_of[user]
                 waiting.append(name)
     return heir_of
+
+
+def handed_over(old: Graph, new: Graph) -> dict[str, str]:
+    """Each tensor that a call took which is now expanded, with the one that its body takes."""
+    taken: dict[str, list[tuple[int, str]]] = {}
+    for node in new.values():
+        argument = ARGUMENT.fullmatch(node.name)
+        if argument and argument[1] in old and argument[1] not in new and node.inputs:
+            taken.setdefault(argument[1], []).append((int(argument[2]), node.inputs[0]))
+    return {
+        before: now
+        for call, tensors in taken.items()
+        if len(tensors) == len(old[call].inputs)
+        for before, (_, now) in zip(old[call].inputs, sorted(tensors), strict=True)
+        if before != now and node_of(before) not in new
+    }
 
 
 def heir_at_users(
@@ -181,7 +205,8 @@ def reliefs(before: Indexed, after: Indexed) -> Iterator[Taken]:
             if computes and name not in heir_of and idle(name, heir_of, now):
                 heir_of[name] = heir_of[user]
                 waiting.append(name)
-    for name, heir in heir_of.items():
+    for name in filter(heir_of.__contains__, old):
+        heir = heir_of[name]
         fate = fate_in_pass(old[name], heir, old, new, None)
         if fate == "fused" and old[name].op == "Const":
             continue  # which did no work
