@@ -189,7 +189,7 @@ def drawn(browser: Any, folder: str, program: str) -> Opened:
     walked = life.walk(asked.Asked(program), "huge.py", "", "")
     shown = next(message for message in walked if message["stage"] == "backward")
     path = Path(folder, "huge.html")
-    path.write_text(markup.alone(shown), encoding="utf-8")
+    path.write_text(markup.page_of(shown), encoding="utf-8")
     page = browser.new_page()
     page.goto(path.as_uri())
     milliseconds = page.evaluate(DRAWN)

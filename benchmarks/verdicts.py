@@ -77,7 +77,7 @@ def measure(seconds: float, start: float) -> Tried:
     columns = list(session.feed_columns(program, "train").values())
     jobs, copied = prepared(start + PREPARING * seconds)
     sizes = tuple(copied)
-    rows = [datasets.head(column, race.ROUNDS * max(sizes)) for column in columns]
+    rows = [datasets.first_rows(column, race.ROUNDS * max(sizes)) for column in columns]
     default, same, *slower = jobs
     alone = [({}, [default]), ({"TFLAB_BENCHMARK": SAME}, [same])]
     alone.append(({"TFLAB_BENCHMARK": SLOWER}, slower))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tflab.datasets import files
-from tflab.datasets.idx import Published
+from tflab.datasets.mnist import Published
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (8, 28, 28), np.uint8)
 LABELS = np.arange(8, dtype=np.uint8)

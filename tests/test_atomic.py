@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from tflab import atomic
 print(atomic.process_folder(), flush=True)
-with atomic.claimed(Path(sys.argv[1])) as work:
+with atomic.new_folder_beside(Path(sys.argv[1])) as work:
     print(work, flush=True)
     sys.stdin.read()
 """
@@ -39,7 +39,7 @@ def holder(tmp_path, monkeypatch):
 
 def test_no_two_processes_make_the_same(holder, tmp_path):
     _, temporary, work = holder
-    with pytest.raises(atomic.TakenError), atomic.claimed(tmp_path / "result"):
+    with pytest.raises(atomic.TakenError), atomic.new_folder_beside(tmp_path / "result"):
         pytest.fail("claimed twice")
     atomic.remove_dead(atomic.temporary_in(tmp_path))
     assert work.is_dir() and temporary.is_dir()
@@ -52,7 +52,7 @@ def test_what_a_killed_process_had_is_taken_over_and_removed(holder, tmp_path):
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert work.is_dir() and temporary.is_dir()
-    with atomic.claimed(tmp_path / "result") as again:
+    with atomic.new_folder_beside(tmp_path / "result") as again:
         assert again == work and not any(again.iterdir())
     atomic.remove_dead(atomic.temporary_in(tmp_path))
     assert not any(tmp_path.iterdir())
@@ -94,18 +94,18 @@ def test_where_there_are_no_locks_nothing_is_taken_for_left(tmp_path, monkeypatc
 
     monkeypatch.setattr(atomic.fcntl, "flock", refuse)
     (tmp_path / ".result.tflab-unfinished").mkdir()
-    with pytest.raises(atomic.TakenError), atomic.claimed(tmp_path / "result"):
+    with pytest.raises(atomic.TakenError), atomic.new_folder_beside(tmp_path / "result"):
         pytest.fail("claimed")
-    with atomic.claimed(tmp_path / "other") as work:
+    with atomic.new_folder_beside(tmp_path / "other") as work:
         work.rename(tmp_path / "other")
     assert (tmp_path / "other").is_dir()
 
 
 def test_where_folders_have_no_locks_results_are_made_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(atomic, "DIRECTORY", None)
-    with atomic.claimed(tmp_path / "result") as work:
+    with atomic.new_folder_beside(tmp_path / "result") as work:
         (work / "file").touch()
         work.rename(tmp_path / "result")
-    with atomic.claimed(tmp_path / "other"):
+    with atomic.new_folder_beside(tmp_path / "other"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["result"]

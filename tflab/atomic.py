@@ -32,14 +32,14 @@ class TakenError(Exception):
 
 
 @contextmanager
-def claimed(final: Path) -> Iterator[Path]:
+def new_folder_beside(final: Path) -> Iterator[Path]:
     """A new folder next to `final` for its content; removed at the end, unless it was renamed.
 
     Only one process at a time has it. Raises TakenError if another process has it, and OSError if
     it cannot be written. Folders of killed processes in the same place are removed.
     """
     remove_dead(final.parent.glob(f".*{UNFINISHED}"))
-    work = unfinished(final)
+    work = temporary_name(final)
     while True:
         try:
             work.mkdir()
@@ -59,7 +59,7 @@ def claimed(final: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-def unfinished(final: Path) -> Path:
+def temporary_name(final: Path) -> Path:
     """The temporary name of a result."""
     return final.with_name(f".{final.name}{UNFINISHED}")
 
@@ -122,13 +122,13 @@ def locked(folder: Path) -> int | None:
 def remove_dead(folders: Iterable[Path]) -> None:
     """Remove the folders of this user that no process has locked."""
     for folder in folders:
-        with unheld(folder) as dead:
+        with lock_if_free(folder) as dead:
             if dead:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def unheld(folder: Path) -> Iterator[bool]:
+def lock_if_free(folder: Path) -> Iterator[bool]:
     """Whether no process has locked this folder; inside the context no process can lock it."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

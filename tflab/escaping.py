@@ -33,7 +33,7 @@ def visible(text: str) -> str:
     )
 
 
-def ended(sentence: str) -> str:
+def with_full_stop(sentence: str) -> str:
     """The sentence with exactly one full stop at its end."""
     return f"{sentence.rstrip(' .')}."
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab.analysis.columns import OpRuns, columns, joined, sums
+from tflab.analysis.columns import OpRuns, columns, concatenate, sums
 from tflab.records.timed import OpRun
 
 RUNS = [
@@ -58,7 +58,7 @@ def test_columns_hold_what_lists_hold(runs, data):
     assert list(table[end:begin:-2]) == runs[end:begin:-2]
     wanted = np.array([run.name == "a" for run in runs], bool)
     parts: list[OpRuns] = [table.where(wanted), table.where(~wanted), table.where(wanted)]
-    assert list(joined(parts)) == [run for part in parts for run in part]
+    assert list(concatenate(parts)) == [run for part in parts for run in part]
 
 
 @settings(max_examples=50, deadline=None)

@@ -176,5 +176,5 @@ def test_what_is_summed_within_does_not_have_the_shape_of_its_elements():
     ],
 )
 def test_the_factor_beside_a_name(value, factor, added_up):
-    known, summed = ex.without(value, A)
+    known, summed = ex.cofactor(value, A)
     assert (known if known is None else formula_text.text(known), summed) == (factor, added_up)

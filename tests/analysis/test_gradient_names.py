@@ -34,4 +34,4 @@ def test_a_gradient_of_a_gradient_belongs_to_that_gradient():
 def test_a_scope_of_another_name_is_believed_only_of_what_is_a_gradient():
     names = [*FORWARD, "tower/y_grad/ReluGrad", "tower/gone_grad/Mul"]
     assert owners(names) == {}
-    assert owners(names, found=names[-2:]) == {"tower/y_grad/ReluGrad": "y"}
+    assert owners(names, gradient_names=names[-2:]) == {"tower/y_grad/ReluGrad": "y"}

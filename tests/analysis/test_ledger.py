@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tflab.analysis import ledger, passes
 from tflab.records.graph import Node, node_of
-from tflab.records.placed import Fate, Origin, Pass, Rewrite, Snapshot, Taken
+from tflab.records.placed import Fate, Origin, Pass, Rewrite, Snapshot, Takeover
 from tflab.views import words
 
 
@@ -19,7 +19,7 @@ def node(name: str, *inputs: str, op: str = "Op", control: tuple[str, ...] = ())
 
 def step(name: str, *taken: tuple[str, str, str | None], **changes) -> Pass:
     """A pass by what it took; the counts do not matter here."""
-    return Pass(name, None, 0, 0, taken=tuple(Taken(*record) for record in taken), **changes)
+    return Pass(name, None, 0, 0, taken=tuple(Takeover(*record) for record in taken), **changes)
 
 
 def fates(nodes, steps, executed, fetches=("out",), feeds=()) -> list[Fate]:
@@ -194,11 +194,11 @@ def test_a_merged_node_whose_twin_vanished_names_the_last_of_the_chain():
 
 
 def test_each_output_of_a_node_that_is_gone_is_followed_to_what_holds_it():
-    taken = Taken("a", "removed", "x", (("a", "x"), ("a:1", "y:2"), ("a:2", "z"), ("a:3", "w")))
+    taken = Takeover("a", "removed", "x", (("a", "x"), ("a:1", "y:2"), ("a:2", "z"), ("a:3", "w")))
     steps = [
         Pass("lower", None, 0, 0, taken=(taken,)),
         step("fold", ("x", "folded", "one"), ("z", "removed", None)),
-        Pass("two", None, 0, 0, taken=(Taken("y", "fused", "f", (("y:2", "f:1"),)),)),
+        Pass("two", None, 0, 0, taken=(Takeover("y", "fused", "f", (("y:2", "f:1"),)),)),
     ]
     out = node("out", "a")
     assert fates([A, out], steps, ["out", "one", "f", "w"]) == [

@@ -13,14 +13,14 @@ from tflab.records.values import Entered
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.complex64, ml_dtypes.bfloat16])
 def test_nans_and_infinities_are_counted(dtype):
     array = np.array([1, NAN, INF, -INF, NAN, NAN]).astype(dtype)
-    assert not_finite.bad(array, 4) == Bad(call=4, nan=3, infinite=2, size=6)
+    assert not_finite.record_of(array, 4) == Bad(call=4, nan=3, infinite=2, size=6)
 
 
 @pytest.mark.parametrize(
     "array", [np.float32([1]), np.int32([1]), np.array([b"nan"], object), np.zeros(0)]
 )
 def test_what_is_finite_is_not_bad(array):
-    assert not_finite.bad(array, 0) is None
+    assert not_finite.record_of(array, 0) is None
 
 
 # Which nodes
@@ -131,7 +131,7 @@ def test_of_several_updates_of_a_variable_only_those_given_what_is_not_finite_co
 
 def entered(op, out, *inputs):
     named = [(f"in{number}", array) for number, array in enumerate(inputs)]
-    return list(not_finite.entered(op, np.float32(out), named))
+    return list(not_finite.inputs_at_fault(op, np.float32(out), named))
 
 
 def test_of_an_op_by_elements_those_at_the_bad_places_went_in():

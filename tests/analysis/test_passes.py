@@ -7,7 +7,7 @@ import pytest
 
 from tflab.analysis import passes
 from tflab.records.graph import Node
-from tflab.records.placed import Pass, Rewrite, Snapshot, Taken
+from tflab.records.placed import Pass, Rewrite, Snapshot, Takeover
 
 
 def node(name: str, op: str, *inputs: str, control: tuple[str, ...] = (), device: str = "") -> Node:
@@ -48,7 +48,7 @@ def test_a_pruned_node_was_removed_and_nobody_took_over():
     assert one_pass([X, K], [X]) == Pass(
         *("any", None, 2, 1),
         removed=("k",),
-        taken=(Taken("k", "removed", None),),
+        taken=(Takeover("k", "removed", None),),
     )
 
 
@@ -57,7 +57,7 @@ def test_a_call_that_was_laid_open_is_not_done_by_the_node_that_hands_its_value_
     before = [X, node("loop", "While", "x"), node("c", "Neg", "loop")]
     inside = [node("loop/body/_1/mul", "Mul", "x", "x"), node(last, "Exit", "loop/body/_1/mul")]
     step = one_pass(before, [X, *inside, node("c", "Neg", last)])
-    assert step.taken == (Taken("loop", "removed", last),)
+    assert step.taken == (Takeover("loop", "removed", last),)
 
 
 def test_a_call_whose_values_an_expanded_call_takes_has_an_end_of_its_own():
@@ -75,8 +75,8 @@ def test_a_call_whose_values_an_expanded_call_takes_has_an_end_of_its_own():
     step = one_pass(before, [X, *bodies, node("c", "Neg", "Func/f_1/output/_12")])
     ends = (("f:1", "Func/f/output/_2"), ("f", "Func/f/output/_1"))
     assert step.taken == (
-        Taken("f", "removed", "Func/f/output/_1", ends),
-        Taken("f_1", "removed", "Func/f_1/output/_12"),
+        Takeover("f", "removed", "Func/f/output/_1", ends),
+        Takeover("f_1", "removed", "Func/f_1/output/_12"),
     )
 
 
@@ -84,7 +84,7 @@ def test_a_chain_that_became_one_node_of_the_runtimes_was_fused():
     before = [X, node("a", "Abs", "x"), node("b", "Sqrt", "a"), node("c", "Neg", "b")]
     both = node("b/unary_ops_composition", "_UnaryOpsComposition", "x")
     step = one_pass(before, [X, both, node("c", "Neg", both.name)])
-    assert step.taken == (Taken("a", "fused", both.name), Taken("b", "fused", both.name))
+    assert step.taken == (Takeover("a", "fused", both.name), Takeover("b", "fused", both.name))
 
 
 def test_each_output_of_a_node_has_the_tensor_that_its_users_take_now():
@@ -93,7 +93,7 @@ def test_each_output_of_a_node_has_the_tensor_that_its_users_take_now():
     now = [node("a", "Neg", "new"), node("b", "Mul", "new:3", "x"), node("c", "Op", "x")]
     step = one_pass([X, call, *users], [X, node("new", "Four", "x"), *now])
     outputs = (("call", "new"), ("call:1", "new:3"), ("call:2", "x"))
-    assert step.taken == (Taken("call", "fused", "new", outputs),)
+    assert step.taken == (Takeover("call", "fused", "new", outputs),)
 
 
 def test_a_loop_that_was_opened_names_in_its_place_what_each_output_is():
@@ -113,7 +113,7 @@ def test_a_twin_was_merged():
         *("any", None, 4, 3),
         removed=("b",),
         rewired=("c",),
-        taken=(Taken("b", "merged", "a"),),
+        taken=(Takeover("b", "merged", "a"),),
     )
 
 
@@ -123,7 +123,7 @@ def test_a_node_that_became_a_constant_was_folded_into_itself():
         *("any", None, 4, 4),
         rewritten=(Rewrite("a", "Neg", "Const"),),
         rewired=("a",),
-        taken=(Taken("a", "folded", "a"),),
+        taken=(Takeover("a", "folded", "a"),),
     )
 
 
@@ -134,7 +134,11 @@ def test_what_fed_a_node_that_became_a_constant_was_folded_into_it():
         removed=("k", "a"),
         rewritten=(Rewrite("b", "Exp", "Const"),),
         rewired=("b",),
-        taken=(Taken("k", "folded", "b"), Taken("a", "folded", "b"), Taken("b", "folded", "b")),
+        taken=(
+            Takeover("k", "folded", "b"),
+            Takeover("a", "folded", "b"),
+            Takeover("b", "folded", "b"),
+        ),
     )
 
 
@@ -146,7 +150,7 @@ def test_a_value_that_now_comes_from_a_new_constant_was_folded_into_that():
         added=("folding/a",),
         removed=("a",),
         rewired=("b",),
-        taken=(Taken("a", "folded", "folding/a"),),
+        taken=(Takeover("a", "folded", "folding/a"),),
     )
 
 
@@ -163,7 +167,7 @@ def test_a_convolution_and_its_bias_were_fused_into_the_rewritten_relu():
         removed=("conv", "add"),
         rewritten=(Rewrite("relu", "Relu", "_FusedConv2D"),),
         rewired=("relu",),
-        taken=(Taken("conv", "fused", "relu"), Taken("add", "fused", "relu")),
+        taken=(Takeover("conv", "fused", "relu"), Takeover("add", "fused", "relu")),
     )
 
 
@@ -174,7 +178,7 @@ def test_a_node_that_only_passes_on_what_its_input_now_does_for_it_was_fused():
     assert one_pass(before, [X, node("bn", "_NormEx", "x"), passed_on, user]) == Pass(
         *("any", None, 4, 4),
         rewritten=(Rewrite("bn", "Norm", "_NormEx"), Rewrite("relu", "Relu", "Identity")),
-        taken=(Taken("relu", "fused", "bn"),),
+        taken=(Takeover("relu", "fused", "bn"),),
     )
     assert one_pass(before, [X, node("bn", "Norm", "x"), passed_on, user]).taken == ()
 
@@ -187,7 +191,7 @@ def test_a_node_was_fused_into_a_new_one_that_does_more():
         added=("both",),
         removed=("a", "b"),
         rewired=("c",),
-        taken=(Taken("a", "fused", "both"), Taken("b", "fused", "both")),
+        taken=(Takeover("a", "fused", "both"), Takeover("b", "fused", "both")),
     )
 
 
@@ -196,9 +200,9 @@ def test_a_constant_whose_user_no_longer_needs_it_was_removed_and_not_fused():
     before = [X, K, node("power", "Pow", "x", "k")]
     square = node("square", "Square", "x")
     step = one_pass(before, [X, square, node("power", "Mul", "x", "square")])
-    assert step.taken == (Taken("k", "removed", None),)
+    assert step.taken == (Takeover("k", "removed", None),)
     kept = one_pass(before, [X, node("power", "Square", "x")])
-    assert kept.taken == (Taken("k", "removed", None),)
+    assert kept.taken == (Takeover("k", "removed", None),)
 
 
 def test_the_heir_of_an_input_is_found_where_a_pass_exchanged_the_inputs():
@@ -206,9 +210,11 @@ def test_the_heir_of_an_input_is_found_where_a_pass_exchanged_the_inputs():
     one, other = node("one", "Square", "x"), node("other", "Square", "x")
     before = [X, one, other, node("c", "Mul", "x", "one")]
     step = one_pass(before, [X, other, node("c", "Mul", "other", "x")])
-    assert step.taken == (Taken("one", "merged", "other"),)
+    assert step.taken == (Takeover("one", "merged", "other"),)
     twice = [X, node("i", "Identity", "x"), node("c", "Mul", "x", "i")]
-    assert one_pass(twice, [X, node("c", "Mul", "x", "x")]).taken == (Taken("i", "removed", "x"),)
+    assert one_pass(twice, [X, node("c", "Mul", "x", "x")]).taken == (
+        Takeover("i", "removed", "x"),
+    )
 
 
 def test_an_identity_was_removed_and_its_users_take_the_value_from_where_it_came():
@@ -217,7 +223,7 @@ def test_an_identity_was_removed_and_its_users_take_the_value_from_where_it_came
         *("any", None, 3, 2),
         removed=("i",),
         rewired=("a",),
-        taken=(Taken("i", "removed", "x"),),
+        taken=(Takeover("i", "removed", "x"),),
     )
 
 
@@ -225,7 +231,7 @@ def test_an_identity_of_an_identity_is_no_twin():
     first = node("i", "Identity", "x")
     before = [X, first, node("j", "Identity", "i"), node("a", "Neg", "j")]
     after = [X, first, node("a", "Neg", "i")]
-    assert one_pass(before, after).taken == (Taken("j", "removed", "i"),)
+    assert one_pass(before, after).taken == (Takeover("j", "removed", "i"),)
 
 
 def test_a_node_that_carried_only_control_was_removed_without_an_heir():
@@ -234,7 +240,7 @@ def test_a_node_that_carried_only_control_was_removed_without_an_heir():
         *("any", None, 3, 2),
         removed=("group",),
         rewired=("a",),
-        taken=(Taken("group", "removed", None),),
+        taken=(Takeover("group", "removed", None),),
     )
 
 
@@ -247,7 +253,7 @@ def test_a_constant_that_was_copied_was_removed_in_favour_of_its_first_copy():
         added=("k/1", "k/2"),
         removed=("k",),
         rewired=("a", "b"),
-        taken=(Taken("k", "removed", "k/1"),),
+        taken=(Takeover("k", "removed", "k/1"),),
     )
 
 
@@ -258,7 +264,7 @@ def test_a_fed_placeholder_was_removed_in_favour_of_an_argument():
         added=("_arg_x_0_0",),
         removed=("x",),
         rewired=("a",),
-        taken=(Taken("x", "removed", "_arg_x_0_0"),),
+        taken=(Takeover("x", "removed", "_arg_x_0_0"),),
     )
 
 
@@ -266,23 +272,23 @@ def test_a_node_that_is_used_by_its_second_output_has_an_heir_all_the_same():
     twins = [node("s", "Split", "x"), node("t", "Split", "x")]
     before = [X, *twins, node("a", "Add", "s:1", "t:1")]
     after = [X, twins[0], node("a", "Add", "s:1", "s:1")]
-    assert one_pass(before, after).taken == (Taken("t", "merged", "s", (("t:1", "s:1"),)),)
+    assert one_pass(before, after).taken == (Takeover("t", "merged", "s", (("t:1", "s:1"),)),)
 
 
 def test_an_heir_is_looked_for_past_other_nodes_that_are_gone():
     before = [X, node("a", "Neg", "x"), node("i", "Identity", "a"), node("out", "Exp", "i")]
     after = [X, node("new", "Const"), node("out", "Exp", "new")]
     assert one_pass(before, after).taken == (
-        Taken("a", "folded", "new"),
-        Taken("i", "folded", "new"),
+        Takeover("a", "folded", "new"),
+        Takeover("i", "folded", "new"),
     )
 
 
 def test_nodes_in_a_circle_that_are_gone_have_no_heir():
     before = [X, node("merge", "Merge", "next"), node("next", "NextIteration", "merge")]
     assert one_pass(before, [X]).taken == (
-        Taken("merge", "removed", None),
-        Taken("next", "removed", None),
+        Takeover("merge", "removed", None),
+        Takeover("next", "removed", None),
     )
 
 
@@ -309,8 +315,8 @@ def test_an_heir_is_looked_for_past_users_that_are_gone():
     before = [X, node("a", "Neg", "x"), node("u", "Abs", "a"), node("v", "Exp", "a")]
     after = [X, node("new", "Const"), node("v", "Exp", "new")]
     assert one_pass(before, after).taken == (
-        Taken("a", "folded", "new"),
-        Taken("u", "removed", None),
+        Takeover("a", "folded", "new"),
+        Takeover("u", "removed", None),
     )
 
 
@@ -318,8 +324,8 @@ def test_what_fed_a_node_that_stayed_has_no_heir_from_beyond_it():
     before = [node("a", "Neg"), node("b", "Abs", "a"), node("c", "Exp", "b"), node("d", "Log", "c")]
     after = [node("b", "Abs"), node("new", "Const"), node("d", "Log", "new")]
     assert one_pass(before, after).taken == (
-        Taken("a", "removed", None),
-        Taken("c", "folded", "new"),
+        Takeover("a", "removed", None),
+        Takeover("c", "folded", "new"),
     )
 
 
@@ -344,7 +350,7 @@ def test_only_a_node_that_passes_on_what_its_rewritten_input_does_was_fused(inpu
 USER = node("u", "Exp", "a")
 
 
-def takes(*graphs) -> list[tuple[Taken, ...]]:
+def takes(*graphs) -> list[tuple[Takeover, ...]]:
     """What each pass took that led from one of these graphs to the next."""
     before, *after = map(tuple, graphs)
     dumps = [start(before), *(snapshot(nodes, f"pass{at}") for at, nodes in enumerate(after))]
@@ -355,8 +361,8 @@ def test_a_node_that_was_replaced_and_removed_later_was_taken_by_the_pass_that_r
     old, square = node("a", "Mul", "x", "x"), node("sq", "Square", "x")
     user = node("u", "Exp", "sq")
     assert takes([X, old, USER], [X, old, square, user], [X, square, user]) == [
-        (Taken("a", "fused", "sq"),),
-        (Taken("a", "removed", None),),
+        (Takeover("a", "fused", "sq"),),
+        (Takeover("a", "removed", None),),
     ]
 
 
@@ -370,15 +376,15 @@ def test_a_node_that_one_user_still_takes_keeps_its_work():
     old, square, other = node("a", "Mul", "x", "x"), node("sq", "Square", "x"), node("v", "L", "a")
     user = node("u", "Exp", "sq")
     steps = takes([X, old, USER, other], [X, old, square, user, other], [X, square, user])
-    assert steps == [(), (Taken("a", "removed", None), Taken("v", "removed", None))]
+    assert steps == [(), (Takeover("a", "removed", None), Takeover("v", "removed", None))]
 
 
 def test_a_node_that_was_replaced_by_one_of_its_type_was_removed_in_favour_of_it():
     old, new = node("a", "Mul", "x", "k"), node("a_1", "Mul", "x", "k")
     user = node("u", "Exp", "a_1")
     assert takes([X, K, old, USER], [X, K, old, new, user], [X, K, new, user]) == [
-        (Taken("a", "removed", "a_1"),),
-        (Taken("a", "removed", None),),
+        (Takeover("a", "removed", "a_1"),),
+        (Takeover("a", "removed", None),),
     ]
 
 
@@ -386,14 +392,18 @@ def test_what_only_a_replaced_node_used_has_lost_its_work_too_but_no_constant_ha
     chain = [X, K, node("i", "Neg", "x", "k"), node("j", "Log", "i"), node("a", "Abs", "j", "k")]
     new, user = node("n", "Both", "x"), node("u", "Exp", "n")
     (first, _) = takes([*chain, USER], [*chain, new, user], [X, new, user])
-    assert first == (Taken("i", "fused", "n"), Taken("j", "fused", "n"), Taken("a", "fused", "n"))
+    assert first == (
+        Takeover("i", "fused", "n"),
+        Takeover("j", "fused", "n"),
+        Takeover("a", "fused", "n"),
+    )
 
 
 def test_a_constant_that_lost_its_user_is_not_in_what_that_takes_now():
     square = node("square", "Square", "x")
     graphs = [X, K, node("u", "Pow", "x", "k")], [X, K, square, node("u", "Mul", "x", "square")]
     first, last = takes(*graphs, [X, square, node("u", "Mul", "x", "square")])
-    assert (first, last[:1]) == ((), (Taken("k", "removed", None),))
+    assert (first, last[:1]) == ((), (Takeover("k", "removed", None),))
 
 
 def test_inputs_that_change_places_or_are_fewer_replace_nothing():
@@ -401,14 +411,14 @@ def test_inputs_that_change_places_or_are_fewer_replace_nothing():
     for was, now in ((("a", "b"), ("b", "b")), (("a", "b"), ("b",)), (("a", "x"), ("x",))):
         graphs = [X, a, b, node("u", "AddN", *was)], [X, a, b, node("u", "AddN", *now)]
         first, last = takes(*graphs, [X, b, node("u", "AddN", *now)])
-        assert (first, last[:1]) == ((), (Taken("a", "removed", None),))
+        assert (first, last[:1]) == ((), (Takeover("a", "removed", None),))
 
 
 def test_a_node_that_lost_its_work_and_found_an_heir_at_its_end_is_left_to_that():
     old, square, user = node("a", "Mul", "x"), node("sq", "Square", "x"), node("u", "Exp", "sq")
     again = [X, old, square, node("u", "Exp", "a")]
     graphs = [X, old, USER], [X, old, square, user], again, [X, square, user]
-    assert takes(*graphs) == [(), (), (Taken("a", "removed", "sq"),)]
+    assert takes(*graphs) == [(), (), (Takeover("a", "removed", "sq"),)]
 
 
 # XLA
@@ -428,8 +438,8 @@ def test_the_members_of_a_cluster_are_compiled_and_end_in_what_runs_it():
     encapsulated = snapshot([X, clustered, replace(out, inputs=("cluster_0",))], "Encapsulate")
     steps = passes.compare((X, a, b, out), [marked, encapsulated, snapshot(built, "Build")], built)
     assert [step.taken for step in steps] == [
-        (Taken("a", "compiled", "cluster_0"), Taken("b", "compiled", "cluster_0")),
-        (Taken("cluster_0", "compiled", "cluster_0_1/xla_run"),),
+        (Takeover("a", "compiled", "cluster_0"), Takeover("b", "compiled", "cluster_0")),
+        (Takeover("cluster_0", "compiled", "cluster_0_1/xla_run"),),
         (),
     ]
 
@@ -446,8 +456,8 @@ def test_a_cluster_whose_values_nobody_takes_is_compiled_and_run_all_the_same():
     dumps = [marked, snapshot(clustered, "Encapsulate"), snapshot(built, "Build")]
     steps = passes.compare((X, a, b), dumps, tuple(built))
     assert [step.taken for step in steps] == [
-        (Taken("a", "compiled", "cluster_0"), Taken("b", "compiled", "cluster_0")),
-        (Taken("cluster_0", "compiled", "cluster_0_1/xla_run"),),
+        (Takeover("a", "compiled", "cluster_0"), Takeover("b", "compiled", "cluster_0")),
+        (Takeover("cluster_0", "compiled", "cluster_0_1/xla_run"),),
         (),
     ]
 
@@ -467,7 +477,7 @@ def test_a_phase_that_changed_nothing_is_a_pass_all_the_same():
 def test_a_first_dump_that_is_not_the_users_graph_is_a_pass_of_its_own():
     first, *_ = passes.compare((X, K), [start([X])], (X,))
     assert first == Pass(
-        "pre_placement", None, 2, 1, removed=("k",), taken=(Taken("k", "removed", None),)
+        "pre_placement", None, 2, 1, removed=("k",), taken=(Takeover("k", "removed", None),)
     )
 
 

@@ -101,7 +101,7 @@ def test_an_empty_tensor_has_no_statistics():
     ],
 )
 def test_a_variable_has_moved_by_its_largest_change(before, after, most):
-    assert values.moved(before, after) == most
+    assert values.largest_change(before, after) == most
 
 
 # The order of execution

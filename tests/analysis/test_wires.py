@@ -61,7 +61,7 @@ def test_a_node_that_ran_twice_in_a_step_says_nothing_about_when_it_sent():
 def test_a_clock_ahead_is_found_from_one_step():
     """Its part of the step leaves b 4,980 to 5,060 us ahead, and a 70 us behind to 10 ahead; the
     tensor says that b is 5,023 us ahead of a at most."""
-    runs = [RUNS[0], wires.moved(RUNS[1], -AHEAD_NS)]
+    runs = [RUNS[0], wires.shifted(RUNS[1], -AHEAD_NS)]
     received = Received(0, "edge_7_a", device(A), device(B), 32, 1e6, 6_032_000, 20_000)
     axis = wires.one_axis(runs, [received], [STEP], [SENT])
     assert axis.offsets == (
@@ -102,8 +102,8 @@ def test_a_tensor_of_an_unknown_edge_keeps_its_name():
 
 def test_the_bytes_of_the_shape_stand_for_those_that_the_runtime_rounded():
     rounded = Received(0, "edge_7_a", device(A), device(B), 104_858, 1e6, 1, 1)
-    assert [one.bytes for one in wires.exact([rounded], edges())] == [32]
-    assert [one.bytes for one in wires.exact([rounded], {})] == [104_858]
+    assert [one.bytes for one in wires.with_exact_bytes([rounded], edges())] == [32]
+    assert [one.bytes for one in wires.with_exact_bytes([rounded], {})] == [104_858]
 
 
 # Sums

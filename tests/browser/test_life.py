@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tflab.life import kept
+from tflab.life import storage
 
 pytestmark = pytest.mark.browser
 
@@ -16,15 +16,16 @@ DRAW_MS = 60_000
 @pytest.fixture
 def tab(page, tensorboard, logdir):
     """The frame of the tab, with LeNet as it ran."""
-    life = kept.read(kept.runs(logdir)["."])
+    life = storage.read(storage.runs(logdir)["."])
     life["nodes"].pop("loss/Mean", None)
     name = next(iter(life["nodes"]))
     life["nodes"]["<b>new</b>"] = life["nodes"].pop(name)
     for run in ("edited", "damaged"):
-        logdir.parent.joinpath(run, *kept.PLACE).mkdir(parents=True, exist_ok=True)
-    content = {"kind": kept.KIND, "format": kept.FORMAT, **life}
+        logdir.parent.joinpath(run, *storage.PLACE).mkdir(parents=True, exist_ok=True)
+    content = {"kind": storage.KIND, "format": storage.FORMAT, **life}
     places = {
-        run: logdir.parent.joinpath(run, *kept.PLACE, kept.NAME) for run in ("edited", "damaged")
+        run: logdir.parent.joinpath(run, *storage.PLACE, storage.NAME)
+        for run in ("edited", "damaged")
     }
     places["edited"].write_bytes(gzip.compress(json.dumps(content).encode()))
     content["graph"]["nodes"] = [{}] * len(life["graph"]["nodes"])
@@ -85,12 +86,12 @@ def test_a_run_that_is_gone_is_not_shown_and_one_written_anew_is(page, tab, logd
     choose(tab, "Run", "edited")
     tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)
     page.frames[-1].evaluate(LOOKING)
-    edited, damaged = (logdir.parent.joinpath(run, *kept.PLACE) for run in ("edited", "damaged"))
-    whole = (edited / kept.NAME).read_bytes()
+    edited, damaged = (logdir.parent.joinpath(run, *storage.PLACE) for run in ("edited", "damaged"))
+    whole = (edited / storage.NAME).read_bytes()
     shutil.rmtree(logdir.parent / "edited")
     sentence = tab.get_by_text("The file of this run is damaged: it cannot be drawn.")
     sentence.wait_for(timeout=DRAW_MS)  # it is the first of those that are left
     assert not tab.locator(".viewer").first.is_visible()
-    (damaged / kept.NAME).write_bytes(whole)
+    (damaged / storage.NAME).write_bytes(whole)
     tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)
     assert not sentence.is_visible()

@@ -728,7 +728,7 @@ def test_the_quality_is_that_of_the_steps_at_all_batch_sizes():
         99: StepTimes(20, 64, wide, usual, 1, 1, untraced_steps=20),
     }
     fed = {size: placed(2**20 if size == 99 else size) for size in steps}
-    assert comparison.judged(steps, fed, Load(7, 1.5, 0.01), False) == Quality(
+    assert comparison.quality_of(steps, fed, Load(7, 1.5, 0.01), False) == Quality(
         True, (), 7, 1.5, 0.01, p90_to_p10=2.5, untraced_to_traced=0.75
     )
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.measurements_by_hand import COMPARISON, changed, measurement
 from tests.records_by_hand import BUSY
-from tflab.compare import kept
+from tflab.compare import saved_measurements
 from tflab.measurements import contrast
 from tflab.records.measurements import Point
 
@@ -18,7 +18,7 @@ ALL = {"first": FIRST, "last": LAST, "between": BETWEEN}
 
 
 def lines(measurements):
-    return kept.lines(measurements, contrast.contrast(measurements))
+    return saved_measurements.lines(measurements, contrast.contrast(measurements))
 
 
 def test_a_line_has_a_point_for_each_measurement_in_the_order_of_their_time():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.compare.steps_by_hand import COMPUTING, config, only, step, transposes, work
-from tflab.compare import diagnosis, reasons
+from tflab.compare import diagnosis
 from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
 from tflab.compare.step_work import Work
 from tflab.records.verdicts import Diagnosis
@@ -78,8 +78,8 @@ def test_transposes_between_data_formats_are_one_reason_whatever_their_lines():
 def test_beyond_three_lines_the_others_are_counted():
     lines = ("m.py:10", "", "m.py:9", "m.py:11", "a.py:99", "m.py:9")
     nodes = [work(f"n{number}", 1, line=line) for number, line in enumerate(lines)]
-    assert reasons.places(nodes) == "a.py:99, m.py:9, m.py:10 and 2 other lines"
-    assert reasons.places(nodes[:2]) == "m.py:10, (no line)"
+    assert diagnosis.places(nodes) == "a.py:99, m.py:9, m.py:10 and 2 other lines"
+    assert diagnosis.places(nodes[:2]) == "m.py:10, (no line)"
 
 
 def test_a_single_transpose_into_a_format_may_be_what_it_takes():
@@ -278,6 +278,6 @@ def test_a_configuration_that_is_slower_alike_or_unclear_is_not_named(other):
 @pytest.mark.parametrize("name", [name for name in CONFIGURATIONS if name != DEFAULT])
 def test_every_configuration_that_is_faster_says_how_to_have_it(name):
     default, other = config("default", 16, 810_000), config(name, 16, 405_000, 0.5)
-    (reason,) = reasons.configurations([default, other])
+    (reason,) = diagnosis.configurations([default, other])
     setting = CONFIGURATIONS[name].setting
     assert setting and reason.diagnosis.sentence.endswith(f". Try {setting}.")

@@ -32,10 +32,11 @@ def blocks(scaling):
 def test_every_cell_and_sentence():
     assert blocks(SCALING) == [
         "A step of training on the same 64 rows of MNIST, split by layers. 0 tasks are this "
-        "process alone. Each number of tasks was measured once, so that no speed-up has an "
+        "process alone. Each number of tasks was measured once, so speed-ups have no "
         "interval.",
         [
-            "Measured: untraced steps; the network's share of traced ones, with no op running",
+            "Untraced steps; network: share of traced steps in which tensors were sent and no op "
+            "ran",
             (
                 *("tasks", "step", "p10", "p90", "rows/s", "speed-up", "efficiency"),
                 *("network", "messages", "bytes"),
@@ -47,37 +48,37 @@ def test_every_cell_and_sentence():
             ),
             "",
         ],
-        "With 2 tasks a step is slower than alone, its p10 above p90 alone: 7 messages and 128 KiB "
-        "go over the wire in every step, which in one process are pointers; tasks of this machine "
-        "share its 2 cores, which one process already uses; layers wait for one another, so that "
-        "mostly one task works at a time.",
+        "With 2 tasks a step is slower than in one process (its p10 is above the p90 of one "
+        "process): every step sends 7 messages with 128 KiB, where one process passes pointers; "
+        "tasks of this machine share its 2 cores, which one process already uses; layers wait for "
+        "one another, so mostly one task works at a time.",
     ]
 
 
 @pytest.mark.parametrize("spread", [Spread(1.5e6, 1.4e6, 1.6e6), Spread(2.1e6, 2e6, 3e6)])
 def test_tasks_that_are_not_slower_by_more_than_steps_vary_need_no_reason(spread):
     rows = (SCALING.rows[0], replace(SCALING.rows[1], step_ns=spread))
-    assert not [b for b in blocks(replace(SCALING, rows=rows)) if "slower than alone" in b]
+    assert not [b for b in blocks(replace(SCALING, rows=rows)) if "slower than in one process" in b]
 
 
 def test_what_may_be_chance_is_not_called_slower():
     overlapping = Spread(2.2e6, 2.1e6, 2.5e6)  # a tenth of its steps were as quick as alone
     rows = (SCALING.rows[0], replace(SCALING.rows[1], step_ns=overlapping, speed_up=0.91))
-    assert not [b for b in blocks(replace(SCALING, rows=rows)) if "slower than alone" in b]
+    assert not [b for b in blocks(replace(SCALING, rows=rows)) if "slower than in one process" in b]
 
 
 def test_one_task_shares_nothing_and_has_no_other_layers():
     rows = (SCALING.rows[0], replace(SCALING.rows[1], tasks=1))
     assert blocks(replace(SCALING, rows=rows))[2] == (
-        "With 1 task a step is slower than alone, its p10 above p90 alone: 7 messages and 128 KiB "
-        "go over the wire in every step, which in one process are pointers."
+        "With 1 task a step is slower than in one process (its p10 is above the p90 of one "
+        "process): every step sends 7 messages with 128 KiB, where one process passes pointers."
     )
 
 
 def test_tasks_elsewhere_share_no_cores_of_this_machine():
     elsewhere = blocks(replace(SCALING, local=False))
     assert elsewhere[2].endswith(
-        "pointers; layers wait for one another, so that mostly one task works at a time."
+        "pointers; layers wait for one another, so mostly one task works at a time."
     )
 
 

@@ -216,7 +216,7 @@ def test_where_no_row_has_a_fit_there_is_no_column_for_it():
     ],
 )
 def test_flops_have_three_digits(flops, said):
-    assert op_table.amount(flops) == said
+    assert op_table.flops_text(flops) == said
 
 
 @pytest.mark.parametrize("by, header", op_table.NAMES.items())
@@ -250,8 +250,8 @@ def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
     assert held == (
         f"{legend}. The roof is what a short benchmark reached at the same FLOPs per byte: "
         "215 GFLOP/s, with 38.7 GB/s from memory and up to 201 GB/s from caches if a call's "
-        "inputs and outputs fit. Above: faster than that benchmark, like _FusedConv2D with "
-        "6.24 GFLOP/s was, so the roof is too low and shares of it are too high."
+        "inputs and outputs fit. Above: _FusedConv2D with 6.24 GFLOP/s was faster than that "
+        "benchmark, so the roof is too low and shares of it are too high."
     )
 
 

@@ -321,7 +321,7 @@ def test_what_cannot_be_opened_is_said(tmp_path):
 def test_a_port_in_use_is_said():
     with server.listening(0) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(UsageError, match=f"Port {port} cannot be had: Address already in use"):
+        with pytest.raises(UsageError, match=f"Port {port} cannot be used: Address already in use"):
             run(parser().parse_args(["--port", str(port), "--no-browser"]))
 
 

@@ -22,7 +22,7 @@ from tflab.records.placed import (
     Partition,
     Pass,
     Rewrite,
-    Taken,
+    Takeover,
     Toggle,
     Transfer,
 )
@@ -380,7 +380,7 @@ def test_every_field_of_the_placement():
         rewritten=(Rewrite("q", "Conv2D", "_FusedConv2D"),),
         rewired=("r",),
         moved=("s",),
-        taken=(Taken("o", "fused", "q"), Taken("p", "removed", None)),
+        taken=(Takeover("o", "fused", "q"), Takeover("p", "removed", None)),
         definitions=GRAPH,
     )
     machined = Machined(

@@ -21,7 +21,7 @@ from tflab.records.placed import (
     Origin,
     Pass,
     Rewrite,
-    Taken,
+    Takeover,
 )
 from tflab.records.stages import Backward, Frontend, Gradient, Placement
 from tflab.records.timed import CriticalPath
@@ -64,7 +64,7 @@ PLACEMENT = Placement(
             removed=("matmul", "passing"),
             rewritten=(Rewrite("relu", "Relu", "_FusedMatMul"),),
             rewired=("relu",),
-            taken=(Taken("matmul", "fused", "relu"), Taken("passing", "removed", None)),
+            taken=(Takeover("matmul", "fused", "relu"), Takeover("passing", "removed", None)),
         ),
     ),
     ledger=(
@@ -129,12 +129,12 @@ def test_each_output_of_a_loop_has_device_kernel_and_memory_of_what_it_became():
         Became("x", "exit", None, None),
         Became("x:1", "exit_1:2", assignment, kernels[0]),
     )
-    lines = [view.joined(line) for line in view.placement_lines(loop)]
+    lines = [view.line_text(line) for line in view.placement_lines(loop)]
     assert lines[-2:] == [
         "x continues in exit",
         "x:1 continues in exit_1:2: device CPU:0, kernel of Exit",
     ]
-    assert not any("its work" in view.joined(line) for line in view.execution_lines(loop))
+    assert not any("its work" in view.line_text(line) for line in view.execution_lines(loop))
 
 
 def test_a_fused_node_lives_on_in_its_carrier(histories):
@@ -292,9 +292,9 @@ def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
         rewired=("user",),
         moved=("far",),
         taken=(
-            Taken("old", "merged", "kept"),
-            Taken("gone", "removed", None),
-            Taken("constant", "folded", "constant"),
+            Takeover("old", "merged", "kept"),
+            Takeover("gone", "removed", None),
+            Takeover("constant", "folded", "constant"),
         ),
     )
     assert list(node_history.changes(step)) == [

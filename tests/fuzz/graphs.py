@@ -52,7 +52,7 @@ def read(path: Path) -> None:
     file = formats.read(path)
     found = nodes.from_graph_def(file.graph_def, {}, {})
     names = [node.name for node in found]
-    tuple(permissions.effects(reach.reached(file.graph_def, names)))
+    tuple(permissions.effects(reach.nodes_reached(file.graph_def, names)))
     permissions.locked(file.graph_def)
     called = functions.of_graph_def(file.graph_def)
     out = text.console(StringIO())

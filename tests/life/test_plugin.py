@@ -7,7 +7,7 @@ import pytest
 from tensorboard.plugins.base_plugin import TBContext
 from werkzeug.test import Client
 
-from tflab.life import kept, plugin
+from tflab.life import plugin, storage
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 
@@ -28,11 +28,11 @@ class Tab:
 
 @pytest.fixture
 def logdir(tmp_path, life):
-    kept.write(tmp_path / "first", life)
+    storage.write(tmp_path / "first", life)
     life["parts"]["In short"] = [EVIL]
     life["nodes"][EVIL] = ["forward", "Neg() -> float32 []", None]
     life["numbers"]["nodes"] = 4
-    kept.write(tmp_path / "second", life)
+    storage.write(tmp_path / "second", life)
     return tmp_path
 
 
@@ -60,7 +60,7 @@ def test_two_runs_stand_beside_one_another_with_what_differs(logdir):
 def test_a_run_that_is_written_anew_has_another_version(logdir):
     tab = Tab(logdir)
     before = tab.get("/runs").json
-    (logdir / "first").joinpath(*kept.PLACE, kept.NAME).write_bytes(b"anew")
+    (logdir / "first").joinpath(*storage.PLACE, storage.NAME).write_bytes(b"anew")
     (one, _, old), second = before
     assert tab.get("/runs").json == [[one, "first", ANY], second]
     assert tab.get("/runs").json[0][2] != old
@@ -73,8 +73,8 @@ def test_a_run_is_not_asked_for_by_a_path(logdir, mark):
 
 
 def test_a_damaged_run_is_a_sentence_and_the_others_are_shown(logdir, life):
-    (logdir / "first").joinpath(*kept.PLACE, kept.NAME).write_bytes(b"damaged")
-    kept.write(logdir / "third", life | {"parts": {"T": [{"table": "T"}]}})
+    (logdir / "first").joinpath(*storage.PLACE, storage.NAME).write_bytes(b"damaged")
+    storage.write(logdir / "third", life | {"parts": {"T": [{"table": "T"}]}})
     tab = Tab(logdir)
     assert tab.get("/run", run=tab.mark("first")).status_code == 404
     told = tab.get("/run", run=tab.mark("third"))
@@ -99,7 +99,7 @@ def test_a_logdir_that_takes_long_to_search_keeps_nobody_waiting(tmp_path, monke
         searched.wait(20)
         return found
 
-    monkeypatch.setattr(kept, "runs", slowly)
+    monkeypatch.setattr(storage, "runs", slowly)
     monkeypatch.setattr(plugin, "PATIENCE_S", 0.05)
     tab = Tab(tmp_path)
     assert not tab.plugin.is_active()
@@ -111,7 +111,7 @@ def test_a_logdir_that_takes_long_to_search_keeps_nobody_waiting(tmp_path, monke
 def test_a_growing_logdir_is_searched_again(logdir, life, monkeypatch):
     tab = Tab(logdir)
     assert len(tab.get("/runs").json) == 2
-    kept.write(logdir / "third", life)
+    storage.write(logdir / "third", life)
     assert len(tab.get("/runs").json) == 2  # it was searched a moment ago
     monkeypatch.setattr(plugin, "OLD_S", 0)
     assert len(tab.get("/runs").json) == 3

@@ -19,7 +19,7 @@ from tests import walks
 from tests.commands import run_here
 from tests.shown import without_progress
 from tflab.exporters import text
-from tflab.life import kept
+from tflab.life import storage
 from tflab.lifecycle import __main__ as command
 from tflab.records.blocks import Block, Table
 from tflab.records.graph import Node
@@ -275,7 +275,9 @@ def test_a_walk_in_short_fits_one_screen(name, width, walked, monkeypatch):
 def shown_with(*options: str) -> list[list[Block] | None]:
     """What the command would show of a frontend and a backward stage that are empty."""
     args = command.parser().parse_args(options)
-    return [command.shown(args, stage) for stage in (Frontend(None, NODES), Backward(None, NODES))]
+    return [
+        command.blocks_of(args, stage) for stage in (Frontend(None, NODES), Backward(None, NODES))
+    ]
 
 
 def test_stages_are_shown_in_short_in_full_or_in_a_line():
@@ -301,7 +303,7 @@ def test_the_rows_of_a_long_list_are_shown_with_full_which_the_stage_names():
     scopes = tuple(Node(f"n{'x' * length}", "Op") for length in range(50))
     tables = []
     for options in (("--stage", "frontend"), ("--stage", "frontend", "--full")):
-        blocks = command.shown(command.parser().parse_args(options), Frontend(None, scopes))
+        blocks = command.blocks_of(command.parser().parse_args(options), Frontend(None, scopes))
         tables.append(next(block for block in blocks if isinstance(block, Table)))
     assert [len(table.rows) for table in tables] == [41, 50]
     assert [table.rest() for table in tables] == ["(--full shows every row)", ""]
@@ -390,7 +392,7 @@ def test_the_logdir_has_a_profile_for_each_batch_size(logdir):
 
 
 def test_the_logdir_has_the_life_that_tensorboard_shows(toy, logdir):
-    life = kept.read(kept.runs(logdir)["."])
+    life = storage.read(storage.runs(logdir)["."])
     *_, placement, execution = json.loads(toy.stdout)["stages"]
     shown = {node["name"] for node in life["graph"]["nodes"]}
     assert shown >= {fate["name"] for fate in placement["ledger"]}
@@ -556,4 +558,4 @@ def test_a_signal_while_the_logdir_is_written_loses_nothing(tmp_path, monkeypatc
     done = run_here(command.main, *args, folder=tmp_path)
     assert done.returncode == 128 + signal.SIGTERM
     assert done.stdout.endswith("tensorboard --logdir logs\n")
-    assert tmp_path.joinpath("logs", *kept.PLACE, kept.NAME).exists()
+    assert tmp_path.joinpath("logs", *storage.PLACE, storage.NAME).exists()

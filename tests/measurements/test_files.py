@@ -375,11 +375,11 @@ def test_no_two_parts_of_a_comparison_may_disagree(tmp_path):
 
 
 def test_names_of_files_become_names_of_measurements():
-    assert contrast.named(["runs/a.json.gz", "b.json", "c"]) == ["a", "b", "c"]
-    assert contrast.named(["here/a.json.gz", "there/a.json.gz"]) == [
+    assert contrast.short_names(["runs/a.json.gz", "b.json", "c"]) == ["a", "b", "c"]
+    assert contrast.short_names(["here/a.json.gz", "there/a.json.gz"]) == [
         "here/a.json.gz",
         "there/a.json.gz",
     ]
     with pytest.raises(UsageError) as error:
-        contrast.named(["a.gz", "a.gz"])
+        contrast.short_names(["a.gz", "a.gz"])
     assert str(error.value) == "The measurement 'a.gz' is given twice; give each file once."

@@ -260,7 +260,7 @@ def measured(monkeypatch):
         done.append(("walk", name, options.experiments, drawn))
         yield name, frozenset({"walk", "histories", "experiments"})
 
-    def place(name, options):
+    def place_only(name, options):
         done.append(("place", name, options.devices))
 
     def train(name, _):
@@ -271,7 +271,7 @@ def measured(monkeypatch):
         done.append(("compare", name, configurations.names, configurations.budget_s))
         return COMPARED
 
-    for function in (walk, place, train):
+    for function in (walk, place_only, train):
         monkeypatch.setattr(measuring, function.__name__, function)
 
     def plan(*given):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tflab.follow import node_history
 from tflab.records.graph import Node
 from tflab.records.node_history import NodeHistory
-from tflab.records.placed import Fate, Pass, Taken
+from tflab.records.placed import Fate, Pass, Takeover
 from tflab.records.stages import Backward, Frontend, Gradient, Placement
 from tflab.report import drawing, layering, pass_log, viewer_data
 from tflab.report.drawn import OUTSIDE, Box, Lane, nodes_of
@@ -58,7 +58,7 @@ PLACEMENT = Placement(
             11,
             10,
             removed=("layer/MatMul",),
-            taken=(Taken("layer/MatMul", "fused", "layer/Relu"),),
+            taken=(Takeover("layer/MatMul", "fused", "layer/Relu"),),
             definitions=(FUSED,),
         ),
         Pass(
@@ -68,7 +68,7 @@ PLACEMENT = Placement(
             10,
             added=("_arg_x",),
             removed=("x",),
-            taken=(Taken("x", "removed", "_arg_x"),),
+            taken=(Takeover("x", "removed", "_arg_x"),),
             definitions=(ARG,),
         ),
     ),
@@ -330,7 +330,7 @@ def test_what_the_runtime_made_lives_where_what_it_took_over_or_its_user_lives()
     waits = Waits(
         {"s/x": {"_arg"}, "t/y": {"made"}, "_arg": set(), "made": {"s/x"}, "alone": set()}
     )
-    step = Pass("feeds", None, 1, 1, added=("_arg",), taken=(Taken("t/y", "removed", "_arg"),))
+    step = Pass("feeds", None, 1, 1, added=("_arg",), taken=(Takeover("t/y", "removed", "_arg"),))
     placement = Placement(None, (), passes=(step,))
     assert drawing.homes_of(waits, histories, (placement,)) == {
         "s/x": (0, ("s", "x")),

@@ -9,7 +9,7 @@ from tests.shown import grid, layout
 from tflab.analysis import passes
 from tflab.records.blocks import Frame
 from tflab.records.graph import Node
-from tflab.records.placed import Fate, Origin, Partition, Pass, Rewrite, Taken
+from tflab.records.placed import Fate, Origin, Partition, Pass, Rewrite, Takeover
 from tflab.records.stages import Backward, Execution, Frontend, Gradient, GradientCheck, Placement
 from tflab.records.timed import (
     CriticalPath,
@@ -93,7 +93,7 @@ PASSES = (
             Rewrite("update", "Apply", "FastApply"),
         ),
         rewired=("relu",),
-        taken=(Taken("matmul", "fused", "relu"),),
+        taken=(Takeover("matmul", "fused", "relu"),),
         definitions=(FUSED, FAST_UPDATE),
     ),
     Pass("layout", 1, 13, 13),
@@ -105,7 +105,7 @@ PASSES = (
         added=("dim_folded",),
         removed=("dim", "seed"),
         rewired=("loss",),
-        taken=(Taken("dim", "folded", "dim_folded"), Taken("seed", "removed", None)),
+        taken=(Takeover("dim", "folded", "dim_folded"), Takeover("seed", "removed", None)),
         definitions=(FOLDED, SHORT_LOSS),
     ),
     Pass(
@@ -116,7 +116,7 @@ PASSES = (
         added=("_arg_x",),
         removed=("x",),
         rewired=("relu", "w_grad"),
-        taken=(Taken("x", "removed", "_arg_x"),),
+        taken=(Takeover("x", "removed", "_arg_x"),),
         definitions=(ARG, FED, FED_GRAD),
     ),
     Pass("memory_optimizer", None, 12, 12),
@@ -351,16 +351,16 @@ def test_a_pass_is_about_what_it_added_what_it_rewrote_and_what_took_over():
         rewritten=(Rewrite("relu", "Relu", "_FusedMatMul"),),
         rewired=("far",),
         taken=(
-            Taken("matmul", "fused", "relu"),
-            Taken("copy", "merged", "twin"),
-            Taken("idle", "removed", None),
+            Takeover("matmul", "fused", "relu"),
+            Takeover("copy", "merged", "twin"),
+            Takeover("idle", "removed", None),
         ),
     )
     assert pass_log.touched(step) == ("new", "relu", "twin")
 
 
 def test_a_pass_that_gives_every_node_its_device_is_about_none_of_them():
-    step = replace(PASSES[0], added=("copy",), taken=(Taken("a", "merged", "b"),))
+    step = replace(PASSES[0], added=("copy",), taken=(Takeover("a", "merged", "b"),))
     (state,) = pass_log.after_passes(replace(PLACEMENT, passes=(step,)))
     assert state.touched == ()
 
@@ -391,13 +391,13 @@ def test_a_gradients_node_stands_in_for_the_forward_nodes_that_it_was_merged_wit
         9,
         6,
         taken=(
-            Taken("one", "merged", "grad"),
-            Taken("two", "merged", "one_more"),  # a forward node took its place
-            Taken("far", "fused", "grad"),
-            Taken("idle", "removed", None),
+            Takeover("one", "merged", "grad"),
+            Takeover("two", "merged", "one_more"),  # a forward node took its place
+            Takeover("far", "fused", "grad"),
+            Takeover("idle", "removed", None),
         ),
     )
-    then = Pass("folding", 1, 6, 5, taken=(Taken("grad", "merged", "twin"),))
+    then = Pass("folding", 1, 6, 5, taken=(Takeover("grad", "merged", "twin"),))
     stage = replace(PLACEMENT, passes=(first, then))
     assert pass_log.stand_ins(stage, {**kinds, "one_more": "forward"}) == (
         StandIn("grad", "one", "cse"),

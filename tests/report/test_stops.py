@@ -43,7 +43,7 @@ def test_a_tick_has_the_pass_its_iteration_and_the_change_in_nodes():
         Tick(4, "constant_folding", "iteration 2", "\N{MINUS SIGN}1"),
         Tick(5, "feeds_and_fetches", "", "±0"),
     )
-    assert stops.change(5, 1_239) == "+1,234"
+    assert stops.count_change(5, 1_239) == "+1,234"
 
 
 def test_a_stop_with_one_state_needs_no_ticks():

@@ -120,7 +120,7 @@ def test_where_only_this_process_was_measured_no_step_is_shown():
     assert shown(tasks_chapter.parts("m", replace(MADE, scaling=died, shown=None)))[:2] == [
         "These are the measurements up to this error: It died.",
         "A step of training on the same 64 rows of MNIST, split by layers. 0 tasks are this "
-        "process alone. Each number of tasks was measured once, so that no speed-up has an "
+        "process alone. Each number of tasks was measured once, so speed-ups have no "
         "interval.",
     ]
 

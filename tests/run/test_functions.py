@@ -122,8 +122,8 @@ def test_a_function_is_called_and_profiled_where_a_graph_runs_and_is_traced():
     assert seen.notes == ("1,200 later tracings of functions are not listed.",)
     assert view.about_group(seen.groups[0]) == "4 runs, median 900 ns, 2 profiled: step"
     # Outside of the first run and the calls: 10,000 - 900 - 3,000 = 6,100
-    assert next(view.outside(seen)).startswith(
+    assert next(view.time_outside_runs(seen)).startswith(
         "61 % of its time passed outside calls of functions,"
     )
     both = replace(seen, groups=(*WATCHED.groups, *seen.groups))
-    assert "outside session.run and calls of functions," in next(view.outside(both))
+    assert "outside session.run and calls of functions," in next(view.time_outside_runs(both))

@@ -12,7 +12,7 @@ from tflab.errors import UsageError
 from tflab.follow import node_history, recorded
 from tflab.measurements import runs
 from tflab.records.graph import Node, Source
-from tflab.records.placed import Fate, Pass, Taken
+from tflab.records.placed import Fate, Pass, Takeover
 from tflab.records.values import Entered, NotFinite, Value
 from tflab.records.watched import OpTimes, Recorded, RecordedValues, WatchedLine
 from tflab.report import html
@@ -46,7 +46,7 @@ def graph_of(file):
         node("init", 5),
         node("g", 4, "y", phase="backward"),
     )
-    gone = (Taken("m", "fused", "y"), Taken("init", "removed", None))
+    gone = (Takeover("m", "fused", "y"), Takeover("init", "removed", None))
     step = Pass("remapper", 0, 6, 4, removed=("m", "init"), taken=gone)
     fates = ("executed", "fused", "folded", "executed", "unreached", "executed")
     into = {"m": "y"}
@@ -219,13 +219,13 @@ def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
 def test_a_file_that_is_no_longer_what_ran_shows_only_what_was_seen(seen, tmp_path):
     (tmp_path / "train.py").write_text(f"\n{CODE}")
     (script,) = annotated(seen).scripts
-    assert script.about == "the file is not as it was; only lines that were seen are shown"
+    assert script.about == "the file has changed; only the recorded lines are shown"
     assert [line.number for line in script.lines] == [1, 3, 4]
     assert script.lines[1].code == "m = tf.matmul(x, w)"
 
 
 def test_the_drawing_ends_with_what_ran_and_has_no_node_that_is_not_needed(seen):
-    graph = page.drawn(seen.graph)
+    graph = page.drawn_graph(seen.graph)
     titles = [state.title for state in graph.drawing.states]
     assert titles == ["Written", "With gradients", "remapper", "Ran"]
     assert graph.start == 3
@@ -237,7 +237,7 @@ def test_the_drawing_ends_with_what_ran_and_has_no_node_that_is_not_needed(seen)
 
 def test_a_function_is_drawn_as_it_was_traced(seen):
     traced = replace(seen.graph, executed=(), passes=(), ledger=(), derived={})
-    graph = page.drawn(traced)
+    graph = page.drawn_graph(traced)
     (written,) = graph.drawing.states
     assert [node.name for node in written.defined] == ["x", "m", "six", "y", "init", "g"]
     assert graph.start == 0
@@ -247,7 +247,7 @@ def test_a_function_is_drawn_as_it_was_traced(seen):
 def test_the_page_numbers_the_nodes_of_each_line(seen):
     text = html.page(page.report(seen))
     data = json.loads(re.search(r'id="annotated-\d+-data">(.*?)</script>', text)[1])
-    names = list(page.drawn(seen.graph).histories)
+    names = list(page.drawn_graph(seen.graph).histories)
     assert [[names[node] for node in line] for line in data] == [
         *([], ["x"], ["m"], ["six", "y", "g"], [], []),
     ]
@@ -300,8 +300,8 @@ def test_the_end_says_which_runs_were_checked_for_nan(seen):
 def test_a_node_of_a_recorded_graph_has_its_values(seen):
     histories = recorded.histories(recorded.stages(seen.graph), VALUES)
     assert histories["y"].values == VALUES.values[:1]
-    assert page.drawn(seen.graph, VALUES).histories["m"].carrier_values == VALUES.values[:1]
-    assert page.drawn(seen.graph).histories["y"].values == ()
+    assert page.drawn_graph(seen.graph, VALUES).histories["m"].carrier_values == VALUES.values[:1]
+    assert page.drawn_graph(seen.graph).histories["y"].values == ()
 
 
 def test_a_node_of_a_recorded_graph_has_its_times(seen):

@@ -164,7 +164,7 @@ def test_what_is_no_script_is_said_with_what_would_be_right(
     for name in ("train.py", "notes.ipynb"):
         Path(name).write_text("")
     with pytest.raises(UsageError) as refused:
-        programs.found(program)
+        programs.find_file(program)
     assert sentence in str(refused.value)
 
 
@@ -173,9 +173,9 @@ def test_the_file_of_a_program_is_found_without_importing_anything(tmp_path, mon
     Path("package").mkdir()
     for name in ("train.py", "package/__main__.py", "package/inner.py"):
         Path(name).write_text("1 / 0")
-    assert programs.found("train.py", "x.py") == Path("train.py")
-    assert programs.found("package") == Path("package/__main__.py")
-    assert programs.found("-m", "package") == Path("package/__main__.py")
-    assert programs.found("-m", "package.inner") == Path("package/inner.py")
-    assert programs.found("-m", "json.tool") is None
-    assert programs.found("-") is None
+    assert programs.find_file("train.py", "x.py") == Path("train.py")
+    assert programs.find_file("package") == Path("package/__main__.py")
+    assert programs.find_file("-m", "package") == Path("package/__main__.py")
+    assert programs.find_file("-m", "package.inner") == Path("package/inner.py")
+    assert programs.find_file("-m", "json.tool") is None
+    assert programs.find_file("-") is None

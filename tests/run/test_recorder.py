@@ -123,7 +123,7 @@ def test_without_room_for_code_no_lines_are_read(lab, monkeypatch):
     exec(late, {"keep": lab.seen.keep_stack})
     assert late not in lab.seen.lines.codes.values()
     assert lab.seen.lines.nodes_of(Graph()) == ()
-    assert lab.seen.notes == ["So many pieces of code make nodes that their lines are not known."]
+    assert lab.seen.notes == ["Too many pieces of code make nodes; their lines were not recorded."]
 
 
 def test_a_group_is_what_is_fetched_and_the_shapes_that_are_fed(lab):
@@ -203,7 +203,7 @@ def test_a_graph_of_large_constants_is_not_written_down(lab):
     assert lab.run(100).trace is None
     assert lab.seen.dumps.kept == []
     (note,) = lab.seen.notes
-    assert "because it has 3 MiB of constants" in note
+    assert "it has 3 MiB of constants" in note
     assert largest.fates(lab.seen) == {}
 
 
@@ -319,7 +319,7 @@ def test_a_group_whose_first_run_left_no_dumps_says_why(lab, tmp_path, monkeypat
         group = groups.RunGroup(number, "graph", ("loss",), {})
         assert largest.account_of(lab.seen, group, (), ("executed",)) is None
     assert lab.seen.notes == [
-        f"What became of the nodes is not shown: {reason}."
+        f"The fates of the nodes are not shown: {reason}."
         for reason in (passes.OTHERS, passes.OWN, passes.NOTHING)
     ]
 
@@ -331,7 +331,9 @@ def test_the_dumps_of_a_step_serve_all_shapes_that_it_is_fed(lab, tmp_path, monk
         lab.run(10, rows, fetch)
     folder = tmp_path / "dumps-1"
     folder.mkdir()
-    lab.seen.dumps = SimpleNamespace(of=lambda group: tmp_path / f"dumps-{group}", missing={})
+    lab.seen.dumps = SimpleNamespace(
+        folder_of=lambda group: tmp_path / f"dumps-{group}", missing={}
+    )
     read = []
     monkeypatch.setattr(largest.dumps, "read", read.append)
     monkeypatch.setattr(largest.passes, "compare", lambda *graphs: ())
@@ -341,7 +343,7 @@ def test_the_dumps_of_a_step_serve_all_shapes_that_it_is_fed(lab, tmp_path, monk
         largest.account_of(lab.seen, group, (), ("executed",))
     assert read == [folder, folder]
     (note,) = lab.seen.notes
-    assert note.endswith(f"is not shown: {passes.OTHERS}.")
+    assert note.endswith(f"are not shown: {passes.OTHERS}.")
 
 
 def test_dumps_that_the_program_uses_itself_are_left_to_it(tmp_path, monkeypatch):

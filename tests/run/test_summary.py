@@ -285,11 +285,11 @@ def test_the_steps_of_the_largest_group_are_always_shown():
 
 def test_a_line_of_little_time_is_not_named():
     little = Watched(**{**vars(WATCHED), "costliest": ("train.py:9", 55)})
-    assert [*view.outside(little)] == ["56 % of its time passed outside session.run."]
+    assert [*view.time_outside_runs(little)] == ["56 % of its time passed outside session.run."]
     enough = Watched(**{**vars(WATCHED), "costliest": ("train.py:9", 56)})
-    assert "1 % of it at train.py:9." in next(view.outside(enough))
+    assert "1 % of it at train.py:9." in next(view.time_outside_runs(enough))
     without = Watched(**{**vars(WATCHED), "costliest": None})
-    assert [*view.outside(without)] == ["56 % of its time passed outside session.run."]
+    assert [*view.time_outside_runs(without)] == ["56 % of its time passed outside session.run."]
 
 
 def test_lines_without_time_make_no_table():

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tflab.life import kept as lives
+from tflab.life import storage as lives
 from tflab.measurements import runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]

@@ -69,7 +69,7 @@ def test_the_two_gradients_of_a_product_cost_as_much_each_as_the_product(lenet):
 
 
 def test_the_flops_of_all_of_lenet_are_known(lenet):
-    assert costs.uncovered(lenet) == {}
+    assert costs.types_without_flops(lenet) == {}
     assert None not in {cost.flops for cost in costs.costs(lenet)}
 
 
@@ -95,13 +95,13 @@ def compiled(monkeypatch, *more):
 def test_what_xla_compiled_does_the_work_of_the_nodes_in_it(monkeypatch):
     stage = compiled(monkeypatch)
     assert counted(stage)["cluster"].flops == 3 * 24
-    assert costs.uncovered(stage) == {}
+    assert costs.types_without_flops(stage) == {}
 
 
 def test_where_one_of_the_nodes_is_not_known_the_whole_is_not(monkeypatch):
     stage = compiled(monkeypatch, "sums")
     assert counted(stage)["cluster"].flops is None
-    assert costs.uncovered(stage) == {"_XlaRun": 1}
+    assert costs.types_without_flops(stage) == {"_XlaRun": 1}
 
 
 # Bytes
@@ -275,7 +275,7 @@ def test_an_executed_node_moves_data_where_all_that_it_does_is_of_such_types():
         *(Fate(name, "executed", None, None) for name in ("t", "fill", "same", "add", "mul")),
         Fate("cast", "fused", None, "add"),
     ]
-    assert costs.moving(executed, user, ledger) == {"t", "made"}
+    assert costs.data_movers(executed, user, ledger) == {"t", "made"}
 
 
 def test_fed_bytes_are_those_of_all_that_is_fed_and_has_a_size():

@@ -120,13 +120,13 @@ def test_a_dump_becomes_nodes_and_the_clusters_that_they_were_marked_for():
 
 
 def test_dumps_go_to_a_folder_only_while_it_is_open(tmp_path):
-    with dumps.into(tmp_path):
+    with dumps.dump_into(tmp_path):
         assert os.environ[dumps.DUMP_FOLDER] == str(tmp_path)
     assert dumps.DUMP_FOLDER not in os.environ
 
 
 def test_dumps_stop_when_something_fails(tmp_path):
-    with pytest.raises(ZeroDivisionError), dumps.into(tmp_path):
+    with pytest.raises(ZeroDivisionError), dumps.dump_into(tmp_path):
         raise ZeroDivisionError
     assert dumps.DUMP_FOLDER not in os.environ
 

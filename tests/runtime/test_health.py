@@ -171,14 +171,14 @@ def test_before_a_session_begins_a_task_that_stands_still_is_named_at_once(two_t
 
 
 def test_a_task_that_was_started_anew_has_forgotten_its_part(two_tasks, monkeypatch):
-    assert health.lost(two_tasks) == []
+    assert health.failures(two_tasks) == []
     monkeypatch.setitem(health.INCARNATIONS, two_tasks[1], 5)  # of the one before
     forgotten = tf.errors.AbortedError(None, None, "Session handle is not found: d7fd99f71ae75903.")
     assert str(refusals.refused(forgotten, Options(cluster=two_tasks), tf1.Graph())) == (
         f"A step over 2 tasks was abandoned: task 1 ({two_tasks[1]}) was restarted."
     )
     health.check_all(two_tasks)  # for a new session it is as good as any
-    assert health.lost(two_tasks) == []
+    assert health.failures(two_tasks) == []
     assert str(refusals.refused(forgotten, Options(cluster=two_tasks), tf1.Graph())) == (
         "A step over 2 tasks was abandoned: another command started to use one of them, and a "
         "task serves one command at a time. Start separate tasks for each command."

@@ -27,7 +27,7 @@ def test_told_functions_keep_their_lines_and_columns(monkeypatch):
     watcher.results = lambda noted, values: [*values, noted]
     monkeypatch.setitem(globals(), sessions.WATCHER, watcher)
     plain = Divider.divide.__code__
-    code = sessions.told(
+    code = sessions.instrumented(
         Divider.divide, f"{sessions.WATCHER}.first('first')", f"{sessions.WATCHER}.last('last')"
     )
 
@@ -42,7 +42,7 @@ def test_told_functions_keep_their_lines_and_columns(monkeypatch):
     assert Divider().divide(6, 3) == [2]
     assert told == ["first", "last"] * 2
     result = f"{sessions.WATCHER}.results('noted', None)"
-    passed = sessions.told(Divider.divide, "pass", "pass", result)
+    passed = sessions.instrumented(Divider.divide, "pass", "pass", result)
     monkeypatch.setattr(Divider.divide, "__code__", passed)
     assert failure() == before
     assert Divider().divide(6, 3) == [2, "noted"]

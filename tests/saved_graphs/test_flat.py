@@ -184,5 +184,5 @@ def test_the_rows_of_every_batch_are_counted_from_0():
     shape = datasets.CountedWhole(np.int64([4, 9]), 4)
     assert shape[1:4].tolist() == [3, 9]
     assert shape[np.array([3, 0])].tolist() == [2, 9]
-    assert datasets.head(shape, 2)[0:2].tolist() == [2, 9]
+    assert datasets.first_rows(shape, 2)[0:2].tolist() == [2, 9]
     assert datasets.batch_shape(indices, 3) == (3, 2)

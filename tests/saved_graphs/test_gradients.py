@@ -20,7 +20,7 @@ pytestmark = pytest.mark.tensorflow
 def found_in(graph_def):
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(graph_def, name="")
-    return gradient_search.search(nodes.from_graph(graph), nodes.ones(graph))
+    return gradient_search.search(nodes.from_graph(graph), nodes.constants_of_one(graph))
 
 
 def anonymous(graph_def):

@@ -178,9 +178,9 @@ def test_what_nothing_leads_to_does_not_count(tmp_path):
 def test_what_lies_behind_a_feed_does_not_count():
     graph = graphs.bare(("read", "ReadFile", ("path",)), ("x", "Identity", ("read",)))
     graph.node.add(name="y", op="Identity", input=["x:0"])
-    assert [node.name for node in reach.reached(graph, ["y:0"], fed=["x:0"])] == ["y"]
-    assert [node.name for node in reach.reached(graph, ["y"], fed=["y:0"])] == []
-    assert [node.name for node in reach.reached(graph, ["^y"])] == ["read", "x", "y"]
+    assert [node.name for node in reach.nodes_reached(graph, ["y:0"], fed=["x:0"])] == ["y"]
+    assert [node.name for node in reach.nodes_reached(graph, ["y"], fed=["y:0"])] == []
+    assert [node.name for node in reach.nodes_reached(graph, ["^y"])] == ["read", "x", "y"]
 
 
 @pytest.mark.parametrize("make", [graphs.saved_model_v1, graphs.saved_model_v2, graphs.meta_graph])
@@ -252,7 +252,7 @@ def through_a_variable(*more, alias=None):
         *(("read", "InitializeTableFromTextFileV2", ("table", "get")), *more),
     )
     graph.node.extend([alias] if alias else [])
-    nodes = reach.reached(graph, ["read"], ["path:0"], ["path:0"])
+    nodes = reach.nodes_reached(graph, ["read"], ["path:0"], ["path:0"])
     return [effect.what for effect in permissions.effects(nodes)]
 
 
@@ -301,7 +301,7 @@ def test_a_variable_without_a_shared_name_has_other_handles_in_functions():
     )
 
     def effects():
-        nodes = reach.reached(graph, ["read"], ["path:0"], ["path:0"])
+        nodes = reach.nodes_reached(graph, ["read"], ["path:0"], ["path:0"])
         return [effect.what for effect in permissions.effects(nodes)]
 
     assert effects() == []
@@ -330,7 +330,8 @@ def test_a_path_is_followed_through_thousands_of_nodes_and_calls():
 
     def effects(given):
         return [
-            e.node for e in permissions.effects(reach.reached(graph, ["call"], ["path:0"], given))
+            e.node
+            for e in permissions.effects(reach.nodes_reached(graph, ["call"], ["path:0"], given))
         ]
 
     assert effects(["path:0"]) == []
@@ -351,7 +352,7 @@ def test_an_argument_of_several_tensors_does_not_pass_a_path_to_its_neighbour():
     function.node_def.add(name="read", op="ReadFile", input=["path"])
 
     def effects():
-        nodes = reach.reached(graph, ["call"], ["own:0"], ["own:0"])
+        nodes = reach.nodes_reached(graph, ["call"], ["own:0"], ["own:0"])
         return [effect.node for effect in permissions.effects(nodes)]
 
     assert effects() == ["f/read"]
@@ -431,7 +432,7 @@ def test_what_follows_from_constants_is_known():
         *(("both", "Add", ("read", "x")), ("random", "RandomUniform", ("c",))),
         *(("a", "Identity", ("b",)), ("b", "Identity", ("a",))),
     )
-    assert [node.name for node in permissions.early(graph)] == ["c", "read"]
+    assert [node.name for node in permissions.evaluated_early(graph)] == ["c", "read"]
 
 
 def test_a_function_that_a_constant_goes_into_is_locked_with_its_reader():
@@ -463,7 +464,7 @@ def test_a_path_of_tflabs_own_is_followed_into_functions_but_not_through_other_o
     function.node_def.add(name="read", op="RestoreV2", input=["prefix", "n", "s"])
 
     def effects(target):
-        nodes = reach.reached(graph, [target], ["path:0"], ["path:0"])
+        nodes = reach.nodes_reached(graph, [target], ["path:0"], ["path:0"])
         return [effect.node for effect in permissions.effects(nodes)]
 
     assert effects("call") == []

@@ -60,7 +60,7 @@ def test_the_step_is_named_that_made_it_and_not_the_one_in_which_it_showed(
         return replace(model, loss=model.loss * 1e3)
 
     said = message(folder, large)
-    assert ". In step 7: Inf came into the variable weights by " in said
+    assert ". In step 7: " in said and ", wrote Inf into the variable weights. " in said
     assert "ResourceApplyGradientDescent" in said and "too large for float32" in said
     assert "learning_rate: 3e+38" in said
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.records_by_hand import read
 from tests.shown import layout
-from tflab.records.blocks import Table, whole
+from tflab.records.blocks import Table, in_full
 from tflab.records.graph import Call, Function, Node
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.views import backward, stages
@@ -272,4 +272,4 @@ def test_of_many_forward_ops_those_that_are_numbered_alike_are_one_row():
         ("step_20/Tanh ... step_0/Tanh (21 alike)", "1 each"),
         ("step_5/MatMul", "3"),
     ]
-    assert len(whole(table).rows) == 42
+    assert len(in_full(table).rows) == 42

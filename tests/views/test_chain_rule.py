@@ -8,7 +8,7 @@ import pytest
 from tests.records_by_hand import read, source
 from tests.shown import layout
 from tflab.analysis.gradient_nodes import GATES, SHAPES, STARTS, WHY
-from tflab.records.blocks import Frame, Strip, whole
+from tflab.records.blocks import Frame, Strip, in_full
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Node, Tensor
 from tflab.records.stages import Backward
@@ -230,7 +230,7 @@ def test_the_steps_of_a_large_graph_are_told_with_its_nodes_only():
     assert [frame.heading for frame in computing.frames] == [
         "gradients/n0 ... gradients/n64 (65 alike)"
     ]
-    assert len(whole(computing).frames) == 65
+    assert len(in_full(computing).frames) == 65
 
 
 def test_of_many_gradient_nodes_that_differ_the_first_40_are_told_and_the_others_counted():

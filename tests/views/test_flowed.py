@@ -34,10 +34,10 @@ def test_another_number_is_said_to_be_another():
     wrong = replace(Y, flowed=5.5, difference=1.5)
     other = replace(W, flowed=[[0.5, -2.0]], difference=4.0)
     assert blocks(wrong, other)[1:] == [
-        "These are not the same: dL/dy was computed as 7, and 5.5 flowed in product. Rounding does "
-        "not explain it.",
-        "These are not the same: dL/d(w/kernel) was computed as 0.5, ..., and 0.5, ... flowed in "
-        "sum. Rounding does not explain it.",
+        "dL/dy differs by more than rounding: the backward stage computed 7, and product had 5.5 "
+        "in the recorded step.",
+        "dL/d(w/kernel) differs by more than rounding: the backward stage computed 0.5, ..., and "
+        "sum had 0.5, ... in the recorded step.",
     ]
 
 

@@ -124,8 +124,8 @@ def test_the_view_tells_the_way_from_the_line_to_the_instruction():
         "nothing is left: it was folded; LLVM -> machine by width: no line table; fusion -> "
         "function: of another.",
         [
-            "Kernels of the cluster; one without code has that of an equal one, or is the "
-            "runtime's work",
+            "Kernels of the cluster; one without code uses that of an equal kernel, or is "
+            "done by the runtime",
             COLUMNS,
             ("large", "multiply", "1,034"),
             ("small", "2 add, exponential", "200"),
@@ -138,20 +138,20 @@ def test_the_view_tells_the_way_from_the_line_to_the_instruction():
 def test_fusions_that_have_no_function_of_their_own_are_said_to_be_in_that_of_the_cluster():
     *_, sentence, _, table = shown(fusions_inside=2)
     assert sentence == (
-        "The code of 2 fusions is not told apart: XLA wrote it into one function for the whole "
-        "cluster, as it does in TensorFlow 2.18. 2.21 writes a function for each."
+        "XLA wrote the code of 2 fusions into one function for the whole cluster, as it does in "
+        "TensorFlow 2.18, so it cannot be separated. 2.21 writes a function for each fusion."
     )
     assert table[0] == (
-        "Kernels of the cluster; one without code has that of an equal one, lies in the function "
-        "of the whole cluster, or is the runtime's work"
+        "Kernels of the cluster; one without code uses that of an equal kernel, is in the "
+        "function of the whole cluster, or is done by the runtime"
     )
 
 
 def test_where_fusions_without_a_function_leave_nothing_to_follow_that_is_said():
     assert shown(fusions_inside=1, path=())[2] == (
-        "The code of 1 fusion is not told apart: XLA wrote it into one function for the whole "
-        "cluster, as it does in TensorFlow 2.18. 2.21 writes a function for each. So no line is "
-        "followed to its instructions here."
+        "XLA wrote the code of 1 fusion into one function for the whole cluster, as it does in "
+        "TensorFlow 2.18, so it cannot be separated. 2.21 writes a function for each fusion. No "
+        "line can be followed to its instructions here."
     )
 
 

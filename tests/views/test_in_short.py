@@ -8,7 +8,7 @@ from tests.records_by_hand import BUSY, BUSY_LINE, CPU_0, CPU_1, op_stats, read,
 from tests.views.test_execution import STAGE
 from tflab.records.gradients import Derivative, GradientNode
 from tflab.records.graph import Function, Node
-from tflab.records.placed import Fate, Origin, Partition, Pass, Taken, Toggle, Transfer
+from tflab.records.placed import Fate, Origin, Partition, Pass, Takeover, Toggle, Transfer
 from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck, Placement
 from tflab.records.timed import CriticalPath, Spread
 from tflab.records.values import PathPoint, RecordedStep
@@ -58,7 +58,7 @@ PLACED = Placement(
             5,
             4,
             added=("mul",),
-            taken=(Taken("exp", "fused", "mul"), Taken("a", "fused", "b")),
+            taken=(Takeover("exp", "fused", "mul"), Takeover("a", "fused", "b")),
             definitions=(Node("mul", "_FusedMul"),),
         ),
     ),

@@ -170,7 +170,7 @@ def test_an_error_names_ten_functions_and_counts_the_others():
 
 
 def test_a_node_that_is_a_scope_too_is_there_with_what_it_contains():
-    assert list(name_scopes.known(NODES)) == [
+    assert list(name_scopes.names_and_scopes(NODES)) == [
         "x",
         "conv1",
         "conv1/kernel",

@@ -86,9 +86,9 @@ def waited_for(*tasks):
 
 def test_a_slow_task_is_named():
     assert waited_for(("client", 0, 50), ("task 0", 20, 100), ("task 1", 30, 700)) == [
-        "The steps waited for task 1 most: for 3.0 % of their time only its ops ran, for 70.0 % "
-        "none ran anywhere until its next one began. The longest step took 900 ns, the median one "
-        "110 ns."
+        "The steps waited for task 1 most: only its ops ran for 3.0 % of their time, and for 70.0 "
+        "% no op ran until its next one began. The longest step took 900 ns, the median one 110 "
+        "ns."
     ]
 
 
@@ -105,15 +105,15 @@ def test_clocks_that_may_be_right_are_said_to_be_left_alone():
     said = blocks(replace(NETWORK, offsets=(Offset("/job:worker/replica:0/task:0", -5, 10),)))[2]
     assert said == (
         "Clocks, compared with the client's through the messages of the steps: task 0 5 ns behind "
-        "(+/- 10 ns). All may be correct, so no time was shifted."
+        "(+/- 10 ns). All clocks may be correct, so no times were shifted."
     )
 
 
 def test_receives_that_the_runtime_left_out_are_said():
     said = blocks(replace(NETWORK, unrecorded=1))[2]
     assert said == (
-        "The runtime recorded all but 1 receive: where one is missing, its time has another owner, "
-        "and is not part of the critical path."
+        "The runtime did not record 1 transfer. Such time has another owner, and is not part of "
+        "the critical path."
     )
 
 

@@ -89,7 +89,7 @@ def test_columns_come_in_the_order_asked_for_and_some_under_another_header():
 
 def test_columns_find_the_statistics_within_other_rows():
     other = replace(ROW, calls=7)
-    columns = op_table.within(op_table.columns(("calls", "self")), lambda item: item[1])
+    columns = op_table.columns_of(op_table.columns(("calls", "self")), lambda item: item[1])
     table = Table("t", tuple(columns), ((4, ROW), (16, other)))
     assert [*table.cells()] == [("1,204", "8.00 ms"), ("7", "8.00 ms")]
 

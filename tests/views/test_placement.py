@@ -19,7 +19,7 @@ from tflab.records.placed import (
     Partition,
     Pass,
     Rewrite,
-    Taken,
+    Takeover,
     Toggle,
     Transfer,
 )
@@ -450,7 +450,7 @@ def test_what_a_pass_did_is_a_line_for_each_kind_of_change(step, lines):
         rewritten=tuple(Rewrite(*change) for change in step.get("rewritten", ())),
         rewired=tuple(step.get("rewired", ())),
         moved=tuple(step.get("moved", ())),
-        taken=tuple(Taken(*taken) for taken in step.get("taken", ())),
+        taken=tuple(Takeover(*taken) for taken in step.get("taken", ())),
     )
     assert list(pass_log.happened(changed, {"lost"}, TYPES)) == lines
 
@@ -468,9 +468,9 @@ def test_the_pass_log_knows_what_is_unreached_and_the_types_of_written_and_runni
                 1_012,
                 1_009,
                 taken=(
-                    Taken("lost", "removed", None),
-                    Taken("written", "removed", None),
-                    Taken("ran", "removed", None),
+                    Takeover("lost", "removed", None),
+                    Takeover("written", "removed", None),
+                    Takeover("ran", "removed", None),
                 ),
             ),
         ),

@@ -248,21 +248,20 @@ AT = "model.py:19: y = tf.math.log(x)"
         (
             {"kind": "fed", "tensor": "x:0", "nan": 3, "infinite": 0, "source": None}
             | {"entered": ()},
-            "NaN was fed: x:0. Of its 16 elements 3 are NaN.",
+            "NaN was fed to x:0. Of its 16 elements 3 are NaN.",
         ),
         (
             {"kind": "variable", "tensor": "w", "size": 1, "infinite": 1, "entered": ()},
-            f"Inf was in a variable before the step: w ({AT}). Of its 1 element 1 is infinite.",
+            f"The variable w ({AT}) contained Inf before the step. Of its 1 element 1 is infinite.",
         ),
         (
             {"kind": "constant", "entered": ()},
-            f"Inf is in a constant of the graph: layer/log ({AT}). Of its 16 elements 4 are "
-            "infinite.",
+            f"The constant layer/log ({AT}) contains Inf. Of its 16 elements 4 are infinite.",
         ),
         (
             {"kind": "update", "tensor": "w", "node": "train/w", "op": "Apply", "entered": ()},
-            f"Inf came into the variable w by train/w (Apply, {AT}), whose inputs were all "
-            f"finite. Of its 16 elements 4 are infinite.",
+            f"train/w (Apply, {AT}), whose inputs were all finite, wrote Inf into the variable w. "
+            f"Of its 16 elements 4 are infinite.",
         ),
     ],
 )
@@ -287,7 +286,7 @@ def test_where_nan_or_inf_came_from_is_said_with_what_went_in(changes, sentence)
     ],
 )
 def test_what_went_in_is_counted(record, words):
-    assert values.entered(record) == words
+    assert values.input_text(record) == words
 
 
 def blocks_of(ran, defined, *origins):

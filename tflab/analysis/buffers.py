@@ -25,7 +25,7 @@ from tflab.records.buffers import (
     Output,
     Use,
 )
-from tflab.records.graph import Node, after
+from tflab.records.graph import Node, with_dependents
 from tflab.records.placed import Fate, Transfer
 from tflab.records.timed import OpRun, StepTime
 
@@ -48,27 +48,27 @@ def buffers(
     pass. None if the runtime gives no addresses.
     """
     every = pieces.of_step(runs, outputs, nodes, transfers)
-    held = sorted((piece for piece in every if piece.output), key=attrgetter("from_us"))
-    if not held:
+    allocated = sorted((piece for piece in every if piece.output), key=attrgetter("from_us"))
+    if not allocated:
         return None
     rest = [piece for piece in every if not piece.output]
     working = [piece for piece in rest if is_working(piece)]
     other = [piece for piece in rest if not is_working(piece)]
-    before, distinct_bytes = reuse(held)
+    before, distinct_bytes = reuse(allocated)
     after: dict[int, list[Piece]] = {}
-    for piece in held:
+    for piece in allocated:
         for earlier in before[id(piece)]:
             after.setdefault(id(earlier), []).append(piece)
-    found = tuple(buffer(piece, step, backward, before, after) for piece in held)
-    requested = amount(piece.bytes for piece in held)
-    in_place = amount(size for piece in held for _, size in piece.in_place)
-    passed_on = amount(size for piece in held for _, size in piece.passed_on)
-    own = [piece.output.bytes for piece in held if piece.output]
-    reused = sum(bool(before[id(piece)]) for piece in held)
+    all_buffers = tuple(buffer(piece, step, backward, before, after) for piece in allocated)
+    requested = amount(piece.bytes for piece in allocated)
+    in_place = amount(size for piece in allocated for _, size in piece.in_place)
+    passed_on = amount(size for piece in allocated for _, size in piece.passed_on)
+    own = [piece.output.bytes for piece in allocated if piece.output]
+    reused = sum(bool(before[id(piece)]) for piece in allocated)
     return Buffers(
         step=step.step,
         wall_ns=step.wall_ns,
-        buffers=found,
+        buffers=all_buffers,
         made=Amount(
             len(own) + in_place.count + passed_on.count,
             sum(own) + in_place.bytes + passed_on.bytes,
@@ -80,9 +80,9 @@ def buffers(
         distinct=Amount(requested.count - reused, distinct_bytes),
         working=amount(piece.bytes for piece in working),
         other=amount(piece.bytes for piece in other),
-        for_backward=amount(item.bytes for item in found if item.backward_ns is not None),
-        at_peak=at_peak(runs, step, held, working, other),
-        unexpected=tuple(name_of(piece) for piece in held if not is_expected(piece)),
+        for_backward=amount(item.bytes for item in all_buffers if item.backward_ns is not None),
+        at_peak=at_peak(runs, step, allocated, working, other),
+        unexpected=tuple(name_of(piece) for piece in allocated if not is_expected(piece)),
     )
 
 
@@ -120,8 +120,8 @@ def buffer(
         allocator=piece.output.allocator,
         address=piece.output.address,
         bytes=piece.bytes,
-        from_ns=since(step, piece.from_us * US),
-        until_ns=None if until_us is None else since(step, until_us * US),
+        from_ns=time_in_step(step, piece.from_us * US),
+        until_ns=None if until_us is None else time_in_step(step, until_us * US),
         freed_by=piece.freed_by,
         in_place=uses(piece.in_place, step, backward),
         passed_on=uses(piece.passed_on, step, backward),
@@ -133,7 +133,7 @@ def buffer(
     )
 
 
-def since(step: StepTime, ns: int) -> int:
+def time_in_step(step: StepTime, ns: int) -> int:
     """Time since the start of the step, at least 0: events are accurate to a microsecond, so the
     first may seem to precede the step."""
     return max(0, ns - step.start_ns)
@@ -151,7 +151,7 @@ def uses(
     shared: Iterable[tuple[OpRun, int]], step: StepTime, backward: Collection[str]
 ) -> tuple[Use, ...]:
     return tuple(
-        Use(run.name, since(step, run.start_ns), phase(run, backward)) for run, _ in shared
+        Use(run.name, time_in_step(step, run.start_ns), phase(run, backward)) for run, _ in shared
     )
 
 
@@ -162,7 +162,7 @@ def backward_ns(piece: Piece, step: StepTime, backward: Collection[str]) -> int 
     if piece.run.name in backward or last is None or last.name not in backward:
         return None
     forward = (run for run in (piece.run, *piece.readers) if run.name not in backward)
-    return since(step, max(map(end_ns, forward)))
+    return time_in_step(step, max(map(end_ns, forward)))
 
 
 def reuse(held: Iterable[Piece]) -> tuple[dict[int, list[Piece]], int]:
@@ -205,7 +205,9 @@ def at_peak(
     def alive(among: Iterable[Piece]) -> int:
         return sum(piece.bytes for piece in among if piece.held_by(at_us))
 
-    return AtPeak(since(step, at_us * US), recorded, alive(held), alive(working), alive(other))
+    return AtPeak(
+        time_in_step(step, at_us * US), recorded, alive(held), alive(working), alive(other)
+    )
 
 
 def backward_nodes(
@@ -230,7 +232,7 @@ def backward_nodes(
     backward |= {name for name, work in carried.items() if backward.issuperset(work)}
     users |= carried.keys()
     own = [node for node in nodes if node.name not in users]
-    return frozenset(after(own, backward) & {node.name for node in nodes})
+    return frozenset(with_dependents(own, backward) & {node.name for node in nodes})
 
 
 def caller(name: str, users: Collection[str]) -> str | None:

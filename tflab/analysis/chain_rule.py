@@ -56,11 +56,11 @@ def single_factor(
     over what was repeated) is the outgoing gradient."""
     if len(incoming) != 1:
         return None, False
-    given = reader.composer.name(reader.incoming_name(forward, incoming[0]), incoming[0])
-    factor, added_up = ex.without(value, given)
+    incoming_term = reader.composer.name(reader.incoming_name(forward, incoming[0]), incoming[0])
+    factor, added_up = ex.cofactor(value, incoming_term)
     if factor is None:
         return None, False
-    product, whole = ex.times(factor, given), ex.Name("it", None, gradient)
+    product, whole = ex.times(factor, incoming_term), ex.Name("it", None, gradient)
     if reader.points.hold(product, gradient):
         return formula_text.text(factor), False
     summed = ex.operation("SumTo", product, ex.operation("Shape", whole))

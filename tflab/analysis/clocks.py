@@ -34,13 +34,13 @@ def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
     tight = tightest(direct, clocks)
     consistent = all(tight[clock, clock] >= 0 for clock in clocks)
     bounds: Mapping[tuple[str, str], float] = tight if consistent else direct
-    found = (
+    measured = (
         offset(clock, bounds.get((reference, clock), inf), bounds.get((clock, reference), inf))
         for clock in clocks
         if clock != reference
     )
     wrong = any(bound < 0 for bound in direct.values())
-    return tuple(replace(one, applied_ns=round(one.ahead_ns) if wrong else 0) for one in found)
+    return tuple(replace(one, applied_ns=round(one.ahead_ns) if wrong else 0) for one in measured)
 
 
 def fastest(messages: Iterable[Message]) -> Bounds:

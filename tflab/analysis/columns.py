@@ -192,7 +192,7 @@ def columns(runs: Iterable[OpRun]) -> OpRuns:
     )
 
 
-def joined(parts: Sequence[OpRuns]) -> OpRuns:
+def concatenate(parts: Sequence[OpRuns]) -> OpRuns:
     """Runs one after the other, all of which have the same `kinds` and `allocators`."""
     if len(parts) == 1:
         return parts[0]
@@ -227,9 +227,9 @@ def sums(groups: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
     """The exact sum of the values of each of so many groups, as integers."""
     # bincount adds floats, which are exact up to 2**53: the halves of numbers below 2**62 in sums
     # of up to 2**22 numbers are.
-    found: np.ndarray = np.zeros(count, np.int64)
+    totals: np.ndarray = np.zeros(count, np.int64)
     for begin in range(0, len(groups), EXACT):
         part, own = values[begin : begin + EXACT], groups[begin : begin + EXACT]
         high = np.bincount(own, part >> 31, count).astype(np.int64)
-        found += (high << 31) + np.bincount(own, part & (2**31 - 1), count).astype(np.int64)
-    return found
+        totals += (high << 31) + np.bincount(own, part & (2**31 - 1), count).astype(np.int64)
+    return totals

@@ -163,17 +163,17 @@ def ran_before(
 ) -> list[tuple[str, bool]]:
     """The nodes that ran and that a node waits for, through nodes that did not run; with each,
     whether the path crosses the end of an iteration."""
-    found: dict[tuple[str, bool], None] = {}
+    ancestors: dict[tuple[str, bool], None] = {}
     visited: set[str] = set()
     waiting = [(parent, kinds[parent] in BACK) for parent in parents[name]]
     while waiting:
         parent, later = waiting.pop()
         if parent in places:
-            found[parent, later] = None
+            ancestors[parent, later] = None
         elif parent not in visited:
             visited.add(parent)
             waiting += [(one, later or kinds[one] in BACK) for one in parents[parent]]
-    return list(found)
+    return list(ancestors)
 
 
 def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, list[str]]:

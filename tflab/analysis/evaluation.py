@@ -67,7 +67,9 @@ class Points:
         them."""
         try:
             return self.everywhere(
-                lambda values: alike(evaluated(formula, values), values[tensor], self.rounding)
+                lambda values: equal_within_rounding(
+                    evaluated(formula, values), values[tensor], self.rounding
+                )
             ) and any(np.isfinite(values[tensor]).any() for values in self.values)
         except UnknownError:
             return False
@@ -77,7 +79,9 @@ class Points:
         return self.everywhere(
             lambda values: (
                 values[tensor].size == values[other].size
-                and alike(values[other].ravel(), values[tensor].ravel(), self.rounding)
+                and equal_within_rounding(
+                    values[other].ravel(), values[tensor].ravel(), self.rounding
+                )
             )
         )
 
@@ -152,23 +156,23 @@ def value_of(node: ast.expr, values: Values) -> Any:
     raise UnknownError(ast.unparse(node))
 
 
-def alike(found: Array, held: Array, rounding: float) -> bool:
+def equal_within_rounding(result: Array, tensor: Array, rounding: float) -> bool:
     """Whether a formula's value equals a tensor, within rounding."""
     try:
-        found = fitted(found, held.shape)
+        result = fitted(result, tensor.shape)
     except ValueError:
         return False
-    finite = np.abs(held[np.isfinite(held)])
+    finite = np.abs(tensor[np.isfinite(tensor)])
     smallest = rounding / 100 * finite.max(initial=0)
-    return np.allclose(found, held, rtol=rounding, atol=smallest, equal_nan=True)
+    return np.allclose(result, tensor, rtol=rounding, atol=smallest, equal_nan=True)
 
 
-def fitted(found: Array, shape: tuple[int, ...]) -> Array:
+def fitted(array: Array, shape: tuple[int, ...]) -> Array:
     """A formula's value as a tensor of this shape. In formulas, one number stands for every element
     of a larger tensor, and dimensions of 1 may be missing. Raises ValueError."""
-    if squeezed(found.shape) == squeezed(shape):
-        return found.reshape(shape)
-    return np.broadcast_to(found, shape)
+    if squeezed(array.shape) == squeezed(shape):
+        return array.reshape(shape)
+    return np.broadcast_to(array, shape)
 
 
 def squeezed(shape: tuple[int, ...]) -> list[int]:

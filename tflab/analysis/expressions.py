@@ -220,19 +220,21 @@ def is_size(value: Expression, shape: Shape) -> bool:
 def spanning(value: Expression) -> set[Name]:
     """The names in an expression that decide its shape: not those inside sums over all elements."""
     if isinstance(value, Operation):
-        whole = value.op in ("Sum", "Mean", "Max", "Min", "Prod") and value.about is None
-        if whole or value.op in ("Size", "Shape", "Ones"):
+        is_full_reduction = (
+            value.op in ("Sum", "Mean", "Max", "Min", "Prod") and value.about is None
+        )
+        if is_full_reduction or value.op in ("Size", "Shape", "Ones"):
             return set()
     return set().union(*map(spanning, parts_of(value))) | names(value, deep=False)
 
 
-def without(value: Expression, name: Name) -> tuple[Expression | None, bool]:
+def cofactor(value: Expression, name: Name) -> tuple[Expression | None, bool]:
     """The factor next to a name, and whether the product is then summed.
 
     None if the value is not simply a multiple of that name.
     """
     if isinstance(value, Operation) and value.op in ("Sum", "SumTo"):
-        return without(value.args[0], name)[0], True
+        return cofactor(value.args[0], name)[0], True
     parts = factors(value)
     if parts.over.count(name) != 1 or any(name in names(factor) for factor in parts.under):
         return None, False

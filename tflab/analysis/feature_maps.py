@@ -61,7 +61,9 @@ def plan(
     known = {node.name: node for node in nodes}
     added = set(backward)
     reached = [
-        known[name] for name in after(images, nodes) if name not in added and name not in images
+        known[name]
+        for name in dependents(images, nodes)
+        if name not in added and name not in images
     ]
     layers = [node.name for node in reached if len(node.outputs) >= 1 and rank(node) in (4, None)]
     scores = [node.inputs[0] for node in reached if node.op in ENTROPIES]
@@ -83,9 +85,9 @@ def plan(
     )
 
 
-def after(starts: Iterable[str], nodes: Sequence[Node]) -> list[str]:
+def dependents(starts: Iterable[str], nodes: Sequence[Node]) -> list[str]:
     """All nodes that depend on `starts`, in the order of the graph."""
-    reached = graph.after(nodes, starts)
+    reached = graph.with_dependents(nodes, starts)
     return [node.name for node in nodes if node.name in reached]
 
 
@@ -116,7 +118,7 @@ def cut(array: np.ndarray, whole: bool) -> np.ndarray:
     part = array if whole else array[0]
     if whole and part.ndim == 4:
         part = part[:, :, :INPUTS]
-    return values.plain(part[..., :CHANNELS] if part.ndim > 2 else part).astype(np.float32)
+    return values.computable(part[..., :CHANNELS] if part.ndim > 2 else part).astype(np.float32)
 
 
 def is_map(shape: Sequence[int | None], batch: int) -> bool:
@@ -136,7 +138,7 @@ def maps(
     if not images:
         return None
     batch = len(next(iter(images.values())))
-    given = [
+    inputs = [
         FeatureMap(name, IMAGE, array.shape[1:], cut(array, False), None)
         for name, array in images.items()
         if len(array) and max(array.shape[1:3]) <= SIDE
@@ -164,7 +166,7 @@ def maps(
     ]
     made.sort(key=lambda item: plan.order[item.name])
     return Maps(
-        maps=(*given, *made),
+        maps=(*inputs, *made),
         probabilities=probabilities(plan, arrays, shapes, fed),
         left_out=len(drawable) - len(layers) + len(kernels) - len(shown),
     )

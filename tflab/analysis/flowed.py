@@ -22,24 +22,24 @@ def flowed(
 ) -> Iterator[FlowedDerivative]:
     """A record for each derivative. `values` are those of the recorded step; `defined` are those of
     its tensors that the program defines."""
-    holders = {short(value.tensor): value.held_by for value in defined}
-    known = {short(value.tensor): value for value in values}
+    holders = {graph_def_name(value.tensor): value.held_by for value in defined}
+    known = {graph_def_name(value.tensor): value for value in values}
     starts = {value.tensor: value.values for value in values if value.kind == VARIABLE}
     alike = all(equal(row.start, starts.get(row.variable)) for row in derivatives)
     for row in derivatives:
-        held = known.get(holders.get(short(row.tensor)) or "")
-        number = None if held is None else held.values
+        recorded = known.get(holders.get(graph_def_name(row.tensor)) or "")
+        number = None if recorded is None else recorded.values
         yield FlowedDerivative(
             variable=row.variable,
             formula=row.formula,
             value=row.value,
-            tensor=held.tensor if held else None,
+            tensor=recorded.tensor if recorded else None,
             flowed=None if number is None else shaped(number, row.value),
             difference=distance(row.value, number) if alike else None,
         )
 
 
-def short(tensor: str) -> str:
+def graph_def_name(tensor: str) -> str:
     """The name as in a GraphDef."""
     return tensor.removesuffix(":0")
 
@@ -59,10 +59,10 @@ def distance(value: Any, flowed: Sequence[Any] | None) -> float | None:
     return float(np.abs(left - right).max(initial=0))
 
 
-def equal(start: Any, held: Sequence[Any] | None) -> bool:
-    if start is None or held is None:
+def equal(start: Any, recorded: Sequence[Any] | None) -> bool:
+    if start is None or recorded is None:
         return True  # nothing is known that contradicts it
-    return np.array_equal(flat(start), flat(held), equal_nan=True)
+    return np.array_equal(flat(start), flat(recorded), equal_nan=True)
 
 
 def agrees(row: FlowedDerivative) -> bool:

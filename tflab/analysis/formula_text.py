@@ -45,10 +45,10 @@ def own_name(name: Name) -> str:
 
 def text(value: Expression, called: Called = own_name) -> str:
     """The text of a formula; `called` maps each name to the text that stands for it."""
-    return written(value, called)[0]
+    return text_and_precedence(value, called)[0]
 
 
-def written(value: Expression, called: Called) -> tuple[str, int]:
+def text_and_precedence(value: Expression, called: Called) -> tuple[str, int]:
     """The text of an expression, and its precedence."""
     if isinstance(value, Name):
         return called(value), ATOMS
@@ -63,7 +63,7 @@ def written(value: Expression, called: Called) -> tuple[str, int]:
     if value.op in INFIX:
         return infix(value, called), INFIX[value.op][1]
     if value.op == "Pow":
-        base, exponent = (within(arg, ATOMS, called) for arg in value.args)
+        base, exponent = (operand(arg, ATOMS, called) for arg in value.args)
         return f"{base}**{exponent}", POWERS
     options = value.about if isinstance(value.about, tuple) and value.op not in UNWRITTEN else ()
     arguments = ", ".join((*map(partial(text, called=called), value.args), *options))
@@ -73,30 +73,30 @@ def written(value: Expression, called: Called) -> tuple[str, int]:
 UNWRITTEN = ("Size", "Shape")  # their parameters are not printed
 
 
-def within(value: Expression, precedence: int, called: Called) -> str:
-    content, own = written(value, called)
+def operand(value: Expression, precedence: int, called: Called) -> str:
+    content, own = text_and_precedence(value, called)
     return content if own >= precedence else f"({content})"
 
 
 def infix(value: Operation, called: Called) -> str:
     """A sum of many terms; a term that is subtracted, or has a negative number, gets a minus."""
     sign, own = INFIX[value.op]
-    content = within(value.args[0], SUMS if own == COMPARISONS else own, called)
+    content = operand(value.args[0], SUMS if own == COMPARISONS else own, called)
     for arg in value.args[1:]:
         if value.op == "Add" and isinstance(arg, Product) and arg.number < 0:
-            content += f" - {within(replace(arg, number=-arg.number), PRODUCTS, called)}"
+            content += f" - {operand(replace(arg, number=-arg.number), PRODUCTS, called)}"
         else:
             least = own + 1 if value.op != "Add" else SUMS
-            content += sign + within(arg, least, called)
+            content += sign + operand(arg, least, called)
     return content
 
 
 def fraction(value: Product, called: Called) -> str:
     sign = "-" if value.number < 0 else ""
-    over = [within(factor, PRODUCTS, called) for factor in value.over if not is_ones(factor)]
+    over = [operand(factor, PRODUCTS, called) for factor in value.over if not is_ones(factor)]
     if abs(value.number) != 1 or not over:
         over.insert(0, number(abs(value.number)))
-    under = [within(factor, POWERS, called) for factor in value.under]
+    under = [operand(factor, POWERS, called) for factor in value.under]
     if value.divisor != 1:
         under.insert(0, number(value.divisor))
     return sign + " / ".join((" * ".join(over), *under))

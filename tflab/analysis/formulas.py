@@ -150,8 +150,8 @@ class Composer:
 @cache
 def arity(rule: Callable[..., Expression]) -> int:
     """The number of arguments without a default."""
-    given = inspect.signature(rule).parameters.values()
-    return sum(argument.default is argument.empty for argument in given)
+    parameters = inspect.signature(rule).parameters.values()
+    return sum(argument.default is argument.empty for argument in parameters)
 
 
 def without_ones(shape: Sequence[int | None]) -> list[int | None]:
@@ -186,8 +186,8 @@ def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
 def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
     """A sum over the axes that were broadcast; no sum if the shape before, as far as known, was
     that of the gradient."""
-    found, _, number = node.inputs[1].partition(":")
-    goal = composer.sized(composer.nodes[found].inputs[int(number or 0)], args[1])
+    maker, _, number = node.inputs[1].partition(":")
+    goal = composer.sized(composer.nodes[maker].inputs[int(number or 0)], args[1])
     if goal is None:
         return None
     if goal.about is not None and goal.about == composer.shape(node.inputs[0]):

@@ -126,8 +126,8 @@ class Reader:
         only if no other op uses the value.
         """
         label = self.label(tensor)
-        asked = self.is_read(node_of(tensor)) or node_of(tensor) in self.called
-        return self.parts[label] == 1 and (asked or self.uses[label] == 1)
+        is_shown = self.is_read(node_of(tensor)) or node_of(tensor) in self.called
+        return self.parts[label] == 1 and (is_shown or self.uses[label] == 1)
 
     def sums(self) -> Iterable[tuple[str, str]]:
         """(node, value): the nodes that add up the contributions of several ops to a gradient."""

@@ -140,11 +140,11 @@ class Search:
         """The forward values that identify a loss: those that its gradients use on their way to an
         update, and the variables, except those that may only be initialised."""
         way = (after & self.leading) - {seed} - self.updates.keys()
-        taken = {parent for name in way for parent in self.inputs[name]} - after
+        consumed = {parent for name in way for parent in self.inputs[name]} - after
         counts = {name: self.inputs[name] for name, node in self.nodes.items() if counting(node)}
         changed = (name for name in ended if not ASSIGNMENTS.fullmatch(self.nodes[name].op))
         return sorted(
-            (reach(taken, counts) - counts.keys()) | {self.inputs[name][0] for name in changed}
+            (reach(consumed, counts) - counts.keys()) | {self.inputs[name][0] for name in changed}
         )
 
     def behind(self, marks: Sequence[str]) -> dict[str, int]:
@@ -225,8 +225,8 @@ class Search:
 
 def counting(node: Node) -> bool:
     """Whether it makes or transforms integers: sizes, axes, indices."""
-    whole = all(output.dtype.startswith("int") for output in node.outputs)
-    return whole or node.op == "Cast"
+    is_integer = all(output.dtype.startswith("int") for output in node.outputs)
+    return is_integer or node.op == "Cast"
 
 
 # Gradient names: the forward op of a gradient node, as far as its name tells.
@@ -240,15 +240,15 @@ TAPE = re.compile(r"(?P<outer>(?:.*?/)??)gradient_tape/(?P<inner>.+)/[^/]+")
 GRAD = re.compile(r"_grad(?:_\d+)?/")
 
 
-def owners(names: Iterable[str], found: Collection[str] = ()) -> dict[str, str]:
-    """Gradient node -> forward node, by the names of a graph. Nodes that were `found` to be
-    gradients by other means may be in a scope of any name."""
+def owners(names: Iterable[str], gradient_names: Collection[str] = ()) -> dict[str, str]:
+    """Gradient node -> forward node, by the names of a graph. `gradient_names` were found in
+    another way, and may be in a scope of any name."""
     known = list(names)
-    there, by_structure = set(known), set(found)
+    by_name, by_structure = set(known), set(gradient_names)
     owned = {}
     for name in known:
         candidates = forward_names(name, name in by_structure)
-        forward = next((text for text in candidates if text in there and text != name), None)
+        forward = next((text for text in candidates if text in by_name and text != name), None)
         if forward:
             owned[name] = forward
     return owned
@@ -259,11 +259,11 @@ def forward_names(name: str, is_gradient: bool) -> Iterator[str]:
     match = SCOPE.fullmatch(name)
     if match:
         for inner in before_grad(match["inner"]):
-            yield from within(match["outer"], inner)
+            yield from with_outer_scopes(match["outer"], inner)
         return
     match = TAPE.fullmatch(name)
     if match:
-        yield from within(match["outer"], match["inner"])
+        yield from with_outer_scopes(match["outer"], match["inner"])
     elif is_gradient:
         for whole in before_grad(name):
             parts = whole.split("/")
@@ -277,7 +277,7 @@ def before_grad(name: str) -> Iterator[str]:
         yield name[: match.start()]
 
 
-def within(outer: str, inner: str) -> Iterator[str]:
+def with_outer_scopes(outer: str, inner: str) -> Iterator[str]:
     """A name, also in each of the surrounding scopes: graphs are imported under new names."""
     yield inner
     scopes = outer.split("/")[:-1]

@@ -39,8 +39,10 @@ def ends(graph: GradientGraph) -> list[str]:
     """The gradients that other nodes of the graph take; all of them if there are none."""
     owners = graph.owners()
     others = (node for node in graph.nodes if node.name not in owners)
-    taken = [tensor for node in others for tensor in node.inputs if node_of(tensor) in owners]
-    return taken or [tensor for call in graph.calls for tensor in call.returned if tensor]
+    outer_inputs = [
+        tensor for node in others for tensor in node.inputs if node_of(tensor) in owners
+    ]
+    return outer_inputs or [tensor for call in graph.calls for tensor in call.returned if tensor]
 
 
 class Inference:

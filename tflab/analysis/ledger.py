@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tflab.records.graph import Node, node_of
-from tflab.records.placed import Fate, Origin, Pass, Taken
+from tflab.records.placed import Fate, Origin, Pass, Takeover
 
 INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions
 FED = re.compile(r"_recv_.*_\d+")  # `_recv_images_0_S5` is the receiving end of a transfer
@@ -66,18 +66,18 @@ def is_inside(heir: Node, call: Node) -> bool:
     return inside and not heir.op.startswith("_")
 
 
-def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Taken]]) -> tuple[Pass, ...]:
+def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Takeover]]) -> tuple[Pass, ...]:
     """The passes, each with the nodes that it left without work, if a later pass removed these as
     not needed. A fetched node stays."""
-    whole = []
+    completed = []
     unneeded: set[str] = set()  # nodes that wait for a pass that removes them without an heir
     for step, candidates in zip(reversed(passes), reversed(relieved), strict=True):
         lost = tuple(taken for taken in candidates if taken.name in unneeded)
-        whole.append(replace(step, taken=(*step.taken, *lost)))
+        completed.append(replace(step, taken=(*step.taken, *lost)))
         unneeded = unneeded - {*step.added} - {taken.name for taken in step.taken}
         gone = set(step.removed)
         unneeded |= {taken.name for taken in step.taken if taken.name in gone and not taken.into}
-    return tuple(reversed(whole))
+    return tuple(reversed(completed))
 
 
 def fates(
@@ -118,13 +118,13 @@ def fates(
 
 def removals_and_folds(
     passes: Sequence[Pass],
-) -> tuple[dict[str, tuple[str, Taken]], dict[str, str]]:
+) -> tuple[dict[str, tuple[str, Takeover]], dict[str, str]]:
     """The pass that removed each node from the graph, and the pass that folded it in place.
 
     The first removal since the node last entered the graph counts. A fused node stays as an
     Identity, and the pass that removes that Identity says nothing about the node's work.
     """
-    removals: dict[str, tuple[str, Taken]] = {}
+    removals: dict[str, tuple[str, Takeover]] = {}
     folded: dict[str, str] = {}
     for step in passes:
         for name in step.added:
@@ -137,7 +137,7 @@ def removals_and_folds(
     return removals, folded
 
 
-def compiled_by(name: str | None, removals: Mapping[str, tuple[str, Taken]]) -> str | None:
+def compiled_by(name: str | None, removals: Mapping[str, tuple[str, Takeover]]) -> str | None:
     """The pass that put the node at the end of the chain of heirs into a cluster. A kernel into
     which another pass had fused nodes does not run then."""
     visited: set[str] = set()
@@ -151,7 +151,7 @@ def compiled_by(name: str | None, removals: Mapping[str, tuple[str, Taken]]) -> 
 
 
 def executed_successor(
-    name: str, removals: Mapping[str, tuple[str, Taken]], running: set[str]
+    name: str, removals: Mapping[str, tuple[str, Takeover]], running: set[str]
 ) -> str | None:
     """The executed node at the end of the chain of heirs."""
     visited: set[str] = set()
@@ -164,7 +164,7 @@ def executed_successor(
     return current
 
 
-def last_successor(name: str, removals: Mapping[str, tuple[str, Taken]]) -> str | None:
+def last_successor(name: str, removals: Mapping[str, tuple[str, Takeover]]) -> str | None:
     """The last node of the chain of heirs."""
     chain = [name]
     while chain[-1] in removals:
@@ -177,7 +177,9 @@ def last_successor(name: str, removals: Mapping[str, tuple[str, Taken]]) -> str 
     return chain[-1] if len(chain) > 1 else None
 
 
-def holder(tensor: str, removals: Mapping[str, tuple[str, Taken]], running: set[str]) -> str | None:
+def holder(
+    tensor: str, removals: Mapping[str, tuple[str, Takeover]], running: set[str]
+) -> str | None:
     """The tensor of an executed node at the end of the chain of heirs. The pass says which output
     replaces which."""
     visited: set[str] = set()
@@ -218,12 +220,12 @@ def origins(
     ledger: Sequence[Fate], passes: Sequence[Pass], executed: Sequence[Node]
 ) -> Iterator[Origin]:
     """One Origin for each executed node that does not belong to the user."""
-    kept = {fate.name for fate in ledger if fate.fate == "executed"}
+    executed_names = {fate.name for fate in ledger if fate.fate == "executed"}
     user_names = {fate.name for fate in ledger}
     maker = {name: step.name for step in passes for name in step.added}
     folder = {fate.name: fate.by for fate in ledger if fate.fate == "folded"}
     for node in executed:
-        if node.name not in kept:
+        if node.name not in executed_names:
             by = role(node) or maker.get(node.name) or folder.get(node.name)
             call = function_call_of(node.name, user_names) if by in INLINERS else None
             yield Origin(node.name, f"{by}, from {call}" if call else by or "unknown")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tflab.analysis.values import plain
+from tflab.analysis.values import computable
 from tflab.records.graph import Node, node_of
 from tflab.records.placed import Transfer
 from tflab.records.values import Entered
@@ -59,9 +59,9 @@ class Bad:
     size: int
 
 
-def bad(array: np.ndarray, call: int) -> Bad | None:
+def record_of(array: np.ndarray, call: int) -> Bad | None:
     """The record of a non-finite tensor; None if it is finite."""
-    array = plain(array)
+    array = computable(array)
     if array.dtype.kind not in "fc":
         return None
     nan, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
@@ -89,8 +89,8 @@ def origins(
     outputs: dict[str, list[str]] = {}
     for tensor in bads:
         outputs.setdefault(node_of(tensor), []).append(tensor)
-    found: list[tuple[Node, str]] = []
-    given: set[str] = set()  # variables that received non-finite values
+    bad_nodes: list[tuple[Node, str]] = []
+    spoiled_variables: set[str] = set()  # variables that received non-finite values
     constants: list[tuple[Node, str]] = []
     meant: set[str] = set()  # tensors that only infinite constants make infinite
     for node in ordered:
@@ -107,31 +107,35 @@ def origins(
             constants += [] if causes else [(node, tensor)]
             meant.update(outputs[node.name])
         elif causes and (updates or not causes <= meant):
-            given.update([tensor.partition(":")[2]] if updates else [])
+            spoiled_variables.update([tensor.partition(":")[2]] if updates else [])
         elif node.op not in ASSIGNING:
-            found.append((node, tensor))
-    own = [(node, tensor) for node, tensor in found if tensor.partition(":")[2] not in given]
+            bad_nodes.append((node, tensor))
+    own = [
+        (node, tensor)
+        for node, tensor in bad_nodes
+        if tensor.partition(":")[2] not in spoiled_variables
+    ]
     return own or constants
 
 
-def comes_before(bads: Mapping[str, Bad], taken: str, made: str, op: str) -> bool:
+def comes_before(bads: Mapping[str, Bad], consumed: str, produced: str, op: str) -> bool:
     """Whether an input of a node was already non-finite when the node made its non-finite
     output."""
-    if taken not in bads:
+    if consumed not in bads:
         return False
-    return op in HANDING_ON or bads[taken].call <= bads[made].call
+    return op in HANDING_ON or bads[consumed].call <= bads[produced].call
 
 
-def entered(
+def inputs_at_fault(
     op: str, out: np.ndarray, inputs: Iterable[tuple[str, np.ndarray | None]]
 ) -> Iterator[Entered]:
     """The inputs of a node where its output is not finite: for an element-wise op the elements at
     those positions, otherwise all."""
-    mask = ~np.isfinite(plain(out))
+    mask = ~np.isfinite(computable(out))
     for tensor, array in inputs:
-        if array is None or (values := plain(array)).dtype.kind not in "fiu":
+        if array is None or (values := computable(array)).dtype.kind not in "fiu":
             continue
-        chosen = at(values, mask) if op in ELEMENTWISE else values.ravel()
+        chosen = elements_at(values, mask) if op in ELEMENTWISE else values.ravel()
         if not chosen.size:
             continue
         yield Entered(
@@ -145,7 +149,7 @@ def entered(
         )
 
 
-def at(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+def elements_at(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The elements at the positions of a mask; all elements if the shapes do not fit."""
     try:
         places = np.broadcast_to(np.arange(values.size).reshape(values.shape), mask.shape)

@@ -26,21 +26,21 @@ SHAPE_PLACES = dict.fromkeys((*RESHAPES, *REDUCTIONS, "Tile", "BroadcastTo", "Tr
 SHAPE_PLACES["Fill"] = 0
 
 
-def called(*ops: str) -> dict[str, Callable[..., Expression]]:
+def unary(*ops: str) -> dict[str, Callable[..., Expression]]:
     """Ops of one argument, written as functions in formulas."""
     return {op: lambda a, op=op: operation(op, a) for op in ops}
 
 
-def between(*ops: str) -> dict[str, Callable[..., Expression]]:
+def binary(*ops: str) -> dict[str, Callable[..., Expression]]:
     """Ops of two arguments."""
     return {op: lambda a, b, op=op: operation(op, a, b) for op in ops}
 
 
 RULES: dict[str, Callable[..., Expression]] = {
-    **called("Exp", "Log", "Tanh", "Sqrt", "Sin", "Cos", "Sign", "Floor", "Ceil", "Log1p", "Expm1"),
-    **called("Abs", "Sigmoid", "Softplus", "Relu", "Softmax"),
-    **between("Maximum", "Minimum", "FloorDiv", "Greater", "GreaterEqual", "Less"),
-    **between("LessEqual", "Equal", "NotEqual"),
+    **unary("Exp", "Log", "Tanh", "Sqrt", "Sin", "Cos", "Sign", "Floor", "Ceil", "Log1p", "Expm1"),
+    **unary("Abs", "Sigmoid", "Softplus", "Relu", "Softmax"),
+    **binary("Maximum", "Minimum", "FloorDiv", "Greater", "GreaterEqual", "Less"),
+    **binary("LessEqual", "Equal", "NotEqual"),
     "FloorMod": lambda a, b: operation("Mod", a, b),
     "Select": lambda c, a, b: operation("Where", c, a, b),
     "SelectV2": lambda c, a, b: operation("Where", c, a, b),

@@ -230,10 +230,10 @@ def total_ns(members: Iterable[NodeStats]) -> int:
 
 
 def quantile_of(
-    members: Sequence[NodeStats], names: Sequence[str], q: float, given: Quantile | None
+    members: Sequence[NodeStats], names: Sequence[str], q: float, exact: Quantile | None
 ) -> float:
-    if given:
-        return given(names, q)
+    if exact:
+        return exact(names, q)
     values = [node.median_ns if q == 0.5 else node.p95_ns for node in members]
     if len(members) == 1:
         return values[0]
@@ -251,11 +251,11 @@ def std_ns(members: Sequence[NodeStats]) -> float:
 
 
 def of_steps(
-    members: Sequence[NodeStats], steps: int, given: OfSteps | None, field: str
+    members: Sequence[NodeStats], steps: int, exact: OfSteps | None, field: str
 ) -> float | None:
-    """Statistics over steps of the time that a step spends in some nodes: as `given`, or those of
+    """Statistics over steps of the time that a step spends in some nodes: as `exact`, or those of
     the calls if each call is a step of its own."""
-    if given:
-        return given(names_of(members))
+    if exact:
+        return exact(names_of(members))
     alone = len(members) == 1 and members[0].calls == steps
     return float(getattr(members[0], field)) if alone else None

@@ -26,7 +26,7 @@ PURPOSES = {
     "graph_optimizer": "the last clean-up of each partition, before its executor is made",
     # Grappler, in the order of its usual iteration (core/grappler/optimizers)
     "model_pruner": "drops nodes that the fetches do not need, and nodes that only pass on a value",
-    "tfg_optimizer": "the same kind of clean-up, on an MLIR form of the graph",
+    "tfg_optimizer": "does the same clean-up on an MLIR form of the graph",
     "implementation_selector": "picks the version of a function that suits its device",
     "function_optimizer": "puts the body of a function where it is called",
     "common_subgraph_elimination": "merges equal computations into one",
@@ -37,7 +37,7 @@ PURPOSES = {
     "auto_mixed_precision_onednn_bfloat16": "moves suitable ops to bfloat16",
     "pin_to_host_optimizer": "keeps small integer ops on the host",
     "arithmetic_optimizer": "replaces arithmetic by equal but cheaper arithmetic",
-    "layout": "changes the order of image dimensions to what the device likes",
+    "layout": "changes the order of image dimensions to the one that the device prefers",
     "remapper": "fuses neighbouring ops into one kernel",
     "loop_optimizer": "moves work out of loops and drops dead branches",
     "dependency_optimizer": "drops redundant control dependencies and unused nodes",
@@ -52,7 +52,7 @@ PURPOSES = {
     "BuildXlaOpsPass": "replaces each cluster by ops that compile it and run it",
     "ReplicateConstantsPass": "gives each device its own copy of a small constant",
     "CloneConstantsForBetterClusteringPass": "copies small constants, so that clusters stay apart",
-    "PartiallyDeclusterPass": "takes nodes that are better off outside out of their cluster",
+    "PartiallyDeclusterPass": "moves nodes out of a cluster where compiling them does not pay",
     "IncreaseDynamismForAutoJitPass": "rewrites slices so that XLA compiles less often",
     "AccumulateNV2RemovePass": "replaces AccumulateNV2 by ops that have kernels",
     "ParallelConcatRemovePass": "replaces ParallelConcat by ops that have kernels",
@@ -138,8 +138,8 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
 
 def on_other_tasks(whole: Iterable[Node], part: Iterable[Node]) -> tuple[Node, ...]:
     """The nodes of the whole graph that are on tasks of which `part` has no node."""
-    here = {task_of(node.device) for node in part}
-    return tuple(node for node in whole if node.device and task_of(node.device) not in here)
+    tasks = {task_of(node.device) for node in part}
+    return tuple(node for node in whole if node.device and task_of(node.device) not in tasks)
 
 
 def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Snapshot]]]:
@@ -159,12 +159,12 @@ def difference(
     ones. Both graphs are also given by name: the same object if the pass changed nothing."""
     old, new = before_by_name.nodes, after_by_name.nodes
     same = new is old
-    kept = () if same else ((node, new[name]) for name, node in old.items() if name in new)
-    changed = [(a, b) for a, b in kept if altered(a, b)]
+    common = () if same else ((node, new[name]) for name, node in old.items() if name in new)
+    changed = [(a, b) for a, b in common if altered(a, b)]
     added = () if same else tuple(name for name in new if name not in old)
-    given: dict[str, list[str]] = {}
+    sent_to: dict[str, list[str]] = {}
     for node in after.sent if not before.sent else ():
-        given.setdefault(task_of(node.device), []).append(node.name)
+        sent_to.setdefault(task_of(node.device), []).append(node.name)
     return Pass(
         name=after.name,
         iteration=after.iteration,
@@ -183,7 +183,7 @@ def difference(
         taken=()
         if same
         else tuple(takeovers.takeovers(before_by_name, after_by_name, before.clusters)),
-        sent=tuple((task, tuple(names)) for task, names in given.items()),
+        sent=tuple((task, tuple(names)) for task, names in sent_to.items()),
     )
 
 

@@ -46,7 +46,7 @@ def labels_of(
         return [node.name for node in nodes]
     if by == "layer":
         names = (*sources, *(node.name for node in nodes))
-        homes = {called(name).rpartition("/")[0] for name in names}
+        homes = {without_calls(name).rpartition("/")[0] for name in names}
         label = partial(layer, homes=homes, layers=layers)
         labels = [RUNTIME if is_runtime(node) else label(node.name) for node in nodes]
         joined = joined_layers(ledger, label)
@@ -78,16 +78,16 @@ def layer(name: str, homes: Set[str] = frozenset(), layers: Mapping[str, str] = 
     start or add up gradients, such as `gradients/Fill`, belong to `gradients`; a node outside of
     all scopes is its own layer. Calls around a layer are not part of its name.
     """
-    *scopes, own = called(name).split("/")
+    *scopes, own = without_calls(name).split("/")
     for at, scope in enumerate(scopes):
         if GRADIENTS.fullmatch(scope):
             before = "/".join(scopes[: at + 1])
-            inner = opened("/".join(scopes[at + 1 :]), homes, layers)
+            inner = layer_of("/".join(scopes[at + 1 :]), homes, layers)
             return f"{before}/{inner}" if inner else before
-    return opened("/".join(scopes), homes, layers) or own
+    return layer_of("/".join(scopes), homes, layers) or own
 
 
-def called(name: str) -> str:
+def without_calls(name: str) -> str:
     """The name without the calls that it was inlined from: `sequential/conv1/Conv2D` for
     `StatefulPartitionedCall/StatefulPartitionedCall/sequential/conv1/Conv2D`.
 
@@ -99,7 +99,7 @@ def called(name: str) -> str:
     return "/".join((*(inner or scopes[:1]), own))
 
 
-def opened(path: str, homes: Set[str], layers: Mapping[str, str] = NAMES) -> str:
+def layer_of(path: str, homes: Set[str], layers: Mapping[str, str] = NAMES) -> str:
     """The name of the layer whose scope the path leads into; otherwise the path up to its first
     scope that directly contains nodes."""
     parts = path.split("/")
@@ -120,10 +120,10 @@ def joined_layers(ledger: Sequence[Fate], label: Callable[[str], str]) -> dict[s
             fused = [label(name) for name in sorted((*parts, into), key=order.__getitem__)]
             group = list(dict.fromkeys(part for name in fused for part in groups.get(name, [name])))
             groups |= dict.fromkeys(group, group)
-    return {name: together(group) for name, group in groups.items() if len(group) > 1}
+    return {name: joint_label(group) for name, group in groups.items() if len(group) > 1}
 
 
-def together(layers: Sequence[str]) -> str:
+def joint_label(layers: Sequence[str]) -> str:
     """`block1/conv1 + bn1`: a shared scope is written once."""
     scope = layers[0].rpartition("/")[0]
     return " + ".join((layers[0], *(name.removeprefix(f"{scope}/") for name in layers[1:])))

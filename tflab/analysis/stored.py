@@ -13,7 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from tflab.analysis.columns import Kind, OpRuns, columns, joined
+from tflab.analysis.columns import Kind, OpRuns, columns, concatenate
 from tflab.errors import TflabError
 from tflab.records.timed import Capture, OpRun, StepTime
 
@@ -120,7 +120,7 @@ class StoredRuns(Sequence[OpRun]):
 
     def joined(self) -> OpRuns:
         """All runs, in memory."""
-        return joined(list(self.by_step().values()))
+        return concatenate(list(self.by_step().values()))
 
     def __len__(self) -> int:
         if self.wanted is None:
@@ -173,12 +173,12 @@ def portions(capture: Capture) -> Iterator[list[Capture]]:
     in_step, steps, parts, end = capture.runs.by_step(), list[StepTime](), list[OpRuns](), 0
     for step in sorted(capture.steps, key=lambda step: step.start_ns):
         if sum(map(len, parts)) >= PORTION and step.start_ns - end > APART_NS:
-            yield [replace(capture, steps=tuple(steps), runs=joined(parts))]
+            yield [replace(capture, steps=tuple(steps), runs=concatenate(parts))]
             steps, parts = [], []
         steps.append(step)
         parts.append(in_step[step.step])
         end = max(end, step.start_ns + step.wall_ns)
-    yield [replace(capture, steps=tuple(steps), runs=joined(parts))]
+    yield [replace(capture, steps=tuple(steps), runs=concatenate(parts))]
 
 
 def in_columns(runs: Iterable[OpRun]) -> OpRuns | StoredRuns:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from tflab.analysis.ledger import Graph, fate_in_pass
 from tflab.records.graph import Node, node_of
-from tflab.records.placed import Taken
+from tflab.records.placed import Takeover
 
 # node -> the nodes that take it, and the index of that input
 Users = Mapping[str, Sequence[tuple[str, int]]]
@@ -40,7 +40,7 @@ def indexed(nodes: Iterable[Node]) -> Indexed:
     return Indexed({node.name: node for node in nodes})
 
 
-def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> Iterator[Taken]:
+def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> Iterator[Takeover]:
     """For each node that a pass removed or left without work, what happened to it.
 
     The heir of a removed node is found at its users: a user was rewritten and now also does its
@@ -63,11 +63,11 @@ def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> I
             fate = fate_in_pass(node, heir, old, new, cluster or runners.get(name))
             if fate == "fused" and node.op == "Const":  # which did no work
                 fate, heir = "removed", None
-            yield Taken(name, fate, heir, outputs)
+            yield Takeover(name, fate, heir, outputs)
         elif new[name].op == "Const" != node.op:
-            yield Taken(name, "folded", name)
+            yield Takeover(name, "folded", name)
         elif absorbed := absorber(node, old, new):
-            yield Taken(name, "fused", absorbed)
+            yield Takeover(name, "fused", absorbed)
 
 
 def outputs_at_users(
@@ -79,15 +79,15 @@ def outputs_at_users(
         return ()
     if name in new and new[name].op == "IdentityN":  # an output of an expanded loop
         return tuple((output(name, slot), now) for slot, now in enumerate(new[name].inputs))
-    found: dict[str, str] = {}
+    replaced: dict[str, str] = {}
     for user, position in users.get(name, ()):
         if user in new and len(new[user].inputs) == len(old[user].inputs):
             before, now = old[user].inputs[position], new[user].inputs[position]
             if now != before and node_of(now) in new:
-                found.setdefault(before, now)
+                replaced.setdefault(before, now)
         elif (tensor := old[user].inputs[position]) in handed:
-            found.setdefault(tensor, handed[tensor])
-    return tuple(found.items()) if len({*found, name}) > 1 else ()
+            replaced.setdefault(tensor, handed[tensor])
+    return tuple(replaced.items()) if len({*replaced, name}) > 1 else ()
 
 
 def output(name: str, slot: int) -> str:
@@ -174,15 +174,15 @@ def input_instead(position: int, before: Sequence[str], now: Sequence[str]) -> s
     inputs of a sum or product; then it is the one that the user did not take before."""
     if position >= len(now):
         return None
-    here = now[position]
-    if here == before[position] or now.count(here) > before.count(here):
-        return here
+    current = now[position]
+    if current == before[position] or now.count(current) > before.count(current):
+        return current
     known = set(before)
     added = [tensor for tensor in now if tensor not in known]
-    return added[0] if len(added) == 1 else here
+    return added[0] if len(added) == 1 else current
 
 
-def reliefs(before: Indexed, after: Indexed) -> Iterator[Taken]:
+def reliefs(before: Indexed, after: Indexed) -> Iterator[Takeover]:
     """For each node that remains after a pass, but whose users all take another one: that other
     node.
 
@@ -210,7 +210,7 @@ def reliefs(before: Indexed, after: Indexed) -> Iterator[Taken]:
         fate = fate_in_pass(old[name], heir, old, new, None)
         if fate == "fused" and old[name].op == "Const":
             continue  # which did no work
-        yield Taken(name, fate, heir, outputs_at_users(name, old, new, users))
+        yield Takeover(name, fate, heir, outputs_at_users(name, old, new, users))
 
 
 def switched_to(name: str, old: Graph, new: Graph, users: Users) -> str | None:

@@ -92,7 +92,7 @@ def busy_ns(runs: Iterable[OpRun], step: StepTime) -> int:
     return total_ns(*merged(*clipped(runs, step)))
 
 
-def within(run: OpRun, step: StepTime) -> Span:
+def clipped_span(run: OpRun, step: StepTime) -> Span:
     """A run's start and end on the wall clock, cut off at the edges of its step; ns."""
     ((start,), (end,)) = clipped([run], step)
     return int(start), int(end)

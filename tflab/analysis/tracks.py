@@ -107,12 +107,12 @@ def identity(run: OpRun) -> tuple[str, str, int, int]:
 
 def runs_without(repeated: Counter[tuple[str, str, int, int]], runs: OpRuns) -> OpRuns:
     """The runs that are not among `repeated`; each of those removes one run."""
-    kept: np.ndarray = np.ones(len(runs), bool)
+    is_kept: np.ndarray = np.ones(len(runs), bool)
     for place, run in enumerate(runs if repeated else ()):
         if repeated[identity(run)]:
             repeated[identity(run)] -= 1
-            kept[place] = False
-    return runs.where(kept)
+            is_kept[place] = False
+    return runs.where(is_kept)
 
 
 def work_runs(runs: Iterable[OpRun]) -> OpRuns | StoredRuns:

@@ -31,12 +31,12 @@ Part = tuple[float, int]  # the variance of a sample's mean, and the degrees of 
 
 def judge(pairs: Sequence[Pair]) -> tuple[Verdict, ...]:
     """A verdict for each pair, made together: how many times as long the second takes."""
-    slower = proven(pairs, DRIFT)
-    faster = proven([(other, usual) for usual, other in pairs], DRIFT)
+    slower = proven_slower(pairs, DRIFT)
+    faster = proven_slower([(other, usual) for usual, other in pairs], DRIFT)
     return tuple(map(verdict, pairs, slower, faster))
 
 
-def proven(pairs: Sequence[Pair], factor: float) -> list[bool]:
+def proven_slower(pairs: Sequence[Pair], factor: float) -> list[bool]:
     """The pairs whose second sample is proven to take more than `factor` times as long. In 99 of
     100 such calls none is wrong. The interval is then above `factor`, too."""
     return verdicts.holm([p_value(pair, factor) for pair in pairs], verdicts.ERROR)
@@ -57,16 +57,16 @@ def verdict(pair: Pair, slower: bool, faster: bool) -> Verdict:
 def interval(pair: Pair) -> tuple[float, float, float]:
     """The ratio, and the ends of its 99 % interval."""
     mean = difference(pair)
-    if not enough(pair):
+    if not has_enough_observations(pair):
         return exp(mean), 0.0, inf
-    reach = -least(list(map(part, pair)), verdicts.ERROR / 2)
+    reach = -null_quantile(list(map(part, pair)), verdicts.ERROR / 2)
     return exp(mean), exp(mean - reach), exp(mean + reach)
 
 
 def p_value(pair: Pair, factor: float) -> float:
     """The probability of such a ratio if the true one is `factor` or less. It is twice that of one
     side, like the interval, which may miss the truth on either side."""
-    if not enough(pair):
+    if not has_enough_observations(pair):
         return 1.0
     parts = list(map(part, pair))
     above = difference(pair) - log(factor)
@@ -74,12 +74,12 @@ def p_value(pair: Pair, factor: float) -> float:
         return 1.0
 
     def beyond(tail: float) -> float:
-        return above + least(parts, tail)
+        return above + null_quantile(parts, tail)
 
     return 0.0 if beyond(RAREST) >= 0 else 2 * brentq(beyond, RAREST, 0.5)
 
 
-def enough(pair: Pair) -> bool:
+def has_enough_observations(pair: Pair) -> bool:
     return min(map(len, pair)) >= verdicts.LEAST
 
 
@@ -92,7 +92,7 @@ def part(sample: Sample) -> Part:
     return variance(list(map(log, sample))) / len(sample), len(sample) - 1
 
 
-def least(parts: Sequence[Part], tail: float) -> float:
+def null_quantile(parts: Sequence[Part], tail: float) -> float:
     """The quantile below which this share of the observed differences lies if there is no true
     difference: Student's quantiles, each weighted by its sample's part of the error."""
     error = sum(of_mean for of_mean, _ in parts)

@@ -23,9 +23,9 @@ NO_NUMBERS: dict[str, None] = dict.fromkeys(("mean", "std", "min", "max"))
 def statistics(array: np.ndarray) -> Statistics:
     """The elements, if they are few, and their statistics."""
     array = np.asarray(array)
-    few = array if array.dtype.kind == "b" else plain(array)
+    few = array if array.dtype.kind == "b" else computable(array)
     values = tuple(map(element, few.ravel().tolist())) if array.size <= KEPT else None
-    array = plain(array)
+    array = computable(array)
     if array.dtype.kind not in "fiubc":  # text
         return Statistics(values, **NO_NUMBERS, zeros=None, not_finite=0)
     finite = array[np.isfinite(array)]
@@ -39,7 +39,7 @@ def statistics(array: np.ndarray) -> Statistics:
     return Statistics(values, float(mean), float(std), least, most, zeros, not_finite)
 
 
-def plain(array: np.ndarray) -> np.ndarray:
+def computable(array: np.ndarray) -> np.ndarray:
     """The array in a type that NumPy computes with: bfloat16 and similar types become float32, bool
     and quantised integers become integers."""
     array = np.asarray(array)
@@ -62,9 +62,9 @@ def element(value: Any) -> Any:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def moved(before: np.ndarray, after: np.ndarray) -> float | None:
+def largest_change(before: np.ndarray, after: np.ndarray) -> float | None:
     """The largest change of an element that is finite before and after; None if there is none."""
-    before, after = plain(before), plain(after)
+    before, after = computable(before), computable(after)
     if before.shape != after.shape or before.dtype.kind not in "fiub":
         return None
     with np.errstate(invalid="ignore"):  # infinite before and after
@@ -101,19 +101,19 @@ def in_order(
     return ordered
 
 
-def agree(one: np.ndarray, other: np.ndarray) -> bool:
+def agree(first: np.ndarray, other: np.ndarray) -> bool:
     """Whether two tensors hold the same numbers within rounding: their largest difference, compared
     with the largest element. Non-finite and integer elements must be equal."""
-    one, other = plain(one), plain(other)
-    if one.shape != other.shape or one.dtype != other.dtype:
+    first, other = computable(first), computable(other)
+    if first.shape != other.shape or first.dtype != other.dtype:
         return False
-    if one.dtype.kind not in "fc":
-        return bool(np.array_equal(one, other))
+    if first.dtype.kind not in "fc":
+        return bool(np.array_equal(first, other))
     finite = np.isfinite(other)
-    if not np.array_equal(one[~finite], other[~finite], equal_nan=True):
+    if not np.array_equal(first[~finite], other[~finite], equal_nan=True):
         return False
     with np.errstate(over="ignore"):
-        difference = np.abs(one[finite] - other[finite]).max(initial=0)
+        difference = np.abs(first[finite] - other[finite]).max(initial=0)
         return bool(
-            difference <= ROUNDING[one.dtype.itemsize] * np.abs(other[finite]).max(initial=0)
+            difference <= ROUNDING[first.dtype.itemsize] * np.abs(other[finite]).max(initial=0)
         )

@@ -47,7 +47,7 @@ def one_axis(
 ) -> OneAxis:
     """Runs that the tasks timed by their own clocks, on one axis."""
     sent = edges(transfers)
-    arrived = exact(received, sent)
+    arrived = with_exact_bytes(received, sent)
     found = clocks.offsets(messages(runs, arrived, steps, sent), CLIENT)
     ahead = {offset.clock: offset.applied_ns for offset in found}
     moved_runs = aligned(runs, ahead)
@@ -73,7 +73,7 @@ def ends(runs: Iterable[OpRun]) -> Ends:
     }
 
 
-def exact(arrived: Iterable[Received], sent: Mapping[Edge, Transfer]) -> list[Received]:
+def with_exact_bytes(arrived: Iterable[Received], sent: Mapping[Edge, Transfer]) -> list[Received]:
     """The received tensors, with exact bytes if the shape is known, because the runtime rounds
     them."""
     known = {edge: transfer.bytes for edge, transfer in sent.items() if transfer.bytes is not None}
@@ -107,10 +107,10 @@ def messages(
 
 def aligned(runs: Iterable[OpRun], ahead: Mapping[str, int]) -> list[OpRun]:
     """The runs, by the clock of this process."""
-    return [moved(run, ahead.get(task_of(run.device), 0)) for run in runs]
+    return [shifted(run, ahead.get(task_of(run.device), 0)) for run in runs]
 
 
-def moved(run: OpRun, ahead_ns: int) -> OpRun:
+def shifted(run: OpRun, ahead_ns: int) -> OpRun:
     if not ahead_ns:
         return run
     records = tuple(
@@ -222,8 +222,8 @@ def task_time(
     to_it = f" to {short_task(task)}"
     for step in steps:
         own = busy_spans((r for r in ops.get(step.step, ()) if task_of(r.device) == task), step)
-        there = (run for run in moving.get(step.step, ()) if run.device.endswith(to_it))
-        coming = busy_spans(there, step)
+        incoming = (run for run in moving.get(step.step, ()) if run.device.endswith(to_it))
+        coming = busy_spans(incoming, step)
         either = covered(union([*own, *coming]))
         wall += step.wall_ns
         computing += covered(own)
@@ -267,7 +267,7 @@ def waits(
             rows[task_of(run.device)].append(run)
         running: set[str] = set()
         last = step.start_ns
-        for at, _, task in sorted(turns(rows, step)):
+        for at, _, task in sorted(busy_changes(rows, step)):
             computing = running - {WIRE}
             if len(computing) == 1:
                 alone[next(iter(computing))] += at - last
@@ -279,7 +279,7 @@ def waits(
     return alone, awaited
 
 
-def turns(rows: dict[str, list[OpRun]], step: StepTime) -> Iterable[tuple[int, bool, str]]:
+def busy_changes(rows: dict[str, list[OpRun]], step: StepTime) -> Iterable[tuple[int, bool, str]]:
     """When each task, or the wire, starts and stops being busy."""
     for task, own in rows.items():
         for start, end in busy_spans(own, step):

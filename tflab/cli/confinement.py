@@ -104,10 +104,10 @@ def run(
             memory=free_memory(),
             import_s=getattr(args, "import_seconds", confined.IMPORT_S),
         )
-        given = sys.argv[1:] if argv is None else argv
-        status = attempt(command, given, rights)
+        words = sys.argv[1:] if argv is None else argv
+        status = attempt(command, words, rights)
         if isinstance(status, str):
-            status = attempt(command, given, replace(rights, unimported=status))
+            status = attempt(command, words, replace(rights, unimported=status))
         if isinstance(status, str):
             raise TflabError(f"The graph '{args.model}' cannot be shown: {status}.")
         return status

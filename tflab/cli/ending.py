@@ -208,7 +208,7 @@ def released() -> Iterator[None]:
         command.deferred = depth
 
 
-def each(items: Iterator[Item]) -> Iterator[Item]:
+def interruptible(items: Iterator[Item]) -> Iterator[Item]:
     """The items; each can be interrupted while it is made, and is complete afterwards."""
     while True:
         with released():

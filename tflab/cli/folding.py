@@ -60,12 +60,12 @@ def say_command(about: str, line: str, stream: TextIO | None = None) -> None:
     on several lines that a shell joins."""
     columns = width(stream)
     if columns and len(about) + 2 + len(line) > columns:
-        print(f"{fold(about, columns)}\n{continued(line, columns)}", file=stream)
+        print(f"{fold(about, columns)}\n{with_continuations(line, columns)}", file=stream)
     else:
         print(f"{about}  {line}", file=stream)
 
 
-def continued(line: str, columns: int) -> str:
+def with_continuations(line: str, columns: int) -> str:
     """A command in lines that a shell joins, even if a word is cut."""
     lines, rest = [], line
     for part in textwrap.wrap(line, columns - 2, break_on_hyphens=False):

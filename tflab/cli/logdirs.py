@@ -116,7 +116,7 @@ def in_the_making(final: Path, option: str) -> Iterator[Path]:
                 if place.exists() and not place.is_dir():
                     raise NotADirectoryError(errno.ENOTDIR, f"'{place}' is not a folder")
             final.parent.mkdir(parents=True, exist_ok=True)
-            work = stack.enter_context(atomic.claimed(final))
+            work = stack.enter_context(atomic.new_folder_beside(final))
             if not takable(final):  # since its name was chosen
                 raise atomic.TakenError(final)
         except OSError as error:
@@ -127,7 +127,7 @@ def in_the_making(final: Path, option: str) -> Iterator[Path]:
                 rename(work, final)
         except OSError as error:
             if error.errno in command.NO_ROOM:
-                raise full(final, error) from error
+                raise disk_full(final, error) from error
             raise
 
 
@@ -157,7 +157,7 @@ def being_written(folder: Path, option: str) -> UsageError:
     )
 
 
-def full(folder: Path, error: OSError) -> TflabError:
+def disk_full(folder: Path, error: OSError) -> TflabError:
     return TflabError(
         f"'{folder}' cannot be written: {error.strerror}. Nothing was written; free some space "
         f"there, or give another folder."
@@ -175,9 +175,9 @@ def unwritable(folder: Path, error: OSError, option: str = "--logdir") -> UsageE
 def opening_line(logdir: Path) -> str:
     """The command to open it, with a path if the shell would not find tensorboard."""
     program = "tensorboard"
-    beside = Path(sys.executable).with_name(program)
-    if shutil.which(program) is None and beside.exists():
-        program = os.path.relpath(beside)
+    installed = Path(sys.executable).with_name(program)
+    if shutil.which(program) is None and installed.exists():
+        program = os.path.relpath(installed)
     return f"{program} --logdir {visible(shlex.quote(os.fspath(logdir)))}"
 
 

@@ -39,7 +39,7 @@ from tflab.cli import (
     progress,
 )
 from tflab.compare import output
-from tflab.compare.command_line import KEEP_S, OF_SEVERAL, as_typed, build_parser, named
+from tflab.compare.command_line import KEEP_S, OF_SEVERAL, as_typed, build_parser, named_arguments
 from tflab.compare.configurations import DEFAULT
 from tflab.errors import RefusedError, UsageError
 from tflab.measurements import files
@@ -62,13 +62,13 @@ def parser() -> argparse.ArgumentParser:
 
 def run(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
-    names = named(parser(), argv, args)
+    names = named_arguments(parser(), argv, args)
     if args.fail_if_undecided and args.fail_if_slower is None:
         raise UsageError("--fail-if-undecided needs --fail-if-slower PERCENT; give both.")
     if args.files:
-        from tflab.compare import kept
+        from tflab.compare import saved_measurements
 
-        return kept.run(args, names)
+        return saved_measurements.run(args, names)
     for name in names:
         if name in OF_SEVERAL:
             raise UsageError(

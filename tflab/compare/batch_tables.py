@@ -41,7 +41,7 @@ def table(
     """
     devices = {node.name: node.device for node in placed.nodes}
     types = {node.name: node.op for node in placed.nodes}
-    made = (*placed.user_nodes, *placed.nodes)
+    nodes = (*placed.user_nodes, *placed.nodes)
     requested = {node.name: node.requested_bytes for node in op_stats.fold(batch.runs)}
     return op_table.table(
         batch.accumulator.stats(types, devices, requested),
@@ -50,8 +50,8 @@ def table(
         batch.rows,
         costs=mean_costs(batch, placed, last),
         ledger=placed.ledger,
-        sources={node.name: node.source for node in made},
-        phases={node.name: node.phase for node in made},
+        sources={node.name: node.source for node in nodes},
+        phases={node.name: node.phase for node in nodes},
         layers=placed.program.layers,
         peaks=peaks,
         quantile=batch.accumulator.quantile,
@@ -81,8 +81,8 @@ def mean_costs(
 ) -> Iterator[Costs]:
     """The work of a call of each node, as the mean over the steps: the last batch may be
     smaller."""
-    whole = costs_of(placed)
-    shorter = costs_of(last) if last and batch.rows % batch.batch_size else whole
+    full_batch = costs_of(placed)
+    shorter = costs_of(last) if last and batch.rows % batch.batch_size else full_batch
 
     def mean(usual: float | None, once: float | None) -> float | None:
         if usual is None or once is None:
@@ -93,7 +93,7 @@ def mean_costs(
         between = mean(usual, once)
         return None if between is None else round(between)
 
-    for name, cost in whole.items():
+    for name, cost in full_batch.items():
         once = shorter.get(name, cost)
         yield replace(cost, flops=mean(cost.flops, once.flops), bytes=size(cost.bytes, once.bytes))
 
@@ -103,7 +103,7 @@ def costs_of(placed: Placement) -> dict[str, Costs]:
 
 
 def times(batch: sweep.MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
-    held = memory.memory(batch.runs, batch.kept)
+    memory_use = memory.memory(batch.runs, batch.kept)
     worked_on = min(len(batch.untraced_ns) * batch.batch_size, batch.planned_rows)
     return StepTimes(
         steps=len(batch.traced_ns),
@@ -113,8 +113,8 @@ def times(batch: sweep.MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
         mean_images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
         ops_ns=sum(row.self_ns for row in rows) / batch.accumulator.steps,
         untraced_steps=len(batch.untraced_ns),
-        peak_bytes=held.peak_bytes,
-        curve=held.curve,
+        peak_bytes=memory_use.peak_bytes,
+        curve=memory_use.curve,
         round_rates=tuple(round_rates(batch)),
     )
 

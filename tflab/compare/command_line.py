@@ -160,7 +160,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     arguments.way_to_split(parser)
 
 
-def named(
+def named_arguments(
     parser: argparse.ArgumentParser, argv: Sequence[str], args: argparse.Namespace
 ) -> list[str]:
     """The arguments that a command line names, including those that it sets to their default."""

@@ -1,5 +1,6 @@
 """Comparison: one step at several batch sizes, also under several configurations: from the sweep
-to rows, fits and findings. `kept` compares files of measurements."""
+to rows, fits and findings. `saved_measurements`
+compares files of measurements."""
 
 from __future__ import annotations
 
@@ -153,14 +154,14 @@ def with_experiments(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep
     if not options.experiments or measured.ending != measure.Outcome():
         return measured
     seconds = max(1, options.experiments // len(measured.batches))
-    made: dict[int, Experiments] = {}
+    by_size: dict[int, Experiments] = {}
     for size, batch in measured.batches.items():
         share = replace(options, experiments=seconds, batch_size=size)
-        of_size = once_more(batch, prepared.placed[size], share, prepared.split)
+        of_size = largest_ops_once_more(batch, prepared.placed[size], share, prepared.split)
         if of_size is None:
-            return replace(measured, experiments=made, ending=measure.Outcome(interrupted=True))
-        made[size] = of_size
-    return replace(measured, experiments=made)
+            return replace(measured, experiments=by_size, ending=measure.Outcome(interrupted=True))
+        by_size[size] = of_size
+    return replace(measured, experiments=by_size)
 
 
 def with_processes(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
@@ -186,7 +187,7 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
     chosen, options, placed = prepared.chosen, prepared.options, prepared.placed
     steps, ending, observed = measured.steps, measured.ending, measured.observed
     during = load.since(prepared.beginning)
-    judgement = judged(steps, placed, during, options.even_if_busy)
+    judgement = quality_of(steps, placed, during, options.even_if_busy)
     withheld = quality.disturbed(judgement)
     raced = race.undecided(measured.raced) if withheld else measured.raced
     compared = batch_tables.side_by_side(measured.tables, steps, chosen.by)
@@ -210,7 +211,7 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         findings=findings.sentences(compared, steps, chosen.by, raced, judgement, dataset.unit),
         cold=prepared.cold,
         cold_step_ns=prepared.cold_step_ns,
-        uncovered=costs.uncovered(prepared.first),
+        uncovered=costs.types_without_flops(prepared.first),
         interrupted=ending.interrupted or signals.take_pending(),
         failure=" ".join(failures) or None,
         images=prepared.images,
@@ -244,7 +245,7 @@ def diagnosed(placed: Mapping[int, Placement], measured: MeasuredStep) -> tuple[
     return diagnosis.diagnose(batches, measured.raced, measured.experiments)
 
 
-def judged(
+def quality_of(
     steps: Mapping[int, StepTimes],
     placed: Mapping[int, Placement],
     during: Load,
@@ -268,7 +269,7 @@ def judged(
     )
 
 
-def once_more(
+def largest_ops_once_more(
     batch: sweep.MeasuredBatch, placed: Placement, options: Options, split: str
 ) -> Experiments | None:
     """What the largest ops of a batch size cost a step; None after Ctrl-C."""

@@ -28,7 +28,7 @@ def of_batch(
     """The evidence on a step at one batch size; `rows` are its nodes."""
     sources = {node.name: node.source for node in (*placed.user_nodes, *placed.nodes)}
     lines = row_labels.line_labels(sources)
-    movers = costs.moving(placed.nodes, placed.user_nodes, placed.ledger)
+    movers = costs.data_movers(placed.nodes, placed.user_nodes, placed.ledger)
     turned = movers & format_changes(placed.nodes)
     return Evidence(
         batch_size=batch.batch_size,
@@ -63,9 +63,9 @@ def format_changes(nodes: Sequence[Node]) -> set[str]:
     only move the channels from first to last, or from last to first."""
     makers = {node.name: node for node in nodes}
     formatted = {node.name for node in nodes if has_format(node.op)}
-    beside = {node_of(tensor) for name in formatted for tensor in makers[name].inputs}
-    beside |= {node.name for node in nodes if formatted & set(map(node_of, node.inputs))}
-    return {name for name in beside if name in makers and changes_format(makers[name], makers)}
+    neighbours = {node_of(tensor) for name in formatted for tensor in makers[name].inputs}
+    neighbours |= {node.name for node in nodes if formatted & set(map(node_of, node.inputs))}
+    return {name for name in neighbours if name in makers and changes_format(makers[name], makers)}
 
 
 def has_format(op: str) -> bool:

@@ -123,16 +123,16 @@ def throughput(
             continue
         gains = by_round(steps[small], steps[large])
         low, high = verdicts.interval(gains) if gains else (0.0, inf)
-        told = f"{gain:.2f} x"
+        text = f"{gain:.2f} x"
         if isfinite(high):
-            told += f" [{low:.2f}, {high:.2f}] in {len(gains)} rounds"
+            text += f" [{low:.2f}, {high:.2f}] in {len(gains)} rounds"
         if high < 1:
-            sentence = f"fall to {told}: a larger batch is slower here"
+            sentence = f"fall to {text}: a larger batch is slower here"
         elif high < HELPS:
-            sentence = f"grow only to {told}: a larger batch no longer helps here"
+            sentence = f"grow only to {text}: a larger batch no longer helps here"
         else:
             sentence = (
-                f"change to {told}: the measurement does not show whether a larger batch helps here"
+                f"change to {text}: the measurement does not show whether a larger batch helps here"
             )
         yield f"From batch {small} to {large} {unit}s per second {sentence}."
 

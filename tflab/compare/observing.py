@@ -74,12 +74,12 @@ def observe(
 def measurement(comparison: Comparison, options: Options) -> Measurement:
     """A comparison with its observations, place and time."""
     assert comparison.observed is not None
-    here = dict(hardware.inspected())
+    hardware_of_run = dict(hardware.inspected())
     set_here = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     return Measurement(
         tflab=tflab.__version__,
         when=environment.now(),
-        environment=here | set_here,
+        environment=hardware_of_run | set_here,
         options=chosen(options),
         comparison=replace(comparison, observed=None),
         observed=comparison.observed,
@@ -129,7 +129,7 @@ def run_processes(
     """The processes, each as it ends. After `budget_s` none starts, except those that a verdict
     requires. Raises TflabError if a step fails."""
     packed = own_process.packed(job)
-    rows = [datasets.head(column, UNTRACED * max(keys)) for column in columns]
+    rows = [datasets.first_rows(column, UNTRACED * max(keys)) for column in columns]
     numbers = plans.observations(verdicts.LEAST, budget_s, MOST)
     for _ in progress.track("processes", numbers, MOST):
         yield child.call("tflab.compare.observing:observed_here", packed, rows, keys, A_PROCESS_S)
@@ -151,9 +151,9 @@ class SizeObservations:
         for turn in (*untraced[: plans.WARMUP_STEPS], traced[0]):
             runner.take(turn)
         self.untraced_ns.append(tuple(runner.take(turn)[0].wall_ns for turn in untraced))
-        taken = [runner.take(turn) for turn in traced]
-        self.traced_ns.append(tuple(step.wall_ns for step, _ in taken))
-        for step, recorded in taken:
+        traced_steps = [runner.take(turn) for turn in traced]
+        self.traced_ns.append(tuple(step.wall_ns for step, _ in traced_steps))
+        for step, recorded in traced_steps:
             assert recorded is not None
             found = trace.columns(recorded.serialized, step.start_ns)
             self.accumulator.add(

@@ -79,7 +79,7 @@ def prepare(
     assert isinstance(backward, Backward)
     program, phase, split = backward.program, chosen.phase, SPLITS[chosen.phase]
     batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
-    images = amount(backward, phase, batch_sizes, chosen.images)
+    images = image_count(backward, phase, batch_sizes, chosen.images)
     placed, refused = placements(backward, phase, batch_sizes, images, options)
     batch_sizes = tuple(size for size in batch_sizes if size in placed)
     images = placeable(images, batch_sizes, placed)
@@ -115,7 +115,9 @@ def prepare(
     )
 
 
-def amount(backward: Backward, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
+def image_count(
+    backward: Backward, phase: str, batch_sizes: Sequence[int], images: int | None
+) -> int:
     """How many images to process at each batch size. Raises UsageError if that is impossible."""
     program = backward.program
     if phase == "training" and not trains(backward):
@@ -126,13 +128,13 @@ def amount(backward: Backward, phase: str, batch_sizes: Sequence[int], images: i
     count = images or usual
     if not images and batch_sizes[-1] > usual:
         largest = f"{batch_sizes[-1]:,}"
-        asked = (
+        wanted = (
             f"The largest default batch size is {largest}"
             if tuple(batch_sizes) == BATCH_SIZES
             else f"The largest batch size is {largest}"
         )
         raise UsageError(
-            f"{asked}, but by default only {usual:,} {dataset.unit}s of the {dataset.split} split "
+            f"{wanted}, but by default only {usual:,} {dataset.unit}s of the {dataset.split} split "
             f"of {dataset.name} are used. Give smaller batches with --batch-sizes."
         )
     if count > dataset.size or batch_sizes[-1] > count:

@@ -69,7 +69,7 @@ def run(
     After `budget_s` no further observation starts, except those that a verdict requires.
     """
     columns = list(session.feed_columns(program, split).values())
-    rows = [datasets.head(column, ROUNDS * max(batch_sizes)) for column in columns]
+    rows = [datasets.first_rows(column, ROUNDS * max(batch_sizes)) for column in columns]
     jobs = {
         config: measure.job_of(program, step, replace(options, **CONFIGURATIONS[config].options))
         for config in configs
@@ -155,7 +155,7 @@ def judged(
     """Every configuration with its verdict; all verdicts are made together."""
     default, *others = configs
     pairs = [(size, config) for size in batch_sizes for config in others]
-    found = verdicts.verdicts(
+    verdicts_of_rounds = verdicts.verdicts(
         [
             [
                 ratio(times[config][size], times.get(default_beside(config), times[default])[size])
@@ -164,7 +164,7 @@ def judged(
             for size, config in pairs
         ]
     )
-    against = dict(zip(pairs, found, strict=True))
+    against = dict(zip(pairs, verdicts_of_rounds, strict=True))
     rows = []
     for size in batch_sizes:
         for config in configs:

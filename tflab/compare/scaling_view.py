@@ -29,16 +29,16 @@ def tables(scaling: Scaling) -> Iterable[Block]:
     yield (
         f"A step of {scaling.phase} on the same {plural(scaling.batch_size, 'row')} of "
         f"{scaling.data}, split by {scaling.split}. 0 tasks are this process alone. Each number of "
-        "tasks was measured once, so that no speed-up has an interval."
+        "tasks was measured once, so speed-ups have no interval."
     )
     yield measured(scaling)
     if not quality.disturbed(scaling.quality):
-        yield from why(scaling)
+        yield from reasons(scaling)
 
 
 def measured(scaling: Scaling) -> Table:
     return Table(
-        "Measured: untraced steps; the network's share of traced ones, with no op running",
+        "Untraced steps; network: share of traced steps in which tensors were sent and no op ran",
         (
             Column("tasks", lambda row: str(row.tasks), right=True),
             Column("step", lambda row: time(row.step_ns.median), right=True),
@@ -63,25 +63,25 @@ def communication(row: ScalingRow) -> str:
     return "" if row.communication is None else percent(row.communication)
 
 
-def why(scaling: Scaling) -> Iterable[str]:
+def reasons(scaling: Scaling) -> Iterable[str]:
     """The reasons why tasks are slower, if they are slower by more than steps vary."""
     alone, *others = scaling.rows
     slower = [row for row in others if row.step_ns.p10 > alone.step_ns.p90]
     if not slower:
         return
     worst = min(slower, key=lambda row: row.speed_up)
-    reasons = [
-        f"{plural(worst.messages, 'message')} and {size(worst.bytes)} go over the wire in every "
-        "step, which in one process are pointers"
+    clauses = [
+        f"every step sends {plural(worst.messages, 'message')} with {size(worst.bytes)}, where one "
+        "process passes pointers"
     ]
     if scaling.local and worst.tasks > 1 and 0 < scaling.cores <= worst.tasks:
-        reasons.append(
+        clauses.append(
             f"tasks of this machine share its {plural(scaling.cores, 'core')}, which one process "
             "already uses"
         )
     if worst.tasks > 1 and scaling.split == "layers":
-        reasons.append("layers wait for one another, so that mostly one task works at a time")
+        clauses.append("layers wait for one another, so mostly one task works at a time")
     yield (
-        f"With {plural(worst.tasks, 'task')} a step is slower than alone, its p10 above p90 alone: "
-        f"{'; '.join(reasons)}."
+        f"With {plural(worst.tasks, 'task')} a step is slower than in one process (its p10 is "
+        f"above the p90 of one process): {'; '.join(clauses)}."
     )

@@ -298,7 +298,9 @@ def cold(comparison: Comparison) -> Table:
         (
             op_table.key("node", 30),
             *op_table.columns(("type", "self"), {"self": "first run"}),
-            Column("warm, mean", lambda row: op_table.known(warm_ns(row), time), right=True),
+            Column(
+                "warm, mean", lambda row: op_table.text_or_blank(warm_ns(row), time), right=True
+            ),
             Column("ratio", ratio, right=True),
         ),
         comparison.cold,

@@ -118,7 +118,7 @@ def new_file(name: str) -> Iterator[Path]:
     """Where to write a new file, which gets its name when it is complete."""
     final = Path(name)
     try:
-        with atomic.claimed(final) as work:
+        with atomic.new_folder_beside(final) as work:
             half = work / "half"
             yield half
             final.open("x").close()  # fails if the name was taken meanwhile

@@ -50,7 +50,7 @@ def write(folder: Path, recorded: Recording) -> Iterator[str]:
     received = sum(run.name == decoded.RPC for run in recorded.runs)
     if received:
         yield (
-            f"{plural(received, 'row')} of the traces {be(received)} tensors on the wire "
+            f"{plural(received, 'row')} of the traces {are(received)} tensors on the wire "
             f"({decoded.RPC}), which belong to no node and are not in the graph."
         )
 
@@ -127,5 +127,5 @@ def not_drawn(work: Runs, drawn: set[str]) -> Iterator[str]:
         )
 
 
-def be(count: int) -> str:
+def are(count: int) -> str:
     return "is" if count == 1 else "are"

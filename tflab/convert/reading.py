@@ -100,7 +100,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
             recorded = by_device(len(steps), found, words, tables)
             kept = tracks.without_repeats(recorded)
             left_out.update({one: len(recorded[one]) - len(kept[one]) for one in recorded})
-            own, note = possible_runs(path, columns.joined(list(kept.values())))
+            own, note = possible_runs(path, columns.concatenate(list(kept.values())))
             notes += note
             steps.append(span(len(steps), own))
             labels.append(label)
@@ -151,7 +151,7 @@ def by_device(
     for raw, stats in found.devices:
         device = words.names[raw]
         parts.setdefault(device, []).append(rows.op_runs(step, device, stats, words, tables))
-    return {device: columns.joined(group) for device, group in parts.items()}
+    return {device: columns.concatenate(group) for device, group in parts.items()}
 
 
 def possible(runs: OpRuns) -> np.ndarray:

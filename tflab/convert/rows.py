@@ -94,7 +94,7 @@ def op_runs(
         if part is None:
             part = one_by_one(step, protos.rows(data), kinds, words, tables)
         parts.append(part)
-    return columns.joined(parts or [one_by_one(step, [], kinds, words, tables)])
+    return columns.concatenate(parts or [one_by_one(step, [], kinds, words, tables)])
 
 
 # By column

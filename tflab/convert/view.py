@@ -46,7 +46,7 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
         ),
         tuple(owner for owner in conversion.time_ledger if owner.ns),
     )
-    yield top(conversion)
+    yield top_nodes(conversion)
     if conversion.critical_path:
         yield from path(conversion, conversion.critical_path)
     else:
@@ -147,12 +147,12 @@ def steps(conversion: Conversion) -> Table:
     )
 
 
-def top(conversion: Conversion) -> Table:
+def top_nodes(conversion: Conversion) -> Table:
     """The nodes of all kinds; if there are several kinds, with the kind, to which the share
     refers."""
     several = len(conversion.top_ops) > 1
     headers = {"share": "share of kind"} if several else {}
-    node, op_type, *numbers = op_table.within(
+    node, op_type, *numbers = op_table.columns_of(
         (op_table.key("node"), *op_table.columns(op_table.MOST_EXPENSIVE, headers)),
         lambda item: item[1],
     )

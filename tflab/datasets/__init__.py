@@ -54,7 +54,7 @@ def batch_shape(column: Column, rows: int) -> tuple[int, ...]:
     return column[:rows].shape if isinstance(column, Whole) else (rows, *column.shape[1:])
 
 
-def head(column: Column, rows: int) -> Column:
+def first_rows(column: Column, rows: int) -> Column:
     """The first rows of a column."""
     return replace(column, rows=rows) if isinstance(column, Whole) else column[:rows]
 

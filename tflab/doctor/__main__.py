@@ -47,39 +47,39 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"The logdir '{args.logdir}' {about}; give --logdir a folder with one or several runs."
         )
-    found = [one for part in checks.findings(checks.checks(args.logdir)) for one in part]
-    works = all(finding.verdict != WRONG for finding in found)
+    findings = [one for part in checks.findings(checks.checks(args.logdir)) for one in part]
+    works = all(finding.verdict != WRONG for finding in findings)
     if args.format == "json":
         from tflab.exporters import json
 
-        print(json.document(works=works, findings=found))
+        print(json.document(works=works, findings=findings))
     else:
-        show(found)
+        show(findings)
     return 0 if works else 1
 
 
-def show(found: Sequence[Finding]) -> None:
+def show(findings: Sequence[Finding]) -> None:
     """Print as text; where rich is missing, as Markdown, which needs nothing."""
     if importlib.util.find_spec("rich") is not None:
         from tflab.exporters import text
 
-        text.show_blocks(blocks(found))
+        text.show_blocks(blocks(findings))
     else:
         from tflab.exporters import markdown
 
-        print("\n\n".join(map(markdown.rendered, blocks(found))))
+        print("\n\n".join(map(markdown.rendered, blocks(findings))))
 
 
-def blocks(found: Sequence[Finding]) -> Iterator[Block]:
+def blocks(findings: Sequence[Finding]) -> Iterator[Block]:
     for verdict, title in ((WRONG, "Problems, and what to do about them"), (NOTE, "Notes")):
         frames = tuple(
             Frame(f"{finding.subject}: {finding.looked_at}", "", (finding.found, finding.advice))
-            for finding in found
+            for finding in findings
             if finding.verdict == verdict
         )
         if frames:
             yield Strip(title, frames)
-    yield summary([finding.verdict for finding in found])
+    yield summary([finding.verdict for finding in findings])
 
 
 def summary(verdicts: Sequence[str]) -> str:

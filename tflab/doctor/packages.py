@@ -43,8 +43,8 @@ def needed() -> Iterator[Finding]:
     for line in declared():
         requirement = Requirement(line)
         if not fits(requirement):
-            here = version(requirement.name) or "missing"
-            found = f"{here} (required: {line.removeprefix(requirement.name)})"
+            installed = version(requirement.name) or "missing"
+            found = f"{installed} (required: {line.removeprefix(requirement.name)})"
             yield Finding("Packages", requirement.name, found, f'python -m pip install "{line}"')
 
 
@@ -52,9 +52,9 @@ def fits(requirement: Requirement) -> bool:
     """Whether what is installed satisfies a requirement."""
     from packaging.version import InvalidVersion
 
-    here = version(requirement.name)
+    installed = version(requirement.name)
     try:
-        return here is not None and requirement.specifier.contains(here, prereleases=True)
+        return installed is not None and requirement.specifier.contains(installed, prereleases=True)
     except InvalidVersion:
         return False
 

@@ -124,4 +124,4 @@ def answer_of(function: str) -> dict[str, Any]:
 
 
 def remedy(error: str) -> str:
-    return next((help_ for said, help_ in REMEDIES.items() if said in error), REINSTALL)
+    return next((help_ for message, help_ in REMEDIES.items() if message in error), REINSTALL)

@@ -66,9 +66,9 @@ def folders() -> Iterator[Finding]:
             "Set TMPDIR to a folder that you may write to.",
         ),
     ):
-        there = next(place for place in (path, *path.parents) if place.exists())
+        existing = next(place for place in (path, *path.parents) if place.exists())
         try:
-            with tempfile.TemporaryFile(dir=there):
+            with tempfile.TemporaryFile(dir=existing):
                 pass
         except OSError as error:
             found = f"{path} cannot be written: {error.strerror}"

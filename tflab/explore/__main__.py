@@ -105,7 +105,7 @@ def answer(start: FirstContent, function: str, folder: str) -> int:
     from tflab.exporters import text
 
     with warm.opened(start.name, function, start.seconds, folder) as process:
-        questions = keys.asked(process, start.text)
+        questions = keys.questions_about(process, start.text)
     text.show_blocks(keys.blocks(start.name, questions))
     return 0
 

@@ -64,7 +64,7 @@ def read(given: Any) -> Asked:
     check(is_count(asked.batch_size, MOST_ROWS), f"A batch has 1 to {MOST_ROWS} rows.")
     check(is_count(asked.devices, MOST_DEVICES), f"There are 1 to {MOST_DEVICES} devices.")
     check(isinstance(asked.xla, bool), "XLA is on or off.")
-    check(isinstance(asked.predict, bool), "Questions are wanted or not.")
+    check(isinstance(asked.predict, bool), "Predict first is on or off.")
     return asked
 
 

@@ -11,7 +11,7 @@ from tflab.explore.warm import Message, Warm
 from tflab.records.blocks import Block, Frame, Strip
 
 
-def asked(process: Warm, text: str) -> Sequence[Mapping[str, Any]]:
+def questions_about(process: Warm, text: str) -> Sequence[Mapping[str, Any]]:
     """The questions about a program with the switches as they are at first. Raises TflabError if
     it does not run to its end."""
     questions: Sequence[Mapping[str, Any]] = ()

@@ -12,7 +12,7 @@ from tflab.explore import processes, program
 from tflab.explore.asked import Asked
 from tflab.exporters.json import plain
 from tflab.follow import node_history
-from tflab.life.stages import shown
+from tflab.life.stages import life_of
 from tflab.lifecycle import backward, execution, frontend, placement, values
 from tflab.records.stages import Backward, Frontend
 from tflab.report import html, questions
@@ -47,17 +47,17 @@ def through_stages(
     rows = built.live.model.fixed_batch
     options = replace(options, batch_size=rows) if rows else options
     seen.append(built)
-    yield shown((built,), file, file)
+    yield life_of((built,), file, file)
     derived = backward.differentiate(built, options)
     seen.append(derived)
-    yield shown((built, derived), file, file)
+    yield life_of((built, derived), file, file)
     placed = placement.place(derived, options)
-    yield shown((built, derived, placed), file, file)
+    yield life_of((built, derived, placed), file, file)
     executed = execution.execute(placed, options)
-    yield shown((built, derived, placed, executed), file, file)
+    yield life_of((built, derived, placed, executed), file, file)
     executed = values.record(executed, placed, options)
     stages = (built, derived, placed, executed)
-    last = shown(stages, file, file) | {"stage": VALUES}
+    last = life_of(stages, file, file) | {"stage": VALUES}
     if asked.predict:
         larger = replace(options, batch_size=2 * options.batch_size)
         twice = () if rows else values.record(executed, placed, larger).defined

@@ -62,7 +62,7 @@ def saved(name: str, by: str, seen: Mapping[str, Any]) -> str:
 
 def rendered(scripts: Sequence[str], settings: Any, **about: Any) -> tuple[str, str]:
     """A page with its policy, which stands in a saved one."""
-    script = html.joined([*markup.modules(), *map(read, scripts)])
+    script = html.join_modules([*markup.modules(), *map(read, scripts)])
     style = "\n".join([markup.style(), *map(read, STYLES)])
     policy = html.policy(style, script)
     template = html.environment(read).from_string(read("explore.html.j2"))

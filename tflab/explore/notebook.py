@@ -57,7 +57,7 @@ class CellLife:
 
     def _repr_html_(self) -> str:
         parts = {title: rows for title, rows in self.life["parts"].items() if title != STORY}
-        page = markup.alone(self.life | {"parts": parts})
+        page = markup.page_of(self.life | {"parts": parts})
         frame = FRAME.format(title="The life of the cell", page=escape(page), height=HEIGHT)
         return f"<pre>{escape(repr(self))}</pre>{frame}"
 

@@ -77,11 +77,11 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
     if derived and ("loss" not in names or gradients_start(loss.op, derived)):
         return already_derived(model, loss, names)
     if loss is None:
-        return noted(model, "Nothing is derived: no line names a scalar of a float type.")
+        return with_note(model, "Nothing is derived: no line names a scalar of a float type.")
     if not depends(loss.op, goals):
         what = "variable" if variables else "placeholder of floats"
         model = replace(model, output=named.get("output", loss))
-        return noted(
+        return with_note(
             model, f"Nothing is derived: the gradient of {loss.op.name} reaches no {what}."
         )
     chosen = names.get("optimizer")
@@ -124,7 +124,7 @@ def no_function(name: str) -> Any:
     raise TflabError(f"The program no longer defines the function '{name}'.")
 
 
-def noted(model: Model, note: str) -> Model:
+def with_note(model: Model, note: str) -> Model:
     return replace(model, notes=(*model.notes, note))
 
 
@@ -163,7 +163,7 @@ def already_derived(model: Model, loss: Any, names: Mapping[str, Any]) -> Model:
     ends = [] if loss is None else [loss.name]
     note = "The program has gradients of its own, so tflab adds none."
     run = results(names, tf1.get_default_graph())
-    return replace(noted(model, note), fetches=tuple(dict.fromkeys([*ends, *run])))
+    return replace(with_note(model, note), fetches=tuple(dict.fromkeys([*ends, *run])))
 
 
 def results(names: Mapping[str, Any], graph: tf.Graph) -> Iterator[str]:

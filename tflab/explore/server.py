@@ -24,7 +24,7 @@ from tflab.errors import TflabError, UsageError, reason
 from tflab.explore import asked, markup, programs
 from tflab.explore.warm import Message, Warm
 from tflab.life import changes
-from tflab.life.markup import told
+from tflab.life.markup import for_page
 
 HOST = "127.0.0.1"
 LARGEST = 4 * asked.LARGEST_TEXT  # bytes of a request
@@ -93,12 +93,12 @@ class App:
     def answer(self, request: Request) -> Response:
         self.check_origin(request)
         given = request.args.get("token", "")
-        if request.path == "/" and given and same(given, self.token):
+        if request.path == "/" and given and is_token(given, self.token):
             # In the address it would be visible, and shared by accident
             response = Response(status=303, headers={"Location": "/"})
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict")
             return response
-        if not same(request.cookies.get(self.cookie, ""), self.token):
+        if not is_token(request.cookies.get(self.cookie, ""), self.token):
             raise RefusedRequestError(403, CLOSED)
         route = ROUTES.get((request.method, request.path))
         if route is None:
@@ -148,7 +148,7 @@ class App:
         for message in self.warm.life(name, number, given):
             try:
                 if stage := message.get("stage"):
-                    version.shown = told(message, earlier.get(stage), heads)
+                    version.shown = for_page(message, earlier.get(stage), heads)
                     version.life[stage] = {key: message[key] for key in ("nodes", "numbers")}
                 yield version.shown if stage else message
             except (LookupError, TypeError, ValueError, AttributeError):  # an error in the program
@@ -232,7 +232,7 @@ def remember(versions: dict[str, RanVersion], name: str, version: RanVersion) ->
         del versions[next(iter(versions))]
 
 
-def same(given: str, token: str) -> bool:
+def is_token(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode(), token.encode())
 
 
@@ -271,7 +271,7 @@ def listening(port: int) -> socket.socket:
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else reason(error)
         raise UsageError(
-            f"Port {port} cannot be had: {why}. Give another with --port, or none."
+            f"Port {port} cannot be used: {why}. Give another with --port, or none."
         ) from error
 
 

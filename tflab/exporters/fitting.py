@@ -38,20 +38,20 @@ def fit(table: Table, rows: Sequence[Sequence[str]], available: int) -> Fitted:
     ]
     numbers = [max(map(cell_len, cells), default=0) for cells in zip(*rows, strict=True)] or natural
     rails = natural[0] + GAP if table.drawing and not table.columns[0].header else 0
-    drawn = [0] if rails and rails + BESIDE <= available else []
+    rail_columns = [0] if rails and rails + BESIDE <= available else []
     first = 1 if rails else 0
-    room = available - (rails if drawn else 0)
+    room = available - (rails if rail_columns else 0)
     others = kept_columns(table.columns[first:], natural[first:], room, numbers[first:])
     kept = [place + first for place in others]
-    columns = [table.columns[place] for place in (*drawn, *kept)]
+    columns = [table.columns[place] for place in (*rail_columns, *kept)]
     fitted = fit_widths(
-        columns[len(drawn) :],
+        columns[len(rail_columns) :],
         [natural[place] for place in kept],
         room,
         [numbers[place] for place in kept],
     )
-    widths = [*(natural[place] for place in drawn), *fitted]
-    kept = [*drawn, *kept]
+    widths = [*(natural[place] for place in rail_columns), *fitted]
+    kept = [*rail_columns, *kept]
     cells = [
         cut_all([row[place] for row in rows], width, column, wraps=not table.drawing)
         for place, width, column in zip(kept, widths, columns, strict=True)
@@ -162,18 +162,18 @@ def short_names(names: Iterable[str], width: int) -> dict[str, str]:
     """Whole name -> its shortened form; different names have different forms."""
     short = {name: short_name(name, width) for name in names}
     for _ in range(DEPTHS):
-        for group in alike(short):
+        for group in name_collisions(short):
             short |= {name: with_difference(name, group, width) for name in group}
-    for group in alike(short):
+    for group in name_collisions(short):
         for number, name in enumerate(group, 1):
             sign = f"#{number}"
             room = width - len(sign)
-            kept = "…" + tail(name, room - 1) if "/" in name else cut(name, room, at_end=True)
-            short[name] = kept + sign
+            shortened = "…" + tail(name, room - 1) if "/" in name else cut(name, room, at_end=True)
+            short[name] = shortened + sign
     return short
 
 
-def alike(short: dict[str, str]) -> list[list[str]]:
+def name_collisions(short: dict[str, str]) -> list[list[str]]:
     """The groups of names with the same shortened form."""
     groups: dict[str, list[str]] = {}
     for name, cut_to in short.items():

@@ -66,11 +66,11 @@ def devices_of(nodes: Iterable[Node]) -> dict[str, str]:
 def opening_line(folder: Path) -> str:
     """The command that opens the contents of a folder, coloured by time; the device can be
     chosen, and the rest added."""
-    whole = folder.resolve()  # the viewer asks its server, which may be elsewhere
+    absolute = folder.resolve()  # the viewer asks its server, which may be elsewhere
     files = (DEVICES, TIMES, "time-batch-*.json")  # the last of them colours
-    data = ",".join(str(path) for name in files for path in sorted(whole.glob(name)))
+    data = ",".join(str(path) for name in files for path in sorted(absolute.glob(name)))
     options = ("--node_data_paths", data) if data else ()
-    return shlex.join(("model-explorer", str(whole / GRAPHS), *options))
+    return shlex.join(("model-explorer", str(absolute / GRAPHS), *options))
 
 
 # Graphs
@@ -109,13 +109,17 @@ def graph_node(
 ) -> dict[str, Any]:
     """A node in the box of its name scope, with its edges and everything that is known about it."""
     scope, _, own = node.name.rpartition("/")
-    told = [("op", node.op), ("device", short_device(node.device)), *known.get(node.name, ())]
+    attributes_of_node = [
+        ("op", node.op),
+        ("device", short_device(node.device)),
+        *known.get(node.name, ()),
+    ]
     return {
         "id": node.name,
         "label": own,
         "namespace": scope,
         "subgraphIds": [],
-        "attrs": pairs(told),
+        "attrs": pairs(attributes_of_node),
         "incomingEdges": list(edges(node, names, senders)),
         "inputsMetadata": [],
         "outputsMetadata": [
@@ -125,10 +129,10 @@ def graph_node(
     }
 
 
-def pairs(told: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+def pairs(attributes: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
     """Each key once: the first value counts."""
     known: dict[str, str] = {}
-    for key, value in told:
+    for key, value in attributes:
         if value:
             known.setdefault(key, value)
     return [{"key": key, "value": value} for key, value in known.items()]
@@ -189,8 +193,8 @@ def node_data(runs: Sequence[OpRun]) -> Data:
 def times(runs: Sequence[OpRun], steps: int, where: str = "") -> Data:
     """Means over the traced steps."""
     time_us = mean(runs, steps, lambda run: run.duration_ns / 1000)
-    whole = sum(time_us.values()) or 1.0
-    percents = {name: 100 * us / whole for name, us in time_us.items()}
+    total_us = sum(time_us.values()) or 1.0
+    percents = {name: 100 * us / total_us for name, us in time_us.items()}
     return {
         "time": (f"time{where} in us", time_us),
         "share": (f"share of all ops{where} in %", percents),
@@ -199,9 +203,9 @@ def times(runs: Sequence[OpRun], steps: int, where: str = "") -> Data:
 
 def memory(runs: Sequence[OpRun], steps: int, where: str = "") -> Data:
     """Empty if no op requested memory: kernels of a GPU do not, and old traces do not record it."""
-    asked = mean(runs, steps, lambda run: run.requested_bytes)
+    requested = mean(runs, steps, lambda run: run.requested_bytes)
     title = f"memory requested{where} in bytes"
-    return {"memory": (title, asked)} if any(asked.values()) else {}
+    return {"memory": (title, requested)} if any(requested.values()) else {}
 
 
 def on_wire(runs: Sequence[OpRun]) -> Data:

@@ -111,10 +111,10 @@ def show_strip(out: Console, strip: Strip) -> None:
 
 def print_wrapped(out: Console, words: str, indent: int) -> None:
     """A text in lines; one with more than a few lines on a wide output is shortened."""
-    whole = fitting.cut(words, STRIP_LINES * (WIDTH - 8), at_end=True)
+    shown = fitting.cut(words, STRIP_LINES * (WIDTH - 8), at_end=True)
     margins = " " * indent, " " * (indent + 2)
     for part in textwrap.wrap(
-        whole, prose_width(out), initial_indent=margins[0], subsequent_indent=margins[1]
+        shown, prose_width(out), initial_indent=margins[0], subsequent_indent=margins[1]
     ):
         out.print(Text(part))
 

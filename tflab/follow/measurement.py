@@ -51,8 +51,8 @@ def follow(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
     """
     timed = measured(stages, batch_sizes, options)
     histories = node_history.histories(stages, timed.tables, timed.path)
-    told = {name: replace(one, untimed=timed.untimed) for name, one in histories.items()}
-    return Followed(told, timed)
+    with_reasons = {name: replace(one, untimed=timed.untimed) for name, one in histories.items()}
+    return Followed(with_reasons, timed)
 
 
 def measured(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options) -> Timed:

@@ -107,7 +107,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
     users = turned_around(makers(placement.nodes))
     origins = {origin.name: origin for origin in placement.origins}
     fates = {fate.name: fate for fate in placement.ledger}
-    carried = carries(fate for fate in placement.ledger if fate.into in executed)
+    carried = extra_work(fate for fate in placement.ledger if fate.into in executed)
     touched = touches(placement.passes)
     assignments = {assignment.name: assignment for assignment in placement.assignments}
     kernels = {kernel.name: kernel for kernel in placement.kernels}
@@ -220,7 +220,7 @@ def carrier_of(name: str, fate: Fate | None, executed: Mapping[str, Node]) -> st
     return fate.into if fate and fate.into in executed else None
 
 
-def carries(ledger: Iterable[Fate]) -> dict[str, list[str]]:
+def extra_work(ledger: Iterable[Fate]) -> dict[str, list[str]]:
     """Executed node -> the user's nodes whose work it does in addition to its own."""
     carried: dict[str, list[str]] = {}
     for fate in ledger:

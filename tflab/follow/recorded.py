@@ -69,7 +69,7 @@ def needed(graph: Recorded) -> Recorded:
 
     return replace(
         graph,
-        nodes=tuple(without(node, lost) for node in graph.nodes if node.name not in lost),
+        nodes=tuple(without_inputs(node, lost) for node in graph.nodes if node.name not in lost),
         derived={name: of for name, of in graph.derived.items() if not {name, of} & lost},
         ledger=tuple(fate for fate in graph.ledger if fate.name not in lost),
         passes=tuple(
@@ -82,7 +82,7 @@ def needed(graph: Recorded) -> Recorded:
                 rewritten=tuple(row for row in step.rewritten if row.name not in lost),
                 taken=tuple(row for row in step.taken if row.name not in lost),
                 definitions=tuple(
-                    without(node, lost) for node in step.definitions if node.name not in lost
+                    without_inputs(node, lost) for node in step.definitions if node.name not in lost
                 ),
             )
             for step in graph.passes
@@ -90,7 +90,7 @@ def needed(graph: Recorded) -> Recorded:
     )
 
 
-def without(node: Node, lost: Collection[str]) -> Node:
+def without_inputs(node: Node, lost: Collection[str]) -> Node:
     """The node without what it takes from nodes that are not there."""
     return replace(
         node,
@@ -101,13 +101,13 @@ def without(node: Node, lost: Collection[str]) -> Node:
 
 def gradients(graph: Recorded) -> Iterator[Gradient]:
     """The nodes that each forward node's gradient function made."""
-    made: dict[str, list[str]] = {}
+    by_forward: dict[str, list[str]] = {}
     for name, forward in graph.derived.items():
-        made.setdefault(forward, []).append(name)
+        by_forward.setdefault(forward, []).append(name)
     for node in graph.nodes:
-        if node.name in made:
+        if node.name in by_forward:
             function = f"the gradient function of {node.op}"
-            yield Gradient(node.name, node.op, function, tuple(made[node.name]))
+            yield Gradient(node.name, node.op, function, tuple(by_forward[node.name]))
 
 
 def mean_ns(graph: Recorded) -> dict[str, float]:

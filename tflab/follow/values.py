@@ -48,7 +48,7 @@ def with_values(
     for node in gradient_nodes:
         if node.towards and node.complete and node.used:
             computing.setdefault(node.towards, []).append(node.name)
-    taken = inputs(ran.values(), recorded)
+    consumed = inputs(ran.values(), recorded)
     known = {}
     for name, history in histories.items():
         own = outputs.get(name, ())
@@ -62,7 +62,7 @@ def with_values(
             values=tuple(values),
             other_inputs=ran[name].inputs if other and name in ran else None,
             own_values=tuple(own) if other else (),
-            taken=taken.get(history.carrier or "", ()),
+            taken=consumed.get(history.carrier or "", ()),
             carrier_values=tuple(outputs.get(carrier_of(history), ())),
             gradient=gradient(
                 values, [defined.get(one, ()) for one in computing.get(gradient_name(name), ())]
@@ -94,7 +94,7 @@ def inputs(ran: Iterable[Node], values: Iterable[Value]) -> dict[str, tuple[Valu
 
 def tensor_of(value: Value) -> str:
     """The tensor under the name that its consumers use: feeds and variables have users' names."""
-    return value.node if value.kind in (FED, VARIABLE) else view.short(value.tensor)
+    return value.node if value.kind in (FED, VARIABLE) else view.graph_def_name(value.tensor)
 
 
 def carrier_of(history: NodeHistory) -> str:
@@ -126,12 +126,12 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
     """The inputs of a node, the values of its outputs, those of a variable before and after the
     step, and the gradient of the loss with respect to them."""
     for value in history.taken[:MOST]:
-        name = view.short(value.tensor)
+        name = view.graph_def_name(value.tensor)
         yield "took ", (name,), f": {view.amounts_of(value, value.shape)}"
     if len(history.taken) > MOST:
         yield f"and {plural(len(history.taken) - MOST, 'input')} more", (), ""
     for value in history.carrier_values[:MOST]:
-        yield f"{about(value)}: {view.amounts_of(value, value.shape)}", (), ""
+        yield f"{description(value)}: {view.amounts_of(value, value.shape)}", (), ""
     for value in history.values[:MOST]:
         before, nodes, after = whose(value)
         yield before, nodes, f"{after}: {view.amounts_of(value, value.shape)}"
@@ -142,7 +142,7 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
     if history.other_inputs is not None:
         yield f"{OTHER}: it ran as {history.ran_as} of ", history.other_inputs, ""
         for value in history.own_values[:MOST]:
-            yield f"{about(value)}: {view.amounts_of(value, value.shape)}", (), ""
+            yield f"{description(value)}: {view.amounts_of(value, value.shape)}", (), ""
     if history.gradient is not None:
         amounts = view.amounts_of(history.gradient, history.gradient.shape)
         yield (
@@ -155,21 +155,25 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
 def whose(value: Value) -> Sentence:
     """Where the numbers are from: the step that ran, or the reference step alone."""
     if not isinstance(value, Defined):
-        return about(value), (), ""
+        return description(value), (), ""
     if value.held_by is None:
-        return f"{view.short(value.tensor)} {ALONE}", (), ""
-    if value.held_by == view.short(value.tensor):
-        return about(value), (), ""
-    return f"{view.short(value.tensor)}, held in the recorded step by ", (value.held_by,), ""
+        return f"{view.graph_def_name(value.tensor)} {ALONE}", (), ""
+    if value.held_by == view.graph_def_name(value.tensor):
+        return description(value), (), ""
+    return (
+        f"{view.graph_def_name(value.tensor)}, held in the recorded step by ",
+        (value.held_by,),
+        "",
+    )
 
 
-def about(value: Value) -> str:
+def description(value: Value) -> str:
     """What the recorded numbers are."""
     if value.kind == VARIABLE:
         return "before the recorded step"
     again = f", the last time of {value.calls:,}" if value.calls > 1 else ""
     verb = "fed to" if value.kind == FED else "held by"
-    return f"{verb} {view.short(value.tensor)} in the recorded step{again}"
+    return f"{verb} {view.graph_def_name(value.tensor)} in the recorded step{again}"
 
 
 def missing(history: NodeHistory) -> str | None:
@@ -181,7 +185,7 @@ def missing(history: NodeHistory) -> str | None:
     return history.fate.fate
 
 
-def recorded(histories: Iterable[NodeHistory]) -> bool:
+def has_values(histories: Iterable[NodeHistory]) -> bool:
     """Whether the values of a step are known."""
     return any(history.values for history in histories)
 
@@ -203,7 +207,7 @@ def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
     """The sentences about a buffer that contained an output of the node."""
     place = f"{size(buffer.bytes)} at {buffer.address:#x}"
     if buffer.node == node:
-        yield f"its output {buffer.tensor} was in {place}, {lived(buffer)}", (), ""
+        yield f"its output {buffer.tensor} was in {place}, {lifetime(buffer)}", (), ""
     elif node in buffer.overwriters:
         yield f"worked in place: its output was in {place}, requested by ", (buffer.tensor,), ""
     else:
@@ -216,14 +220,14 @@ def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
         more = len(buffer.overwriters) - (node in buffer.overwriters) - len(some)
         yield "worked in place in that memory: ", some, f" and {more:,} more" if more else ""
     if buffer.last_reader:
-        kept = buffer.backward_ns is not None
-        behind = ": it stayed alive for the backward pass" if kept else ""
+        is_for_backward = buffer.backward_ns is not None
+        behind = ": it stayed alive for the backward pass" if is_for_backward else ""
         yield "the last reader of that memory was ", (buffer.last_reader,), behind
     if buffer.after:
         yield "then it was reused by ", buffer.after, ""
 
 
-def lived(buffer: Buffer) -> str:
+def lifetime(buffer: Buffer) -> str:
     """`from 138 us to 2.02 ms of the step`; which of several releases belongs to it may be
     inferred."""
     start = time(buffer.from_ns)

@@ -89,7 +89,7 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
         Frame(
             f"{1 + stages.NAMES.index(section.stage)}  {section.title}",
             section.about,
-            tuple(map(joined, section.lines)),
+            tuple(map(line_text, section.lines)),
         )
         for section in sections(history)
     )
@@ -113,7 +113,7 @@ def sections(history: NodeHistory) -> tuple[Section, ...]:
     return tuple(section for section in every if section.about or section.lines)
 
 
-def joined(line: Line) -> str:
+def line_text(line: Line) -> str:
     """The parts of a line as text."""
     return "".join(part if isinstance(part, str) else part.text for part in line)
 
@@ -280,7 +280,7 @@ def times(history: NodeHistory) -> Table:
         f"A call in warm, traced steps{whose}{note}",
         (
             Column("batch", lambda item: str(item[0]), right=True),
-            *op_table.within(measured, lambda item: item[1]),
+            *op_table.columns_of(measured, lambda item: item[1]),
         ),
         tuple(history.times.items()),
     )

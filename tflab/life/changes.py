@@ -9,13 +9,13 @@ from typing import Any
 
 from tflab.records.blocks import Block, Column, Table
 from tflab.units import size, time
-from tflab.views.op_table import amount
+from tflab.views.op_table import flops_text
 
 LISTED = 8  # names of nodes in a line
 
 Nodes = Mapping[str, Sequence[Any]]  # node -> its kind, its signature, its fate
 Numbers = Mapping[str, float | None]
-WRITTEN = {"FLOPs": amount, "bytes": size, "ns": time}
+WRITTEN = {"FLOPs": flops_text, "bytes": size, "ns": time}
 TIMES = ("ns", "low_ns", "high_ns")  # of a step: median, p10, p90
 EDIT = ("before", "now")
 CALLED = {"bytes": "memory at most", "ns": "a step, median"}
@@ -85,7 +85,7 @@ def blocks(
         some = changes.fates[:LISTED]
         yield texts("Other fates", ("node", *heads), some, len(changes.fates) - LISTED)
     numbers = [
-        (CALLED.get(what, what), written(what, old), written(what, new))
+        (CALLED.get(what, what), number_text(what, old), number_text(what, new))
         for what, old, new in changes.numbers
     ]
     if numbers:
@@ -99,7 +99,7 @@ def listed(names: Sequence[str], known: Nodes) -> str:
     return ", ".join(ordered[:LISTED]) + more
 
 
-def written(what: str, number: float | None) -> str:
+def number_text(what: str, number: float | None) -> str:
     if number is None:
         return "not known"
     return WRITTEN[what](number) if what in WRITTEN else f"{number:,.0f}"

@@ -18,7 +18,7 @@ SCRIPTS = ("seen.js", "life.js")
 OF_REPORTS = ("script.js", "still.js", "folded.js", "start.js")  # alone
 
 
-def told(
+def for_page(
     life: data.Life,
     before: Mapping[str, Any] | None = None,
     heads: tuple[str, str] = changes.EDIT,
@@ -37,9 +37,9 @@ def told(
     if before is None:
         return shown
     nodes = life["nodes"]
-    found = changes.compare(before["nodes"], nodes, before["numbers"], life["numbers"])
-    since = changes.blocks(found, nodes, before["nodes"], heads)
-    marks = dict.fromkeys(found.new, "new") | dict.fromkeys(found.changed, "changed")
+    changed = changes.compare(before["nodes"], nodes, before["numbers"], life["numbers"])
+    since = changes.blocks(changed, nodes, before["nodes"], heads)
+    marks = dict.fromkeys(changed.new, "new") | dict.fromkeys(changed.changed, "changed")
     return shown | {"since": html.fragment(since), "marks": marks}
 
 
@@ -57,15 +57,15 @@ def read(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def alone(life: data.Life) -> str:
+def page_of(life: data.Life) -> str:
     """A life as a self-contained page."""
-    script, look = html.joined([*modules(), read("alone.js")]), style()
+    script, look = html.join_modules([*modules(), read("alone.js")]), style()
     return (
         html.environment(read)
         .from_string(read("alone.html.j2"))
         .render(
             title=life["graph"]["title"],
-            told=html.as_json(told(life)),
+            told=html.as_json(for_page(life)),
             script=script,
             style=look,
             policy=html.policy(look, script),

@@ -20,7 +20,7 @@ from werkzeug.wrappers import Request, Response
 
 from tflab.errors import TflabError
 from tflab.escaping import visible
-from tflab.life import kept, markup
+from tflab.life import markup, storage
 from tflab.report import html
 
 TAB = "Life"
@@ -59,7 +59,9 @@ class Plugin(base_plugin.TBPlugin):
             "/runs": self.list,
             "/run": self.run,
         }
-        return {path: Request.application(answered(route)) for path, route in routes.items()}
+        return {
+            path: Request.application(with_error_pages(route)) for path, route in routes.items()
+        }
 
     def runs(self) -> Mapping[str, tuple[str, Path]]:
         """The known runs; starts a new search if one is due."""
@@ -72,8 +74,8 @@ class Plugin(base_plugin.TBPlugin):
         return self.known
 
     def look(self) -> None:
-        found = kept.runs(self.logdir or "")
-        self.known = {marked(name): (name, path) for name, path in found.items()}
+        folders = storage.runs(self.logdir or "")
+        self.known = {run_id(name): (name, path) for name, path in folders.items()}
 
     def list(self, request: Request) -> Response:
         """The mark, the name and the version of each run."""
@@ -86,20 +88,20 @@ class Plugin(base_plugin.TBPlugin):
         life, before = self.life(run or ""), self.life(other) if other else None
         try:
             if before is None or other is None:
-                return as_json({"run": markup.told(life), "before": None})
+                return as_json({"run": markup.for_page(life), "before": None})
             heads = visible(self.known[other][0]), visible(self.known[run or ""][0])
-            shown = markup.told(life, before, heads)
-            return as_json({"run": shown, "before": markup.told(before)})
+            shown = markup.for_page(life, before, heads)
+            return as_json({"run": shown, "before": markup.for_page(before)})
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             raise TflabError("The file of this run is damaged: its tables make no sense.") from None
 
     def life(self, mark: str) -> dict[str, Any]:
         if mark not in self.runs():
             raise TflabError("This run is no longer in the logdir.")
-        return kept.read(self.known[mark][1])
+        return storage.read(self.known[mark][1])
 
 
-def marked(name: str) -> str:
+def run_id(name: str) -> str:
     """The identifier of a run in the page: its name may have characters that an address cannot
     have."""
     return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
@@ -114,7 +116,7 @@ def version(path: Path) -> str:
     return f"{about.st_mtime_ns} {about.st_size}"
 
 
-def answered(route: Callable[[Request], Response]) -> Callable[[Request], Response]:
+def with_error_pages(route: Callable[[Request], Response]) -> Callable[[Request], Response]:
     """The same with a sentence instead of an error."""
 
     def answer(request: Request) -> Response:
@@ -131,7 +133,7 @@ def answered(route: Callable[[Request], Response]) -> Callable[[Request], Respon
 
 def script(request: Request) -> Response:
     """A module: it fills the page when it is imported, so that `render` has nothing to do."""
-    joined = html.joined([*markup.modules(), markup.read(SCRIPT)])
+    joined = html.join_modules([*markup.modules(), markup.read(SCRIPT)])
     return Response(f"{joined}export function render() {{}}\n", mimetype="text/javascript")
 
 
@@ -140,9 +142,9 @@ def style(request: Request) -> Response:
 
 
 def page(request: Request) -> Response:
-    whole = html.environment(markup.read).from_string(markup.read("tab.html.j2")).render()
+    text = html.environment(markup.read).from_string(markup.read("tab.html.j2")).render()
     return Response(
-        whole, mimetype="text/html", headers={"Content-Security-Policy": "default-src 'none'"}
+        text, mimetype="text/html", headers={"Content-Security-Policy": "default-src 'none'"}
     )
 
 

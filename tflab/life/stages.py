@@ -24,7 +24,7 @@ from tflab.views import values as not_finite
 FUSIONS = 8  # that are listed at their lines
 
 
-def shown(stages: tuple[Stage, ...], name: str, file: str | None = None) -> data.Life:
+def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> data.Life:
     """The drawing of the stages so far, their tables and numbers. With the `file` of the program,
     its nodes have the lines whose work they do."""
     histories = node_history.histories(stages)

@@ -22,7 +22,7 @@ def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> 
     quiet_import.load()
     from tflab.lifecycle import stages
 
-    for stage in stages.through(model, options or Options(), runs=stop in STAGES[2:]):
+    for stage in stages.run_stages(model, options or Options(), runs=stop in STAGES[2:]):
         yield stage
         if name(stage) == stop:
             return

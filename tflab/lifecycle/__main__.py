@@ -30,7 +30,7 @@ from tflab.cli import (
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.lifecycle import STAGES, output, walk
-from tflab.records.blocks import Block, offered, whole
+from tflab.records.blocks import Block, in_full, offered
 from tflab.records.options import SPLITS, Options
 from tflab.records.stages import Execution, Frontend, Stage
 
@@ -50,7 +50,7 @@ def markdown_page(
     from tflab.views import stages as views
 
     def blocks(stage: Stage) -> Sequence[Block]:
-        return shown(args, stage) or [f"{views.summary(stage)}."]
+        return blocks_of(args, stage) or [f"{views.summary(stage)}."]
 
     return markdown.render(args.model, environment.describe(), stages, blocks, error)
 
@@ -254,13 +254,13 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
 
 def keep_life(folder: Path, model: str, stages: Sequence[Stage]) -> tuple[str, ...]:
     """Write what TensorBoard's Life shows; returns why not, if so."""
-    from tflab.life import kept
     from tflab.life import stages as life
+    from tflab.life import storage
 
     try:
-        kept.check_size(max(len(stage.nodes) for stage in stages))
-        kept.write(folder, life.shown(tuple(stages), model))
-    except kept.LargeError as error:
+        storage.check_size(max(len(stage.nodes) for stage in stages))
+        storage.write(folder, life.life_of(tuple(stages), model))
+    except storage.LargeError as error:
         return (str(error),)
     return ()
 
@@ -279,14 +279,14 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
 
     try:
         with ending.deferred(), ending.shown_by(lambda: document("interrupted")):
-            for number, stage in enumerate(ending.each(walked), 1):
+            for number, stage in enumerate(ending.interruptible(walked), 1):
                 stages.append(stage)
                 if confined.CONFINED and args.format != "text":
                     confined.keep(DOCUMENTS[args.format](args, stages, "interrupted"))
                 if isinstance(stage, Frontend):
                     name_scopes.check(stage.nodes, args.expand, stage.functions)
                 if args.format == "text":
-                    text.show(out, number, stage, shown(args, stage))
+                    text.show(out, number, stage, blocks_of(args, stage))
             if args.format == "text" and args.stage == "all" and not args.full:
                 text.show_block(out, MORE)
             document(None)
@@ -296,7 +296,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
         raise
 
 
-def shown(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
+def blocks_of(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
     """The blocks of a stage: all of them, those of the one screen, or only its summary."""
     from tflab.views import in_short
     from tflab.views import stages as views
@@ -304,7 +304,7 @@ def shown(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
     expanded = args.expand and isinstance(stage, Frontend)
     if args.full or expanded or args.stage == views.name(stage):
         every = views.blocks(stage, args.expand)
-        return [whole(block) if args.full else offered(block, "--full") for block in every]
+        return [in_full(block) if args.full else offered(block, "--full") for block in every]
     return in_short.blocks(stage) if args.stage == "all" else None
 
 

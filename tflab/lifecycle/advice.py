@@ -15,7 +15,7 @@ from typing import Any
 
 from tflab import models
 from tflab.errors import LateError, RanDryError, RefusedError, TflabError, UnreadyError
-from tflab.escaping import ended
+from tflab.escaping import with_full_stop
 from tflab.lifecycle import frontend, least_memory, placement
 from tflab.records.options import Options, Program
 from tflab.runtime import session
@@ -38,7 +38,7 @@ def with_advice(error: TflabError, program: Program, options: Options) -> TflabE
         return error
     helpful = search(error, program, options)
     names = [name for name, _ in error.shapes] if isinstance(error, UnreadyError) else []
-    text = ended(str(error))
+    text = with_full_stop(str(error))
     if doubted:
         described = "; ".join(
             f"'{feeding.label(tensor)}' ({tensor.dtype.base_dtype.name} {list(shape)})"
@@ -48,10 +48,10 @@ def with_advice(error: TflabError, program: Program, options: Options) -> TflabE
         names = [feeding.label(doubted[0][0])]
     if helpful:
         text += f" {advised(names, options, helpful)}"
-    return told(error, text)
+    return reworded(error, text)
 
 
-def told(error: TflabError, text: str) -> TflabError:
+def reworded(error: TflabError, text: str) -> TflabError:
     """The same error in other words."""
     copied = copy.copy(error)
     copied.args = (text,)
@@ -63,7 +63,7 @@ def with_soft_placement(error: TflabError, model: str, options: Options) -> Tfla
     if options.soft_placement or options.cluster or not is_harmless(options):
         return error
     failure, _ = attempt(model, replace(options, soft_placement=True))
-    return error if failure else told(error, f"{ended(str(error))} {ON_ANOTHER}")
+    return error if failure else reworded(error, f"{with_full_stop(str(error))} {ON_ANOTHER}")
 
 
 def is_harmless(options: Options) -> bool:
@@ -88,10 +88,10 @@ def search(error: TflabError, program: Program, options: Options) -> Options | N
     if not models.is_file(model) or not is_harmless(options):
         return None
     seen, end = {str(error)}, time.monotonic() + TRIED_S
-    here: tuple[TflabError, Program | None, Options] | None = (error, program, options)
-    while here is not None:
+    attempt_so_far: tuple[TflabError, Program | None, Options] | None = (error, program, options)
+    while attempt_so_far is not None:
         further = None
-        for proposed in islice(proposals(*here), TRIED):
+        for proposed in islice(proposals(*attempt_so_far), TRIED):
             if time.monotonic() > end:
                 return None
             failure, built = attempt(model, proposed)
@@ -100,7 +100,7 @@ def search(error: TflabError, program: Program, options: Options) -> Options | N
             if further is None and str(failure) not in seen:
                 further = failure, built, proposed
             seen.add(str(failure))
-        here = further
+        attempt_so_far = further
     return None
 
 
@@ -174,8 +174,8 @@ def made_up_behind(
     rows = program.model.fixed_batch or options.batch_size
     batch = next(session.feed_batches(program, rows))
     shapes = dict(zip(session.step_of(program, ()).feeds, (v.shape for v in batch), strict=True))
-    here = {op.name for op in program.graph.get_operations()}
-    failed = next((name for name in error.nodes if name in here), None)
+    names = {op.name for op in program.graph.get_operations()}
+    failed = next((name for name in error.nodes if name in names), None)
     if failed is None:
         tensors = [program.graph.get_tensor_by_name(name) for name in shapes]
     else:

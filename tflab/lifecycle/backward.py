@@ -21,10 +21,10 @@ from tflab.records.graph import (
     Function,
     Node,
     Source,
-    after,
     makers,
     node_of,
     reach,
+    with_dependents,
 )
 from tflab.records.options import Options, Program
 from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck
@@ -281,4 +281,4 @@ def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:
     """The trainable variables or parameters, and everything that is computed from them."""
     variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     variables += program.model.parameters
-    return after(forward, (variable.op.name for variable in variables))
+    return with_dependents(forward, (variable.op.name for variable in variables))

@@ -62,9 +62,9 @@ def take(
         sizes, too_slow = affordable(sizes, execution, seconds)
         left_out += too_slow
     while sizes:
-        taken, failed = take_sizes(placement, options, sizes)
+        captured, failed = take_sizes(placement, options, sizes)
         if failed is None:
-            return replace(taken, left_out=left_out)
+            return replace(captured, left_out=left_out)
         size, failure = failed
         left_out = (*left_out, f"A batch of {size} is not captured. {failure}")
         sizes = tuple(other for other in sizes if other != size)
@@ -89,19 +89,19 @@ def affordable(
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The batch sizes whose steps take this many seconds together, the smallest first, and a
     sentence about each of the others. That of the execution is always included."""
-    kept, left_out, spent = [], [], 0.0
+    chosen, left_out, spent = [], [], 0.0
     for size in sorted(sizes):
         step_ns = execution.traced_step_ns.median * max(1.0, size / execution.batch_size)
         took = step_ns * (plans.WARMUP_STEPS + STEPS) / 1e9
         if size == execution.batch_size or spent + took <= seconds:
-            kept.append(size)
+            chosen.append(size)
             spent += took
         else:
             left_out.append(
                 f"A batch of {size} is not captured: its steps would take about {took:.0f} s, and "
                 f"the stages took {seconds:.0f} s. Give --batch-size {size} to capture it."
             )
-    return tuple(kept), tuple(left_out)
+    return tuple(chosen), tuple(left_out)
 
 
 def take_sizes(

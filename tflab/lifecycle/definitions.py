@@ -71,7 +71,7 @@ def compared(placement: Placement, ran: recorded_step.Ran, reference: recorded_s
     users = {node.name: node for node in placement.user_nodes}
     fates = {fate.name: fate for fate in placement.ledger}
     anew = redrawn(placement, reference)
-    random = reference_step.after(placement.user_nodes, anew)
+    random = reference_step.with_dependents(placement.user_nodes, anew)
     outputs: dict[str, list[str]] = {}
     for tensor in ran.files:
         outputs.setdefault(node_of(tensor), []).append(tensor)
@@ -90,7 +90,7 @@ def compared(placement: Placement, ran: recorded_step.Ran, reference: recorded_s
                 holders += [now for own, now in fate.outputs if own == tensor]
             else:
                 holders += outputs.get(fate.into or "", ())
-            holder = next((name for name in holders if same(ran.array(name), array)), None)
+            holder = next((name for name in holders if arrays_equal(ran.array(name), array)), None)
             if holder is None and node.name in random:
                 left_out += 1
                 continue
@@ -112,8 +112,8 @@ def compared(placement: Placement, ran: recorded_step.Ran, reference: recorded_s
     return Both(tuple(defined), agrees, notes if left_out else ())
 
 
-def same(one: np.ndarray | None, other: np.ndarray) -> bool:
-    return one is not None and analysis.agree(one, other)
+def arrays_equal(first: np.ndarray | None, other: np.ndarray) -> bool:
+    return first is not None and analysis.agree(first, other)
 
 
 def redrawn(placement: Placement, reference: recorded_step.Ran) -> list[str]:

@@ -69,11 +69,11 @@ def read(
 def checked(formula: Expression, value: np.ndarray, values: Mapping[str, np.ndarray]) -> float:
     """The largest difference between a gradient's elements and the values of its formula."""
     try:
-        found = evaluation.fitted(evaluation.evaluated(formula, values), value.shape)
+        result = evaluation.fitted(evaluation.evaluated(formula, values), value.shape)
     except (evaluation.UnknownError, ValueError):
         return float("inf")
-    unequal = ~((found == value) | (np.isnan(found) & np.isnan(value)))
-    return float(np.abs(found[unequal] - value[unequal]).max(initial=0))
+    unequal = ~((result == value) | (np.isnan(result) & np.isnan(value)))
+    return float(np.abs(result[unequal] - value[unequal]).max(initial=0))
 
 
 def largest(value: Any) -> float:
@@ -116,7 +116,7 @@ def computed(
     rng = np.random.default_rng(0)
     with session.opened(graph, options, session.start_of(program)) as live:
         first = dict(gradient_check.first_values(live, variables, rng, noise=0))
-        tensors = {name: graph_copies.within(graph, g) for name, (g, _) in pairs.items()}
+        tensors = {name: graph_copies.gradient_in_copy(graph, g) for name, (g, _) in pairs.items()}
         # The output of a conditional cannot be fetched; a formula with it is not checked.
         fetches = {
             name: name if ":" in name else f"{name}:0"
@@ -134,7 +134,7 @@ def computed(
     )
     elements = {name: np.arange(value.size) for name, value in run.values.items()}
     count = sum(map(len, elements.values()))
-    if gradient_check.unfit(losses) or gradient_check.affordable(count, seconds) < count:
+    if gradient_check.no_slope_reason(losses) or gradient_check.affordable(count, seconds) < count:
         return run
     again = gradient_check.Loss(graph, program.loss.name, options, feeds, variables, first)
     return replace(run, slopes=gradient_check.differences(again, elements)[0])

@@ -200,15 +200,15 @@ def judged(
 
 def with_experiments(execution: Execution, placement: Placement, options: Options) -> Execution:
     """The execution with what its largest ops cost a step, measured by running each once more."""
-    made = experiments.run(placement, execution.top_ops, options)
-    if made is None:
+    measured = experiments.run(placement, execution.top_ops, options)
+    if measured is None:
         return replace(execution, interrupted=True)
     return replace(
         execution,
-        experiments=made.ops,
-        control=made.control,
-        untried=made.untried,
-        one_by_one=made.one_by_one,
+        experiments=measured.ops,
+        control=measured.control,
+        untried=measured.untried,
+        one_by_one=measured.one_by_one,
     )
 
 

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tflab import models
 from tflab.datasets import Dataset, Whole
 from tflab.errors import TflabError, reason
-from tflab.escaping import ended
+from tflab.escaping import with_full_stop
 from tflab.lifecycle import split, towers
 from tflab.models import compiled, saved
 from tflab.records.options import Model, Options, Program, Saved
@@ -59,7 +59,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         model, places = towers.built(name, model, graph, options)
     elif options.cluster:
         places = split.over_tasks(graph, len(options.cluster))
-    made = Program(
+    program_built = Program(
         name=name,
         graph=graph,
         model=model,
@@ -69,10 +69,10 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         optimizer_line=nodes.constructed(model.optimizer),
         layers=private.layer_names(graph),
     )
-    if rows := fixed_rows(made):
-        made = replace(made, model=replace(model, fixed_batch=rows))
+    if rows := fixed_rows(program_built):
+        program_built = replace(program_built, model=replace(model, fixed_batch=rows))
     return Frontend(
-        program=made,
+        program=program_built,
         nodes=nodes.from_graph(graph, model.lines),
         notes=model.notes,
         functions=functions.of_graph(graph, model.lines),
@@ -107,15 +107,15 @@ def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
 
 
 def from_keras(
-    name: str, function: Callable[[], Any], made: Any, options: Options
+    name: str, function: Callable[[], Any], keras_result: Any, options: Options
 ) -> tuple[Model, tf.Graph]:
-    """A Keras model called in a graph. `made` is the result of the function; if that was made in a
-    graph, the function is called again, eagerly.
+    """A Keras model called in a graph. `keras_result` is the result of the function; if that was
+    made in a graph, the function is called again, eagerly.
 
     A model that cannot be called in a graph, or whose feeds or fetches the user sets, is exported
     and read like a graph from a file.
     """
-    keras_model = made if compiled.is_eager(made) else compiled.eagerly(function)
+    keras_model = keras_result if compiled.is_eager(keras_result) else compiled.eagerly(function)
     why = "Options such as --feed and --fetch name nodes of the exported graph."
     if options.of_file == Saved():
         graph = tf.Graph()
@@ -124,8 +124,8 @@ def from_keras(
         except TflabError as error:
             why = str(error)
         else:
-            asked = permissions.Permissions(name).check if models.is_file(name) else None
-            return replace(model, check_run=asked), graph
+            check_run = permissions.Permissions(name).check if models.is_file(name) else None
+            return replace(model, check_run=check_run), graph
     file = formats.exported(lambda: keras_model, name)
     graph = tf.Graph()
     model = call_model(name, lambda: saved.build(file, options.of_file), graph)
@@ -137,7 +137,7 @@ def from_keras(
         )
     notes = (
         *model.notes,
-        f"{ended(why)} Its exported graph is used instead.",
+        f"{with_full_stop(why)} Its exported graph is used instead.",
         *([not_trained] if not_trained else []),
     )
     return replace(model, notes=notes, not_trained=not_trained), graph
@@ -203,12 +203,12 @@ def check(name: str, model: Any, graph: tf.Graph) -> None:
 def failure(name: str, doing: str, error: Exception) -> TflabError:
     message = (reason(error).strip() or "no message").splitlines()[0]
     return TflabError(
-        f"The model '{name}' failed while it {doing}{where(error)}: "
-        f"{type(error).__name__}: {ended(message)}"
+        f"The model '{name}' failed while it {doing}{line_at_fault(error)}: "
+        f"{type(error).__name__}: {with_full_stop(message)}"
     )
 
 
-def where(error: Exception) -> str:
+def line_at_fault(error: Exception) -> str:
     """` (file.py:12)`: the user's line in the traceback."""
     place = ""
     traceback = error.__traceback__

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from tflab.errors import RefusedError
 from tflab.lifecycle import graph_copies
-from tflab.lifecycle.graph_copies import Settable, assign, dtype_of, settable, within
+from tflab.lifecycle.graph_copies import Settable, assign, dtype_of, gradient_in_copy, settable
 from tflab.records.graph import node_of
 from tflab.records.options import Options, Program
 from tflab.records.stages import GradientCheck
@@ -64,9 +64,11 @@ def check(
     with session.opened(graph, options, session.start_of(program)) as live:
         values = dict(first_values(live, variables, rng, NOISE))
         assign(live, values)
-        gradients = [dense(g) for g in live.run([within(graph, g) for g, _ in pairs], feeds)]
+        gradients = [
+            dense(g) for g in live.run([gradient_in_copy(graph, g) for g, _ in pairs], feeds)
+        ]
         losses, seconds = losses_of(live, program.loss.name, feeds)
-    if reason := unfit(losses):
+    if reason := no_slope_reason(losses):
         return (), reason
 
     most = affordable(ELEMENTS, seconds)
@@ -119,7 +121,9 @@ def differences(
         try:
             with session.opened(copy, run.options) as live:
                 assign(live, run.values)
-                fed = {tensor: value for tensor, value in run.feeds.items() if has(copy, tensor)}
+                fed = {
+                    tensor: value for tensor, value in run.feeds.items() if has_tensor(copy, tensor)
+                }
                 moving = Moving(live, run.loss, fed, run.values, STEPS[dtype])
                 return {
                     name: moving.slopes(name, run.variables.get(name), chosen)
@@ -160,7 +164,7 @@ def compare(
     return GradientCheck(name, float(error), len(elements), gradient.size, dtype.name)
 
 
-def unfit(losses: Sequence[Any]) -> str:
+def no_slope_reason(losses: Sequence[Any]) -> str:
     """Why a loss that was computed twice has no slope; "" if it has one."""
     first, second = map(np.asarray, losses)
     if first.size != 1:
@@ -172,7 +176,7 @@ def unfit(losses: Sequence[Any]) -> str:
     return "" if first == second else RANDOM
 
 
-def has(graph: tf.Graph, tensor: str) -> bool:
+def has_tensor(graph: tf.Graph, tensor: str) -> bool:
     return node_of(tensor) in {op.name for op in graph.get_operations()}
 
 

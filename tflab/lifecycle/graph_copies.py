@@ -45,8 +45,8 @@ def prune(graph_def: Any, ends: Sequence[str]) -> Any:
         for node in graph_def.node
     }
     needed = reach(ends, inputs)
-    kept = [node for node in graph_def.node if node.name in needed]
-    return tf1.GraphDef(node=kept, library=graph_def.library, versions=graph_def.versions)
+    nodes = [node for node in graph_def.node if node.name in needed]
+    return tf1.GraphDef(node=nodes, library=graph_def.library, versions=graph_def.versions)
 
 
 def import_graph(graph_def: Any) -> tf.Graph:
@@ -74,14 +74,14 @@ def widen_graph(graph_def: Any) -> Any:
                 handle.dtype = WIDER.get(handle.dtype, handle.dtype)
         for attributes in function.arg_attr.values():
             widen_types(attributes.attr.values())
-        drawn = {node.name for node in function.node_def if is_draw(node)}
+        draws = {node.name for node in function.node_def if is_draw(node)}
         rest = [
             node
             for node in list(function.node_def)
             if not convert_draw(node, function.node_def, ":output:0")
         ]
         replaced = {node.name: node for node in rest if widen(node, formulas)}
-        outputs = {f"{name}:output:0": f"{name}:y:0" for name in drawn} | {
+        outputs = {f"{name}:output:0": f"{name}:y:0" for name in draws} | {
             f"{name}:y:0": f"{name}:{formulas[node.op].signature.output_arg[0].name}:0"
             for name, node in replaced.items()
         }
@@ -102,13 +102,13 @@ def convert_draw(node: Any, nodes: Any, output: str = "") -> bool:
     """
     if not is_draw(node):
         return False
-    drawn = node.attr["dtype"].type
+    dtype = node.attr["dtype"].type
     draw = nodes.add()
     draw.CopyFrom(node)
     draw.name = f"{node.name}/float32"
     node.op = "Cast"
     node.attr.clear()
-    node.attr["SrcT"].type, node.attr["DstT"].type = drawn, WIDER[drawn]
+    node.attr["SrcT"].type, node.attr["DstT"].type = dtype, WIDER[dtype]
     node.input[:] = [f"{draw.name}{output}"]
     return True
 
@@ -212,7 +212,7 @@ def dtype_of(variable: Any) -> tf.DType:
     return variable.dtype.base_dtype
 
 
-def within(graph: tf.Graph, gradient: Any) -> Any:
+def gradient_in_copy(graph: tf.Graph, gradient: Any) -> Any:
     """The corresponding gradient in a copy of its graph."""
     if isinstance(gradient, tf.IndexedSlices):
         parts = (gradient.values, gradient.indices, gradient.dense_shape)

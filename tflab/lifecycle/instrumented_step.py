@@ -94,7 +94,7 @@ def in_process(
 ) -> Reader:
     """Run the step and read its dumps."""
     # The step is the first thing that the session builds, so all of its passes are dumped.
-    with dumps.into(folder):
+    with dumps.dump_into(folder):
         compiled = step.callable(live, trace_level=session.FULL_TRACE, output_partition_graphs=True)
     session.begin(live, start)
     compiled(*values, run_metadata=metadata)
@@ -115,9 +115,9 @@ def over_tasks(
     first.mkdir()
     second.mkdir()
     _, _, with_graphs = session.shared_steps(live, step, session.FULL_TRACE)
-    with dumps.into(first):
+    with dumps.dump_into(first):
         session.begin(live, start)
-    with dumps.into(second):
+    with dumps.dump_into(second):
         with_graphs(*values, run_metadata=metadata)
 
     def read() -> Iterator[Snapshot]:

@@ -41,22 +41,22 @@ def check(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> Non
 
 def refusal(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> str | None:
     """Why there is too little memory for a step; None if there is enough."""
-    there = free_memory()
+    available = free_memory()
     needed = nodes_needed(nodes, fetches, ())
     rows = [node for node in nodes if node.name in needed]
-    held = sum(node_bytes(node, batch_size) for node in rows if node.op in HELD)
-    held += variable_bytes(rows)
+    inputs = sum(node_bytes(node, batch_size) for node in rows if node.op in HELD)
+    inputs += variable_bytes(rows)
     others = [node for node in rows if node.op not in HELD]
     largest = max(others, key=lambda node: node_bytes(node, batch_size), default=None)
-    made = node_bytes(largest, batch_size) if largest else 0
-    if there is None or held + made <= there:
+    output = node_bytes(largest, batch_size) if largest else 0
+    if available is None or inputs + output <= available:
         return None
-    parts = [f"{size(held)} for its constants, variables and feeds"] if held else []
-    if largest and made:
-        parts.append(f"{size(made)} for the output of '{largest.name}'")
+    parts = [f"{size(inputs)} for its constants, variables and feeds"] if inputs else []
+    if largest and output:
+        parts.append(f"{size(output)} for the output of '{largest.name}'")
     return (
-        f"A step with a batch of {batch_size} needs at least {size(held + made)} "
-        f"({' and '.join(parts)}), and {size(there)} of memory is free."
+        f"A step with a batch of {batch_size} needs at least {size(inputs + output)} "
+        f"({' and '.join(parts)}), and {size(available)} of memory is free."
     )
 
 

@@ -93,7 +93,9 @@ def of_loss(graph: GradientGraph, pairs: Sequence[Any]) -> list[tuple[Any, Any]]
         if gradient is not None and name_of(gradient) not in gradients:
             name = reader.whole.get(variable.op.name)
             dense = name is not None and name not in graph.rows
-            gradient = variable.graph.get_tensor_by_name(full(name)) if name and dense else None
+            gradient = (
+                variable.graph.get_tensor_by_name(tensor_name(name)) if name and dense else None
+            )
         own.append((gradient, variable))
     return own
 
@@ -114,7 +116,7 @@ def custom(graph: tf.Graph, known: GradientGraph) -> Iterator[str]:
             yield name
 
 
-def full(tensor: str) -> str:
+def tensor_name(tensor: str) -> str:
     return tensor if ":" in tensor else f"{tensor}:0"
 
 
@@ -122,8 +124,8 @@ def inferred(stage: Backward, options: Options) -> Backward:
     """The same for gradients in a file, as far as the graph shows it. The lines of their nodes
     are unknown."""
     known = attributes(stage.program.graph, stage.nodes)
-    made = [gradient for gradient in stage.gradients if gradient.nodes]
-    graph = inferred_gradients.graph_of(stage.nodes, made, stage.shared_nodes, known)
+    with_nodes = [gradient for gradient in stage.gradients if gradient.nodes]
+    graph = inferred_gradients.graph_of(stage.nodes, with_nodes, stage.shared_nodes, known)
     graph = replace(graph, points=points.computed(stage.program, graph, options))
     ends = inferred_gradients.ends(graph)
     links = chain_rule.links(graph, ends)
@@ -191,14 +193,14 @@ def of_file(frontend: Frontend, options: Options) -> Backward:
     """
     program = frontend.live
     program.graph.finalize()
-    found = gradient_search.search(frontend.nodes, nodes.ones(program.graph))
+    search = gradient_search.search(frontend.nodes, nodes.constants_of_one(program.graph))
     order = [node.name for node in frontend.nodes]
-    owners = gradient_search.owners(order, found.gradients)
-    made: dict[str, list[str]] = {}
+    owners = gradient_search.owners(order, search.gradients)
+    by_forward: dict[str, list[str]] = {}
     for name, forward in owners.items():
-        made.setdefault(forward, []).append(name)
-    gradients = {*found.gradients, *filter(gradient_search.SCOPE.fullmatch, order)}
-    updates = (name for training in found.trainings for name in training.updates)
+        by_forward.setdefault(forward, []).append(name)
+    gradients = {*search.gradients, *filter(gradient_search.SCOPE.fullmatch, order)}
+    updates = (name for training in search.trainings for name in training.updates)
     stage = Backward(
         program=program,
         nodes=frontend.nodes,
@@ -208,14 +210,14 @@ def of_file(frontend: Frontend, options: Options) -> Backward:
                 node.name,
                 node.op,
                 registered(program.graph.get_operation_by_name(node.name))[0],
-                tuple(made[node.name]),
+                tuple(by_forward[node.name]),
             )
             for node in frontend.nodes
-            if node.name in made
+            if node.name in by_forward
         ),
         update_nodes=tuple(dict.fromkeys(updates)),
         shared_nodes=tuple(name for name in order if name in gradients - owners.keys()),
-        losses=tuple(training.loss for training in found.trainings if training.loss),
-        inferred=bool(owners or found.gradients),
+        losses=tuple(training.loss for training in search.trainings if training.loss),
+        inferred=bool(owners or search.gradients),
     )
     return inferred(stage, options) if stage.inferred else stage

@@ -74,7 +74,7 @@ def without_own_line(node: Node) -> Node:
 def results(ran: Ran) -> tuple[str, ...]:
     """The results of a step that are not finite: fetched tensors, then variables."""
     left = {**ran.fetched, **ran.after}
-    return tuple(name for name, array in left.items() if analysis.bad(np.asarray(array), 0))
+    return tuple(name for name, array in left.items() if analysis.record_of(np.asarray(array), 0))
 
 
 def origins(
@@ -88,12 +88,12 @@ def origins(
     for name in (*ran.places, *ran.before):
         array = ran.before[name] if name in ran.before else ran.fed[ran.places[name]]
         bads.pop(name, None)
-        if bad := analysis.bad(np.asarray(array), 0):
+        if bad := analysis.record_of(np.asarray(array), 0):
             bads[name] = bad
     spoiled = {
         name: bad
         for name, array in ran.after.items()
-        if name not in bads and (bad := analysis.bad(array, 0))
+        if name not in bads and (bad := analysis.record_of(array, 0))
     }
     handles = handles_of(ran)
     for node in ran.nodes:
@@ -103,14 +103,14 @@ def origins(
     if not bads:
         return ()
     ordered = order.in_order(ran.nodes, ran.transfers, ran.us)
-    found = analysis.origins(ordered, bads, ran.transfers, spoiled)
+    first_bad = analysis.origins(ordered, bads, ran.transfers, spoiled)
     if not results(ran):  # an infinite constant did no harm
-        found = [(node, tensor) for node, tensor in found if node.op != analysis.CONSTANT]
-    names = [node.name for node, _ in found]
+        first_bad = [(node, tensor) for node, tensor in first_bad if node.op != analysis.CONSTANT]
+    names = [node.name for node, _ in first_bad]
     places = dict(inlined.origins(names, about.nodes.values(), about.functions))
     rows = [
         row(node.name, node.op, node.inputs, tensor, bads[tensor], ran, about, places, sources)
-        for node, tensor in found
+        for node, tensor in first_bad
     ]
     return tuple(
         sorted(
@@ -152,8 +152,8 @@ def of_step(
             ran = reference_step.run(
                 os.fspath(folder), program, step, batch, start, {}, options, passes
             )
-            if found := origins(ran, about, passes, {} if passes else None):
-                return found
+            if rows := origins(ran, about, passes, {} if passes else None):
+                return rows
     return ()
 
 
@@ -165,15 +165,15 @@ def updates(op: str) -> bool:
 def handles_of(ran: Ran) -> dict[str, list[str]]:
     """Node -> the variables whose handle it takes, also through an Identity."""
     by_name = {node.name: node for node in ran.nodes}
-    found: dict[str, list[str]] = {}
+    handles: dict[str, list[str]] = {}
     for node in ran.nodes:
         for tensor in node.inputs:
             name = node_of(tensor)
             while name in by_name and by_name[name].op in ("Identity", "Enter"):
                 name = node_of(by_name[name].inputs[0])
             if name in ran.before:
-                found.setdefault(node.name, []).append(name)
-    return found
+                handles.setdefault(node.name, []).append(name)
+    return handles
 
 
 def row(
@@ -205,10 +205,10 @@ def row(
     place = places.get(name)
     inside = caller(name, about.nodes)
     user_op = about.ops.get(name, op) if sources is None else op
-    taken = (
+    at_fault = (
         ()
         if kind in (FED, VARIABLE, CONSTANT)
-        else tuple(entered(user_op, out, inputs, first, ran))
+        else tuple(inputs_at_fault(user_op, out, inputs, first, ran))
     )
     forward = None
     if name in about.ops:
@@ -230,8 +230,8 @@ def row(
         "source": line,
         "inside": inside,
         "derives": forward,
-        "overflow": bool(taken) and analysis.overflowed(user_op, taken),
-        "entered": taken,
+        "overflow": bool(at_fault) and analysis.overflowed(user_op, at_fault),
+        "entered": at_fault,
     }
 
 
@@ -243,7 +243,7 @@ def caller(name: str, graph: Mapping[str, Node]) -> str | None:
     return next((scope for scope in inlined.scopes(name) if scope in graph), None)
 
 
-def entered(
+def inputs_at_fault(
     op: str, out: np.ndarray, inputs: Sequence[str], first: Bad, ran: Ran
 ) -> Iterator[Entered]:
     """The inputs of a node when it first made a non-finite value."""
@@ -257,4 +257,4 @@ def entered(
             arrays.append((tensor, ran.before[tensor]))
         else:
             arrays.append((tensor, ran.array(tensor, first.call)))
-    yield from analysis.entered(op, out, arrays)
+    yield from analysis.inputs_at_fault(op, out, arrays)

@@ -113,9 +113,9 @@ def outputs(graph: tf1.GraphDef, names: Set[str]) -> dict[str, tf.Tensor]:
     """Every output of these nodes that some node takes, and the first output of each."""
     with tf.Graph().as_default() as built:
         tf.import_graph_def(graph, name="")
-    taken = {t for node in graph.node for t in node.input if node_of(t) in names and t[0] != "^"}
+    consumed = {t for node in graph.node for t in node.input if node_of(t) in names and t[0] != "^"}
     tensors = {}
-    for tensor in taken | {name for name in names if built.get_operation_by_name(name).outputs}:
+    for tensor in consumed | {name for name in names if built.get_operation_by_name(name).outputs}:
         tensors[tensor] = built.get_tensor_by_name(tensor if ":" in tensor else f"{tensor}:0")
     return tensors
 

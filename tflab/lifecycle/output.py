@@ -26,18 +26,18 @@ def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: floa
 
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
     execution = stages[-1] if whole_walk(stages) else None
-    taken = captures.Captures(())
+    captured = captures.Captures(())
     if placement and isinstance(execution, Execution) and not ending.is_pending():
-        taken = captures.take(placement, options, execution, seconds)
+        captured = captures.take(placement, options, execution, seconds)
     if ending.take_pending():
-        taken = replace(taken, interrupted=True)
-    tensorboard.write(folder, stages[-1], placement, taken.captured)
+        captured = replace(captured, interrupted=True)
+    tensorboard.write(folder, stages[-1], placement, captured.captured)
     for stage in stages:
         if isinstance(stage, Execution) and placement and stage.step_times:
             write_steps(folder, stage, placement, profile=execution is None)
     for code in placement.generated if placement else ():
         logdirs.write_listings(folder / "code" / code.cluster, code.listings)
-    return taken
+    return captured
 
 
 def write_steps(folder: Path, stage: Execution, placement: Placement, profile: bool) -> None:
@@ -54,10 +54,10 @@ def write_steps(folder: Path, stage: Execution, placement: Placement, profile: b
         xspace.write(folder, [capture])
 
 
-def write_explorer(folder: Path, model: str, stages: Sequence[Stage], taken: Captures) -> None:
+def write_explorer(folder: Path, model: str, stages: Sequence[Stage], captured: Captures) -> None:
     from tflab.exporters import model_explorer
 
-    runs = {steps.batch_size: steps.capture.runs for steps in taken.captured}
+    runs = {steps.batch_size: steps.capture.runs for steps in captured.captured}
     model_explorer.write(folder / model_explorer.FOLDER, model, stages, runs)
 
 

@@ -46,9 +46,9 @@ def place(backward: Backward, options: Options) -> Placement:
 def place_once(backward: Backward, options: Options) -> Placement:
     """One step with these options."""
     program = backward.program
-    asked = resolve(program, options.fetches)
+    fetched = resolve(program, options.fetches)
     session.ready(program)
-    fetches = asked or default_fetches(program)
+    fetches = fetched or default_fetches(program)
     least_memory.check(backward.nodes, fetches, options.batch_size)
     step = session.step_of(program, fetches)
     observed = instrumented_step.run(program, step, options)

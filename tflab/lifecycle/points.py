@@ -154,8 +154,10 @@ def at_points(
         for batch, move in zip(batches, ((0, 0), *MOVES), strict=True):
             if time.monotonic() - start > SECONDS:
                 raise TflabError(TOO_SLOW)
-            variables = {name: moved(value, rng, *move) for name, value in first.items()}
-            feeds = {t: moved(v, rng, *move) for t, v in batch.items() if node_of(t) in operations}
+            variables = {name: perturbed(value, rng, *move) for name, value in first.items()}
+            feeds = {
+                t: perturbed(v, rng, *move) for t, v in batch.items() if node_of(t) in operations
+            }
             try:
                 graph_copies.assign(live, variables)
                 values = live.run(fetches, feeds)
@@ -166,7 +168,7 @@ def at_points(
             yield {name: real(value) for name, value in values.items()}
 
 
-def moved(value: Any, rng: np.random.Generator, parts: float, more: float) -> np.ndarray:
+def perturbed(value: Any, rng: np.random.Generator, parts: float, more: float) -> np.ndarray:
     value = np.asarray(value)
     if value.dtype.kind != "f":
         return value

@@ -62,14 +62,14 @@ def run(folder: str, placement: Placement, options: Options) -> Ran:
     readers = variables.readers(program.graph, [node.name for node in placement.nodes])
     with session.fresh(program.graph, options) as live:
         session.begin(live, session.start_of(program))
-        ran = once(live, step, next(batches), readers, folder)
+        ran = run_once(live, step, next(batches), readers, folder)
         if program.model.answer and program.train_op in placement.fetches:
             path = tuple(follow(live, program, step, batches, ran))
             return replace(ran, path=path)
     return ran
 
 
-def once(
+def run_once(
     live: tf1.Session,
     step: session.Step,
     batch: Sequence[np.ndarray],
@@ -118,7 +118,7 @@ def read(folder: str, graphs: Sequence[Any], **known: Any) -> Ran:
             continue
         tensor = tensor_name(dumped.node, dumped.output)
         files.setdefault(tensor, []).append(dumped.path)
-        bad = None if tensor in bads else not_finite.bad(dumped.array, len(files[tensor]) - 1)
+        bad = None if tensor in bads else not_finite.record_of(dumped.array, len(files[tensor]) - 1)
         if bad:
             bads[tensor] = bad
     return Ran(

@@ -62,14 +62,14 @@ def run(
     """
     fed = {**dict(zip(step.feeds, batch, strict=True)), **drawn}
     feeds = tuple(sorted(fed))
-    extra = () if passes else tuple(hidden(program.graph, step, feeds))
+    extra = () if passes else tuple(hidden_tensors(program.graph, step, feeds))
     config = session.config_of(options) if passes else config_of(options)
     widened = session.Step(feeds, (*step.fetches, *extra), step.targets)
     readers = variables.readers(program.graph, [op.name for op in program.graph.get_operations()])
     with session.fresh(program.graph, options, config) as live:
         session.begin(live, session.start_of(program))
         set_to(live, program, readers, start)
-        ran = recorded_step.once(live, widened, [fed[name] for name in feeds], readers, folder)
+        ran = recorded_step.run_once(live, widened, [fed[name] for name in feeds], readers, folder)
     return replace(
         ran,
         fetched={name: ran.fetched[name] for name in step.fetches},
@@ -77,12 +77,12 @@ def run(
     )
 
 
-def hidden(graph: tf.Graph, step: session.Step, feeds: Collection[str]) -> Iterator[str]:
+def hidden_tensors(graph: tf.Graph, step: session.Step, feeds: Collection[str]) -> Iterator[str]:
     """Tensors whose node the step needs but the graph that runs will not have: they are fetched
     if they exist in every step."""
     parents = nodes.from_graph(graph)
     needed = ledger.nodes_needed(parents, (*step.fetches, *step.targets), feeds)
-    behind = after(parents, (node.name for node in parents if node.op in FRAMES))
+    behind = with_dependents(parents, (node.name for node in parents if node.op in FRAMES))
     for node in parents:
         if node.op in (*CALLS, *CHOICES, *MERGED) and node.name in needed - behind:
             for number, output in enumerate(node.outputs):
@@ -90,7 +90,7 @@ def hidden(graph: tf.Graph, step: session.Step, feeds: Collection[str]) -> Itera
                     yield f"{node.name}:{number}"
 
 
-def after(graph: Iterable[Node], starts: Iterable[str]) -> set[str]:
+def with_dependents(graph: Iterable[Node], starts: Iterable[str]) -> set[str]:
     """These nodes, and all that depend on any of them."""
     before = {node.name: [*map(node_of, node.inputs), *node.control_inputs] for node in graph}
     return reach(starts, turned_around(before))
@@ -99,15 +99,15 @@ def after(graph: Iterable[Node], starts: Iterable[str]) -> set[str]:
 def draws(graph: tf.Graph) -> dict[str, tuple[str, ...]]:
     """The nodes whose outputs differ from run to run although their inputs do not, with these
     outputs: random numbers, and data that are read."""
-    found = {}
+    random = {}
     for op in graph.get_operations():
         keeps = [tensor for tensor in (*op.inputs, *op.outputs) if is_state(tensor)]
         reads = op.type == "IteratorGetNext"
         if not op.outputs or not op.op_def.is_stateful or op.type in (*CALLS, *CHOICES):
             continue
         if reads or not keeps:
-            found[op.name] = tuple(tensor.name for tensor in op.outputs)
-    return found
+            random[op.name] = tuple(tensor.name for tensor in op.outputs)
+    return random
 
 
 def is_state(tensor: tf.Tensor) -> bool:
@@ -126,7 +126,7 @@ def draws_inside(graph: tf.Graph) -> bool:
 def set_to(live: tf1.Session, program: Program, readers: Mapping[str, str], start: Arrays) -> None:
     """Give the variables these values, by feeding nodes that assign to them."""
     now = variables.read(live, {name: readers[name] for name in start if name in readers})
-    other = [name for name, value in now.items() if not same(value, start[name])]
+    other = [name for name, value in now.items() if not arrays_equal(value, start[name])]
     setters = {}
     for name in other:
         op = setter(live.graph.get_operation_by_name(name))
@@ -150,8 +150,8 @@ def setter(variable: tf.Operation) -> tf.Operation | None:
     return next(fitting, None)
 
 
-def same(one: np.ndarray, other: np.ndarray) -> bool:
-    return one.shape == other.shape and one.tobytes() == other.tobytes()
+def arrays_equal(first: np.ndarray, other: np.ndarray) -> bool:
+    return first.shape == other.shape and first.tobytes() == other.tobytes()
 
 
 def value(tensor: str, program: Mapping[str, Node], ran: Ran) -> np.ndarray | None:

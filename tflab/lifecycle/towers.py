@@ -39,7 +39,7 @@ def built(name: str, model: Model, graph: tf.Graph, options: Options) -> tuple[M
     copied = needed(graph, heads, model.feeds)
     with graph.as_default():
         parts, share = cut_feeds(model, tasks)
-        places = here([*graph.get_operations()[len(written) :], *(t.op for t in model.feeds)])
+        places = place_here([*graph.get_operations()[len(written) :], *(t.op for t in model.feeds)])
         towers = [heads, *copies(graph, copied, parts[1:], heads)]
         feed_part(written, parts[0])
         losses, outputs, *test_losses = zip(*towers, strict=True)
@@ -56,9 +56,9 @@ def built(name: str, model: Model, graph: tf.Graph, options: Options) -> tuple[M
             places[name] = cluster.device_of(task)
             if source := nodes.source_of(graph.get_operation_by_name(original)):
                 lines[None, name] = source
-    said = notes(model, tasks)
+    sentences = notes(model, tasks)
     return replace(
-        model, loss=loss, output=output, test_loss=test_loss, lines=lines, notes=said
+        model, loss=loss, output=output, test_loss=test_loss, lines=lines, notes=sentences
     ), places
 
 
@@ -86,19 +86,19 @@ def tower(task: int) -> str:
     return f"tower_{task}"
 
 
-def here(ops: Iterable[tf.Operation]) -> dict[str, str]:
+def place_here(ops: Iterable[tf.Operation]) -> dict[str, str]:
     """Place these ops in this process, which has the data."""
     return dict.fromkeys((op.name for op in ops), cluster.client_device())
 
 
 def notes(model: Model, tasks: int) -> tuple[str, ...]:
-    said = (
+    sentences = (
         f"The graph contains the model {tasks} times, one tower for each task. The loss is the "
         "mean of the towers' losses, weighted by their rows: if each loss is a mean over rows, "
         "this is the mean over all rows.",
     )
     moving = "Moving averages come from tower 0 and its part of the batch."
-    return (*model.notes, *said, *((moving,) if model.updates else ()))
+    return (*model.notes, *sentences, *((moving,) if model.updates else ()))
 
 
 def has_rows(tensor: tf.Tensor) -> bool:
@@ -145,30 +145,30 @@ def averaged(losses: Heads, share: Iterable[tf.Tensor], name: str) -> tf.Tensor:
 
 def needed(graph: tf.Graph, results: Iterable[tf.Tensor], feeds: Iterable[tf.Tensor]) -> set[str]:
     """The nodes that compute the results from feeds and variables, without these."""
-    given = {op.name for op in graph.get_operations() if op.type in VARIABLES}
-    given |= {tensor.op.name for tensor in feeds}
-    return nodes.needed(graph, [tensor.op.name for tensor in results], given) - given
+    variables = {op.name for op in graph.get_operations() if op.type in VARIABLES}
+    variables |= {tensor.op.name for tensor in feeds}
+    return nodes.needed(graph, [tensor.op.name for tensor in results], variables) - variables
 
 
 def copies(
     graph: tf.Graph, names: set[str], parts: Iterable[dict[str, tf.Tensor]], heads: Heads
 ) -> list[Heads]:
     """A copy of these nodes for each part of the batch; it reads the existing variables."""
-    whole = graph.as_graph_def()
-    part = tf1.GraphDef(versions=whole.versions, library=whole.library)
-    for node in whole.node:
+    graph_def = graph.as_graph_def()
+    part = tf1.GraphDef(versions=graph_def.versions, library=graph_def.library)
+    for node in graph_def.node:
         if node.name in names:
             append(part, node)
     variables = [op for op in graph.get_operations() if op.type in VARIABLES]
     outside = {f"{op.name}:0": op.outputs[0] for op in variables}
     used = {source.partition(":")[0].lstrip("^") for node in part.node for source in node.input}
-    made = []
+    towers = []
     for task, fed in enumerate(parts, 1):
         known = {**outside, **fed}
         mapped = {key: value for key, value in known.items() if key.removesuffix(":0") in used}
         names_of_heads = [tensor.name for tensor in heads]
-        made.append(tf.import_graph_def(part, mapped, names_of_heads, name=tower(task)))
-    return made
+        towers.append(tf.import_graph_def(part, mapped, names_of_heads, name=tower(task)))
+    return towers
 
 
 def append(graph_def: Any, node: Any) -> None:

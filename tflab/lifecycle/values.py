@@ -61,11 +61,13 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     if reason := debugger.refusal(names_of(placement), *needed, os.fspath(atomic.process_folder())):
         raise TflabError(reason)
     program = placement.program
-    with atomic.temporary("values") as place, atomic.temporary("reference") as beside:
+    with atomic.temporary("values") as place, atomic.temporary("reference") as reference_place:
         ran = recorded_step.run(os.fspath(place), placement, options)
         about = not_finite.known(program)
         seen = read(ran)
-        reference, notes = definitions.reference_of(os.fspath(beside), placement, ran, options)
+        reference, notes = definitions.reference_of(
+            os.fspath(reference_place), placement, ran, options
+        )
         both = definitions.compared(placement, ran, reference) if reference else definitions.Both()
         plan = feature_maps.plan(
             placement.user_nodes, placement.backward_nodes, placement.gradients, ran.fed
@@ -164,8 +166,8 @@ def read(ran: recorded_step.Ran) -> Seen:
 
 def rows_of(ordered: Iterable[Node], ran: recorded_step.Ran, seen: Seen) -> Iterator[Value]:
     """Feeds that no node took, then every tensor in the order of execution."""
-    taken = set(ran.places.values())
-    yield from (fed(ran, tensor, "") for tensor in ran.fed if tensor not in taken)
+    files = set(ran.places.values())
+    yield from (fed(ran, tensor, "") for tensor in ran.fed if tensor not in files)
     by_node: dict[str, list[Value]] = {}
     for value in sorted(seen.values(), key=lambda value: value.tensor):
         by_node.setdefault(value.node, []).append(value)
@@ -186,7 +188,7 @@ def variable(ran: recorded_step.Ran, name: str, op: str) -> Value:
     value = definitions.value_of(before, tensor=name, node=name, op=op, kind=VARIABLE)
     if after is None:
         return value
-    moved = analysis.moved(before, after)
+    moved = analysis.largest_change(before, after)
     return replace(value, after=analysis.statistics(after), moved=moved)
 
 

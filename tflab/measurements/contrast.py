@@ -19,7 +19,7 @@ from tflab.records.measurements import Contrast, Measurement, RowTimes
 from tflab.records.verdicts import Verdict
 
 
-def named(files: Sequence[str]) -> list[str]:
+def short_names(files: Sequence[str]) -> list[str]:
     """The names of measurements: those of their files, with folders if the names are equal."""
     short = [Path(file).name.removesuffix(".gz").removesuffix(".json") for file in files]
     names = short if len(set(short)) == len(short) else [*files]
@@ -66,9 +66,11 @@ def row_observations(processes: Iterable[ObservedProcess], size: int, key: str) 
     return [ns for ns in times if ns > 0]
 
 
-def judged(pairs: Sequence[two_samples.Pair], busy: bool) -> tuple[Verdict, ...]:
-    found = two_samples.judge(pairs)
-    return tuple(replace(verdict, word="withheld") for verdict in found) if busy else found
+def verdicts_on(pairs: Sequence[two_samples.Pair], busy: bool) -> tuple[Verdict, ...]:
+    judgements = two_samples.judge(pairs)
+    return (
+        tuple(replace(verdict, word="withheld") for verdict in judgements) if busy else judgements
+    )
 
 
 def step_pairs(
@@ -89,7 +91,7 @@ def step_pairs(
 def steps(measurements: Named, sizes: Sequence[int], busy: bool) -> Iterator[ConfigTimes]:
     """The untraced steps of all processes."""
     pairs = step_pairs(measurements, sizes)
-    against = dict(zip(pairs, judged(list(pairs.values()), busy), strict=True))
+    against = dict(zip(pairs, verdicts_on(list(pairs.values()), busy), strict=True))
     for size in sizes:
         for name, item in measurements.items():
             turns = [
@@ -115,7 +117,7 @@ def row_times(measurements: Named, sizes: Sequence[int], busy: bool) -> Iterator
         for (size, key, name), times in seen.items()
         if name != first and times and seen[size, key, first]
     }
-    against = dict(zip(pairs, judged(list(pairs.values()), busy), strict=True))
+    against = dict(zip(pairs, verdicts_on(list(pairs.values()), busy), strict=True))
     for (size, key, name), times in seen.items():
         stats = stats_of(measurements[name], size, key)
         step_ns = stats.step_ns if stats else None

@@ -44,17 +44,17 @@ def write(path: Path, measurement: Measurement) -> None:
 
 def packed(measurement: Measurement) -> bytes:
     content = {"kind": KIND, "format": FORMAT, **encoded(measurement)}
-    text = written({"checksum": checksum(content), **content}, allow_nan=False)
+    text = as_bytes({"checksum": checksum(content), **content}, allow_nan=False)
     return gzip.compress(text, mtime=0)  # the same content gives the same bytes
 
 
 def checksum(content: Mapping[str, Any]) -> str:
     """SHA-256 of the content without the checksum itself."""
     rest = {name: value for name, value in content.items() if name != "checksum"}
-    return hashlib.sha256(written(rest, sort_keys=True)).hexdigest()
+    return hashlib.sha256(as_bytes(rest, sort_keys=True)).hexdigest()
 
 
-def written(content: Mapping[str, Any], **options: Any) -> bytes:
+def as_bytes(content: Mapping[str, Any], **options: Any) -> bytes:
     return json.dumps(content, separators=(",", ":"), **options).encode()
 
 

@@ -15,14 +15,14 @@ from tflab.measurements import contrast
 from tflab.measurements.comparable import Named
 from tflab.records.measurements import Contrast, Gate
 from tflab.units import time
-from tflab.views.abreast import against
+from tflab.views.abreast import ratio_text
 
 
 def judge(measurements: Named, held: Contrast, percent: float) -> Gate:
     sizes = sorted({row.batch_size for row in held.steps})
     factor = 1 + percent / 100
     pairs = contrast.step_pairs(measurements, sizes)
-    proven = dict(zip(pairs, two_samples.proven(list(pairs.values()), factor), strict=True))
+    proven = dict(zip(pairs, two_samples.proven_slower(list(pairs.values()), factor), strict=True))
     slower, undecided = [], []
     usual = {row.batch_size: row for row in held.steps if row.config == held.measurements[0]}
     for row in held.steps:
@@ -34,9 +34,9 @@ def judge(measurements: Named, held: Contrast, percent: float) -> Gate:
         if verdict.word == "slower" and proven[pair]:
             before = time(usual[row.batch_size].untraced_ns.median)
             after = time(row.untraced_ns.median)
-            slower.append(f"{where}, {against(verdict)} ({after} after {before})")
+            slower.append(f"{where}, {ratio_text(verdict)} ({after} after {before})")
         elif verdict.word == "withheld" or verdict.high > factor:
-            undecided.append(f"{where}, {against(verdict)}")
+            undecided.append(f"{where}, {ratio_text(verdict)}")
     return Gate(percent, tuple(slower), tuple(undecided))
 
 
@@ -53,14 +53,14 @@ def sentence(gate: Gate, first: str) -> str:
     """The result of the gate, for the view and the error."""
     share = f"{gate.percent:g} %"
     if gate.slower:
-        told = f"Proven to be slower than '{first}' by more than {share}: {listed(gate.slower)}."
+        text = f"Proven to be slower than '{first}' by more than {share}: {listed(gate.slower)}."
     elif gate.undecided:
-        told = f"Nothing is proven to be slower than '{first}' by more than {share}."
+        text = f"Nothing is proven to be slower than '{first}' by more than {share}."
     else:
-        told = f"Nothing is slower than '{first}' by more than {share}."
+        text = f"Nothing is slower than '{first}' by more than {share}."
     if gate.undecided:
-        told += f" Not enough to tell: {listed(gate.undecided)}."
-    return told
+        text += f" Not enough to tell: {listed(gate.undecided)}."
+    return text
 
 
 def listed(items: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from tflab.measurements import gate
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.measurements import Contrast, RowTimes
 from tflab.units import percent, time
-from tflab.views.abreast import BESIDE, against, chunks, steps_abreast
+from tflab.views.abreast import BESIDE, chunks, ratio_text, steps_abreast
 from tflab.views.op_table import NAMES
 
 BRIEF = 10  # rows of each table
@@ -96,7 +96,7 @@ def column(measurement: str, cells: Cells) -> Column:
         row = cells[key, measurement]
         if row.step_ns is None:
             return ""
-        beside = against(row.verdict) if row.verdict else percent(row.share or 0)
+        beside = ratio_text(row.verdict) if row.verdict else percent(row.share or 0)
         return f"{time(row.step_ns)} ({beside})"
 
     return Column(measurement, cell, right=True)

@@ -108,10 +108,10 @@ def refuse_arguments(name: str, function: Callable[..., Any]) -> None:
     except (TypeError, ValueError):  # a builtin
         return
     optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    wanted = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
-    if wanted:
+    required = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
+    if required:
         raise UsageError(
-            f"'{name}' takes arguments ({', '.join(wanted)}), but a model function must take "
+            f"'{name}' takes arguments ({', '.join(required)}), but a model function must take "
             f"none. {ELSE}"
         )
 

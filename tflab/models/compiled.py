@@ -101,8 +101,8 @@ def build(model: Any, name: str) -> Model:
         with tf1.name_scope("training") as training, stateless(own, variables) as scope:
             predicted = model(fed, training=True)
             with private.on_line(private.compiled_on(model)):
-                wanted = tf.nest.pack_sequence_as(output, labels)
-                loss = model.compute_loss(x=fed, y=wanted, y_pred=predicted, training=True)
+                label_structure = tf.nest.pack_sequence_as(output, labels)
+                loss = model.compute_loss(x=fed, y=label_structure, y_pred=predicted, training=True)
         optimizer, sentence = replaced(model, variables)
         notes.append(f"It trains with its compiled loss. {sentence}")
         moves = tuple(updates(scope, own, variables, lines, training))
@@ -217,28 +217,28 @@ def replaced(model: Any, variables: Sequence[Any]) -> tuple[Any, str]:
     rate = config.get("learning_rate")
     plain = isinstance(rate, float) and not any(config.get(option) for option in EXTRAS)
     limited = any(variable.constraint is not None for variable in model.trainable_variables)
-    made, state = None, ""
+    optimizer, state = None, ""
     if plain and not limited and type(own).__module__.startswith("keras."):
         momentum = config.get("momentum")
         if kind == "SGD" and not momentum:
-            made = tf1.train.GradientDescentOptimizer(rate)
+            optimizer = tf1.train.GradientDescentOptimizer(rate)
         elif kind == "SGD" and not any(map(is_gathered, variables)):
-            made = tf1.train.MomentumOptimizer(rate, momentum, use_nesterov=config["nesterov"])
+            optimizer = tf1.train.MomentumOptimizer(rate, momentum, use_nesterov=config["nesterov"])
             state = " Its momenta start at 0."
         elif kind == "Adam" and not any(map(is_gathered, variables)):
             of_moments = config["beta_1"], config["beta_2"], config["epsilon"]
-            made = tf1.train.AdamOptimizer(rate, *of_moments)
+            optimizer = tf1.train.AdamOptimizer(rate, *of_moments)
             state = " Its moments start at 0."
-    if made is None:
+    if optimizer is None:
         return None, (
             f"Its optimiser, {kind} of Keras, does not run in such a graph, and tflab knows no "
             "optimiser of tf.compat.v1.train that makes the same steps with this model. So a step "
             "computes the loss and its gradients, but updates nothing."
         )
-    private.stand_in(made, own)
-    return made, (
-        f"Its optimiser, {kind} of Keras, does not run in such a graph. {type(made).__name__} of "
-        f"tf.compat.v1.train replaces it and makes the same steps.{state}"
+    private.stand_in(optimizer, own)
+    return optimizer, (
+        f"Its optimiser, {kind} of Keras, does not run in such a graph. {type(optimizer).__name__} "
+        f"of tf.compat.v1.train replaces it and makes the same steps.{state}"
     )
 
 

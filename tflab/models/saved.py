@@ -19,7 +19,7 @@ from tflab.analysis import gradient_search
 from tflab.analysis.ledger import nodes_needed
 from tflab.cli import confined
 from tflab.errors import TflabError, UsageError
-from tflab.escaping import ended
+from tflab.escaping import with_full_stop
 from tflab.records.graph import Function, Node
 from tflab.records.options import Model, Saved, Start
 from tflab.runtime import functions, nodes, refusals
@@ -60,14 +60,14 @@ def build(file: GraphFile, options: Saved) -> Model:
     loss = fetching.tensor(graph, options.loss) if options.loss else None
     fetches, why = what_runs(file, graph, graph_nodes, signature, options)
     ends = (*fetches, *([loss.name] if loss is not None else []))
-    asked = feeding.asked(graph, signature, options)
-    fed, needed, unfed = what_is_fed(graph, graph_nodes, signature, asked, ends)
+    user_feeds = feeding.feeds_of_user(graph, signature, options)
+    fed, needed, unfed = what_is_fed(graph, graph_nodes, signature, user_feeds, ends)
     handles = [tensor for tensor in fed if tensor.dtype in feeding.HANDLES]
     fed = [tensor for tensor in fed if tensor.dtype not in feeding.HANDLES]
     start, unready = None, None
     iterators: list[str] = []
     try:
-        columns, made_up = feeding.columns_of(graph, fed, needed, asked)
+        columns, made_up = feeding.columns_of(graph, fed, needed, user_feeds)
     except UsageError:
         raise
     except TflabError as error:
@@ -94,7 +94,7 @@ def build(file: GraphFile, options: Saved) -> Model:
         notes=(*notes, *unfed, *iterators),
         start=start,
         lines=file.lines,
-        made_up=tuple(feeding.label(t) for t in fed if t.name not in asked.files),
+        made_up=tuple(feeding.label(t) for t in fed if t.name not in user_feeds.files),
         unready=unready,
         fixed_batch=fixed and fixed[1],
         captured=(),
@@ -123,16 +123,16 @@ def what_runs(
     options: Saved,
 ) -> tuple[tuple[str, ...], str]:
     """The fetches, and why these; none if the user chose none and there is no clear choice."""
-    asked = fetching.asked_for(graph, graph_nodes, options.fetches)
-    if asked:
-        return asked, "as asked for"
+    wanted = fetching.asked_for(graph, graph_nodes, options.fetches)
+    if wanted:
+        return wanted, "as asked for"
     known = functions.of_graph(graph, file.lines)
     return fetching.fetches_of(graph_nodes, known, signature, training_of(graph, graph_nodes))
 
 
 def training_of(graph: tf.Graph, graph_nodes: Sequence[Node]) -> tuple[str, ...]:
     """The loss and the train op of the first training in the graph."""
-    for training in gradient_search.search(graph_nodes, nodes.ones(graph)).trainings:
+    for training in gradient_search.search(graph_nodes, nodes.constants_of_one(graph)).trainings:
         return (*([f"{training.loss}:0"] if training.loss else []), *training.train_ops)
     return ()
 
@@ -141,21 +141,21 @@ def what_is_fed(
     graph: tf.Graph,
     graph_nodes: Sequence[Node],
     signature: Any,
-    asked: feeding.FeedOptions,
+    user_feeds: feeding.FeedOptions,
     ends: Sequence[str],
 ) -> tuple[list[tf.Tensor], set[str], list[str]]:
     """The tensors to feed, the nodes that the ends then need, and the inputs of the signature that
     cannot be fed. An input of the signature that depends on what the user feeds is not fed."""
-    given = [graph.get_tensor_by_name(name) for name in asked.tensors]
-    by_user = {tensor.op.name for tensor in given}
+    tensors = [graph.get_tensor_by_name(name) for name in user_feeds.tensors]
+    by_user = {tensor.op.name for tensor in tensors}
     inputs, unfed = feeding.inputs_of(graph, signature)
     named = [
-        *given,
+        *tensors,
         *(t for t in inputs if not nodes_needed(graph_nodes, [t.name], ()) & by_user),
     ]
     needed = nodes_needed(graph_nodes, ends, [tensor.name for tensor in named])
     if ends:
-        feeding.check_used(asked, graph, needed, ends)
+        feeding.check_used(user_feeds, graph, needed, ends)
     placeholders = [
         graph.get_tensor_by_name(f"{node.name}:0")
         for node in graph_nodes
@@ -237,7 +237,7 @@ def not_importable(file: GraphFile, reason: str) -> NotImportableError:
     lines = nodes.graph_lines(file.lines)
     makers = {name: Node(name, "", source=source) for name, source in lines.items()}
     return NotImportableError(
-        f"The graph '{file.name}' cannot be imported: {ended(reason)}",
+        f"The graph '{file.name}' cannot be imported: {with_full_stop(reason)}",
         nodes.from_graph_def(file.graph_def, makers, {}),
         functions.of_graph_def(file.graph_def, file.lines),
     )

@@ -93,7 +93,7 @@ def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: 
     return replace(table, more=len(rows) - most, everything=lambda: rows)
 
 
-def whole(block: Block) -> Block:
+def in_full(block: Block) -> Block:
     """The block with all that it omits and folds, for `--full`."""
     if isinstance(block, Table) and block.everything:
         return replace(block, rows=tuple(block.everything()), everything=None, more=0, option="")

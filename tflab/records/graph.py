@@ -105,6 +105,6 @@ def reach(
     return reached
 
 
-def after(nodes: Iterable[Node], starts: Iterable[str]) -> set[str]:
+def with_dependents(nodes: Iterable[Node], starts: Iterable[str]) -> set[str]:
     """The starts, and all nodes that depend on them by data."""
     return reach(starts, turned_around(makers(nodes)))

@@ -18,7 +18,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True)
-class Taken:
+class Takeover:
     """A node that a pass removed, or left without work."""
 
     name: str
@@ -41,7 +41,7 @@ class Pass:
     rewritten: tuple[Rewrite, ...] = ()
     rewired: tuple[str, ...] = ()  # inputs or control inputs changed
     moved: tuple[str, ...] = ()  # the device changed
-    taken: tuple[Taken, ...] = ()
+    taken: tuple[Takeover, ...] = ()
     # The nodes that were sent to other tasks, by task
     sent: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), metadata={"json": None})
     # Each node that was added or changed, as it was after the pass

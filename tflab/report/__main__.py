@@ -102,7 +102,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         place = logdirs.place(out, staging(out, args.force))
         readable = [name for name in (*args.others, args.logdir) if name]
         return confinement.run("report", argv, args, {"--out": place}, readable)
-    kept = selection.measurements(args.others, args.model)
+    measurements = selection.measurements(args.others, args.model)
     names = selection.chosen(chapters_of(args), args.model)
     trained = selection.training(args.logdir, args.model) if args.logdir else None
     dumps.prepare()  # before the model imports TensorFlow
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     out = granted[1] if granted else Path(args.out) if args.out else free(args.force)
     with progress.phase("report"), ending.deferred():
         with staging(out, args.force) as folder:
-            lab = measured(args, names, trained, kept)
+            lab = measured(args, names, trained, measurements)
             write(lab, args, names, folder)
         folding.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return command.INTERRUPTED if lab.interrupted else 0
@@ -200,10 +200,10 @@ def free(force: bool) -> Path:
 
 def being_made(out: Path) -> bool:
     """Whether a process that still runs is writing a report there."""
-    work = atomic.unfinished(out / REPORT)
+    work = atomic.temporary_name(out / REPORT)
     if not work.exists():
         return False
-    with atomic.unheld(work) as dead:
+    with atomic.lock_if_free(work) as dead:
         return not dead
 
 
@@ -224,12 +224,12 @@ def staging(out: Path, force: bool) -> Iterator[Path]:
         confined.finish("--out")
         return
     check_none_there(out, force)
-    made = not out.exists()
+    is_new = not out.exists()
     with ExitStack() as stack:
         try:
             out.mkdir(parents=True, exist_ok=True)
-            stack.callback(remove_if_empty, out if made else None)
-            work = stack.enter_context(atomic.claimed(out / REPORT))
+            stack.callback(remove_if_empty, out if is_new else None)
+            work = stack.enter_context(atomic.new_folder_beside(out / REPORT))
         except atomic.TakenError as error:
             raise logdirs.being_written(out, "--out") from error
         except OSError as error:
@@ -244,15 +244,15 @@ def staging(out: Path, force: bool) -> Iterator[Path]:
                 replace(work / name, out / name)
         except OSError as error:
             if error.errno in command.NO_ROOM:
-                raise logdirs.full(out, error) from error
+                raise logdirs.disk_full(out, error) from error
             raise
 
 
 def check_none_there(out: Path, force: bool) -> None:
-    there = reported(out)
-    if there and not force:
+    existing = reported(out)
+    if existing and not force:
         raise UsageError(
-            f"'{out}' already has a report ({there[0]}). Give --force to replace it, or another "
+            f"'{out}' already has a report ({existing[0]}). Give --force to replace it, or another "
             "folder with --out."
         )
 

@@ -121,7 +121,7 @@ HERE = "this report"  # the name of the report's own measurement
 
 def other_measurements(here: Measurement, others: Mapping[str, Measurement]) -> Iterator[Part]:
     try:
-        held = contrast.contrast({HERE: here, **others})
+        contrasted = contrast.contrast({HERE: here, **others})
     except UsageError as error:
         yield f"These measurements cannot be compared. {error}"
         return
@@ -129,7 +129,7 @@ def other_measurements(here: Measurement, others: Mapping[str, Measurement]) -> 
         "The same step, measured elsewhere or at another time: first the differences in set-up, "
         "then the difference in time of each step and op."
     )
-    yield from contrast_view.parts(held, TOP)
+    yield from contrast_view.parts(contrasted, TOP)
     yield elsewhere_recipe(here)
 
 

@@ -46,7 +46,7 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
             for name, before in waits.items()
         }
     )
-    forward = opened(parts(members(homes, 0), within), within)
+    forward = without_outer_scope(parts(members(homes, 0), within), within)
     anchors = anchors_of(waits, within, homes, histories, forward)
     drawing = Drawing(tracks(forward, within, homes, anchors), states)
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
@@ -112,10 +112,10 @@ def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> t
             boxes += (*own, *relabelled(label, inner))
         else:
             boxes.append(Box(name, label, layering.rows((*own, *inner), waits)))
-    return tuple(boxes) if len(boxes) <= CROWD else tuple(together(boxes, waits, scope))
+    return tuple(boxes) if len(boxes) <= CROWD else tuple(grouped_by_number(boxes, waits, scope))
 
 
-def together(boxes: Sequence[Box], waits: Waits, scope: str) -> Iterator[Box]:
+def grouped_by_number(boxes: Sequence[Box], waits: Waits, scope: str) -> Iterator[Box]:
     """Boxes for as many neighbours each as there are such boxes: `step_0 ... step_57`."""
     count = ceil(sqrt(len(boxes)))
     for start in range(0, len(boxes), count):
@@ -130,7 +130,7 @@ def relabelled(scope: str, boxes: Iterable[Box]) -> Iterator[Box]:
         yield replace(box, label=f"{scope}/{box.label}")
 
 
-def opened(boxes: Sequence[Box], waits: Waits) -> tuple[Box, ...]:
+def without_outer_scope(boxes: Sequence[Box], waits: Waits) -> tuple[Box, ...]:
     """The same boxes, but a scope around nearly everything is replaced by its contents."""
     total = sum(len(nodes_of(box)) for box in boxes)
     large = next((box for box in boxes if box.rows and len(nodes_of(box)) > MOST * total), None)
@@ -138,7 +138,7 @@ def opened(boxes: Sequence[Box], waits: Waits) -> tuple[Box, ...]:
         return tuple(boxes)
     inner = (entry for row in large.rows for entry in row if isinstance(entry, Box))
     rest = (box for box in boxes if box is not large)
-    return opened((*relabelled(large.label, inner), *rest), waits)
+    return without_outer_scope((*relabelled(large.label, inner), *rest), waits)
 
 
 def anchors_of(
@@ -156,23 +156,23 @@ def anchors_of(
         if history.derived_from in anchors:
             anchors[name] = anchors[history.derived_from]
         elif track == TRACKS["update"]:
-            theirs = {anchors[parent] for parent in before if homes[parent][0] == 0}
-            if len(theirs) == 1:
-                anchors[name] = theirs.pop()
-    while spread(anchors, within) or spread(anchors, waits):
+            parent_anchors = {anchors[parent] for parent in before if homes[parent][0] == 0}
+            if len(parent_anchors) == 1:
+                anchors[name] = parent_anchors.pop()
+    while spread_anchors(anchors, within) or spread_anchors(anchors, waits):
         pass
     return anchors
 
 
-def spread(anchors: dict[str, str], waits: Waits) -> bool:
+def spread_anchors(anchors: dict[str, str], waits: Waits) -> bool:
     """Give nodes without an anchor that of their users, or otherwise of what they wait for, if
     these agree. Returns whether there were any."""
     any_new = False
     for name in waits:
         for around in (waits.users[name], waits[name]) if name not in anchors else ():
-            theirs = {anchors.get(node, "") for node in around}
-            if len(theirs) == 1 and theirs != {""}:
-                anchors[name] = theirs.pop()
+            neighbour_anchors = {anchors.get(node, "") for node in around}
+            if len(neighbour_anchors) == 1 and neighbour_anchors != {""}:
+                anchors[name] = neighbour_anchors.pop()
                 any_new = True
                 break
     return any_new
@@ -221,7 +221,7 @@ def place_beside(
         for anchor, box in boxes.items()
     }
     if up:
-        boxes = {anchor: upwards(box) for anchor, box in boxes.items()}
+        boxes = {anchor: upside_down(box) for anchor, box in boxes.items()}
 
     def entries(row: Row) -> Iterator[Box | Lane]:
         for entry in row:
@@ -251,8 +251,8 @@ def grouped(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], wai
 
 def own_label(box: Box, kind: str, labels: Mapping[str, str]) -> Box:
     """The same box, with its kind in the label if a forward box has the same label."""
-    taken = box.rows and box.label in labels.values()
-    return replace(box, label=f"{box.label} {kind}s") if taken else box
+    is_used = box.rows and box.label in labels.values()
+    return replace(box, label=f"{box.label} {kind}s") if is_used else box
 
 
 def shared(paths: Iterable[Path]) -> Path:
@@ -261,12 +261,12 @@ def shared(paths: Iterable[Path]) -> Path:
     return tuple(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
 
 
-def upwards(box: Box) -> Box:
+def upside_down(box: Box) -> Box:
     """The same box with its rows from bottom to top."""
     return replace(
         box,
         rows=tuple(
-            tuple(upwards(entry) if isinstance(entry, Box) else entry for entry in row)
+            tuple(upside_down(entry) if isinstance(entry, Box) else entry for entry in row)
             for row in reversed(box.rows)
         ),
     )

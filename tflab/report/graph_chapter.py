@@ -23,9 +23,9 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
     step, placing = walked.execution, walked.placement
     yield from lines(walked)
     yield (
-        f"{name} was {sizes(walked)}. The runtime left {left(placing)}. A step took "
+        f"{name} was {sizes(walked)}. The runtime left {remaining_nodes(placing)}. A step took "
         f"{time(step.untraced_step_ns.median)} for a batch of {step.batch_size} (the median of "
-        f"{plural(step.steps, 'untraced step')}). {layout(walked)}{ahead(step)}"
+        f"{plural(step.steps, 'untraced step')}). {layout(walked)}{values_note(step)}"
     )
     yield DrawnGraph(
         name=name,
@@ -43,10 +43,10 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
     if placing.passes:
         yield placement.fate_counts(placing)
         yield placement.balance(placing)
-        yield from placement.gone(placing)
+        yield from placement.nodes_not_run(placing)
     yield Method(
         f"Colours and times in the graph: {contents.warm(step)} Times at each batch size in the "
-        f"panel: statistics of traced steps.{recorded(step)}",
+        f"panel: statistics of traced steps.{recorded_note(step)}",
         f"{contents.walking(walked)}\n"
         f"python -m tflab.follow {example(walked)} --model {walked.model}",
     )
@@ -54,11 +54,11 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
 
 def lines(walked: Walked) -> Iterator[Table]:
     """A short program: each line with the nodes that it made."""
-    made: dict[Source, list[str]] = {}
+    by_line: dict[Source, list[str]] = {}
     for node in walked.stages[0].nodes:
         if node.source:
-            made.setdefault(node.source, []).append(node.name)
-    if 0 < len(made) <= SHORT:
+            by_line.setdefault(node.source, []).append(node.name)
+    if 0 < len(by_line) <= SHORT:
         yield Table(
             "The program line by line, with the nodes that each line made",
             (
@@ -68,7 +68,7 @@ def lines(walked: Walked) -> Iterator[Table]:
                     "nodes", lambda row: ", ".join(numbered.shortened(row[1], NAMES)), elastic=True
                 ),
             ),
-            tuple(made.items()),
+            tuple(by_line.items()),
         )
 
 
@@ -82,7 +82,7 @@ def equation(walked: Walked) -> str:
     return chain_rule.equation(backward) if backward else ""
 
 
-def ahead(step: Execution) -> str:
+def values_note(step: Execution) -> str:
     """A sentence that the drawing shows values before the stage that computes them."""
     if step.recorded_step is None or not step.values:
         return ""
@@ -92,7 +92,7 @@ def ahead(step: Execution) -> str:
     )
 
 
-def recorded(step: Execution) -> str:
+def recorded_note(step: Execution) -> str:
     """Which step the values are from, if there are any."""
     if step.recorded_step is None or not step.values:
         return ""
@@ -118,7 +118,7 @@ def more_than_forward(walked: Walked) -> Iterator[str]:
         yield "updates"
 
 
-def left(placing: Placement) -> str:
+def remaining_nodes(placing: Placement) -> str:
     """`34 of them, beside 5 nodes of the runtime's own`."""
     stayed = sum(fate.fate == "executed" for fate in placing.ledger)
     return f"{stayed:,} of them, and added {plural(len(placing.nodes) - stayed, 'node')} of its own"
@@ -145,20 +145,20 @@ def example(walked: Walked) -> str:
 # The chapter of a graph on one device and on two: where nodes are, and which tensors are sent
 
 
-def placed(one: Walked, two: Walked, name: str) -> Iterator[Part]:
-    """`two` is a walk of the same model on two devices, up to its placement."""
-    placing = two.placement
+def placed(on_one: Walked, on_two: Walked, name: str) -> Iterator[Part]:
+    """`on_two` is a walk of the same model on two devices, up to its placement."""
+    placing = on_two.placement
     yield (
         f"The same program on two devices: {counts(placing)}. If an edge leads from one device to "
         "the other, the runtime cuts it: a _Send on one device passes the tensor to a _Recv on "
         f"the other. {placement.cuts(placing)}"
     )
-    yield Beside(tuple(drawn(walked, name) for walked in (one, two)), "device")
+    yield Beside(tuple(drawn_graph(walked, name) for walked in (on_one, on_two)), "device")
     yield placement.transfers(placing)
     yield Method(
         "Devices, _Send and _Recv are read from the runtime's own dumps; the bytes follow from "
         f"the shapes at batch size {placing.batch_size}.",
-        f"python -m tflab.lifecycle --model {two.model} --devices {len(placing.partitions)} "
+        f"python -m tflab.lifecycle --model {on_two.model} --devices {len(placing.partitions)} "
         "--stage placement",
     )
 
@@ -169,7 +169,7 @@ def counts(placing: Placement) -> str:
     return " and ".join(f"{plural(count, 'node')} on {device}" for device, count in rows)
 
 
-def drawn(walked: Walked, name: str) -> DrawnGraph:
+def drawn_graph(walked: Walked, name: str) -> DrawnGraph:
     """The graph after its last pass, before anything has run."""
     stages = before_it_ran(walked)
     placing = walked.placement

@@ -61,12 +61,12 @@ def draw(graph: DrawnGraph) -> Figure:
     axes.set_ylim(len(rows) - 0.4, -1)
     axes.set_axis_off()
     letters = LETTERS * min(1, room / across)
-    for track, whole in enumerate(graph.drawing.tracks):
+    for track, column in enumerate(graph.drawing.tracks):
         inside = [box for box in boxes if box.track == track]
         if inside:
             middle = (min(map(west, inside)) + max(map(east, inside))) / 2
-            direction = DIRECTIONS.get(whole.label)
-            heading = f"{whole.label}, {direction}" if direction else whole.label
+            direction = DIRECTIONS.get(column.label)
+            heading = f"{column.label}, {direction}" if direction else column.label
             axes.text(middle, -0.75, heading, size=letters + 1, color=style.FAINT, ha="center")
     for source, target in edges(boxes, nodes.values()):
         draw_edge(axes, source, target, places)
@@ -92,22 +92,24 @@ def arranged(tracks: Sequence[Box], nodes: Collection[str]) -> tuple[list[Placed
     placed: list[Placed] = []
     start = 0.0
     for track, box in enumerate(tracks):
-        rows = [list(shown(row, nodes)) for row in box.rows]
+        rows = [list(boxes_with(row, nodes)) for row in box.rows]
         widths = [[lettering.width(label, LETTERS) + 10 for label, _ in row] for row in rows if row]
         if not widths:
             continue
-        whole = max(sum(row) + GAP * (len(row) - 1) for row in widths)
+        widest = max(sum(row) + GAP * (len(row) - 1) for row in widths)
         filled = [number for number, row in enumerate(rows) if row]
         for number, row_widths in zip(filled, widths, strict=True):
-            x = start + (whole - sum(row_widths) - GAP * (len(row_widths) - 1)) / 2
+            x = start + (widest - sum(row_widths) - GAP * (len(row_widths) - 1)) / 2
             for (label, names), width in zip(rows[number], row_widths, strict=True):
                 placed.append(Placed(label, names, track, number, x + width / 2, width))
                 x += width + GAP
-        start += whole + BETWEEN
+        start += widest + BETWEEN
     return placed, start - BETWEEN
 
 
-def shown(row: Sequence[object], nodes: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def boxes_with(
+    row: Sequence[object], nodes: Collection[str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
     """(label, nodes) of each box in a row that has any of these nodes."""
     for box in row:
         if not isinstance(box, Box):
@@ -115,7 +117,7 @@ def shown(row: Sequence[object], nodes: Collection[str]) -> Iterator[tuple[str, 
         names = tuple(name for name in nodes_of(box) if name in nodes)
         inner = [entry for inside in box.rows for entry in inside if isinstance(entry, Box)]
         if not box.framed and len(inner) <= MANY:
-            yield from shown(inner, nodes)
+            yield from boxes_with(inner, nodes)
         elif names:
             label = lettering.short(box.label, LONGEST) or plural(len(names), "node")
             yield (f"{label} ({len(names)})" if box.rows and box.label else label), names

@@ -40,16 +40,16 @@ def sentences(
 
 def written(state: State) -> str:
     return (
-        f"Follow the arrows down to {end(state.defined)}: each box is an op that a line of the "
-        f"program created. Nothing has been computed yet."
+        f"Follow the arrows down to {last_node(state.defined)}: each box is an op that a line of "
+        f"the program created. Nothing has been computed yet."
     )
 
 
-def end(nodes: Sequence[Node]) -> str:
+def last_node(nodes: Sequence[Node]) -> str:
     """The last node whose output no other node takes."""
-    taken = {node_of(tensor) for node in nodes for tensor in node.inputs}
-    taken.update(name for node in nodes for name in node.control_inputs)
-    return next((node.name for node in reversed(nodes) if node.name not in taken), "its end")
+    consumed = {node_of(tensor) for node in nodes for tensor in node.inputs}
+    consumed.update(name for node in nodes for name in node.control_inputs)
+    return next((node.name for node in reversed(nodes) if node.name not in consumed), "its end")
 
 
 def differentiated(state: State, chain_rule: str) -> str:

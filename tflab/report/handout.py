@@ -27,13 +27,13 @@ def page(report: Report) -> str:
 
 def graph_names(report: Report) -> dict[int, str]:
     """The names of each drawn graph's files, which do not contain the graph's own name."""
-    drawn = [
+    graphs = [
         part
         for chapter in report.chapters
         for part in chapter.parts
         if isinstance(part, DrawnGraph)
     ]
-    return {id(graph): f"graph-{number}" for number, graph in enumerate(drawn, 1)}
+    return {id(graph): f"graph-{number}" for number, graph in enumerate(graphs, 1)}
 
 
 def markdown(part: Part, names: Mapping[int, str]) -> str:

@@ -114,7 +114,7 @@ def environment(more: Callable[[str], str] | None = None) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=shown,
+        finalize=printable,
     )
     made.filters |= {
         "inline": inline,
@@ -142,10 +142,10 @@ PARTS: dict[str, type] = {
 
 
 def program() -> str:
-    return joined(map(read, SCRIPTS))
+    return join_modules(map(read, SCRIPTS))
 
 
-def joined(modules: Iterable[str]) -> str:
+def join_modules(modules: Iterable[str]) -> str:
     """Modules as one script, whose names stay within it; so it imports and exports nothing."""
     scripts = (EXPORTED.sub("", IMPORT.sub("", module)) for module in modules)
     return "(() => {\n'use strict';\n" + "\n".join(scripts) + "})();\n"
@@ -200,7 +200,7 @@ def readable(value: Any) -> Any:
     return value
 
 
-def shown(value: Any) -> Any:
+def printable(value: Any) -> Any:
     """What the template writes: text made visible, markup unchanged."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 

@@ -71,7 +71,9 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     measured: dict[str, Any] = {}  # fields of the lab
     done: set[str] = set()  # needs that are fulfilled
     try:
-        for names, field_name, value in ending.each(parts(wanted, needs, options, announce)):
+        for names, field_name, value in ending.interruptible(
+            parts(wanted, needs, options, announce)
+        ):
             done |= names
             measured[field_name] = value
         interrupted = False
@@ -122,12 +124,12 @@ def parts(
         walked = value if field_name == "walked" else walked
         yield names, field_name, value
     if "training" in needs:
-        curves, whole = wanted.trained, True
+        curves, complete = wanted.trained, True
         if curves is None and has_loss(model, walked, options):
             announce(f"training {model} for {EPOCHS} epochs, at most {TRAINING_S} s")
-            curves, whole = train(model, options)
+            curves, complete = train(model, options)
         yield {"training"}, "history", curves
-        if not whole:
+        if not complete:
             raise KeyboardInterrupt
     if "sweep" in needs:
         kept_s = KEEP_S if "processes" in needs and wanted.others else None
@@ -136,7 +138,7 @@ def parts(
         if compared.interrupted:
             raise KeyboardInterrupt
     if several:
-        announce(f"{model} on {over_tasks.called(wanted.cluster)}, split by {wanted.split}")
+        announce(f"{model} on {over_tasks.title(wanted.cluster)}, split by {wanted.split}")
         yield {"tasks"}, "tasks", over_tasks.measure(model, several, options)
 
 
@@ -156,18 +158,18 @@ def walks(
             yield (names - {"walk"}) | {"toy"}, "toy", toy
     if "two devices" in needs:
         announce("x*y + z on two devices")
-        yield {"two devices"}, "toy_on_two", place(TOY, replace(options, devices=2))
+        yield {"two devices"}, "toy_on_two", place_only(TOY, replace(options, devices=2))
 
 
 def of_comparison(compared: Comparison) -> set[str]:
     """Which needs a comparison fulfils: all of them, unless it was interrupted."""
-    whole = not compared.interrupted
-    there = {
+    complete = not compared.interrupted
+    by_name = {
         "sweep": True,
-        "configurations": whole or bool(compared.configs),
-        "processes": whole or bool(compared.observed and compared.observed.processes),
+        "configurations": complete or bool(compared.configs),
+        "processes": complete or bool(compared.observed and compared.observed.processes),
     }
-    return {name for name, measured in there.items() if measured}
+    return {name for name, measured in by_name.items() if measured}
 
 
 def compare(
@@ -207,14 +209,14 @@ def configurations(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((DEFAULT, *(names or usual))))
 
 
-def place(model: str, options: Options) -> Walked:
+def place_only(model: str, options: Options) -> Walked:
     """A walk that ends before anything runs."""
     stages = tuple(lifecycle.walk(model, options, "placement"))
     return Walked(model, stages, node_history.histories(stages))
 
 
 def walk(
-    model: str, options: Options, drawn: bool = True
+    model: str, options: Options, with_pictures: bool = True
 ) -> Iterator[tuple[Walked, frozenset[str]]]:
     """A walk through all stages, and which needs it fulfils; if its graph is drawn, also with
     times at each batch size."""
@@ -226,7 +228,7 @@ def walk(
     yield walked, done
     if walked.execution.interrupted:
         raise KeyboardInterrupt
-    if drawn:
+    if with_pictures:
         followed = measurement.follow(stages, BATCH_SIZES, options)
         yield Walked(model, stages, followed.histories), done
         if followed.timed.interrupted:
@@ -253,7 +255,7 @@ def train(model: str, options: Options) -> tuple[History, bool]:
         command += ["--data-dir", options.data_dir] if options.data_dir else []
         command += ["--soft-placement"] if options.soft_placement else []
         variables = {**os.environ, "TMPDIR": str(atomic.process_folder())}
-        path, whole, status = logdir / history.NAME, True, 0
+        path, complete, status = logdir / history.NAME, True, 0
         with (
             subprocess.Popen(command, stdout=subprocess.DEVNULL, env=variables) as process,
             ending.child(process),
@@ -268,10 +270,10 @@ def train(model: str, options: Options) -> tuple[History, bool]:
                 process.wait()
                 if not path.exists() or not history.read(path).steps:
                     raise
-                whole = False
+                complete = False
             except BaseException:
                 process.kill()
                 raise
         if status:
             raise TflabError(f"The training of '{model}' ended with status {status}.")
-        return history.read(path), whole
+        return history.read(path), complete

@@ -19,7 +19,7 @@ STEPS = 20  # at each number of tasks
 BATCH_SIZE = BATCH_SIZES[-1]  # the largest, because it gives the tasks most work
 
 
-def called(tasks: Tasks) -> str:
+def title(tasks: Tasks) -> str:
     return plural(count(tasks), "task")
 
 

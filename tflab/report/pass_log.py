@@ -136,7 +136,9 @@ def idle(stage: Placement) -> Frame | None:
     if not names:
         return None
     busy = {step.name for step in stage.passes if changed(step)}
-    return Frame(pass_log.others(names), "changed nothing", tuple(pass_log.idle_names(names, busy)))
+    return Frame(
+        pass_log.idle_runs(names), "changed nothing", tuple(pass_log.idle_names(names, busy))
+    )
 
 
 def stand_ins(stage: Placement, kinds: Mapping[str, str]) -> tuple[StandIn, ...]:

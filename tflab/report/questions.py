@@ -20,7 +20,7 @@ from tflab.records.placed import Fate
 from tflab.records.stages import Backward
 from tflab.records.values import Defined, Value
 from tflab.report.contents import Lab, Question, Walked
-from tflab.report.selection import called
+from tflab.report.selection import title_of
 from tflab.units import percent, plural, time
 from tflab.views.gradient_drawing import meaning
 from tflab.views.values import number
@@ -51,15 +51,15 @@ def nodes_that_run(walked: Walked) -> Question:
     fates = Counter(fate.fate for fate in placing.ledger)
     left = fates.pop("executed", 0)
     others = ", ".join(f"{count} {fate}" for fate, count in fates.most_common())
-    made = len(placing.nodes) - left
+    by_runtime = len(placing.nodes) - left
     return Question(
-        f"{called(walked.model)} has {plural(len(placing.user_nodes), 'node')} when the runtime "
+        f"{title_of(walked.model)} has {plural(len(placing.user_nodes), 'node')} when the runtime "
         "receives it. How many of these will run?",
         (),
         "nodes",
         str(left),
-        f"Fates of the others: {others or 'none'}. The runtime added {plural(made, 'node')} that "
-        "also ran.",
+        f"Fates of the others: {others or 'none'}. The runtime added {plural(by_runtime, 'node')} "
+        "that also ran.",
     )
 
 
@@ -75,7 +75,7 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
         return
     into = f" into {gone.into}" if gone.into else ""
     yield Question(
-        f"Which of these nodes of {called(walked.model)} will not be in the graph that runs?",
+        f"Which of these nodes of {title_of(walked.model)} will not be in the graph that runs?",
         tuple(sorted((gone.name, *stay[: OPTIONS - 1]))),
         "",
         gone.name,
@@ -118,7 +118,7 @@ def nodes_added(walked: Walked) -> Iterator[Question]:
         return
     others = f" and {plural(updates, 'node')} that update variables" if updates else ""
     yield Question(
-        f"{called(walked.model)} has {plural(len(written.nodes), 'node')} as written. How many "
+        f"{title_of(walked.model)} has {plural(len(written.nodes), 'node')} as written. How many "
         f"will its gradients{' and updates' if updates else ''} add?",
         (),
         "nodes",
@@ -137,7 +137,7 @@ def written_nodes_that_run(walked: Walked) -> Iterator[Question]:
     run = fates.pop("executed", 0)
     others = ", ".join(f"{count} {fate}" for fate, count in fates.most_common())
     yield Question(
-        f"{called(walked.model)} made {plural(len(names), 'node')}. How many of these will run?",
+        f"{title_of(walked.model)} made {plural(len(names), 'node')}. How many of these will run?",
         (),
         "nodes",
         str(run),
@@ -161,7 +161,7 @@ def takes_longest(walked: Walked) -> Iterator[Question]:
         return
     most, then = ranked[:2]
     yield Question(
-        f"Which of these nodes of {called(walked.model)} will take longest at batch "
+        f"Which of these nodes of {title_of(walked.model)} will take longest at batch "
         f"{step.batch_size}?",
         tuple(sorted(ranked)),
         "",
@@ -185,7 +185,7 @@ def doubles(walked: Walked, twice: Sequence[Defined]) -> Iterator[Question]:
         return
     size = step.batch_size
     yield Question(
-        f"Which of these nodes of {called(walked.model)} will have twice as many elements in its "
+        f"Which of these nodes of {title_of(walked.model)} will have twice as many elements in its "
         f"output at batch {2 * size} as at batch {size}?",
         tuple(sorted((grow[0], *stay[: OPTIONS - 1]))),
         "",
@@ -216,7 +216,7 @@ def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:
         return
     most, then = ranked[0].cells[size], ranked[1].cells[size]
     yield Question(
-        f"Which op of {called(comparison.model)} will take most of a step's op time at batch "
+        f"Which op of {title_of(comparison.model)} will take most of a step's op time at batch "
         f"{size}?",
         tuple(sorted(row.key for row in ranked)),
         "",
@@ -241,7 +241,7 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
     if ratio < large / small:
         why = f"inferred: more {comparison.unit}s share the fixed cost of a step and its ops"
     yield Question(
-        f"A step of {called(comparison.model)} at batch {large} takes how many times as long as "
+        f"A step of {title_of(comparison.model)} at batch {large} takes how many times as long as "
         f"one at batch {small}?",
         (),
         "x",
@@ -284,7 +284,7 @@ def row_of_product(walked: Walked) -> Iterator[Question]:
         options = tuple(dict.fromkeys(map(number, (product, -product, a, b, a + b))))
         if len(options) == 5:
             yield Question(
-                f"In row {row + 1} of the recorded batch of {called(walked.model)}, {left} is "
+                f"In row {row + 1} of the recorded batch of {title_of(walked.model)}, {left} is "
                 f"{number(a)} and {right} is {number(b)}. What does this row add to "
                 f"{node.towards}?",
                 tuple(sorted(options, key=float)),
@@ -316,14 +316,14 @@ def numbers_of(value: Value) -> tuple[float, ...]:
 def way_of_variable(walked: Walked) -> Iterator[Question]:
     """Which way the step moved the first variable that is a number, against its gradient."""
     for history in walked.histories.values():
-        held = history.values[0] if history.values else None
-        if held is None or held.after is None or history.gradient is None:
+        value = history.values[0] if history.values else None
+        if value is None or value.after is None or history.gradient is None:
             continue
-        before, after = numbers_of(held), tuple(held.after.values or ())
+        before, after = numbers_of(value), tuple(value.after.values or ())
         gradient = numbers_of(history.gradient)
         numbers = len(before) == len(after) == len(gradient) == 1
         if numbers and (after[0] - before[0]) * gradient[0] < 0:
-            yield moved(called(walked.model), history.name, before[0], after[0], gradient[0])
+            yield moved(title_of(walked.model), history.name, before[0], after[0], gradient[0])
             return
 
 

@@ -53,7 +53,7 @@ def chosen(names: Sequence[str], model: str) -> tuple[str, ...]:
     return tuple(name for name in CHAPTERS if name in wanted)
 
 
-def called(model: str) -> str:
+def title_of(model: str) -> str:
     """The name of a model for readers."""
     return FORMULA if model == TOY else model
 
@@ -72,10 +72,10 @@ def needs(names: Sequence[str], model: str) -> frozenset[str]:
 def measurements(paths: Sequence[str], model: str) -> Mapping[str, Measurement]:
     """The measurements to compare with. Raises UsageError, before anything is measured, for
     files that cannot be compared."""
-    from tflab.compare import kept
+    from tflab.compare import saved_measurements
 
-    found = kept.read_all(paths)
-    for name, measurement in found.items():
+    files = saved_measurements.read_all(paths)
+    for name, measurement in files.items():
         of = measurement.comparison
         if of.model != Path(model).name and of.model != model:
             raise UsageError(f"'{name}' is a measurement of '{of.model}', not of '{model}'.")
@@ -85,7 +85,7 @@ def measurements(paths: Sequence[str], model: str) -> Mapping[str, Measurement]:
                 f"batch sizes {', '.join(map(str, BATCH_SIZES))}, and this is {of.phase} by "
                 f"{of.by} at {', '.join(map(str, of.batch_sizes))}."
             )
-    return found
+    return files
 
 
 def training(logdir: str, model: str) -> History:

@@ -81,7 +81,7 @@ def ticks(states: Sequence[State], stop: Stop) -> tuple[Tick, ...]:
         return ()
     counts = [0, *pass_log.node_counts(states, pass_log.versions(states))]
     return tuple(
-        Tick(number, *titles(states[number]), change(counts[number], counts[number + 1]))
+        Tick(number, *titles(states[number]), count_change(counts[number], counts[number + 1]))
         for number in range(stop.first, stop.last + 1)
     )
 
@@ -92,7 +92,7 @@ def titles(state: State) -> tuple[str, str]:
     return title, again
 
 
-def change(before: int, after: int) -> str:
+def count_change(before: int, after: int) -> str:
     """The change in the number of nodes: `+2`, 13 fewer, or none."""
     if before == after:
         return "±0"

@@ -24,27 +24,27 @@ CUT = {  # by the value of --split
 }
 
 
-def parts(model: str, made: OverTasks) -> Iterator[Part]:
-    if made.scaling is None:
-        yield f"{model} was not run over tasks. {made.failure}"
+def parts(model: str, measured: OverTasks) -> Iterator[Part]:
+    if measured.scaling is None:
+        yield f"{model} was not run over tasks. {measured.failure}"
         return
-    yield from scaling_view.warnings(made.scaling)
-    if made.shown:
-        yield from one_step(model, made, made.shown)
-    yield from scaling_view.tables(made.scaling)
+    yield from scaling_view.warnings(measured.scaling)
+    if measured.shown:
+        yield from one_step(model, measured, measured.shown)
+    yield from scaling_view.tables(measured.scaling)
     yield Method(
-        f"{made.steps} untraced steps and as many traced ones, alternating, at each number of "
+        f"{measured.steps} untraced steps and as many traced ones, alternating, at each number of "
         "tasks, each with new sessions and, on this machine, new tasks.",
-        scaled(model, made),
+        scaled(model, measured),
     )
 
 
-def one_step(model: str, made: OverTasks, shown: OneStep) -> Iterator[Part]:
+def one_step(model: str, measured: OverTasks, shown: OneStep) -> Iterator[Part]:
     step = shown.execution
     yield (
-        f"A {made.phase} step of {model} on {over_tasks.called(shown.tasks)} of TensorFlow's "
+        f"A {measured.phase} step of {model} on {over_tasks.title(shown.tasks)} of TensorFlow's "
         "distributed runtime, and on this process, the client, which feeds the data. "
-        f"{CUT[made.split]}."
+        f"{CUT[measured.split]}."
     )
     yield placement.partitions(in_order(shown.placement))
     yield sent(shown.network)
@@ -54,7 +54,7 @@ def one_step(model: str, made: OverTasks, shown: OneStep) -> Iterator[Part]:
     yield pictures.picture("tasks", plots.tasks.draw, runs, step.wires, middle, path, transfers)
     yield execution.owners(step)
     yield from network.blocks(step)
-    yield Method(contents.warm(step), walking(model, made, shown))
+    yield Method(contents.warm(step), walking(model, measured, shown))
 
 
 def in_order(placing: Placement) -> Placement:
@@ -74,17 +74,17 @@ def sent(over: Network) -> str:
     )
 
 
-def walking(model: str, made: OverTasks, shown: OneStep) -> str:
+def walking(model: str, measured: OverTasks, shown: OneStep) -> str:
     return (
-        f"python -m tflab.lifecycle --model {model} --batch-size {made.batch_size} "
-        f"--steps {made.steps} --cluster {as_given(shown.tasks)} --split {made.split}"
+        f"python -m tflab.lifecycle --model {model} --batch-size {measured.batch_size} "
+        f"--steps {measured.steps} --cluster {as_given(shown.tasks)} --split {measured.split}"
     )
 
 
-def scaled(model: str, made: OverTasks) -> str:
-    clusters = " ".join(map(as_given, made.clusters))
+def scaled(model: str, measured: OverTasks) -> str:
+    clusters = " ".join(map(as_given, measured.clusters))
     return (
-        f"python -m tflab.compare --model {model} --phase {made.phase} "
-        f"--batch-sizes {made.batch_size} --steps {made.steps} --cluster {clusters} "
-        f"--split {made.split}"
+        f"python -m tflab.compare --model {model} --phase {measured.phase} "
+        f"--batch-sizes {measured.batch_size} --steps {measured.steps} --cluster {clusters} "
+        f"--split {measured.split}"
     )

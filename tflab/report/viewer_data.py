@@ -59,7 +59,7 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         for history in histories.values()
     ]
     summarize(boxes, list(histories.values()), graph.ns)
-    if len(nodes) <= LARGE and values.recorded(histories.values()):
+    if len(nodes) <= LARGE and values.has_values(histories.values()):
         show_values(histories, nodes, boxes, index)
     devices = {short_device(n.device): None for state in drawing.states for n in state.defined}
     devices.pop("", None)

@@ -127,7 +127,7 @@ def arguments(
     args.program = ["-m", *args.module] if args.module is not None else args.script
     if args.program in ([], ["-m"]):
         raise UsageError("There is no program to run; give the name of a Python file.")
-    script = programs.found(*args.program[:2])
+    script = programs.find_file(*args.program[:2])
     launch.check()
     args.because = None
     if script:
@@ -184,7 +184,7 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
 
 def keras_2(args: argparse.Namespace, status: int) -> Iterator[str]:
     """Of a program that failed: what it uses that Keras 3 does not have."""
-    script = None if args.v1 or os.environ.get(KERAS) else programs.found(*args.program[:2])
+    script = None if args.v1 or os.environ.get(KERAS) else programs.find_file(*args.program[:2])
     if status > 0 and script and (use := programs.keras_2(script)):
         yield (
             f"The program uses {use}, which Keras 3 does not have. --v1 replaces it with that of "
@@ -255,14 +255,14 @@ def write_op_runs(path: Path, folder: Path, segment: Mapping[str, Any]) -> None:
 
 def keep_life(folder: Path, seen: Watched) -> None:
     """Write what TensorBoard's Life shows of the graph that was kept, or say why not."""
-    from tflab.life import kept
+    from tflab.life import storage
     from tflab.run import page
 
     try:
-        kept.check_size(len(seen.graph.nodes) if seen.graph else 0)
+        storage.check_size(len(seen.graph.nodes) if seen.graph else 0)
         if life := page.life(seen):
-            kept.write(folder, life)
-    except kept.LargeError as error:
+            storage.write(folder, life)
+    except storage.LargeError as error:
         folding.say(str(error), sys.stderr)
 
 

@@ -66,11 +66,11 @@ def account_of(
     if not executed:
         return None
     alike = filter(partial(is_built_as, group), recorder.groups.values())
-    folders = (recorder.dumps.of(other.number) for other in (group, *alike))
+    folders = (recorder.dumps.folder_of(other.number) for other in (group, *alike))
     folder = next(filter(Path.is_dir, folders), None)
     if folder is None:
         reason = recorder.dumps.missing.get(group.number, OTHERS)
-        recorder.note(f"What became of the nodes is not shown: {reason}.")
+        recorder.note(f"The fates of the nodes are not shown: {reason}.")
         return None
     try:
         steps = passes.compare(user_nodes, dumps.read(folder), executed)
@@ -82,8 +82,8 @@ def account_of(
     unknown = [origin.name for origin in origins if origin.origin == "unknown"]
     if unknown:
         recorder.note(
-            f"What became of the nodes is not shown: it is not known where {len(unknown)} of "
-            f"those that ran come from, {unknown[0]} among them."
+            f"The fates of the nodes are not shown: the origin of {len(unknown)} executed nodes is "
+            f"unknown, such as that of {unknown[0]}."
         )
         return None
     return Account(steps, ledger, origins)

@@ -20,7 +20,7 @@ def nodes_by_line(graph: Recorded | None) -> dict[Line, list[str]]:
     made: dict[Line, list[str]] = {}
     for node in graph.nodes if graph else ():
         if node.source:
-            made.setdefault(place(node.source), []).append(node.name)
+            made.setdefault(line_of(node.source), []).append(node.name)
     return made
 
 
@@ -52,7 +52,7 @@ def notes(line: Line, fates: Sequence[Fate], by_name: Mapping[str, Node], ns: in
         return
     for how, word in CARRIED.items():
         into = [by_name.get(fate.into or "") for fate in reached if fate.fate == how]
-        places = Counter(place(node.source) for node in into if node and node.source)
+        places = Counter(line_of(node.source) for node in into if node and node.source)
         for (file, number), count in places.items():
             if (file, number) != line:
                 other = "" if file == line[0] else f"{os.path.basename(file)} "
@@ -63,7 +63,7 @@ def notes(line: Line, fates: Sequence[Fate], by_name: Mapping[str, Node], ns: in
         yield f"{some_of(folded, len(reached))}folded{free}"
 
 
-def place(source: Source) -> Line:
+def line_of(source: Source) -> Line:
     return source.file, source.line
 
 

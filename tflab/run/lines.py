@@ -44,7 +44,7 @@ class Lines:
         if count == len(known) or (known and not count) or (not final and count > LARGE):
             return known
         if len(self.codes) >= MOST_CODES:
-            self.note("So many pieces of code make nodes that their lines are not known.")
+            self.note("Too many pieces of code make nodes; their lines were not recorded.")
             return known
         from tflab.runtime import nodes
 

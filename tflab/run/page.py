@@ -36,7 +36,7 @@ def report(seen: Watched) -> Report:
     if seen.values:
         where += values.statistics(seen.values.values)
     chapters = [Chapter("The whole process", tuple(where))]
-    graph = drawn(seen.graph, seen.values) if seen.graph else None
+    graph = drawn_graph(seen.graph, seen.values) if seen.graph else None
     annotated = Annotated(tuple(scripts(seen)), HEADERS, graph)
     if annotated.scripts:
         chapters.append(Chapter("The program, line by line", (explained(seen), annotated)))
@@ -50,7 +50,9 @@ def life(seen: Watched) -> data.Life | None:
     _, *where = view.blocks(seen, lines=False)
     parts = (("In short", where), ("Runs", groups(seen)))
     numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": len(seen.graph.executed)}
-    return data.life(STAGES[-1 if seen.graph.executed else 0], drawn(seen.graph), parts, numbers)
+    return data.life(
+        STAGES[-1 if seen.graph.executed else 0], drawn_graph(seen.graph), parts, numbers
+    )
 
 
 def groups(seen: Watched) -> Iterator[Table]:
@@ -83,15 +85,15 @@ def fed(group: Group) -> str:
 def explained(seen: Watched) -> str:
     """The meaning of the columns, and which runs they refer to."""
     words = (
-        "Forward, backward and updates are the time of the nodes that a line made, in all runs but "
-        "the first ones, told from those that were traced. Python is the time of the line itself, "
-        "sampled outside of runs."
+        "Forward, backward and updates are the time of the nodes that a line made, in all runs "
+        "but the first ones, estimated from those that were traced. Python is the time of the "
+        "line itself, sampled outside of runs."
     )
     if seen.graph is None:
         return words
     return (
-        f"{words} The drawing and the notes behind the lines are of group {seen.graph.group}, the "
-        "largest, and without the nodes that it does not need. Point at a line to see its "
+        f"{words} The drawing and the notes behind the lines are those of the largest group, "
+        f"{seen.graph.group}, without the nodes that it does not need. Point at a line to see its "
         "nodes; click a node to see its line."
     )
 
@@ -112,7 +114,7 @@ def scripts(seen: Watched) -> Iterator[Script]:
     told = line_notes.by_line(seen.graph, seen.lines)
     for file in files[:MOST_FILES]:
         texts = lines_of_file(file, by_file[file])
-        about = "" if texts else "the file is not as it was; only lines that were seen are shown"
+        about = "" if texts else "the file has changed; only the recorded lines are shown"
         texts = texts or {number: line.code for number, line in sorted(by_file[file].items())}
         rows = partial(row, by_file[file], most)
         yield Script(
@@ -167,7 +169,7 @@ def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]
 # The drawing of the graph
 
 
-def drawn(graph: Recorded, known: RecordedValues | None = None) -> DrawnGraph:
+def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGraph:
     """The graph of the largest group in its states, as the report draws it."""
     stages = recorded.stages(recorded.needed(graph))
     histories = recorded.histories(stages, known)

@@ -85,7 +85,7 @@ class Dumps:
             self.missing[group] = LARGE
         elif keep:
             self.kept_bytes += size
-            folder = self.of(group)
+            folder = self.folder_of(group)
             folder.mkdir()
             for file in files:
                 file.rename(folder / file.name)
@@ -93,5 +93,5 @@ class Dumps:
     def files(self) -> list[Path]:
         return [*self.fresh.iterdir()]
 
-    def of(self, group: int) -> Path:
+    def folder_of(self, group: int) -> Path:
         return self.fresh.with_name(f"dumps-{group}")

@@ -64,7 +64,7 @@ class UsedName:
         return f"tf.{self.path} ({self.file.name}:{self.line})"
 
 
-def found(*program: str) -> Path | None:
+def find_file(*program: str) -> Path | None:
     """The file that Python would run: the file `SCRIPT`, or for `-m` the module if it is in this
     folder. Raises UsageError if there is none."""
     if program[0] == "-":

@@ -233,8 +233,8 @@ class Recorder:
             return True
         group.executed = b""
         self.note(
-            f"What became of the nodes of a graph is not recorded, because it has {size >> 20:,} "
-            "MiB of constants, which TensorFlow would write down at each pass."
+            f"The fates of the nodes of a graph are not recorded: it has {size >> 20:,} MiB of "
+            "constants, which TensorFlow would write into a file at each pass."
         )
         return False
 
@@ -328,7 +328,7 @@ class Recorder:
             return largest.fates(self)
         except Exception as error:  # all else is written nevertheless
             what = f"{type(error).__name__}: {error}"
-            self.note(f"Nothing is said of the largest group because of an error of tflab: {what}")
+            self.note(f"The largest group is not shown because of an error of tflab: {what}")
             return {}
 
     def nodes_of(self, graph: Any, final: bool) -> tuple[Node, ...]:

@@ -30,11 +30,11 @@ def stacks(seen: Watched) -> Iterator[tuple[tuple[str, ...], int]]:
             yield (name, owner.owner), owner.ns
     python_ns = sum(owner.ns for owner in seen.process.owners if owner.owner in PYTHON)
     for line in seen.lines:
-        yield (name, "Python", place(line)), line.python_ns
+        yield (name, "Python", frame_of(line)), line.python_ns
     yield (name, "Python"), python_ns - sum(line.python_ns for line in seen.lines)
 
 
-def place(line: WatchedLine) -> str:
+def frame_of(line: WatchedLine) -> str:
     return f"{os.path.basename(line.file)}:{line.line} {line.code}"
 
 

@@ -84,7 +84,7 @@ class Ticks:
         ):
             event, timer = SigEvent(None, number, SIGEV_THREAD_ID, thread, b""), ctypes.c_void_p()
             if self.library.timer_create(self.clock, ctypes.byref(event), ctypes.byref(timer)):
-                raise OSError("There is no timer for the time of a thread.")
+                raise OSError("This system has no timer for the time of a thread.")
             self.timers.append(timer)
             every = TimerSpec(0, every_ns, 0, every_ns)
             self.library.timer_settime(timer, 0, ctypes.byref(every), None)

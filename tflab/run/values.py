@@ -205,7 +205,7 @@ def of_run(
         group=group.number,
         run=plan.run,
         ns=plan.ns,
-        values=tuple(map(kept, rows)),
+        values=tuple(map(as_json, rows)),
         origins=not_finite.origins(ran, about, optimised=True, sources=lines),
         not_finite=not_finite.results(ran),
     )
@@ -243,7 +243,7 @@ def found_in(ran: Any, feeds: Sequence[str], fetches: Sequence[str]) -> dict[str
     }
 
 
-def kept(value: Value) -> Value:
+def as_json(value: Value) -> Value:
     """The value, with NaN and Inf as text, because JSON has no such numbers."""
     if value.values is None:
         return value

@@ -46,7 +46,7 @@ OWNERS = (
 
 
 def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
-    yield f"tflab: {' '.join((ending(seen), *outside(seen)))}"
+    yield f"tflab: {' '.join((ending(seen), *time_outside_runs(seen)))}"
     yield Table("Where the time went", OWNERS, tuple(rows(seen)), drawing=True)
     if seen.fates:
         yield fates(seen)
@@ -79,7 +79,7 @@ def name_of(seen: Watched) -> str:
     return os.path.basename(seen.program[1 if seen.program[0] == "-m" else 0])
 
 
-def outside(seen: Watched) -> Iterator[str]:
+def time_outside_runs(seen: Watched) -> Iterator[str]:
     """`53 % of its time passed outside session.run, 31 % of it at train.py:88 in next_batch.`"""
     within_ns = sum(owner.ns for owner in seen.process.owners if is_run(owner))
     outside_ns = seen.process.wall_ns - within_ns

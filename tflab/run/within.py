@@ -42,7 +42,7 @@ class Seen:
         if self.run is None:
             return (self.why,)
         _, *others = view.blocks(self.run, lines=True)
-        return (*view.outside(self.run), *others)
+        return (*view.time_outside_runs(self.run), *others)
 
     def __repr__(self) -> str:
         from tflab.exporters import text

@@ -65,7 +65,7 @@ def call(
     try:
         worked, result = pickle.loads(answer)
     except (pickle.UnpicklingError, EOFError):
-        raise ended(function, process.returncode, notes) from None
+        raise exit_error(function, process.returncode, notes) from None
     if not worked:
         raise result
     return result
@@ -115,7 +115,7 @@ def items(function: str, process: subprocess.Popen[bytes], notes: IO[bytes]) -> 
                 process.stdin.close()
             status = process.wait()
             notes.seek(0)
-            raise ended(function, status, notes.read()) from None
+            raise exit_error(function, status, notes.read()) from None
         if not worked:
             raise result
         yield result
@@ -148,7 +148,7 @@ def surroundings(environment: Mapping[str, str] | None) -> dict[str, str]:
     return {**os.environ, **(environment or {}), **own}
 
 
-def ended(function: str, status: int, notes: bytes) -> TflabError:
+def exit_error(function: str, status: int, notes: bytes) -> TflabError:
     ending = f"The process that ran {function} ended with status {status}"
     if status < 0:  # what it wrote last is then a stack frame, if anything
         return TflabError(f"{ending} ({signal.Signals(-status).name}).")

@@ -81,14 +81,14 @@ def costs(placed: Placement) -> tuple[Costs, ...]:
     return tuple(
         Costs(
             node.name,
-            known(compiled.get(node.name) or counts.of_node(node)),
+            known_count(compiled.get(node.name) or counts.of_node(node)),
             bytes_of(counts.definitions, node, makers),
         )
         for node in placed.nodes
     )
 
 
-def known(count: float | flop_counts.Unknown) -> float | None:
+def known_count(count: float | flop_counts.Unknown) -> float | None:
     return None if isinstance(count, flop_counts.Unknown) else count
 
 
@@ -111,7 +111,7 @@ def of_compiled(placed: Placement) -> dict[str, float | flop_counts.Unknown]:
     return counts
 
 
-def moving(
+def data_movers(
     executed: Sequence[Node], user_nodes: Sequence[Node], ledger: Sequence[Fate]
 ) -> set[str]:
     """The executed nodes that only move or convert data: all of the user's nodes whose work they
@@ -133,7 +133,7 @@ def fed_bytes(executed: Sequence[Node]) -> int:
     return sum(size or 0 for size in fed)
 
 
-def uncovered(placed: Placement) -> dict[str, int]:
+def types_without_flops(placed: Placement) -> dict[str, int]:
     """The types of executed nodes with unknown FLOPs, with their numbers of nodes, sorted by
     name."""
     counts = flop_counts.Counts(placed)

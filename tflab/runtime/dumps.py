@@ -52,7 +52,7 @@ def empty(folder: Path) -> None:
 
 
 @contextmanager
-def into(folder: Path) -> Iterator[None]:
+def dump_into(folder: Path) -> Iterator[None]:
     """While this is open, every graph that a session builds is dumped into the folder."""
     os.environ[DUMP_FOLDER] = str(folder)
     try:

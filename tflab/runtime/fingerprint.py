@@ -73,11 +73,11 @@ def producer(tensor: str) -> str:
 def functions(graph_def: Any, nodes: Iterable[Any]) -> list[Any]:
     """The functions that these nodes call, and those that their bodies call, sorted."""
     library = {function.signature.name: function for function in graph_def.library.function}
-    inside = {name: list(named(body.node_def)) for name, body in library.items()}
-    return [library[name] for name in sorted(reach(named(nodes), inside) & library.keys())]
+    inside = {name: list(function_names(body.node_def)) for name, body in library.items()}
+    return [library[name] for name in sorted(reach(function_names(nodes), inside) & library.keys())]
 
 
-def named(nodes: Iterable[Any]) -> Iterator[str]:
+def function_names(nodes: Iterable[Any]) -> Iterator[str]:
     """What may be names of functions in nodes: their types, and functions in attributes."""
     for node in nodes:
         yield node.op

@@ -20,7 +20,7 @@ Shape = Sequence[int | None] | None  # None where the rank, or a size, is not kn
 Formula = Callable[[Sequence[Shape], Sequence[Shape], Mapping[str, Any]], int]
 
 
-def known(shape: Shape) -> tuple[int, ...]:
+def known_dimensions(shape: Shape) -> tuple[int, ...]:
     sizes = tuple(size for size in shape or () if size is not None)
     if shape is None or len(sizes) != len(shape):
         raise ValueError("a shape that its formula needs is not fully defined")
@@ -28,7 +28,7 @@ def known(shape: Shape) -> tuple[int, ...]:
 
 
 def elements(shape: Shape) -> int:
-    return prod(known(shape))
+    return prod(known_dimensions(shape))
 
 
 # Convolutions: a filter is height x width x input channels x output channels
@@ -40,7 +40,7 @@ def convolution(filters: Shape, results: Shape) -> int:
     Goodfellow, Bengio and Courville (2016), section 9.5. The input channels are those of the
     filter, which has fewer than the image where the convolution is grouped.
     """
-    *window, _ = known(filters)
+    *window, _ = known_dimensions(filters)
     return 2 * elements(results) * prod(window)
 
 
@@ -74,7 +74,7 @@ def depthwise(filters: Shape, results: Shape) -> int:
 
     Howard et al., "MobileNets" (arXiv 1704.04861, 2017), equation 4.
     """
-    height, width, *_ = known(filters)
+    height, width, *_ = known_dimensions(filters)
     return 2 * elements(results) * height * width
 
 
@@ -110,7 +110,7 @@ def product(
     right one lies makes no difference.
     """
     transposed = attributes.get("transpose_a") or attributes.get("adj_x")
-    inner = known(inputs[0])[-2 if transposed else -1]
+    inner = known_dimensions(inputs[0])[-2 if transposed else -1]
     return 2 * elements(outputs[0]) * inner
 
 
@@ -123,10 +123,10 @@ def einsum(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mappin
     terms, _, result = attributes["equation"].replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
     labels = [
-        labelled(term, known(shape), sizes)
+        labelled(term, known_dimensions(shape), sizes)
         for term, shape in zip(terms.split(","), inputs, strict=False)
     ]
-    wanted = set(labelled(result, known(outputs[0]), sizes))
+    wanted = set(labelled(result, known_dimensions(outputs[0]), sizes))
     count = 0
     for number, own in enumerate(labels):
         others = wanted.union(*labels[:number], *labels[number + 1 :])
@@ -161,8 +161,8 @@ def lstm_cell(
     Hochreiter and Schmidhuber (1997) as in Greff et al., "LSTM: a search space odyssey" (2017).
     Peepholes are three multiply-adds, a clipped cell two comparisons.
     """
-    batch, _ = known(inputs[0])
-    rows, columns = known(inputs[3])
+    batch, _ = known_dimensions(inputs[0])
+    rows, columns = known_dimensions(inputs[3])
     each = 14 + 6 * bool(attributes.get("use_peephole"))
     each += 2 * (attributes.get("cell_clip", 0) > 0)
     return 2 * batch * rows * columns + each * batch * columns // 4
@@ -171,15 +171,15 @@ def lstm_cell(
 def gru_cell(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:
     """Products for the two gates and the candidate, and 11 for each cell: biases (3), functions
     (3), r*h, and h' = u*h + (1 - u)*c (4). Cho et al. (arXiv 1406.1078, 2014)."""
-    batch, _columns = known(inputs[0])
+    batch, _columns = known_dimensions(inputs[0])
     products = sum(2 * batch * elements(weights) for weights in inputs[2:4])
-    return products + 11 * batch * known(inputs[3])[1]
+    return products + 11 * batch * known_dimensions(inputs[3])[1]
 
 
 # Element by element
 
 
-def each(count: int, of: str = "output", place: int = 0) -> Formula:
+def per_element(count: int, of: str = "output", place: int = 0) -> Formula:
     """So many for each element of an output, or of an input."""
 
     def formula(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:

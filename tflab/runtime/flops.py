@@ -18,7 +18,6 @@ from tflab.runtime.flop_formulas import (
     depthwise_backprop_filter,
     depthwise_backprop_input,
     depthwise_conv2d,
-    each,
     einsum,
     elements,
     forward_convolution,
@@ -27,6 +26,7 @@ from tflab.runtime.flop_formulas import (
     lstm_cell,
     max_pool_grad,
     momentum,
+    per_element,
     pooling,
     product,
     several,
@@ -94,10 +94,10 @@ FUSED: Mapping[str, int] = {  # by what comes after a product or convolution, fo
     "FusedBatchNorm": 4,
 }
 TYPES: Sequence[tuple[Formula, str]] = (
-    (each(1), f"{ONE} Cumprod Cumsum"),  # each is added to a sum that starts at 0
-    (each(2), "ClipByValue Rsqrt SqrtGrad SquaredDifference"),
-    (each(3), "InvGrad ReciprocalGrad SigmoidGrad TanhGrad"),
-    (each(5), "LogSoftmax Softmax"),
+    (per_element(1), f"{ONE} Cumprod Cumsum"),  # each is added to a sum that starts at 0
+    (per_element(2), "ClipByValue Rsqrt SqrtGrad SquaredDifference"),
+    (per_element(3), "InvGrad ReciprocalGrad SigmoidGrad TanhGrad"),
+    (per_element(5), "LogSoftmax Softmax"),
     (sums, "All Any ArgMax ArgMin BiasAddGrad Max Min Prod Sum"),
     (several, "AccumulateNV2 AddN"),
     (pooling, "AvgPool AvgPool3D MaxPool MaxPool3D"),
@@ -115,13 +115,13 @@ TYPES: Sequence[tuple[Formula, str]] = (
     (momentum, "ApplyMomentum ResourceApplyMomentum ResourceSparseApplyMomentum"),
     (momentum, "SparseApplyMomentum"),
     # v += (g*g - v)*(1 - d), m = m*b + g*r / sqrt(v + e), w -= m: Tieleman and Hinton (2012)
-    (each(11, "input", 7), "ApplyRMSProp ResourceApplyRMSProp"),
+    (per_element(11, "input", 7), "ApplyRMSProp ResourceApplyRMSProp"),
     # The same with the mean of the gradients, squared, taken off v: Graves (arXiv 1308.0850, 2013)
-    (each(16, "input", 8), "ApplyCenteredRMSProp ResourceApplyCenteredRMSProp"),
-    (each(2, "input", 2), "ApplyGradientDescent ResourceApplyGradientDescent"),
-    (each(1, "input", 1), "AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp"),
-    (each(1, "input", 2), SCATTERED),
-    (each(1, "input", 1), "ScatterNd"),  # updates of the same element are added up
+    (per_element(16, "input", 8), "ApplyCenteredRMSProp ResourceApplyCenteredRMSProp"),
+    (per_element(2, "input", 2), "ApplyGradientDescent ResourceApplyGradientDescent"),
+    (per_element(1, "input", 1), "AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp"),
+    (per_element(1, "input", 2), SCATTERED),
+    (per_element(1, "input", 1), "ScatterNd"),  # updates of the same element are added up
     (average_pool_grad, "AvgPoolGrad"),
     (depthwise_conv2d, "DepthwiseConv2dNative"),
     (depthwise_backprop_filter, "DepthwiseConv2dNativeBackpropFilter"),
@@ -129,12 +129,12 @@ TYPES: Sequence[tuple[Formula, str]] = (
     (batch_norm, "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3"),
     (batch_norm_grad, "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3"),
     (gru_cell, "GRUBlockCell"),
-    (each(2, "input"), "L2Loss"),
+    (per_element(2, "input"), "L2Loss"),
     (lstm_cell, "LSTMBlockCell"),
     (max_pool_grad, "MaxPoolGrad"),
-    (each(1, "input"), "Mean UnsortedSegmentSum"),
-    (each(4), "RsqrtGrad"),
-    (each(9, "input"), "SoftmaxCrossEntropyWithLogits"),
+    (per_element(1, "input"), "Mean UnsortedSegmentSum"),
+    (per_element(4), "RsqrtGrad"),
+    (per_element(9, "input"), "SoftmaxCrossEntropyWithLogits"),
     (sparse_cross_entropy, "SparseSoftmaxCrossEntropyWithLogits"),
 )
 FORMULAS: Mapping[str, Formula] = {op: formula for formula, types in TYPES for op in types.split()}

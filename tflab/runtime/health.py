@@ -96,7 +96,7 @@ def unconnected(address: str) -> str | None:
     return None if frame[3:4] == SETTINGS[3:4] else OTHER
 
 
-def lost(addresses: Sequence[str]) -> list[str]:
+def failures(addresses: Sequence[str]) -> list[str]:
     """What is wrong with each task that no longer answers, as clauses."""
     clauses = []
     for number, address in enumerate(addresses):
@@ -132,7 +132,7 @@ def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError 
     """The sentence for a step that failed because of a task; None if it failed otherwise."""
     if not isinstance(error, (*AWAY, tf.errors.CancelledError, tf.errors.InternalError)):
         return None
-    clauses = lost(addresses)
+    clauses = failures(addresses)
     if clauses:
         return given_up(addresses, clauses)
     if isinstance(error, tf.errors.AbortedError) and FORGOTTEN in str(error.message):
@@ -155,7 +155,7 @@ def check_all(addresses: Sequence[str]) -> None:
     """
     for address in addresses:
         INCARNATIONS.pop(address, None)
-    if clauses := lost(addresses):
+    if clauses := failures(addresses):
         raise given_up(addresses, clauses)
 
 

@@ -52,12 +52,12 @@ def origin(name: str, known: Bodies, calls: Calls) -> Node | None:
     while True:
         own = known.get(inside, {})
         if name in own:
-            return below(own[name], nearest)
+            return with_line_of(own[name], nearest)
         call = next((part for part in scopes(name) if (inside, part) in calls), None)
         if call is None:
             return nearest
         if call in own:
-            nearest = below(own[call], nearest)
+            nearest = with_line_of(own[call], nearest)
         called = calls[inside, call]
         name = name[len(call) + 1 :]
         part = PART.match(name)
@@ -69,7 +69,7 @@ def origin(name: str, known: Bodies, calls: Calls) -> Node | None:
             return nearest
 
 
-def below(node: Node, call: Node | None) -> Node:
+def with_line_of(node: Node, call: Node | None) -> Node:
     """The node, with the line of the call if it has none."""
     return replace(node, source=call.source) if call and not node.source else node
 

@@ -146,7 +146,7 @@ def keep(path: Path, machine: dict[str, Any], measured: Peaks) -> Peaks:
     """
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-    with alone(path.parent):
+    with exclusive(path.parent):
         kept = read(path, machine)
         better = best(kept, measured) if kept else measured
         if better != kept:
@@ -155,7 +155,7 @@ def keep(path: Path, machine: dict[str, Any], measured: Peaks) -> Peaks:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def exclusive(folder: Path) -> Iterator[None]:
     """One process after the other. If the system or the disk has no locks, no process waits."""
     with ExitStack() as ending:
         with suppress(ImportError, OSError):

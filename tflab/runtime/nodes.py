@@ -101,7 +101,7 @@ def needed(graph: tf.Graph, names: Iterable[str], stop: Collection[str] = ()) ->
     return reach(names, parents, stop)
 
 
-def ones(graph: tf.Graph) -> set[str]:
+def constants_of_one(graph: tf.Graph) -> set[str]:
     """The constants of a float type all of whose elements are 1, except very large ones."""
     constants = (op for op in graph.get_operations() if op.type == "Const")
     floats = (op for op in constants if op.outputs[0].dtype.is_floating)

@@ -80,10 +80,10 @@ def untraced_here(
         with measure.sessions(in_turn, traced=False) as runners:
             for _ in range(turns):
                 plan = plans.several_rotations(columns, batch_sizes, len(ready), rounds)
-                yield taken(plan, runners, in_turn, places)
+                yield run_plan(plan, runners, in_turn, places)
 
 
-def taken(
+def run_plan(
     plan: measure.Plan,
     runners: Sequence[measure.Runner],
     jobs: Sequence[measure.Job],

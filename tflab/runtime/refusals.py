@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tflab.cli import confined
 from tflab.errors import LateError, RanDryError, RefusedError, WithheldError
-from tflab.escaping import ended
+from tflab.escaping import with_full_stop
 from tflab.records.options import Options
 from tflab.runtime import health
 
@@ -59,7 +59,7 @@ def refused(error: tf.errors.OpError, options: Options, graph: tf.Graph) -> Refu
     if message.startswith("Multiple CPU devices"):
         message += ": XLA put nodes of several devices into one cluster"
     nodes = tuple(NAMED.findall(error.message))
-    message = ended(message) + beyond_confinement(message, nodes, graph)
+    message = with_full_stop(message) + beyond_confinement(message, nodes, graph)
     refusal = RefusedError(f"The runtime refused the step: {message}")
     refusal.nodes, refusal.of_device = nodes, of_device
     refusal.inside = tuple(INSIDE.findall(error.message))

@@ -94,7 +94,7 @@ def fresh(
         with private.ctrl_c_kept(), ExitStack() as stack:
             # A step over tasks does not end with its session, but with the tasks that do not
             # respond
-            cancel = (lambda: health.lost(tasks)) if tasks else session.close
+            cancel = (lambda: health.failures(tasks)) if tasks else session.close
             stack.enter_context(ending.cancelled_by(cancel))
             yield session
     except tf.errors.OpError as error:

@@ -54,10 +54,13 @@ def check_length(stream: BinaryIO) -> None:
         return
     version = np.lib.format.read_magic(stream)
     shape, _, dtype = HEADERS.get(version, LATER_HEADER)(stream)
-    claimed, there = prod(shape) * dtype.itemsize, os.fstat(stream.fileno()).st_size - stream.tell()
+    claimed, available = (
+        prod(shape) * dtype.itemsize,
+        os.fstat(stream.fileno()).st_size - stream.tell(),
+    )
     stream.seek(0)
-    if claimed > there and not dtype.hasobject:
-        raise ValueError(f"its header declares {size(claimed)}, but {size(there)} follow.")
+    if claimed > available and not dtype.hasobject:
+        raise ValueError(f"its header declares {size(claimed)}, but {size(available)} follow.")
 
 
 def check_shape(

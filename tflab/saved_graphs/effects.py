@@ -31,9 +31,9 @@ def of_type(op: str, op_def: Any) -> str | None:
 
     `op_def` is the OpDef of the type, None for a type that TensorFlow does not know.
     """
-    for what, pattern in GATED.items():
+    for effect, pattern in GATED.items():
         if pattern.fullmatch(op):
-            return what
+            return effect
     if op in HARMLESS:
         return None
     if op_def is None:
@@ -69,8 +69,8 @@ def of_node(
     `is_empty` says whether an input is a constant empty string, `is_given` whether it is a path
     that tflab itself feeds.
     """
-    what = of_type(node_def.op, op_def)
-    if what is None:
+    effect = of_type(node_def.op, op_def)
+    if effect is None:
         return None
     if node_def.op in reviewed_ops.HARMLESS_VALUES:
         name, pattern = reviewed_ops.HARMLESS_VALUES[node_def.op]
@@ -80,7 +80,7 @@ def of_node(
     given = input_of(node_def, op_def, reviewed_ops.READERS.get(node_def.op))
     if (empty and is_empty(empty)) or (given and is_given(given)):
         return None
-    return what
+    return effect
 
 
 def text_of(node_def: Any, op_def: Any, name: str) -> str:
@@ -107,6 +107,6 @@ def input_of(node_def: Any, op_def: Any, argument: str | None) -> str | None:
     return None
 
 
-def effects_text(found_effects: Iterable[Effect]) -> str:
+def effects_text(effects: Iterable[Effect]) -> str:
     """`load/ReadFile (ReadFile) reads files; ...`"""
-    return "; ".join(f"{effect.node} ({effect.op}) {effect.what}" for effect in found_effects)
+    return "; ".join(f"{effect.node} ({effect.op}) {effect.what}" for effect in effects)

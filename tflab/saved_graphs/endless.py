@@ -157,7 +157,7 @@ def circle(graph_def: Any) -> tuple[str, ...]:
     bodies = {function.signature.name: function.node_def for function in graph_def.library.function}
     done: set[str] = set()
     # From the graph to the current function
-    path: dict[str, Iterator[str]] = {"": called(graph_def.node, bodies)}
+    path: dict[str, Iterator[str]] = {"": called_functions(graph_def.node, bodies)}
     while path:
         name, calls = next(reversed(path.items()))
         following = next(calls, None)
@@ -168,11 +168,11 @@ def circle(graph_def: Any) -> tuple[str, ...]:
             names = list(path)
             return tuple(names[names.index(following) :])
         elif following not in done:
-            path[following] = called(bodies[following], bodies)
+            path[following] = called_functions(bodies[following], bodies)
     return ()
 
 
-def called(node_defs: Iterable[Any], bodies: Mapping[str, Any]) -> Iterator[str]:
+def called_functions(node_defs: Iterable[Any], bodies: Mapping[str, Any]) -> Iterator[str]:
     """The functions that these nodes call, through their type or an attribute."""
     for node in node_defs:
         values = list(node.attr.values())

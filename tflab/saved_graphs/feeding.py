@@ -50,16 +50,16 @@ def label(tensor: tf.Tensor) -> str:
     return tensor.op.name if tensor.op.type in PLACEHOLDERS else tensor.name
 
 
-def asked(graph: tf.Graph, signature: Any, options: Saved) -> FeedOptions:
+def feeds_of_user(graph: tf.Graph, signature: Any, options: Saved) -> FeedOptions:
     """The user's feeds and shapes, by tensor. Raises UsageError for a name that cannot be fed."""
     keys = dict(signature.inputs) if signature is not None else {}
     return FeedOptions(
-        {named(graph, keys, name): file for name, file in options.feeds},
-        {named(graph, keys, name): shape for name, shape in options.shapes},
+        {tensor_of(graph, keys, name): file for name, file in options.feeds},
+        {tensor_of(graph, keys, name): shape for name, shape in options.shapes},
     )
 
 
-def named(graph: tf.Graph, keys: Mapping[str, Any], name: str) -> str:
+def tensor_of(graph: tf.Graph, keys: Mapping[str, Any], name: str) -> str:
     """The tensor of a name that the user gave, which may be an input of the signature."""
     ops = {op.name for op in graph.get_operations()}
     if name in keys and name not in ops and keys[name].name:
@@ -102,10 +102,10 @@ def inputs_of(graph: tf.Graph, signature: Any) -> tuple[list[tf.Tensor], list[st
 
 
 def check_used(
-    asked: FeedOptions, graph: tf.Graph, needed: Collection[str], runs: Sequence[str]
+    options: FeedOptions, graph: tf.Graph, needed: Collection[str], runs: Sequence[str]
 ) -> None:
     """Raise UsageError if the fetches do not depend on a tensor that the user feeds."""
-    for name in asked.tensors:
+    for name in options.tensors:
         if graph.get_tensor_by_name(name).op.name not in needed:
             raise UsageError(
                 f"'{name}' is fed in vain: the fetches ({', '.join(runs[:NAMES])}) do not depend "
@@ -122,32 +122,32 @@ def refuse_handles(handles: Sequence[tf.Tensor]) -> None:
         )
 
 
-def refuse_empty(asked: FeedOptions, given: Mapping[str, np.ndarray]) -> None:
+def refuse_empty(options: FeedOptions, arrays_by_tensor: Mapping[str, np.ndarray]) -> None:
     """Raise UsageError if the user's arrays contain no rows."""
-    for name, array in given.items():
+    for name, array in arrays_by_tensor.items():
         if array.ndim and not len(array):
             raise UsageError(
-                f"'{asked.files[name]}' has no rows to feed to '{name}'. Give an array with rows."
+                f"'{options.files[name]}' has no rows to feed to '{name}'. Give an array with rows."
             )
 
 
 def columns_of(
-    graph: tf.Graph, fed: Sequence[tf.Tensor], needed: Collection[str], asked: FeedOptions
+    graph: tf.Graph, fed: Sequence[tf.Tensor], needed: Collection[str], options: FeedOptions
 ) -> tuple[dict[str, Column], list[str]]:
     """A column for each fed tensor, and a phrase about each column that was made up."""
-    given = {name: arrays.load(name, file) for name, file in asked.files.items()}
+    arrays_by_tensor = {name: arrays.load(name, file) for name, file in options.files.items()}
     for tensor in fed:
-        arrays.check_shape(tensor, asked.files, given)
+        arrays.check_shape(tensor, options.files, arrays_by_tensor)
     laid_out = flat.flatten(graph, needed, fed)
-    sparse = sparse_inputs.among(laid_out, fed, asked.tensors)
-    shapes, fitted = shapes_of(laid_out, fed, asked, given, sparse)
+    sparse = sparse_inputs.find(laid_out, fed, options.tensors)
+    shapes, fitted = shapes_of(laid_out, fed, options, arrays_by_tensor, sparse)
     of_sparse = {name: one for one in sparse for name in one.names}
     dense = {one.shape: shapes[one.shape] for one in sparse}
     for one in sparse:
         shapes |= one.fed_shapes(dense[one.shape])
-    rows = rows_of(fed, shapes, given, bool(sparse))
+    rows = rows_of(fed, shapes, arrays_by_tensor, bool(sparse))
     if not rows:
-        refuse_empty(asked, given)
+        refuse_empty(options, arrays_by_tensor)
     whole_columns: dict[str, Column] = {}
     for one in sparse:
         whole_columns |= one.columns(dense[one.shape], rows)
@@ -155,9 +155,11 @@ def columns_of(
     phrases = []
     for tensor in fed:
         name, shape = tensor.name, shapes[tensor.name]
-        batched = shape[:1] == (None,) and (name not in given or given[name].ndim)
-        if name in given:
-            values = given[name][:rows] if batched else given[name]
+        batched = shape[:1] == (None,) and (
+            name not in arrays_by_tensor or arrays_by_tensor[name].ndim
+        )
+        if name in arrays_by_tensor:
+            values = arrays_by_tensor[name][:rows] if batched else arrays_by_tensor[name]
             columns[label(tensor)] = values if batched else Whole(values, rows)
             continue
         reasons = [f"to fit '{fitted[name]}'"] if name in fitted else []
@@ -177,19 +179,19 @@ def columns_of(
 def shapes_of(
     laid_out: Flat,
     fed: Sequence[tf.Tensor],
-    asked: FeedOptions,
-    given: Mapping[str, np.ndarray],
+    options: FeedOptions,
+    arrays_by_tensor: Mapping[str, np.ndarray],
     sparse: Sequence[Sparse],
 ) -> tuple[dict[str, Shape], dict[str, str]]:
     """The shape to feed to each tensor, and for shapes that were found by trying, the node that
     they fit. The shape of a sparse input is the one that the sparse tensor has."""
-    shapes = {tensor.name: feed_shape(tensor, asked.shapes.get(tensor.name)) for tensor in fed}
+    shapes = {tensor.name: feed_shape(tensor, options.shapes.get(tensor.name)) for tensor in fed}
     for name, shape in shapes.items():
-        if name in given:
-            whole = given[name].shape
+        if name in arrays_by_tensor:
+            whole = arrays_by_tensor[name].shape
             shapes[name] = (None, *whole[1:]) if shape[:1] == (None,) and whole else whole
     together = {name for one in sparse for name in one.names}
-    chosen = {*asked.shapes, *given, *together}
+    chosen = {*options.shapes, *arrays_by_tensor, *together}
     statics = {
         tensor.name: tensor.shape
         for tensor in fed
@@ -202,7 +204,7 @@ def shapes_of(
         shapes[one.shape] = (None, *(size or 1 for size in one.known[1:]))
         if None in one.known[1:]:
             statics[one.shape] = tf.TensorShape(one.known)
-    return shape_search.fit(laid_out, shapes, statics, dense_shapes)
+    return shape_search.fit_shapes(laid_out, shapes, statics, dense_shapes)
 
 
 def feed_shape(tensor: tf.Tensor, given: Sequence[int] | None) -> Shape:
@@ -225,16 +227,20 @@ def feed_shape(tensor: tf.Tensor, given: Sequence[int] | None) -> Shape:
 def rows_of(
     fed: Sequence[tf.Tensor],
     shapes: Mapping[str, Shape],
-    given: Mapping[str, np.ndarray],
+    arrays_by_tensor: Mapping[str, np.ndarray],
     sparse: bool,
 ) -> int:
     """The number of rows of data: that of the user's arrays, otherwise as many as fit in memory."""
     batched = [tensor for tensor in fed if shapes[tensor.name][:1] == (None,)]
-    lengths = [len(given[t.name]) for t in batched if t.name in given and given[t.name].ndim]
-    made = [tensor for tensor in batched if tensor.name not in given]
-    if not lengths and not made and not sparse:
+    lengths = [
+        len(arrays_by_tensor[t.name])
+        for t in batched
+        if t.name in arrays_by_tensor and arrays_by_tensor[t.name].ndim
+    ]
+    generated = [tensor for tensor in batched if tensor.name not in arrays_by_tensor]
+    if not lengths and not generated and not sparse:
         return UNBOUND
-    within = [MADE_UP_BYTES // max(1, row_bytes(t, shapes[t.name])) for t in made]
+    within = [MADE_UP_BYTES // max(1, row_bytes(t, shapes[t.name])) for t in generated]
     return min(lengths or [min([MOST_ROWS, *(max(LEAST_ROWS, size) for size in within)])])
 
 
@@ -264,5 +270,5 @@ def sizes_text(shape: Shape) -> str:
 
 def dataset(split: str, columns: Mapping[str, Column], made_up: bool) -> Dataset:
     name = "made-up values" if made_up else "the arrays that were given"
-    whole = columns or {"row": np.arange(UNBOUND)}
-    return Dataset(name, split, whole, "the model's own data" if made_up else None)
+    all_columns = columns or {"row": np.arange(UNBOUND)}
+    return Dataset(name, split, all_columns, "the model's own data" if made_up else None)

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tflab.errors import UnreadyError, UsageError
-from tflab.records.graph import Function, Node, after, node_of
+from tflab.records.graph import Function, Node, node_of, with_dependents
 from tflab.saved_graphs.formats import GraphFile
 from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
 
@@ -60,16 +60,16 @@ def asked_for(graph: tf.Graph, nodes: Sequence[Node], names: Iterable[str]) -> t
     Raises UsageError for a name inside a loop.
     """
     ops = {op.name: op for op in graph.get_operations()}
-    here = [name for name in names if node_of(name) in ops]
-    repeated = within_loops(nodes) if here else ()
-    if inside := next((name for name in here if node_of(name) in repeated), None):
+    present = [name for name in names if node_of(name) in ops]
+    repeated = within_loops(nodes) if present else ()
+    if inside := next((name for name in present if node_of(name) in repeated), None):
         raise UsageError(
             f"'{inside}' is in a loop, which sets it in each iteration, so TensorFlow cannot "
             "fetch it. Fetch an output of the loop."
         )
     return tuple(
         name if ":" in name or not ops[name].outputs else f"{name}:0"
-        for name in here
+        for name in present
         if ":" not in name or int_or_none(name) in range(len(ops[node_of(name)].outputs))
     )
 
@@ -96,13 +96,15 @@ def fetches_of(
         return training, "its train op"
     aside, repeated = book_keeping(nodes, functions), within_loops(nodes)
     rest = [node for node in nodes if node.name not in aside]
-    taken = {node_of(tensor) for node in rest for tensor in (*node.inputs, *node.control_inputs)}
-    taken |= repeated
-    sinks = [n for n in rest if n.name not in taken and n.op not in QUIET and is_value(n)]
-    fed = after(rest, {node.name for node in rest if node.op in PLACEHOLDERS})
+    consumed = {node_of(tensor) for node in rest for tensor in (*node.inputs, *node.control_inputs)}
+    consumed |= repeated
+    sinks = [n for n in rest if n.name not in consumed and n.op not in QUIET and is_value(n)]
+    fed = with_dependents(rest, {node.name for node in rest if node.op in PLACEHOLDERS})
     # Without placeholders: nodes that depend on queues, files or iterators
-    brought = after(rest, {n.name for n in rest if not n.inputs and n.op not in QUIET})
-    chosen = next((some for some in (within(sinks, fed), within(sinks, brought)) if some), sinks)
+    brought = with_dependents(rest, {n.name for n in rest if not n.inputs and n.op not in QUIET})
+    chosen = next(
+        (some for some in (named_nodes(sinks, fed), named_nodes(sinks, brought)) if some), sinks
+    )
     return tuple(f"{node.name}:0" for node in chosen[:LISTED]), "no other node uses their outputs"
 
 
@@ -111,7 +113,7 @@ def is_value(node: Node) -> bool:
     return bool(node.outputs) and node.outputs[0].dtype not in ("resource", "variant")
 
 
-def within(nodes: Sequence[Node], names: Collection[str]) -> list[Node]:
+def named_nodes(nodes: Sequence[Node], names: Collection[str]) -> list[Node]:
     return [node for node in nodes if node.name in names]
 
 
@@ -144,7 +146,7 @@ def book_keeping(nodes: Sequence[Node], functions: Sequence[Function]) -> set[st
     # The name of the saved file is the output of a node that only waits for the saver.
     waiting = {node.name for node in nodes if savers & set(node.control_inputs)}
     books = {node.name for node in nodes if BOOKS.fullmatch(node.op)}
-    return after(nodes, savers | waiting | books)
+    return with_dependents(nodes, savers | waiting | books)
 
 
 def within_loops(nodes: Sequence[Node]) -> set[str]:
@@ -158,18 +160,18 @@ def within_loops(nodes: Sequence[Node]) -> set[str]:
         for node in nodes
         if node.name not in ways_out
     ]
-    return after(inner, ways_in)
+    return with_dependents(inner, ways_in)
 
 
 def nothing_to_run(nodes: Sequence[Node]) -> UnreadyError:
     """Why nothing is fetched by default, and what could be."""
-    made = [node.name for node in nodes if is_value(node) and node.op not in PLACEHOLDERS]
+    values = [node.name for node in nodes if is_value(node) and node.op not in PLACEHOLDERS]
     return UnreadyError(
         "tflab found nothing to run in the graph: it has only constants, variables, and nodes "
         "that save, restore or do bookkeeping, or every output is used by another node."
-        if made
+        if values
         else "The graph has nothing to run: none of its nodes computes a value.",
-        fetches=tuple(reversed(made)),
+        fetches=tuple(reversed(values)),
     )
 
 

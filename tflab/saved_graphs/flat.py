@@ -89,7 +89,7 @@ class Layout:
                 self.alias[tensor.name] = f"{name}:0"
         for node in self.graph_def.node:
             if node.name in needed and node.name not in cut:
-                inputs = [whole(name) for name in node.input if name[0] != "^"]
+                inputs = [full_name(name) for name in node.input if name[0] != "^"]
                 self.add(node, node.name, inputs, {}, ())
 
     def add(
@@ -138,8 +138,8 @@ class Layout:
     ) -> list[str]:
         """Add the nodes of a function that is called with these tensors; return its results."""
         arguments = dict(zip((a.name for a in function.signature.input_arg), inputs, strict=False))
-        taken = {f"{prefix}/{node.name}" for node in function.node_def} & self.nodes.keys()
-        prefix = f"{prefix}/{function.signature.name}" if taken else prefix
+        colliding = {f"{prefix}/{node.name}" for node in function.node_def} & self.nodes.keys()
+        prefix = f"{prefix}/{function.signature.name}" if colliding else prefix
         within_it = {node.name: node for node in function.node_def}
 
         def outer(tensor: str) -> str:
@@ -212,6 +212,6 @@ def length(argument: Any, node: Any) -> int:
     return 1
 
 
-def whole(tensor: str) -> str:
+def full_name(tensor: str) -> str:
     """`x` as `x:0`."""
     return tensor if ":" in tensor else f"{node_of(tensor)}:0"

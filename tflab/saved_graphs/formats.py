@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 
 from tflab import atomic, untrusted
 from tflab.errors import TflabError, UsageError, reason
-from tflab.escaping import ended
+from tflab.escaping import with_full_stop
 from tflab.records.graph import Lines
 from tflab.runtime import private, refusals
 from tflab.saved_graphs import keras_archives, lines
@@ -109,8 +109,8 @@ def told_by_keras(error: Exception) -> str:
     first = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
     sentences = re.split(r"(?<=\.) ", first)
     whole = " ".join(text for text in sentences if text.count("<") == text.count(">"))
-    told = dict.fromkeys(filter(None, [whole, *causes[-1:]])) or [type(error).__name__]
-    return " ".join(ended(refusals.sentence(text)) for text in told if text)
+    sentences_told = dict.fromkeys(filter(None, [whole, *causes[-1:]])) or [type(error).__name__]
+    return " ".join(with_full_stop(refusals.sentence(text)) for text in sentences_told if text)
 
 
 def exported(make: Callable[[], Any], given: str) -> GraphFile:

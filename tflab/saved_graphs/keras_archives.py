@@ -38,12 +38,12 @@ def check(path: Path) -> None:
             claimed = dict(weights_of(path, archive))
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise UsageError(f"'{path}' is a damaged zip archive: {error}.") from error
-    there, wanted = free_memory(), sum(claimed.values())
-    if there is not None and wanted > there:
+    available, required = free_memory(), sum(claimed.values())
+    if available is not None and required > available:
         largest = max(claimed, key=lambda name: claimed[name])
         raise UsageError(
-            f"'{path}' declares {size(wanted)} of weights ('{largest}' has "
-            f"{size(claimed[largest])}), but {size(there)} of memory is free. Load it on a "
+            f"'{path}' declares {size(required)} of weights ('{largest}' has "
+            f"{size(claimed[largest])}), but {size(available)} of memory is free. Load it on a "
             "machine with more memory."
         )
 
@@ -127,7 +127,7 @@ def check_compile_config(config: Any) -> None:
     """Raise TflabError if a part of it is not Keras's own."""
     if isinstance(config, Mapping):
         if "class_name" in config and config.get("module") not in OF_KERAS:
-            raise TflabError(f"{named(config)} is not part of Keras.")
+            raise TflabError(f"{quoted(config)} is not part of Keras.")
         for value in config.values():
             check_compile_config(value)
     elif isinstance(config, list | tuple):
@@ -137,14 +137,14 @@ def check_compile_config(config: Any) -> None:
 
 def compiled_with(config: Mapping[str, Any]) -> str:
     """`the loss 'mse' and the optimiser 'Adam'`"""
-    return f"the loss {named(config.get('loss'))} and the optimiser {named(config['optimizer'])}"
+    return f"the loss {quoted(config.get('loss'))} and the optimiser {quoted(config['optimizer'])}"
 
 
-def named(config: Any) -> str:
+def quoted(config: Any) -> str:
     """The name of a loss or an optimiser, in quotes; for several outputs a list."""
     if isinstance(config, Mapping):
         if "class_name" not in config:
-            return ", ".join(map(named, config.values()))
+            return ", ".join(map(quoted, config.values()))
         function = config["class_name"] == "function"
         return f"'{config.get('config') if function else config['class_name']}'"
-    return ", ".join(map(named, config)) if isinstance(config, list | tuple) else f"'{config}'"
+    return ", ".join(map(quoted, config)) if isinstance(config, list | tuple) else f"'{config}'"

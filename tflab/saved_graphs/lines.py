@@ -92,16 +92,16 @@ def debug_info(nodes: tuple[Node, ...]) -> Any:
     files: dict[str, int] = {}
     numbers: dict[Any, int] = {}
     for node in nodes:
-        made = node.source
-        if made is None:
+        source = node.source
+        if source is None:
             continue
-        number = numbers.setdefault(made, len(numbers) + 1)
+        number = numbers.setdefault(source, len(numbers) + 1)
         info.name_to_trace_id[node.name] = number
         if number in info.traces_by_id:
             continue
         frame = info.frames_by_id[number]
-        frame.file_index = files.setdefault(made.file, len(files))
-        frame.line, frame.func, frame.code = made.line, made.function, made.code
+        frame.file_index = files.setdefault(source.file, len(files))
+        frame.line, frame.func, frame.code = source.line, source.function, source.code
         info.traces_by_id[number].frame_id.append(number)
     info.files.extend(files)
     return info

@@ -60,11 +60,11 @@ class Permissions:
             return
         graph_def = graph.as_graph_def()
         own = {*given, *(path for path in self.paths if path not in fed)}
-        nodes = reach.reached(graph_def, *run[1:3], own)
-        every = (*effects(nodes), *effects(early(graph_def, self.paths)))
-        found = {effect.node: effect for effect in every if effect.what not in self.allowed}
-        if found:
-            raise EffectsError(refusal(self.name, tuple(found.values())))
+        nodes = reach.nodes_reached(graph_def, *run[1:3], own)
+        every = (*effects(nodes), *effects(evaluated_early(graph_def, self.paths)))
+        refused = {effect.node: effect for effect in every if effect.what not in self.allowed}
+        if refused:
+            raise EffectsError(refusal(self.name, tuple(refused.values())))
         self.passed.add(run)
 
 
@@ -77,10 +77,10 @@ def effects(nodes: Iterable[reach.Reached]) -> Iterator[Effect]:
             yield Effect(node.name, node.node_def.op, what)
 
 
-def early(graph_def: Any, paths: Collection[str] = ()) -> Iterator[reach.Reached]:
+def evaluated_early(graph_def: Any, paths: Collection[str] = ()) -> Iterator[reach.Reached]:
     """The nodes that TensorFlow may evaluate without a run, for example during the import of the
     graph."""
-    return reach.early(graph_def, is_stateful, paths)
+    return reach.evaluated_early(graph_def, is_stateful, paths)
 
 
 def is_stateful(op: str) -> bool:
@@ -120,7 +120,7 @@ def locked(graph_def: Any, allowed: Collection[str] = (), paths: Collection[str]
     """
     effective = [
         node
-        for node in early(graph_def, paths)
+        for node in evaluated_early(graph_def, paths)
         if any(effect.what not in allowed for effect in effects([node]))
     ]
     if not effective:
@@ -154,14 +154,14 @@ OPTIONS = {  # effect -> the option that allows it
 EVERYTHING = "--allow-side-effects"
 
 
-def refusal(name: str, found: tuple[Effect, ...]) -> str:
-    more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
-    needed = list(dict.fromkeys(OPTIONS.get(effect.what, EVERYTHING) for effect in found))
+def refusal(name: str, found_effects: tuple[Effect, ...]) -> str:
+    more = f" and {len(found_effects) - LISTED} more" if len(found_effects) > LISTED else ""
+    needed = list(dict.fromkeys(OPTIONS.get(effect.what, EVERYTHING) for effect in found_effects))
     if EVERYTHING in needed or not confinement.is_available():
         needed = [EVERYTHING]
     return (
-        f"Running '{name}' may affect more than tensors: {effects_text(found[:LISTED])}{more}. "
-        f"Give {' '.join(needed)} if you trust it."
+        f"Running '{name}' may affect more than tensors: "
+        f"{effects_text(found_effects[:LISTED])}{more}. Give {' '.join(needed)} if you trust it."
     )
 
 

@@ -32,7 +32,7 @@ class Body:
         variable = self.nodes.get(node_of(handle))
         if self.name or variable is None or variable.op != "VarHandleOp":
             return []
-        takers = [n for n in self.nodes.values() if plain(handle) in map(plain, n.input)]
+        takers = [n for n in self.nodes.values() if short_name(handle) in map(short_name, n.input)]
         inside = [n for function in self.functions.values() for n in function.node_def]
         aliases = [
             node
@@ -65,7 +65,7 @@ class Reached:
     def is_given(self, tensor: str) -> bool:
         """Whether this input is an unchanged path from tflab, possibly through a variable that
         never has another value."""
-        waiting, seen = [plain(tensor)], set()
+        waiting, seen = [short_name(tensor)], set()
         while waiting:
             current = waiting.pop()
             if current in self.given:
@@ -74,7 +74,7 @@ class Reached:
             if current in seen or not sources:
                 return False
             seen.add(current)
-            waiting += map(plain, sources)
+            waiting += map(short_name, sources)
         return True
 
     def sources(self, tensor: str) -> list[str]:
@@ -89,13 +89,13 @@ class Reached:
     def is_empty(self, tensor: str) -> bool:
         """Whether this input is a constant with one empty string."""
         maker = self.body.nodes.get(node_of(tensor))
-        if maker is None or maker.op != "Const" or plain(tensor) in self.body.fed:
+        if maker is None or maker.op != "Const" or short_name(tensor) in self.body.fed:
             return False
         value = maker.attr["value"].tensor
         return not any(value.string_val) and not value.tensor_content
 
 
-def reached(
+def nodes_reached(
     graph_def: Any,
     targets: Iterable[str],
     fed: Collection[str] = (),
@@ -104,16 +104,16 @@ def reached(
     """The nodes that a run of these tensors or nodes reaches. `fed` are the tensors that it is fed,
     `given` those of them that contain a path from tflab."""
     library = Library(graph_def)
-    graph = library.body_of(graph_def, frozenset(map(plain, fed)))
-    waiting = [node_of(target) for target in targets if plain(target) not in graph.fed]
+    graph = library.body_of(graph_def, frozenset(map(short_name, fed)))
+    waiting = [node_of(target) for target in targets if short_name(target) not in graph.fed]
     seen: set[str] = set()
     while waiting:
         name = waiting.pop()
         if name in seen or name not in graph.nodes:
             continue
         seen.add(name)
-        waiting += [node_of(i) for i in graph.nodes[name].input if plain(i) not in graph.fed]
-    paths = frozenset(map(plain, given))
+        waiting += [node_of(i) for i in graph.nodes[name].input if short_name(i) not in graph.fed]
+    paths = frozenset(map(short_name, given))
     nodes = [Reached(node, graph, paths) for name, node in graph.nodes.items() if name in seen]
     yield from nodes
     yield from library.called([call for node in nodes for call in library.calls(node)])
@@ -137,7 +137,7 @@ class Library:
         """The functions that a node names, as its type or in any attribute, each with those of its
         arguments that are paths from tflab."""
         node_def = node.node_def
-        names = [node_def.op, *(n for value in node_def.attr.values() for n in named(value))]
+        names = [node_def.op, *(n for value in node_def.attr.values() for n in names_in(value))]
         for name in dict.fromkeys(names):
             if name not in self.functions:
                 continue
@@ -165,7 +165,7 @@ class Library:
                 waiting += self.calls(node)
             implements = text(function, "api_implements")  # the runtime chooses one of several
             instead = self.alike[implements] if implements else []
-            others = [n for value in function.attr.values() for n in named(value)]
+            others = [n for value in function.attr.values() for n in names_in(value)]
             gradient = self.gradients.get(name, "")
             waiting += [(other, frozenset()) for other in (*instead, *others, gradient)]
 
@@ -207,15 +207,15 @@ def text(node: Any, attribute: str) -> str:
     return held.decode(errors="replace")
 
 
-def named(value: Any) -> Iterator[str]:
+def names_in(value: Any) -> Iterator[str]:
     """The names in an attribute: functions, and strings that may be names of functions."""
     yield from (function.name for function in (value.func, *value.list.func) if function.name)
     for function in (value.func, *value.list.func):
-        yield from (name for inner in function.attr.values() for name in named(inner))
+        yield from (name for inner in function.attr.values() for name in names_in(inner))
     yield from (s.decode(errors="replace") for s in (value.s, *value.list.s) if s)
 
 
-def early(
+def evaluated_early(
     graph_def: Any, is_stateful: Callable[[str], bool], given: Collection[str] = ()
 ) -> Iterator[Reached]:
     """The nodes that TensorFlow may evaluate without a run: those that are not stateful and depend
@@ -226,7 +226,7 @@ def early(
     """
     library = Library(graph_def)
     graph = library.body_of(graph_def)
-    paths = frozenset(map(plain, given))
+    paths = frozenset(map(short_name, given))
     constant = [Reached(node, graph, paths) for node in fixed(graph, is_stateful)]
     yield from constant
     yield from library.called([call for node in constant for call in library.calls(node)])
@@ -258,7 +258,7 @@ def fixed(body: Body, is_stateful: Callable[[str], bool]) -> Iterator[Any]:
                 waiting.append(taker)
 
 
-def plain(tensor: str) -> str:
+def short_name(tensor: str) -> str:
     """`x:0` as `x`, which is the same tensor; a control input as its node."""
     return tensor.removesuffix(":0") if tensor[:1] != "^" else tensor
 

@@ -34,7 +34,7 @@ class Refusal:
     numbers: tuple[int, ...]  # in TensorFlow's message: sizes that may be right
 
 
-def fit(
+def fit_shapes(
     flat: Flat,
     shapes: Mapping[str, FedShape],
     statics: Mapping[str, tf.TensorShape],
@@ -46,27 +46,27 @@ def fit(
     `statics` are the open tensors with their static shapes. A tensor in `dense_shapes` contains a
     shape itself; its entry is the shape of the sparse tensor.
     """
-    found = dict(shapes)
+    fitted = dict(shapes)
     changed_for: dict[str, str] = {}
     if not statics:
-        return found, changed_for
+        return fitted, changed_for
     trials = Trials(flat, dense_shapes)
     end = time.monotonic() + BUDGET_S
-    refusal = trials.refusal(found)
+    refusal = trials.refusal(fitted)
     while refusal is not None:
         better = None
-        for name, shape in alternatives(flat, refusal, found, statics):
+        for name, shape in alternatives(flat, refusal, fitted, statics):
             if time.monotonic() > end:
-                return found, changed_for
-            tried = trials.refusal({**found, name: shape})
+                return fitted, changed_for
+            tried = trials.refusal({**fitted, name: shape})
             if tried is None or tried.position > refusal.position:
                 better = name, shape, tried
                 break
         if better is None:
-            return found, changed_for
+            return fitted, changed_for
         name, shape, tried = better
-        found[name], changed_for[name], refusal = shape, refusal.node, tried
-    return found, changed_for
+        fitted[name], changed_for[name], refusal = shape, refusal.node, tried
+    return fitted, changed_for
 
 
 class Trials:
@@ -97,8 +97,10 @@ class Trials:
                 node = NODE.search(message)
                 if node is None or node[1] not in self.position:
                     return None  # not about shapes: the run will report it
-                said = message[: node.start()] + message[node.end() :].rpartition(" with input ")[2]
-                numbers = {int(number) for number in NUMBER.findall(said)}
+                words = (
+                    message[: node.start()] + message[node.end() :].rpartition(" with input ")[2]
+                )
+                numbers = {int(number) for number in NUMBER.findall(words)}
                 numbers = {number for number in numbers if 1 <= number <= LARGEST} - {BATCH}
                 position = self.position[node[1]]
                 return Refusal(node[1], position, tuple(sorted(numbers)))

@@ -65,19 +65,23 @@ def sizes_in(op: tf.Operation) -> list[int] | None:
     return [int(size) for size in default]
 
 
-def among(flat: Flat, fed: Sequence[tf.Tensor], asked: Collection[str]) -> list[Sparse]:
+def find(flat: Flat, fed: Sequence[tf.Tensor], user_names: Collection[str]) -> list[Sparse]:
     """The sparse inputs among the fed tensors, without those of which the user feeds a part."""
-    by_name = {tensor.name: tensor for tensor in fed if tensor.name not in asked}
+    by_name = {tensor.name: tensor for tensor in fed if tensor.name not in user_names}
     stands_for = {placeholder: name for name, placeholder in flat.fed.items()}
     sparse: dict[str, Sparse] = {}
     for tensor in by_name.values():
         if tensor.dtype != tf.int64 or tensor.shape.rank not in (2, None):
             continue
-        numbered = [names for names in by_number(tensor.name) if fit(by_name, tensor.name, *names)]
+        numbered = [
+            names
+            for names in by_number(tensor.name)
+            if have_sparse_shapes(by_name, tensor.name, *names)
+        ]
         together = by_op(flat.tensor(tensor.name), stands_for)
         for values, shape in (*together, *by_place(tensor.name), *numbered):
-            taken = {name for one in sparse.values() for name in one.names}
-            if {values, shape} <= by_name.keys() and not {tensor.name, values, shape} & taken:
+            names_used = {name for one in sparse.values() for name in one.names}
+            if {values, shape} <= by_name.keys() and not {tensor.name, values, shape} & names_used:
                 known = shape_of(tensor, by_name[shape])
                 sparse[tensor.name] = Sparse(tensor.name, values, shape, known)
     return list(sparse.values())
@@ -112,7 +116,7 @@ def by_number(indices: str) -> Iterator[tuple[str, str]]:
     yield f"{front}_1:{end}", f"{front}_2:{end}"
 
 
-def fit(by_name: Mapping[str, tf.Tensor], *names: str) -> bool:
+def have_sparse_shapes(by_name: Mapping[str, tf.Tensor], *names: str) -> bool:
     """Whether tensors of these names have the shapes of indices, values and a sparse shape."""
     if not by_name.keys() >= set(names):
         return False

@@ -131,8 +131,8 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
         if error.of_device and not args.cluster:
             from tflab.lifecycle import advice
 
-            asked = Options(soft_placement=args.soft_placement, data_dir=args.data_dir)
-            raise advice.with_soft_placement(error, settings.model, asked) from error
+            options = Options(soft_placement=args.soft_placement, data_dir=args.data_dir)
+            raise advice.with_soft_placement(error, settings.model, options) from error
         raise
     finally:
         with ending.deferred():
@@ -154,9 +154,11 @@ def prepare(
     """The graph and the settings: those given, else those saved before, else the recipe's."""
     from tflab.train.epochs import Settings
 
-    given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
+    settings_given = {
+        name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None
+    }
     model = args.model or (saved.model if saved else arguments.MODEL)
-    seed = given.get("seed", saved.seed if saved else SEED)
+    seed = settings_given.get("seed", saved.seed if saved else SEED)
     function = models.find(model)
     from tflab.train import trainer
 
@@ -171,7 +173,7 @@ def prepare(
         "seed": seed,
         "one_thread": False,
     }
-    return ready, Settings(**{**(asdict(saved) if saved else defaults), **given, **data})
+    return ready, Settings(**{**(asdict(saved) if saved else defaults), **settings_given, **data})
 
 
 def train(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None) -> None:

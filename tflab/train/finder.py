@@ -75,15 +75,15 @@ def find(kept: Kept, batch: Batch, until: int) -> str:
                 "stayed finite: the order of additions or the random numbers differ from run to "
                 "run."
             )
-        found = not_finite.of_step(
+        origins = not_finite.of_step(
             trainer.program, trainer.train, batch(number), start, trainer.options
         )
     except TflabError as error:
         return f"Its origin was not found: {error}"
-    if not found:
+    if not origins:
         return f"Step {number + 1:,}, recorded from the weights before it, stayed finite."
-    more = f" Other origins: {len(found) - SHOWN:,}." if len(found) > SHOWN else ""
-    return f"In step {number + 1:,}: {' '.join(map(view.origin, found[:SHOWN]))}{more}"
+    more = f" Other origins: {len(origins) - SHOWN:,}." if len(origins) > SHOWN else ""
+    return f"In step {number + 1:,}: {' '.join(map(view.origin, origins[:SHOWN]))}{more}"
 
 
 def first_bad(kept: Kept, batch: Batch, until: int) -> tuple[int | None, Arrays]:

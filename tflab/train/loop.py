@@ -20,12 +20,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tflab import datasets
 from tflab.cli import ending
 from tflab.errors import TflabError
-from tflab.records.options import Options
+from tflab.records.options import Options, Program
 from tflab.records.trained import Epoch
 from tflab.runtime import health, refusals, session
-from tflab.train import checkpoints, epochs, evaluation, finder, history, summaries
+from tflab.train import checkpoints, epochs, finder, history, prediction_images, summaries
 from tflab.train.checkpoints import Checkpoint
 from tflab.train.epochs import Settings, TimedStep
 from tflab.train.trainer import Trainer
@@ -178,14 +179,14 @@ def rate_of(run: RunningTraining, before: int) -> float:
 def finish_epoch(run: RunningTraining, steps: Sequence[TimedStep]) -> Epoch:
     """Evaluate on the test data, record the epoch, and save a checkpoint."""
     weights = finite_weights(run, steps[-1].step)
-    result = evaluation.evaluate(run.trainer, run.live)
+    result = evaluate(run.trainer, run.live)
     epoch = epochs.epoch_of(run.settings, steps, result.loss, result.accuracy)
     with writing(run.folder, epoch.step):
         history.add(run.history_file, epoch)
         summaries.add_epoch(run.event_files, epoch)
         summaries.add_weights(run.event_files, epoch.step, weights)
         if result.predicted is not None:
-            for tag, picture in evaluation.pictures(run.trainer.program, result.predicted):
+            for tag, picture in pictures(run.trainer.program, result.predicted):
                 summaries.add_image(run.event_files, epoch.step, tag, picture)
     save(run, epoch.step)
     return epoch
@@ -244,3 +245,58 @@ def write_failure(folder: Path, step: int, reason: str) -> TflabError:
         f"Step {step:,} cannot be written to '{folder}': {reason.rpartition('; ')[2]}. The data "
         "saved before are complete; --resume continues from them."
     )
+
+
+TEST_ROWS = 500  # in a step on test data
+SHOWN = 40  # images in a picture
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    loss: float  # mean over all test rows
+    accuracy: float  # share of correct predictions; nan if nothing is classified
+    predicted: np.ndarray | None  # the class of each row
+
+
+def evaluate(trainer: Trainer, live: tf1.Session) -> Evaluation:
+    """Classify every row of the test data once. Each row counts the same, also in a short batch."""
+    program = trainer.program
+    dataset = program.dataset("test")
+    columns = list(session.feed_columns(program, "test").values())
+    step = trainer.test.callable(live)
+    loss_sum, batches = 0.0, []
+    starts = range(0, dataset.size, TEST_ROWS)
+    for start, values in zip(
+        starts, datasets.slices(columns, 0, dataset.size, TEST_ROWS), strict=True
+    ):
+        loss, *classes = step(*values)
+        loss_sum += float(loss) * min(TEST_ROWS, dataset.size - start)
+        batches += classes
+    if not batches:
+        return Evaluation(loss_sum / dataset.size, math.nan, None)
+    predicted = np.concatenate(batches)
+    accuracy = float(np.mean(predicted == dataset.columns["labels"]))
+    return Evaluation(loss_sum / dataset.size, accuracy, predicted)
+
+
+def pictures(
+    program: Program, predicted: np.ndarray
+) -> Iterator[tuple[str, prediction_images.PngImage]]:
+    """Pictures of the first test images and the first mistakes, if images are classified."""
+    labels = program.dataset("test").columns["labels"]
+    images = next(filter(holds_images, session.feed_columns(program, "test").values()), None)
+    if images is None or predicted.ndim > 1:
+        return
+    for tag, rows in (
+        ("first", np.arange(len(predicted))),
+        ("mistakes", np.flatnonzero(predicted != labels)),
+    ):
+        shown = rows[:SHOWN]
+        if len(shown):
+            picture = prediction_images.draw(images[shown], predicted[shown], labels[shown])
+            yield f"predictions/{tag}", picture
+
+
+def holds_images(column: datasets.Column) -> bool:
+    """Whether a column holds grey or coloured images: [n, height, width, 1 or 3]."""
+    return isinstance(column, np.ndarray) and column.ndim == 4 and column.shape[-1] in (1, 3)

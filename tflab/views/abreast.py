@@ -26,7 +26,7 @@ def steps_abreast(title: str, rows: Sequence[ConfigTimes]) -> Iterator[Table]:
         def cell(batch: int) -> str:
             row = measured[batch, config]
             step = time(row.untraced_ns.median)
-            return f"{step} ({against(row.verdict)})" if row.verdict else step
+            return f"{step} ({ratio_text(row.verdict)})" if row.verdict else step
 
         return Column(config, cell, right=True)
 
@@ -38,7 +38,7 @@ def steps_abreast(title: str, rows: Sequence[ConfigTimes]) -> Iterator[Table]:
         )
 
 
-def against(verdict: Verdict) -> str:
+def ratio_text(verdict: Verdict) -> str:
     """`1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval."""
     if verdict.word in ("slower", "faster"):
         return f"{verdict.ratio:.2f} x [{verdict.low:.2f}, {verdict.high:.2f}]"

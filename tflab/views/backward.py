@@ -23,12 +23,11 @@ def blocks(stage: Backward) -> Iterable[Block]:
         yield f"{why} There is nothing to differentiate, so nothing was added."
         return
     yield from chain_rule.opening(stage)
-    made = sum(len(gradient.nodes) for gradient in stage.gradients)
+    node_count = sum(len(gradient.nodes) for gradient in stage.gradients)
     yield (
-        f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: {made:,} "
-        f"from gradient functions, {len(stage.shared_nodes):,} shared by several forward ops, "
-        f"{len(stage.update_nodes):,} from the optimiser. "
-        "Still nothing is computed."
+        f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: "
+        f"{node_count:,} from gradient functions, {len(stage.shared_nodes):,} shared by several "
+        f"forward ops, {len(stage.update_nodes):,} from the optimiser. Still nothing is computed."
     )
     yield from chain_rule.nodes(stage)
     yield derived(stage)
@@ -39,8 +38,8 @@ def blocks(stage: Backward) -> Iterable[Block]:
     yield from gradient_checks(stage)
     if stage.processed:
         yield (
-            f"What the optimiser gets for {chain_rule.some(stage.processed)} is not the gradient "
-            f"of the loss itself: other nodes change it first."
+            f"What the optimiser gets for {chain_rule.name_list(stage.processed)} is not the "
+            f"gradient of the loss itself: other nodes change it first."
         )
 
 

@@ -67,14 +67,15 @@ def exceptions(stage: Backward) -> Iterator[str]:
     if stage.stopped:
         through = "it" if len(stage.stopped) == 1 else "them"
         yield (
-            f"stop_gradient ends gradients at {some(stage.stopped)}: the derivatives leave out how "
-            f"the loss depends on variables through {through}. Finite differences include it."
+            f"stop_gradient ends gradients at {name_list(stage.stopped)}: the derivatives "
+            f"leave out how the loss depends on variables through {through}. "
+            "Finite differences include it."
         )
     if stage.custom_gradients:
         have = "has" if len(stage.custom_gradients) == 1 else "have"
         yield (
-            f"{some(stage.custom_gradients)} {have} a custom gradient: TensorFlow takes what that "
-            "function returns for the derivative, whether or not it is the derivative."
+            f"{name_list(stage.custom_gradients)} {have} a custom gradient: TensorFlow takes what "
+            "that function returns for the derivative, whether or not it is the derivative."
         )
 
 
@@ -88,7 +89,7 @@ def differs_by_design(stage: Backward) -> str:
     return f" (the program has {' and '.join(causes)}, which they ignore)" if causes else ""
 
 
-def some(names: Sequence[str]) -> str:
+def name_list(names: Sequence[str]) -> str:
     return numbered.listed(names, NAMED)
 
 
@@ -283,7 +284,7 @@ def frames_of(written: Sequence[GradientNode]) -> Strip:
     ]
     if len(groups) > LONGEST:
         omitted = sum(map(len, groups[LONGEST:]))
-        frames.append(Frame(numbered.rest(omitted), "", ()))
+        frames.append(Frame(numbered.rest_row(omitted), "", ()))
     return Strip(title, tuple(frames), everything)
 
 

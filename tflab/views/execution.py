@@ -81,9 +81,9 @@ def owners(stage: Execution) -> Table:
 
 def costs(stage: Execution) -> Iterable[Block]:
     """What the largest ops cost a step, measured by running each of them once more."""
-    made = Experiments(stage.experiments, stage.control, stage.untried, stage.one_by_one)
+    experiments = Experiments(stage.experiments, stage.control, stage.untried, stage.one_by_one)
     self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
-    return op_costs(made, self_ns, judgement=stage.quality)
+    return op_costs(experiments, self_ns, judgement=stage.quality)
 
 
 NO_CHAIN = (
@@ -148,7 +148,7 @@ def remembered(memory: Memory, nodes: Iterable[Node] = ()) -> Iterable[Block]:
         f"most, {size(most.requested_bytes)} a step."
     )
     if curve and curve.holders:
-        held = (
+        memory_text = (
             f"{holder.name} ({size(holder.bytes)}{', still running' if holder.running else ''})"
             for holder in curve.holders[:HOLDERS]
         )
@@ -156,7 +156,7 @@ def remembered(memory: Memory, nodes: Iterable[Node] = ()) -> Iterable[Block]:
             f" The step of median length peaked after {time(curve.peak_ns)}: "
             f"{size(curve.peak_bytes)}, allocated by {plural(len(curve.holders), 'op')}, "
             f"{'all of it' if len(curve.holders) == 1 else 'the largest parts'} by "
-            f"{', '.join(held)}."
+            f"{', '.join(memory_text)}."
         )
     yield text
 
@@ -211,7 +211,9 @@ def op_costs(
     if experiments.control and quality.disturbed(judgement):
         yield WITHHELD
         return
-    own = Column("self a step, mean", lambda row: known(self_ns.get(row.name)), right=True, spare=2)
+    own = Column(
+        "self a step, mean", lambda row: time_or_blank(self_ns.get(row.name)), right=True, spare=2
+    )
     if experiments.control:
         yield Table(
             f"What an op costs a step{at}{quality.mark(judgement)}: time added by running it a "
@@ -242,5 +244,5 @@ def op_costs(
         yield f"Not repeated{at}: {row.name} ({row.op}): {row.reason}."
 
 
-def known(ns: float | None) -> str:
+def time_or_blank(ns: float | None) -> str:
     return "" if ns is None else time(ns)

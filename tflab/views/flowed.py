@@ -38,7 +38,7 @@ def blocks(known: Sequence[FlowedDerivative]) -> Iterable[Block]:
     compared = [row for row in known if row.difference is not None]
     if any(row.flowed is not None for row in known) and not compared:
         yield AT_RANDOM
-    yield from (otherwise(row) for row in compared if not agrees(row))
+    yield from (difference_sentence(row) for row in compared if not agrees(row))
 
 
 def flowed(row: FlowedDerivative) -> str:
@@ -53,9 +53,9 @@ def holder(row: FlowedDerivative) -> str:
     return (row.tensor or "").removesuffix(":0")
 
 
-def otherwise(row: FlowedDerivative) -> str:
+def difference_sentence(row: FlowedDerivative) -> str:
     """A derivative with another value in the recorded step."""
     return (
-        f"These are not the same: {total(row.variable)} was computed as {first(row.value)}, and "
-        f"{first(row.flowed)} flowed in {holder(row)}. Rounding does not explain it."
+        f"{total(row.variable)} differs by more than rounding: the backward stage computed "
+        f"{first(row.value)}, and {holder(row)} had {first(row.flowed)} in the recorded step."
     )

@@ -19,10 +19,10 @@ def blocks(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
     made_by = {(node.source.file, node.source.line) for node in stage.nodes if node.source}
     counts = f"{plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}"
     lines = plural(len(made_by), "line")
-    made = f"made by {lines} of the program" if made_by else "read from a file without lines"
-    yield f"{counts}, {made}. Nothing is computed yet."
+    origin = f"made by {lines} of the program" if made_by else "read from a file without lines"
+    yield f"{counts}, {origin}. Nothing is computed yet."
     yield from stage.notes
-    own = name_scopes.known(stage.nodes)
+    own = name_scopes.names_and_scopes(stage.nodes)
     opened = [name for name in expanded if name in own]
     if len(stage.nodes) <= DRAWN_WHOLE and not opened:
         ends = stage.program.ends if stage.program else ()
@@ -53,7 +53,7 @@ def scope_table(title: str, nodes: Sequence[Node], opened: Sequence[str]) -> Tab
 def drawing(title: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
     """A whole graph, one node per line, with data flowing down the rails."""
     order = ascii_graph.ordered(nodes, ends)
-    drawn = zip(ascii_graph.draw(order), order, strict=True)
+    rows = zip(ascii_graph.draw(order), order, strict=True)
 
     def code(row: tuple[str, Node]) -> str:
         return row[1].source.code if row[1].source else ""
@@ -68,7 +68,7 @@ def drawing(title: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
             Column("line", lambda row: place(row[1].source)),
             Column("code", code, elastic=True, least=34, spare=2),
         ),
-        tuple(drawn),
+        tuple(rows),
         drawing=True,
     )
 
@@ -88,7 +88,7 @@ def functions(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
     )
     yield function_table("Functions (open one with --expand FUNCTION)", stage.functions)
     for function in stage.functions:
-        opened = name_scopes.inside(function.name, expanded)
+        opened = name_scopes.names_inside(function.name, expanded)
         if opened or function.name in expanded:
             yield from body(function, opened)
 

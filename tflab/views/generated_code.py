@@ -37,27 +37,27 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
     if frames:
         more = len(code.path) - len(frames)
         rest = f" ({plural(more, 'more operation')} in the listings)" if more else ""
-        beside = "" if ran(stage) else ", in code that XLA would generate (not run here)"
-        yield Strip(f"From source line to machine instruction{beside}{rest}", tuple(frames))
+        note = "" if clusters_ran(stage) else ", in code that XLA would generate (not run here)"
+        yield Strip(f"From source line to machine instruction{note}{rest}", tuple(frames))
     yield (
         "The complete listings are in the logdir of a walk through all stages, or of one with "
         f"--logdir DIR, under code/{code.cluster}."
     )
     inferred = sorted({why for operation in code.path for why in operation.inferred})
     if code.fusions_inside:
-        unfollowed = "" if frames else " So no line is followed to its instructions here."
+        unfollowed = "" if frames else " No line can be followed to its instructions here."
         yield (
-            f"The code of {plural(code.fusions_inside, 'fusion')} is not told apart: XLA wrote it "
-            "into one function for the whole cluster, as it does in TensorFlow 2.18. 2.21 writes "
-            f"a function for each.{unfollowed}"
+            f"XLA wrote the code of {plural(code.fusions_inside, 'fusion')} into one function for "
+            "the whole cluster, as it does in TensorFlow 2.18, so it cannot be separated. 2.21 "
+            f"writes a function for each fusion.{unfollowed}"
         )
     if inferred:
         yield f"Inferred, not read: {'; '.join(inferred)}."
     larger = sorted(code.kernels, key=lambda kernel: -kernel[2])
     if len(code.kernels) > 1:
         yield shortened(
-            f"Kernels of the cluster; one without code has that of an equal one, {lies_in(code)}or "
-            "is the runtime's work",
+            "Kernels of the cluster; one without code uses that of an equal kernel, "
+            f"{lies_in(code)}or is done by the runtime",
             (
                 Column("kernel", lambda kernel: kernel[0]),
                 Column("fuses", lambda kernel: counted(kernel[1]), elastic=True),
@@ -69,10 +69,10 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
 
 
 def lies_in(code: Generated) -> str:
-    return "lies in the function of the whole cluster, " if code.fusions_inside else ""
+    return "is in the function of the whole cluster, " if code.fusions_inside else ""
 
 
-def ran(stage: Placement) -> bool:
+def clusters_ran(stage: Placement) -> bool:
     """Whether XLA's clusters were part of the graph that ran, or were compiled only for display."""
     return any(fate.fate == "compiled" for fate in stage.ledger)
 

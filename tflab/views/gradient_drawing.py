@@ -31,9 +31,9 @@ def drawing(stage: Backward) -> Table:
     """
     known = {node.name: node for node in stage.gradient_nodes}
     computes = {link.forward: link.computes for link in stage.chain_rule}
-    drawn = list(flowing(stage.nodes, known))
-    ends = [node.name for node in drawn if node.name not in known and node.inputs]
-    order = ascii_graph.ordered(leaves_last(drawn), ends)
+    shown = list(flowing(stage.nodes, known))
+    ends = [node.name for node in shown if node.name not in known and node.inputs]
+    order = ascii_graph.ordered(leaves_last(shown), ends)
     rows = [
         drawn_row(rails, node, known.get(node.name), computes)
         for rails, node in zip(ascii_graph.draw(order), order, strict=True)
@@ -55,22 +55,22 @@ def drawing(stage: Backward) -> Table:
 def flowing(nodes: Sequence[Node], known: Mapping[str, GradientNode]) -> Iterator[Node]:
     """The gradient nodes that have values, the forward nodes that they take inputs from, and the
     updates that use them; of the latter two only these edges."""
-    taken = {node_of(t) for node in nodes if node.name in known for t in node.inputs}
+    consumed = {node_of(t) for node in nodes if node.name in known for t in node.inputs}
     for node in nodes:
         gradients = tuple(t for t in node.inputs if node_of(t) in known)
         if node.name in known and node.outputs:
             yield replace(node, control_inputs=())
-        elif node.name not in known and (gradients or node.name in taken):
+        elif node.name not in known and (gradients or node.name in consumed):
             yield replace(node, inputs=gradients, control_inputs=())
 
 
-def leaves_last(drawn: Sequence[Node]) -> list[Node]:
+def leaves_last(nodes: Sequence[Node]) -> list[Node]:
     """A node's inputs in the order of the drawing: an input without inputs of its own comes
     right before the node, which keeps rails short."""
-    leaves = {node.name for node in drawn if not node.inputs}
+    leaves = {node.name for node in nodes if not node.inputs}
     return [
         replace(node, inputs=tuple(sorted(node.inputs, key=lambda t: node_of(t) in leaves)))
-        for node in drawn
+        for node in nodes
     ]
 
 

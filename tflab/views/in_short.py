@@ -61,18 +61,18 @@ def counts(stage: Frontend) -> str:
 
 def lines_of(stage: Frontend) -> Table:
     """The lines that made the most nodes, in the order of the program."""
-    made: dict[tuple[str, int], list[Node]] = {}
+    by_line: dict[tuple[str, int], list[Node]] = {}
     for node in stage.nodes:
         if node.source:
-            made.setdefault((node.source.file, node.source.line), []).append(node)
-    some = len(made) > LINES
-    most = sorted(made, key=lambda line: -len(made[line]))[: ROWS if some else LINES]
+            by_line.setdefault((node.source.file, node.source.line), []).append(node)
+    some = len(by_line) > LINES
+    most = sorted(by_line, key=lambda line: -len(by_line[line]))[: ROWS if some else LINES]
 
     def code(nodes: list[Node]) -> str:
         return nodes[0].source.code if nodes[0].source else ""
 
     return Table(
-        f"{plural(len(made), 'line')} of the program made {counts(stage)}"
+        f"{plural(len(by_line), 'line')} of the program made {counts(stage)}"
         + (f"; the {ROWS} that made the most nodes" if some else ""),
         (
             Column("line", lambda nodes: place(nodes[0].source)),
@@ -80,7 +80,7 @@ def lines_of(stage: Frontend) -> Table:
             Column("nodes", lambda nodes: f"{len(nodes):,}", right=True),
             Column("ops", lambda nodes: counted(node.op for node in nodes), elastic=True, least=24),
         ),
-        tuple(nodes for line, nodes in made.items() if line in most),
+        tuple(nodes for line, nodes in by_line.items() if line in most),
     )
 
 
@@ -125,9 +125,9 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
         )
     if stage.chain_rule:
         yield "chain rule", chain_rule.equation(stage)
-    whole = stage.derivatives
-    if len(whole) <= DERIVATIVES:
-        for known in whole:
+    complete = stage.derivatives
+    if len(complete) <= DERIVATIVES:
+        for known in complete:
             value = number(known.value) if isinstance(known.value, float) else ""
             batch = f", for the first batch {value}" if value else ""
             yield total(known.variable), f"{known.formula}{batch}"

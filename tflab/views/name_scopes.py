@@ -63,7 +63,7 @@ def tree(nodes: Sequence[Node]) -> Scope:
     return root
 
 
-def known(nodes: Iterable[Node]) -> dict[str, None]:
+def names_and_scopes(nodes: Iterable[Node]) -> dict[str, None]:
     """The names of all nodes, and of the scopes that contain them."""
     names: dict[str, None] = {}
     for node in nodes:
@@ -72,7 +72,7 @@ def known(nodes: Iterable[Node]) -> dict[str, None]:
     return names
 
 
-def inside(function: str, names: Iterable[str]) -> list[str]:
+def names_inside(function: str, names: Iterable[str]) -> list[str]:
     """The names inside a function, without its own name: `add` for `f/add` in `f`."""
     return [name.removeprefix(f"{function}/") for name in names if name.startswith(f"{function}/")]
 
@@ -81,15 +81,17 @@ def check(nodes: Sequence[Node], names: Iterable[str], functions: Sequence[Funct
     """Raise UsageError for a name that is neither a scope, a node nor a function."""
     if not names:
         return
-    there = known(nodes) | dict.fromkeys(function.name for function in functions)
+    existing = names_and_scopes(nodes) | dict.fromkeys(function.name for function in functions)
     for name in names:
-        around = [function for function in functions if inside(function.name, [name])]
+        around = [function for function in functions if names_inside(function.name, [name])]
         within = {
-            f"{function.name}/{scope}" for function in around for scope in known(function.nodes)
+            f"{function.name}/{scope}"
+            for function in around
+            for scope in names_and_scopes(function.nodes)
         }
-        if name in there or name in within:
+        if name in existing or name in within:
             continue
-        nearest = difflib.get_close_matches(name, [*there, *within], n=1)
+        nearest = difflib.get_close_matches(name, [*existing, *within], n=1)
         hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
         listed = ", ".join(function.name for function in functions[:LISTED])
         more = f" and {len(functions) - LISTED:,} more" if len(functions) > LISTED else ""
@@ -123,7 +125,7 @@ def lines(
     if others:
         nodes = [node for group in others for child in group for node in child.nodes()]
         omitted = sum(map(len, others))
-        label = numbered.rest(omitted)
+        label = numbered.rest_row(omitted)
         yield TreeLine(branches + "╰─ ", label, len(nodes), kinds(nodes), nodes[0], omitted=omitted)
 
 
@@ -145,7 +147,7 @@ def difference(nodes: Sequence[Node], others: Sequence[Node], name: str) -> str:
     if own == theirs:
         return ""
     parts = (("with", own - theirs), ("without", theirs - own))
-    changes = (f"{word} {written(ops)}" for word, ops in parts if ops)
+    changes = (f"{word} {counts_text(ops)}" for word, ops in parts if ops)
     return f"like {name}, {', '.join(changes)}"
 
 
@@ -182,8 +184,8 @@ def bounded(
 
 def kinds(nodes: Iterable[Node]) -> str:
     """`Conv2D, BiasAdd, 2 Const`: the types with their counts, in order of appearance."""
-    return written(Counter(node.op for node in nodes))
+    return counts_text(Counter(node.op for node in nodes))
 
 
-def written(counts: Mapping[str, int]) -> str:
+def counts_text(counts: Mapping[str, int]) -> str:
     return ", ".join(op if count == 1 else f"{count} {op}" for op, count in counts.items())

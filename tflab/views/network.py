@@ -25,8 +25,8 @@ def blocks(stage: Execution) -> Iterable[Block]:
         yield tensors(stage, stage.network)
     if stage.network.unrecorded > 0:
         yield (
-            f"The runtime recorded all but {plural(stage.network.unrecorded, 'receive')}: where "
-            "one is missing, its time has another owner, and is not part of the critical path."
+            f"The runtime did not record {plural(stage.network.unrecorded, 'transfer')}. "
+            "Such time has another owner, and is not part of the critical path."
         )
     yield clocks(stage.network)
     yield from stage.network.left_out
@@ -71,10 +71,10 @@ def slow(stage: Execution, network: Network) -> Iterable[str]:
         return
     lengths = sorted(step.wall_ns for step in stage.step_times)
     yield (
-        f"The steps waited for {most.task} most: for {percent(most.alone_ns / stage.wall_ns)} of "
-        f"their time only its ops ran, for {percent(most.awaited_ns / stage.wall_ns)} none ran "
-        f"anywhere until its next one began. The longest step took {time(lengths[-1])}, the "
-        f"median one {time(lengths[len(lengths) // 2])}."
+        f"The steps waited for {most.task} most: only its ops ran for "
+        f"{percent(most.alone_ns / stage.wall_ns)} of their time, and for "
+        f"{percent(most.awaited_ns / stage.wall_ns)} no op ran until its next one began. The "
+        f"longest step took {time(lengths[-1])}, the median one {time(lengths[len(lengths) // 2])}."
     )
 
 
@@ -106,7 +106,7 @@ def rate(row: WireTensor) -> str:
 def clocks(network: Network) -> str:
     """How far the tasks' clocks are from this process's, and whether times were shifted."""
     clauses = ", ".join(map(clock, network.offsets))
-    done = "All may be correct, so no time was shifted."
+    done = "All clocks may be correct, so no times were shifted."
     if any(offset.applied_ns for offset in network.offsets):
         done = "The times of each task were shifted by its offset."
     return (

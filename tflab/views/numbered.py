@@ -23,10 +23,10 @@ def groups(
 ) -> list[list[Thing]]:
     """The things that are numbered alike and have equal content, in the order of the first of
     each group."""
-    found: dict[Hashable, list[Thing]] = {}
+    groups_found: dict[Hashable, list[Thing]] = {}
     for thing in things:
-        found.setdefault((pattern(name(thing)), content(thing)), []).append(thing)
-    return list(found.values())
+        groups_found.setdefault((pattern(name(thing)), content(thing)), []).append(thing)
+    return list(groups_found.values())
 
 
 def label(names: Sequence[str]) -> str:
@@ -36,7 +36,7 @@ def label(names: Sequence[str]) -> str:
     return f"{names[0]} ... {names[-1]} ({len(names):,} alike)"
 
 
-def rest(count: int) -> str:
+def rest_row(count: int) -> str:
     return f"... and {count:,} more"
 
 
@@ -54,8 +54,8 @@ def shortened(lines: Sequence[str], most: int) -> tuple[str, ...]:
     number of the others."""
     if len(lines) <= most:
         return tuple(lines)
-    told = [
+    rows = [
         first if not others else f"{first} ({len(others) + 1:,} alike)"
         for first, *others in groups(lines, str, lambda line: None)
     ]
-    return (*told[:most], rest(len(told) - most)) if len(told) > most else tuple(told)
+    return (*rows[:most], rest_row(len(rows) - most)) if len(rows) > most else tuple(rows)

@@ -21,12 +21,12 @@ CODE = 32  # characters of a line's code for which columns are omitted
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
 
-def known(value: float | None, write: Callable[[float], str]) -> str:
+def text_or_blank(value: float | None, write: Callable[[float], str]) -> str:
     """The text of a value, empty if it is unknown."""
     return "" if value is None else write(value)
 
 
-def amount(flops: float) -> str:
+def flops_text(flops: float) -> str:
     """`624 k`, `15.3 M`, `1.02 G`: FLOPs with three digits."""
     for unit, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if flops >= factor * ROUNDS_UP:
@@ -46,27 +46,31 @@ def number(header: str, cell: Callable[[OpStats], str], spare: int = 0) -> Colum
 COLUMNS = {
     "type": Column("type that ran", lambda row: row.op, spare=1),
     "calls": number("calls", lambda row: f"{row.calls:,}"),
-    "forward": number("forward", lambda row: known(row.forward_ns or None, time)),
-    "backward": number("backward", lambda row: known(row.backward_ns or None, time)),
-    "updates": number("updates", lambda row: known(row.update_ns or None, time)),
+    "forward": number("forward", lambda row: text_or_blank(row.forward_ns or None, time)),
+    "backward": number("backward", lambda row: text_or_blank(row.backward_ns or None, time)),
+    "updates": number("updates", lambda row: text_or_blank(row.update_ns or None, time)),
     "total": number("total", lambda row: time(row.total_ns)),
     "self": number("self", lambda row: time(row.self_ns)),
     "mean": number("mean", lambda row: time(row.mean_ns)),
     "median": number("median", lambda row: time(row.median_ns), spare=1),
     "p95": number("p95", lambda row: time(row.p95_ns), spare=2),
     "step": number("a step", lambda row: time(row.step_ns)),
-    "step median": number("median step", lambda row: known(row.step_median_ns, time)),
-    "step deviation": number("± deviation", lambda row: known(row.step_std_ns, time), spare=1),
-    "image": number("an image", lambda row: known(row.image_ns, time)),
+    "step median": number("median step", lambda row: text_or_blank(row.step_median_ns, time)),
+    "step deviation": number(
+        "± deviation", lambda row: text_or_blank(row.step_std_ns, time), spare=1
+    ),
+    "image": number("an image", lambda row: text_or_blank(row.image_ns, time)),
     "share": number("share", lambda row: percent(row.share)),
     "cumulative": number("cumulative", lambda row: percent(row.cumulative_share), spare=3),
     "requested": number("requested", lambda row: size(row.requested_bytes), spare=2),
-    "peak": number("peak", lambda row: known(row.peak_bytes, size)),
-    "flops": number("FLOPs", lambda row: known(row.flops, amount)),
-    "all flops": number("FLOPs", lambda row: known(row.flops, "{:,}".format)),
-    "gflops": number("GFLOP/s", lambda row: known(row.gflops, three_digits)),
-    "tenth gflops": number("GFLOP/s", lambda row: known(row.gflops, "{:.1f}".format)),
-    "intensity": number("FLOP/byte", lambda row: known(row.intensity, three_digits), spare=1),
+    "peak": number("peak", lambda row: text_or_blank(row.peak_bytes, size)),
+    "flops": number("FLOPs", lambda row: text_or_blank(row.flops, flops_text)),
+    "all flops": number("FLOPs", lambda row: text_or_blank(row.flops, "{:,}".format)),
+    "gflops": number("GFLOP/s", lambda row: text_or_blank(row.gflops, three_digits)),
+    "tenth gflops": number("GFLOP/s", lambda row: text_or_blank(row.gflops, "{:.1f}".format)),
+    "intensity": number(
+        "FLOP/byte", lambda row: text_or_blank(row.intensity, three_digits), spare=1
+    ),
     "roof": number("of roof", lambda row: of_roof(row.roof_share)),
     "fused from": Column("fused from", last_parts, elastic=True, least=15, spare=1),
 }
@@ -120,7 +124,7 @@ def keys(by: str, least: int, code: Callable[[Any], str | None]) -> tuple[Column
     return key(by, least), Column("code", lambda row: code(row) or "", elastic=True, wanted=CODE)
 
 
-def within(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> Iterator[Column]:
+def columns_of(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> Iterator[Column]:
     """The same columns for rows that contain op statistics among other things."""
     for column in chosen:
         yield replace(column, cell=partial(cell_within, column, row_of))
@@ -214,8 +218,8 @@ def legend(comparison: Comparison) -> str:
     above = faster_than_roof(comparison)
     if above:
         sentences += (
-            f". Above: faster than that benchmark, like {above} was, so the roof is too low and "
-            f"shares of it are too high"
+            f". Above: {above} was faster than that benchmark, so the roof is too low and shares "
+            "of it are too high"
         )
     if by_phase(comparison):
         sentences += (

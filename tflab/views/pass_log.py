@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from tflab.analysis.passes import PURPOSES
 from tflab.records.blocks import Frame, Strip
-from tflab.records.placed import Pass, Taken
+from tflab.records.placed import Pass, Takeover
 from tflab.records.stages import Placement
 from tflab.units import plural, short_task
 from tflab.views import numbered
@@ -35,7 +35,7 @@ def pass_log(stage: Placement) -> Strip:
         else:
             idle.append(step.name)
     if idle:
-        frames.append(Frame(others(idle), IDLE, tuple(idle_names(idle, busy))))
+        frames.append(Frame(idle_runs(idle), IDLE, tuple(idle_names(idle, busy))))
     return Strip("What each pass did to the graph (nodes before -> after)", tuple(frames))
 
 
@@ -43,7 +43,7 @@ def unreached(stage: Placement) -> set[str]:
     return {fate.name for fate in stage.ledger if fate.fate == "unreached"}
 
 
-def others(idle: Sequence[str]) -> str:
+def idle_runs(idle: Sequence[str]) -> str:
     """`40 other runs of passes`: those that changed nothing; a pass may run more than once."""
     return "1 other pass" if len(idle) == 1 else f"{len(idle):,} other runs of passes"
 
@@ -98,7 +98,7 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
         yield f"{plural(len(step.rewired), 'node')} re-wired"
 
 
-def kinds(taken: Sequence[Taken], types: dict[str, str]) -> str:
+def kinds(taken: Sequence[Takeover], types: dict[str, str]) -> str:
     return counted(types.get(node.name, "(runtime)") for node in taken)
 
 
@@ -107,15 +107,15 @@ def fusions(step: Pass, lost: Collection[str]) -> Iterable[str]:
     pass added is not one of the parts."""
     added = {node.name: node.op for node in step.definitions if node.name in step.added}
     rewritten = {change.name: change.new for change in step.rewritten}
-    taken = [one for one in step.taken if one.fate == "fused" and one.name not in lost]
-    for into, names in by_heir(taken).items():
+    fused = [one for one in step.taken if one.fate == "fused" and one.name not in lost]
+    for into, names in by_heir(fused).items():
         parts = [*names, into] if into in rewritten else names
         op = rewritten.get(into) or added.get(into, "node")
-        whole = " + ".join(parts[:NAMED]) + f" + {len(parts) - NAMED:,} more" * (len(parts) > NAMED)
-        yield f"{whole} became one {op}, named {into}"
+        text = " + ".join(parts[:NAMED]) + f" + {len(parts) - NAMED:,} more" * (len(parts) > NAMED)
+        yield f"{text} became one {op}, named {into}"
 
 
-def grouped(taken: Iterable[Taken], fate: str, words: str) -> Iterable[str]:
+def grouped(taken: Iterable[Takeover], fate: str, words: str) -> Iterable[str]:
     for into, names in by_heir(node for node in taken if node.fate == fate).items():
         others = [name for name in names if name != into]
         if others:
@@ -124,7 +124,7 @@ def grouped(taken: Iterable[Taken], fate: str, words: str) -> Iterable[str]:
             yield f"became a constant: {into}"
 
 
-def by_heir(taken: Iterable[Taken]) -> dict[str, list[str]]:
+def by_heir(taken: Iterable[Takeover]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for node in taken:
         groups.setdefault(node.into or "", []).append(node.name)

@@ -68,7 +68,7 @@ def fate_counts(stage: Placement) -> Table:
     )
 
 
-def gone(stage: Placement) -> Iterable[Table]:
+def nodes_not_run(stage: Placement) -> Iterable[Table]:
     """For a small graph: the nodes that did not run, by name, and the node that replaced each."""
     groups: dict[tuple[str, str], list[str]] = {}
     for row in stage.ledger:
@@ -89,10 +89,10 @@ def gone(stage: Placement) -> Iterable[Table]:
 def balance(stage: Placement) -> str:
     """The nodes that run, as a sum of executed and made nodes."""
     executed = sum(fate.fate == "executed" for fate in stage.ledger)
-    made = ", ".join(created(stage))
+    runtime_nodes = ", ".join(created(stage))
     return (
         f"{executed:,} executed under their own name + {len(stage.origins):,} made by the runtime"
-        + (f" ({made})" if made else "")
+        + (f" ({runtime_nodes})" if runtime_nodes else "")
         + f" = {len(stage.nodes):,} that run."
     )
 

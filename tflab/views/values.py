@@ -39,11 +39,11 @@ ABOUT_OTHER = (
 )
 MOST_ORIGINS = 8  # origins of NaN and Inf that have a sentence
 ABOUT = {
-    FED: "{what} was fed: {it}",
-    VARIABLE: "{what} was in a variable before the step: {it}",
-    CONSTANT: "{what} is in a constant of the graph: {it}",
+    FED: "{what} was fed to {it}",
+    VARIABLE: "The variable {it} contained {what} before the step",
+    CONSTANT: "The constant {it} contains {what}",
     COMPUTED: "{what} came from {it}, {inputs}",
-    UPDATE: "{what} came into the variable {tensor} by {it}, {inputs}",
+    UPDATE: "{it}, {inputs}, wrote {what} into the variable {tensor}",
 }
 
 
@@ -89,7 +89,7 @@ def origin(record: NotFinite) -> str:
     sentence += f". Of its {plural(record.size, 'element')} {amounts(record)}"
     sentence += f": too large for {record.dtype}." if record.overflow else "."
     if record.entered:
-        sentence += f" Its inputs: {'; '.join(map(entered, record.entered))}."
+        sentence += f" Its inputs: {'; '.join(map(input_text, record.entered))}."
     return sentence
 
 
@@ -103,9 +103,9 @@ def amounts(record: NotFinite) -> str:
     )
 
 
-def entered(record: Entered) -> str:
+def input_text(record: Entered) -> str:
     """`relu: 10 zeros`, `x: 2 elements, both negative, from -3 to -1`, `w: 3e+38`."""
-    name, count = short(record.tensor), record.elements
+    name, count = graph_def_name(record.tensor), record.elements
     if record.zeros == count:
         return f"{name}: {plural(count, 'zero')}"
     if count == 1:
@@ -124,16 +124,16 @@ def consequence(results: Sequence[str]) -> str:
     """Which results of the step are not finite."""
     if not results:
         return "It reached no fetched tensor and no variable."
-    names = ", ".join(map(short, results[:MOST_ORIGINS]))
+    names = ", ".join(map(graph_def_name, results[:MOST_ORIGINS]))
     more = len(results) - MOST_ORIGINS
     return f"Not finite after the step: {names}{f' and {more:,} more' if more > 0 else ''}."
 
 
 def difference(ran: set[str], defined: set[str], origins: Sequence[NotFinite]) -> Iterator[str]:
     """Results that passes made finite, or not finite."""
-    if only := sorted(map(short, ran - defined)):
+    if only := sorted(map(graph_def_name, ran - defined)):
         yield f"Without graph passes, {', '.join(only)} would be finite."
-    if only := sorted(map(short, defined - ran)):
+    if only := sorted(map(graph_def_name, defined - ran)):
         yield f"Without graph passes, {', '.join(only)} would not be finite."
     if ran == defined and all(record.optimised for record in origins):
         yield "Without graph passes, all tensors are finite."
@@ -201,7 +201,7 @@ def numbers(values: Sequence[Value]) -> Table:
 
 def lines_of(value: Value) -> Iterator[tuple[str, str, str, str]]:
     """The rows of one tensor: its numbers, as many as fit on a line."""
-    name, op, shape = short(value.tensor), type_of(value), dims(value)
+    name, op, shape = graph_def_name(value.tensor), type_of(value), dims(value)
     for line in lines(value.values or ()):
         yield name, op, shape, line
         name = op = shape = ""
@@ -270,7 +270,7 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
 
 
 def tensor_of(value: Value) -> str:
-    return f"{short(value.tensor)}{OTHER if value.agrees is False else ''}"
+    return f"{graph_def_name(value.tensor)}{OTHER if value.agrees is False else ''}"
 
 
 COLUMNS = (
@@ -331,7 +331,7 @@ def dims(value: Value) -> str:
     return " x ".join(map(str, value.shape or ()))
 
 
-def short(tensor: str) -> str:
+def graph_def_name(tensor: str) -> str:
     """A tensor as a GraphDef writes it: `mul` for `mul:0`."""
     return tensor.removesuffix(":0")
 

@@ -47,7 +47,7 @@ def test_a_square_has_its_radius_on_every_side():
     ],
 )
 def test_a_box_is_inside_a_frame_that_it_may_touch(box, is_inside):
-    assert label_placement.inside(box, (0, 0, 4, 6)) is is_inside
+    assert label_placement.is_inside(box, (0, 0, 4, 6)) is is_inside
 
 
 @pytest.mark.parametrize(

@@ -61,14 +61,14 @@ def test_bold_words_need_more_room():
 
 
 def test_the_essential_of_a_name_leaves_out_the_scopes_within_its_layer():
-    assert lettering.essential(GRADIENT) == "gradients/conv2/Conv2DBackpropInput"
-    assert lettering.essential("conv1/Relu") == "conv1/Relu"
-    assert lettering.essential("x") == "x"
+    assert lettering.without_inner_scopes(GRADIENT) == "gradients/conv2/Conv2DBackpropInput"
+    assert lettering.without_inner_scopes("conv1/Relu") == "conv1/Relu"
+    assert lettering.without_inner_scopes("x") == "x"
 
 
 def test_the_essential_of_a_gradient_is_not_that_of_a_node_of_its_layer():
-    assert lettering.essential("gradients/mul/x_grad/Mul") == "gradients/mul/Mul"
-    assert lettering.essential("mul/Mul") == "mul/Mul"
+    assert lettering.without_inner_scopes("gradients/mul/x_grad/Mul") == "gradients/mul/Mul"
+    assert lettering.without_inner_scopes("mul/Mul") == "mul/Mul"
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_ticks_are_round_times():
     times = {1: "1 ns", 1_000: "1 us", 2_500: "2.5 us", 10**6: "1 ms", 2.5e9: "2.5 s"}
     assert {ns: lettering.time_tick(ns) for ns in times} == times
     assert lettering.time_tick(200_000, 3) == "200 us"
-    assert lettering.brief("10.0 KiB") == "10 KiB"
+    assert lettering.without_zeros("10.0 KiB") == "10 KiB"

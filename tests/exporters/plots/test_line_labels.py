@@ -55,7 +55,7 @@ def test_labels_move_apart_and_one_that_moves_more_than_three_points_gets_a_lead
             text.remove()
         ends = [(0.5, 0.2), (0.8, 0.2 + apart)]
         labels = [label_placement.label(axes, end, "x", style.BLUE, "●") for end in ends]
-        label_placement.spread(axes, labels)
+        label_placement.separate(axes, labels)
         offsets = [(10, pytest.approx(-moved)), (10, pytest.approx(moved))]
         assert [label.get_position() for label in labels] == offsets
         lines = [(text.xy, text.get_position()) for text in axes.texts if text.arrow_patch]

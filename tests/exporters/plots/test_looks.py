@@ -267,7 +267,7 @@ def test_words_of_the_roof_give_way_to_points_on_it(intensities, share, part, ab
 
 
 def test_under_words_lie_small_squares_from_their_beginning_to_their_end():
-    squares = roofline.under((100, 200), 0, 5, 19)
+    squares = roofline.sloping_boxes((100, 200), 0, 5, 19)
     middle = 200 + 5 + 9.5 / 3
     assert squares == [
         pytest.approx((100 + step - 4.75, middle - 4.75, 100 + step + 4.75, middle + 4.75))
@@ -279,7 +279,7 @@ def test_under_words_that_rise_the_squares_rise_with_them():
     turn = atan2(3, 4)
     up = 5 + 9.5 / 3
     center = (100 - up * 0.6, 200 + up * 0.8)
-    assert roofline.under((100, 200), turn, 5, 4) == [
+    assert roofline.sloping_boxes((100, 200), turn, 5, 4) == [
         pytest.approx(label_placement.square((center[0] + x, center[1] + y), 4.75))
         for x, y in ((-1.6, -1.2), (1.6, 1.2))
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.measurements_by_hand import measurement
 from tests.pictures import caption, points, ticks, title, words
-from tflab.compare.kept import lines
+from tflab.compare.saved_measurements import lines
 from tflab.exporters.plots import over_time
 from tflab.measurements import contrast
 from tflab.records.measurements import Point, TimeLine

@@ -21,7 +21,7 @@ from tests.maps_by_hand import IMAGES, MAPS
 from tests.measurements_by_hand import measurement
 from tests.pictures import caption, plain, points, title
 from tests.records_by_hand import op_at_size, op_stats, op_total
-from tflab.compare import kept
+from tflab.compare import saved_measurements
 from tflab.exporters import plots
 from tflab.exporters.plots import (
     files,
@@ -130,7 +130,7 @@ CURVE = LiveBytes(
 
 def over_time_of(*made):
     measurements = dict(zip("ab", made, strict=False))
-    return kept.lines(measurements, contrast.contrast(measurements))
+    return saved_measurements.lines(measurements, contrast.contrast(measurements))
 
 
 OVER_TIME = over_time_of(measurement(), measurement(factor=1.5))

@@ -55,7 +55,7 @@ def draw(comparison: Comparison) -> Figure:
     panels[1].set_xlabel("batch size")
     style.settle(figure)
     for axes, names in zip(panels, labels, strict=True):
-        label_placement.spread(axes, names)
+        label_placement.separate(axes, names)
     return figure
 
 

@@ -167,7 +167,7 @@ def write_name(axes: Axes, part: Part) -> None:
 def fitting(name: str, room: float, lines: int) -> str:
     """The longest form of a name that fits into `lines` lines of `room` points, broken only between
     its scopes; "" if none does."""
-    for form in (name, lettering.essential(name), name.rpartition("/")[2]):
+    for form in (name, lettering.without_inner_scopes(name), name.rpartition("/")[2]):
         form = lettering.short(form, 80)
         if lettering.width(max(form.split("/"), key=len) + "/", LETTERS) <= room:
             folded = lettering.folded(form, room, LETTERS)

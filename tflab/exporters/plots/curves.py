@@ -70,7 +70,7 @@ def draw(history: History) -> Figure:
         above.set_xlabel("")
     style.settle(figure)
     for axes, panel_labels in zip((above, *below), labels, strict=True):
-        label_placement.spread(axes, panel_labels)
+        label_placement.separate(axes, panel_labels)
     return figure
 
 

@@ -52,31 +52,31 @@ def draw(maps: Maps) -> Figure:
 def mosaics(item: FeatureMap) -> tuple[Mosaic, Mosaic | None]:
     """A value, and its gradient."""
     if item.kind == KERNEL:
-        whole = mosaic.of_kernel(item.array)
-        return whole, None if item.gradient is None else mosaic.of_kernel(item.gradient)
-    whole = mosaic.of_image(item.array) if item.kind == IMAGE else channels(item.array)
-    return whole, None if item.gradient is None else channels(item.gradient, signed=True)
+        kernel = mosaic.of_kernel(item.array)
+        return kernel, None if item.gradient is None else mosaic.of_kernel(item.gradient)
+    kernel = mosaic.of_image(item.array) if item.kind == IMAGE else channels(item.array)
+    return kernel, None if item.gradient is None else channels(item.gradient, signed=True)
 
 
 def channels(array: np.ndarray, signed: bool = False) -> Mosaic:
     return mosaic.of_channels(array, ACROSS, signed=signed)
 
 
-def size(item: FeatureMap, drawn: Mosaic, column: float) -> tuple[float, float]:
+def size(item: FeatureMap, mosaic: Mosaic, column: float) -> tuple[float, float]:
     """Width and height of a mosaic in points; its elements are squares."""
-    high, wide = drawn.pixels.shape[:2]
+    high, wide = mosaic.pixels.shape[:2]
     if item.kind == IMAGE:
         width = min(column, PIXEL * wide)
     elif item.kind == KERNEL:
-        width = column * drawn.columns / (NARROW if drawn.columns > ACROSS else ACROSS)
+        width = column * mosaic.columns / (NARROW if mosaic.columns > ACROSS else ACROSS)
     else:
         width = column
-    width = min(width, TILE * drawn.columns, TALL * wide / high)
+    width = min(width, TILE * mosaic.columns, TALL * wide / high)
     return width, width * high / wide
 
 
-def height(item: FeatureMap, drawn: Mosaic, column: float) -> float:
-    return 2 * LINE + size(item, drawn, column)[1] + AIR
+def height(item: FeatureMap, mosaic: Mosaic, column: float) -> float:
+    return 2 * LINE + size(item, mosaic, column)[1] + AIR
 
 
 def draw_row(page: Page, item: FeatureMap, drawn: tuple[Mosaic | None, ...], top: float) -> None:
@@ -166,8 +166,8 @@ def bars_height(probabilities: Probabilities | None) -> float:
 
 def draw_classes(page: Page, record: Probabilities, top: float) -> None:
     """A bar for each class, and next to it its gradient, to either side of a line."""
-    beside = "left: probabilities" if record.computed else "left: its softmax, the probabilities"
-    name(page, top, record.name, beside)
+    origin = "left: probabilities" if record.computed else "left: its softmax, the probabilities"
+    name(page, top, record.name, origin)
     best = record.best
     shares = np.nan_to_num(record.array, nan=0, posinf=0, neginf=0)
     digits = max(lettering.width(f"{len(record.array) - 1}", style.SMALL, "bold"), 8) + 5

@@ -57,16 +57,16 @@ def place_labels(
     marker is omitted.
     """
     frame = frame_of(axes)
-    taken = [*occupied, *(square(on_page(axes, *point), 2) for point in curve)]
-    taken += [square(on_page(axes, point.x, point.y), point.radius) for point in points]
+    occupied_boxes = [*occupied, *(square(on_page(axes, *point), 2) for point in curve)]
+    occupied_boxes += [square(on_page(axes, point.x, point.y), point.radius) for point in points]
     boxes = list(occupied)
     annotations = []
     for point in (point for point in points if point.lines):
         for place in places(on_page(axes, point.x, point.y), point):
-            clear = not any(overlap(place.box, other) for other in taken)
+            clear = not any(overlap(place.box, other) for other in occupied_boxes)
             straight = not any(overlap(part, box) for part in place.lead for box in boxes)
-            if inside(place.box, frame) and clear and straight:
-                taken += [place.box, *place.lead]
+            if is_inside(place.box, frame) and clear and straight:
+                occupied_boxes += [place.box, *place.lead]
                 boxes.append(place.box)
                 annotations.append(annotate(axes, point, place))
                 break
@@ -141,7 +141,7 @@ def square(center: Point, radius: float) -> Box:
     return (x - radius, y - radius, x + radius, y + radius)
 
 
-def inside(box: Box, frame: Box) -> bool:
+def is_inside(box: Box, frame: Box) -> bool:
     return box[0] >= frame[0] and box[1] >= frame[1] and box[2] <= frame[2] and box[3] <= frame[3]
 
 
@@ -164,7 +164,7 @@ CLOSE = 3  # points that a label may move before it needs a leader line
 def label(axes: Axes, point: tuple[float, float], words: str, color: str, glyph: str) -> Annotation:
     """A label right of a line's last point: the line's marker as a glyph in its colour, and words.
 
-    `spread` the labels of a panel when the layout of the figure is final; the words move with the
+    `separate` the labels of a panel when the layout of the figure is final; the words move with the
     glyph.
     """
     first = axes.annotate(
@@ -190,7 +190,7 @@ def label(axes: Axes, point: tuple[float, float], words: str, color: str, glyph:
     return first
 
 
-def spread(axes: Axes, labels: Sequence[Annotation]) -> None:
+def separate(axes: Axes, labels: Sequence[Annotation]) -> None:
     """Move labels up or down, as little as possible, until none overlap; draw leader lines to those
     that moved."""
     points = style.POINTS / axes.figure.dpi

@@ -155,7 +155,8 @@ def sentence(rows: Sequence[OpStats], threshold: float = THRESHOLD) -> str:
     (first, count), *others = kinds.most_common()
     if others:
         counted = [
-            f"{n} {'is a' if n == 1 else 'are'} {words(kind, n)}" for kind, n in kinds.most_common()
+            f"{n} {'is a' if n == 1 else 'are'} {kind_text(kind, n)}"
+            for kind, n in kinds.most_common()
         ]
         return f"Of the {len(above)} bars above {border}, {listed(counted)}"
     alike = sum(kind(row) == first for row in rows) - count
@@ -165,7 +166,7 @@ def sentence(rows: Sequence[OpStats], threshold: float = THRESHOLD) -> str:
     return f"All {count} bars above {border} are {first[1]}{rest}"
 
 
-def words(kind: Kind, count: int) -> str:
+def kind_text(kind: Kind, count: int) -> str:
     return kind[0] if count == 1 else kind[1]
 
 

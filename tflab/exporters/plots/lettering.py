@@ -54,7 +54,7 @@ def wrapped(words: str, room: float, size: float, weight: str = "normal") -> lis
     return lines
 
 
-def essential(name: str) -> str:
+def without_inner_scopes(name: str) -> str:
     """A name without the scopes within its layer: `gradients/conv2/Conv2DBackpropInput` for
     `gradients/conv2/Conv2D_grad/Conv2DBackpropInput`, so that no gradient looks like a node of the
     layer itself."""
@@ -82,11 +82,11 @@ def folded(name: str, room: float, size: float) -> list[str]:
     return lines
 
 
-def brief(words: str) -> str:
+def without_zeros(words: str) -> str:
     """`1.00 us` as `1 us`, because ticks are round numbers."""
     number, _, unit = words.partition(" ")
     return f"{float(number):g} {unit}"
 
 
 def time_tick(ns: float, _: Any = None) -> str:
-    return brief(units.time(ns))
+    return without_zeros(units.time(ns))

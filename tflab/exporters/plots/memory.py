@@ -59,11 +59,11 @@ def headline(curve: LiveBytes) -> str:
 
 
 def caption(curve: LiveBytes) -> str:
-    held = ", ".join(
+    largest = ", ".join(
         f"{fitting.short_name(holder.name, 50)} ({size(holder.bytes)})"
         for holder in curve.holders[:HOLDERS]
     )
-    most = f" The largest at the peak: {held}." if held else ""
+    most = f" The largest at the peak: {largest}." if largest else ""
     return (
         f"Step {curve.step}: bytes that its ops had requested and not yet released. Variables and "
         f"feeds are not included.{most}"

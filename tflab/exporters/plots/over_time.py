@@ -14,7 +14,7 @@ from tflab.exporters.plots import label_placement, lettering, style
 from tflab.exporters.plots.batch_sizes import LOOKS, STEP
 from tflab.records.measurements import OverTime, TimeLine
 from tflab.units import plural
-from tflab.views.abreast import against
+from tflab.views.abreast import ratio_text
 
 PANEL = 3.0  # inches for each batch size
 LETTERS = 28  # of the name of a line
@@ -22,21 +22,21 @@ NAMED = 8  # measurements at most that are named below the axis
 
 
 @style.applied()
-def draw(found: OverTime) -> Figure:
+def draw(series: OverTime) -> Figure:
     """A panel for each batch size: every line from measurement to measurement, with its intervals.
 
     The axis of time is logarithmic, so that a tenth more looks the same everywhere. Measurements
     stand equally far apart, whenever they were made.
     """
-    sizes = list(dict.fromkeys(line.batch_size for line in found.lines if any(line.points)))
+    sizes = list(dict.fromkeys(line.batch_size for line in series.lines if any(line.points)))
     if not sizes:
         return style.message(
             "Nothing was measured", "No measurement was repeated in several processes."
         )
-    figure, panels = style.canvas(headline(found), caption(found), PANEL * len(sizes), len(sizes))
+    figure, panels = style.canvas(headline(series), caption(series), PANEL * len(sizes), len(sizes))
     labels = []
     for axes, size in zip(panels, sizes, strict=True):
-        lines = [line for line in found.lines if line.batch_size == size and any(line.points)]
+        lines = [line for line in series.lines if line.batch_size == size and any(line.points)]
         names = lettering.distinct([line.name for line in lines], LETTERS)
         drawn = zip(lines, names, (STEP, *LOOKS), strict=False)
         labels.append([curve(axes, *line) for line in drawn])
@@ -47,12 +47,12 @@ def draw(found: OverTime) -> Figure:
         axes.yaxis.set_major_formatter(FuncFormatter(lettering.time_tick))
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(axis="y")
-        axes.set_xlim(-0.3, len(found.when) - 0.7)
-        places = range(0, len(found.when), -(-len(found.when) // NAMED))
-        axes.set_xticks(list(places), [below(found.when[place]) for place in places])
+        axes.set_xlim(-0.3, len(series.when) - 0.7)
+        places = range(0, len(series.when), -(-len(series.when) // NAMED))
+        axes.set_xticks(list(places), [date_over_time(series.when[place]) for place in places])
     style.settle(figure)
     for axes, names_of in zip(panels, labels, strict=True):
-        label_placement.spread(axes, names_of)
+        label_placement.separate(axes, names_of)
     return figure
 
 
@@ -76,23 +76,23 @@ def curve(axes: Axes, line: TimeLine, name: str, look: tuple) -> Annotation:
     return label_placement.label(axes, (places[-1], times[-1]), name, color, glyph)
 
 
-def below(when: str) -> str:
+def date_over_time(when: str) -> str:
     """The day and, below it, the time: `2026-03-01` and `12:00`."""
     day, _, clock = when.partition("T")
     return f"{day}\n{clock[:5]}"
 
 
-def headline(found: OverTime) -> str:
+def headline(series: OverTime) -> str:
     """The verdict on the latest measurement of the step."""
-    model = lettering.short(found.contrast.model)
+    model = lettering.short(series.contrast.model)
     parts = [
-        f"{against(line.verdict)} at batch {line.batch_size:,}"
-        for line in steps(found.lines)
+        f"{ratio_text(line.verdict)} at batch {line.batch_size:,}"
+        for line in steps(series.lines)
         if line.verdict
     ]
     if not parts:
-        return f"A step of {model} in {plural(len(found.when), 'measurement')}"
-    latest, first = map(lettering.short, (found.measurements[-1], found.contrast.measurements[0]))
+        return f"A step of {model} in {plural(len(series.when), 'measurement')}"
+    latest, first = map(lettering.short, (series.measurements[-1], series.contrast.measurements[0]))
     return f"A step of {model}, '{latest}' against '{first}': {'; '.join(parts)}"
 
 
@@ -101,11 +101,11 @@ def steps(lines: Sequence[TimeLine]) -> list[TimeLine]:
     return list({line.batch_size: line for line in reversed(lines)}.values())[::-1]
 
 
-def caption(found: OverTime) -> str:
-    held = found.contrast
+def caption(series: OverTime) -> str:
+    contrast = series.contrast
     return (
-        f"{lettering.short(held.model)}, {held.phase}. Step: untraced. Others: the time that a "
-        f"traced step spends in each {held.by}, for the {len(LOOKS)} largest at most. Each point "
-        "is the mean of several processes. Its bar is the 99 % interval of the mean over "
-        "processes. Times in UTC."
+        f"{lettering.short(contrast.model)}, {contrast.phase}. Step: untraced. Others: the time "
+        f"that a traced step spends in each {contrast.by}, for the {len(LOOKS)} largest at most. "
+        "Each point is the mean of several processes. Its bar is the 99 % interval of the mean "
+        "over processes. Times in UTC."
     )

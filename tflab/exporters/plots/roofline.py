@@ -39,22 +39,22 @@ def draw(rows: Sequence[OpStats], peaks: Peaks) -> Figure:
     Rows of which FLOPs or bytes are not known, or are 0, have no place and are counted. An op may
     come out above the roof: see `tflab.runtime.machine.measure` and `tflab.runtime.costs`.
     """
-    drawn = sorted(filter(has_place, rows), key=lambda row: -row.self_ns)
-    if not drawn:
+    shown_rows = sorted(filter(has_place, rows), key=lambda row: -row.self_ns)
+    if not shown_rows:
         return style.message(
             "No op can be drawn below the roof",
             f"Of {plural(len(rows), 'row')} none has known FLOPs and bytes.",
         )
     slopes = cache_slopes(peaks)
-    words = caption(rows, drawn, bool(slopes))
-    figure, (axes,) = style.canvas(headline(drawn, peaks), words, 4.6)
-    points = [(row.intensity or 0.0, row.gflops or 0.0) for row in drawn]
+    words = caption(rows, shown_rows, bool(slopes))
+    figure, (axes,) = style.canvas(headline(shown_rows, peaks), words, 4.6)
+    points = [(row.intensity or 0.0, row.gflops or 0.0) for row in shown_rows]
     set_axes(axes, peaks, slopes, points)
     draw_roof(axes, peaks)
     axes.scatter(
         [x for x, _ in points],
         [y for _, y in points],
-        s=[diameter(row) ** 2 for row in drawn],
+        s=[diameter(row) ** 2 for row in shown_rows],
         color=style.SKY,
         edgecolor=style.BLUE,
         linewidth=1.2,
@@ -63,18 +63,18 @@ def draw(rows: Sequence[OpStats], peaks: Peaks) -> Figure:
     style.settle(figure)
     marks = [
         label_placement.LabelledPoint(x, y, diameter(row) / 2, name)
-        for (x, y), row, name in zip(points, drawn, names(drawn), strict=True)
+        for (x, y), row, name in zip(points, shown_rows, names(shown_rows), strict=True)
     ]
     slopes = slopes_with_room(axes, peaks, slopes)
     draw_slopes(axes, peaks, slopes)
-    taken = name_parts(axes, peaks, parts_of_roof(axes, peaks, slopes), marks)
+    used_boxes = name_parts(axes, peaks, parts_of_roof(axes, peaks, slopes), marks)
     rates = (peaks.gigabytes_per_s, *(rate for _, rate in slopes))
     lines = [
         (x, min(peaks.gflops, x * rate))
         for rate in rates
         for x in np.geomspace(*axes.get_xlim(), 150)
     ]
-    label_placement.place_labels(axes, marks, lines, taken)
+    label_placement.place_labels(axes, marks, lines, used_boxes)
     return figure
 
 
@@ -148,7 +148,7 @@ def names(drawn: Sequence[OpStats]) -> list[list[str]]:
     """The names of the rows that cost most, in lines, shortened if they still differ; none for
     others."""
     keys = [row.key for row in drawn[:MOST]]
-    short = list(map(lettering.essential, keys))
+    short = list(map(lettering.without_inner_scopes, keys))
     clear = short if len(set(short)) == len(short) else keys
     lines = [
         lettering.folded(lettering.short(name, 60), NAME, label_placement.LETTERS) for name in clear
@@ -169,7 +169,7 @@ def cache_slopes(peaks: Peaks) -> list[tuple[str, float]]:
     for level in reversed(peaks.levels):
         rate = bandwidth(peaks, level.working_set_bytes)
         if rate > last:
-            slopes.append((f"up to {whole(level.working_set_bytes)}: {rate:.3g} GB/s", rate))
+            slopes.append((f"up to {binary_size(level.working_set_bytes)}: {rate:.3g} GB/s", rate))
             last = rate
     return slopes
 
@@ -193,7 +193,7 @@ def slopes_with_room(
     return shown
 
 
-def whole(size: int) -> str:
+def binary_size(size: int) -> str:
     """`64 KiB`: a working set is a power of two."""
     return f"{size >> 20} MiB" if size >= 2**20 else f"{size >> 10} KiB"
 
@@ -218,7 +218,7 @@ def name_parts(
 
     def free(boxes: Sequence[label_placement.Box]) -> bool:
         clear = not any(label_placement.overlap(box, other) for box in boxes for other in taken)
-        return clear and all(label_placement.inside(box, frame) for box in boxes)
+        return clear and all(label_placement.is_inside(box, frame) for box in boxes)
 
     for start, stop, rate, words in parts:
 
@@ -232,7 +232,7 @@ def name_parts(
         for above, part in product(HEIGHTS, ALONG):
             x = start * (stop / start) ** part
             at = label_placement.on_page(axes, x, height(x))
-            places.append((x, above, under(at, turn, above, room)))
+            places.append((x, above, sloping_boxes(at, turn, above, room)))
         x, above, boxes = next((place for place in places if free(place[2])), places[0])
         taken += boxes
         written += boxes
@@ -251,7 +251,7 @@ def name_parts(
     return written
 
 
-def under(
+def sloping_boxes(
     at: label_placement.Point, turn: float, above: float, room: float
 ) -> list[label_placement.Box]:
     """What lies under words so wide, so far above a point of a sloping line: small squares."""

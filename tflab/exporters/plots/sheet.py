@@ -28,8 +28,8 @@ class Page:
 def sheet(figure: Figure, room: float) -> Axes:
     """Axes over all that is below the caption, whose units are points from the top left."""
     across = style.width() * style.POINTS
-    whole = figure.get_figheight() * style.POINTS
-    axes = figure.add_axes((0, 0, 1, room / whole))
+    height_points = figure.get_figheight() * style.POINTS
+    axes = figure.add_axes((0, 0, 1, room / height_points))
     axes.set_axis_off()
     axes.set_xlim(0, across)
     axes.set_ylim(room, 0)
@@ -37,10 +37,10 @@ def sheet(figure: Figure, room: float) -> Axes:
     return axes
 
 
-def name(page: Page, top: float, words: str, beside: str) -> None:
+def name(page: Page, top: float, words: str, note: str) -> None:
     """A name, and in a fainter colour what is said of it, shortened to the width of the page."""
     room = page.lefts[1] + page.width - page.lefts[0]
-    left = room - lettering.width(beside, style.SMALL) - 8
+    left = room - lettering.width(note, style.SMALL) - 8
     short = words
     for most in range(60, 8, -2):
         short = lettering.short(words, most)
@@ -48,7 +48,7 @@ def name(page: Page, top: float, words: str, beside: str) -> None:
             break
     write(page, page.lefts[0], top, short, style.INK, weight="bold")
     after = page.lefts[0] + lettering.width(short, style.SMALL, "bold") + 8
-    write(page, after, top, beside, style.FAINT)
+    write(page, after, top, note, style.FAINT)
 
 
 def image(

@@ -106,18 +106,18 @@ def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[F
     lines = [(line, TITLE, "bold", INK) for line in lettering.wrapped(title, room, TITLE, "bold")]
     lines += [(line, SMALL, "normal", FAINT) for line in lettering.wrapped(sentence, room, SMALL)]
     head = MARGIN + sum(1.4 * size for _, size, *_ in lines) / POINTS + 0.08
-    whole = head + height
+    total_height = head + height
     figure = Figure(
-        figsize=(across, whole),
+        figsize=(across, total_height),
         facecolor="white",
-        layout=ConstrainedLayoutEngine(rect=(0, 0, 1, height / whole), w_pad=0.1, h_pad=0.1),
+        layout=ConstrainedLayoutEngine(rect=(0, 0, 1, height / total_height), w_pad=0.1, h_pad=0.1),
     )
     figure.set_label(f"{title}. {sentence}" if sentence else title)
     below = MARGIN
     for line, size, weight, color in lines:
         figure.text(
             MARGIN / across,
-            1 - below / whole,
+            1 - below / total_height,
             line,
             size=size,
             weight=weight,

@@ -120,9 +120,9 @@ def write_tensors(
     silent = [line for one, line in sent if not (one and one.bytes)]
     taken: dict[int, list[Span]] = {}  # of each empty lane
     for transfer, line in sorted(labelled, key=lambda pair: -(pair[0].bytes or 0)):
-        lane = between(line)
-        spans = taken.setdefault(lane, [crossing(one, lane) for one in lines if goes(one, lane)])
-        joined = [crossing(one, lane) for one in silent if goes(one, lane)]
+        lane = lane_of_words(line)
+        spans = taken.setdefault(lane, [crossing(one, lane) for one in lines if crosses(one, lane)])
+        joined = [crossing(one, lane) for one in silent if crosses(one, lane)]
         for words, (start, end) in places(transfer, crossing(line, lane), joined, a_point):
             inside = start >= 0 and end <= step.wall_ns
             if inside and not any(start < other[1] and other[0] < end for other in spans):
@@ -132,13 +132,13 @@ def write_tensors(
                 break
 
 
-def between(line: Line) -> int:
+def lane_of_words(line: Line) -> int:
     """The empty lane in which an arrow's words stand: that before the band where it ends."""
     (_, begin), (_, end) = line
     return round(end + EDGE - 1) if begin < end else round(end - EDGE + 1)
 
 
-def goes(line: Line, lane: int) -> bool:
+def crosses(line: Line, lane: int) -> bool:
     """Whether an arrow goes through a lane."""
     (_, begin), (_, end) = line
     return min(begin, end) <= lane <= max(begin, end)
@@ -177,10 +177,10 @@ def headline(
 
 
 def caption(wires: Sequence[OpRun], step: StepTime) -> str:
-    drawn = f" (the {MOST} slowest of {len(wires):,})" if len(wires) > MOST else ""
+    limit_note = f" (the {MOST} slowest of {len(wires):,})" if len(wires) > MOST else ""
     return (
         f"Step {step.step}, all times on one clock. Strong colour: the critical path by median "
         "times, a model. Grey columns: no op was running. Arrows: tensors on the wire, from "
-        f"sending to arrival; thick ones are on the critical path{drawn}. A row has ops that did "
-        "not overlap; it is not a thread."
+        f"sending to arrival; thick ones are on the critical path{limit_note}. A row has ops "
+        "that did not overlap; it is not a thread."
     )

@@ -90,7 +90,7 @@ def lanes_by_device(runs: Iterable[OpRun]) -> list[tuple[str, Sequence[OpRun]]]:
 
 def span_in_step(run: OpRun, step: StepTime) -> Span:
     """A run's start and end in ns since the step's start, cut off at the step's edges."""
-    start, end = timeline.within(run, step)
+    start, end = timeline.clipped_span(run, step)
     return start - step.start_ns, end - step.start_ns
 
 
@@ -166,7 +166,7 @@ def fitting(name: str, room: float, lines: int) -> str:
     """The longest form of a name that fits into `lines` lines of `room` points; "" if none does."""
     if room < 1.5 * LETTERS:
         return ""
-    forms = (name, lettering.essential(name), name.rpartition("/")[2])
+    forms = (name, lettering.without_inner_scopes(name), name.rpartition("/")[2])
     folded = (lettering.folded(lettering.short(form, 80), room, LETTERS) for form in forms)
     return next(
         ("\n".join(lines_of_form) for lines_of_form in folded if 0 < len(lines_of_form) <= lines),

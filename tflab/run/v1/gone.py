@@ -18,11 +18,11 @@ DATA = ("contrib.learn.datasets", "contrib.learn.python.learn.datasets")  # they
 def reason(path: str) -> str | None:
     """Why there is no `tf.PATH`, in a sentence; None where it is not among these."""
     for name, release in GONE.items():
-        if within(path, name) and not any(within(path, data) for data in DATA):
+        if is_within(path, name) and not any(is_within(path, data) for data in DATA):
             part = "" if path == name else f" is part of tf.{name}, which"
             return f"tf.{path}{part} ended with TensorFlow {release}; nothing stands in for it."
     return None
 
 
-def within(path: str, module: str) -> bool:
+def is_within(path: str, module: str) -> bool:
     return f"{path}.".startswith(f"{module}.")

@@ -120,7 +120,7 @@ def pass_over_waiting(pyplot: Any) -> None:
 
     def passing_over(name: str) -> Callable[..., Any]:
         def passed_over(*args: Any, **options: Any) -> None:
-            notes[f"There is no display: plt.{name}() was passed over."] = None
+            notes[f"There is no display: plt.{name}() was skipped."] = None
 
         return passed_over
 

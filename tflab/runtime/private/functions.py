@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any
 
 from tflab.runtime.private.corner import corner
-from tflab.runtime.private.sessions import NOTED, WATCHER, exchanged, told
+from tflab.runtime.private.sessions import NOTED, WATCHER, exchanged, instrumented
 
 FILE = "tensorflow/python/eager/polymorphic_function/atomic_function.py"
 LONGEST = 80  # characters of the description of an argument
@@ -42,7 +42,9 @@ def watch_functions(watcher: Any) -> Callable[[], None]:
             atomic_function.AtomicFunction.call_flat: CALL,
             tracing_compilation._create_concrete_function: TRACE,
         }
-        watched = {function: told(function, *calls) for function, calls in functions.items()}
+        watched = {
+            function: instrumented(function, *calls) for function, calls in functions.items()
+        }
     for module in (atomic_function, tracing_compilation):
         setattr(module, WATCHER, watcher)
     return exchanged(watched)

@@ -41,13 +41,13 @@ def original_op(op: Any) -> Any:
 def derived_from(op: Any) -> Any:
     """The forward op that this op differentiates: its original op, or the op whose outputs'
     gradients it adds up. None for any other, such as the op at which gradients start."""
-    original = original_op(op) or found(DERIVED.get(op.graph, {}).get(op.name))
+    original = original_op(op) or live_op(DERIVED.get(op.graph, {}).get(op.name))
     if original is None and (adders := ADDERS.get(op.graph)) and op.name in adders:
-        return found(adders[op.name]) if frame_within(op, gradients_file()) else None
+        return live_op(adders[op.name]) if frame_within(op, gradients_file()) else None
     return original
 
 
-def found(kept: Kept | None) -> Any:
+def live_op(kept: Kept | None) -> Any:
     """The op; None if its graph is gone."""
     graph = kept[0]() if kept else None
     return graph.get_operation_by_name(kept[1]) if kept and graph is not None else None

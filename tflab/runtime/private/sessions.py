@@ -77,11 +77,13 @@ def watch(watcher: SessionWatcher) -> Callable[[], None]:
             base._call_tf_sessionprun: PARTIAL,
             base._Callable.__call__: COMPILED,
         }
-        watched = {function: told(function, *calls) for function, calls in functions.items()}
+        watched = {
+            function: instrumented(function, *calls) for function, calls in functions.items()
+        }
     with corner("the Python lines of ops", STACKS, "Programs run without being watched."):
         from tensorflow.python.util import tf_stack
 
-        watched[tf_stack.extract_stack] = told(tf_stack.extract_stack, *MADE)
+        watched[tf_stack.extract_stack] = instrumented(tf_stack.extract_stack, *MADE)
     for module in (session, tf_stack):
         setattr(module, WATCHER, watcher)
     return exchanged(watched)
@@ -107,7 +109,7 @@ def is_watched() -> bool:
     return WATCHER in session.BaseSession.run.__code__.co_names
 
 
-def told(function: Any, first: str, last: str, result: str = "") -> CodeType:
+def instrumented(function: Any, first: str, last: str, result: str = "") -> CodeType:
     """The function's code between two calls, on the lines and columns that it had. What it returns
     is the last argument of the call `result`, which returns it."""
     code = function.__code__
@@ -121,7 +123,7 @@ def told(function: Any, first: str, last: str, result: str = "") -> CodeType:
     if result:
         for node in ast.walk(definition):
             if isinstance(node, ast.Return) and node.value:
-                node.value = passed(node.value, on_line(number, result))
+                node.value = with_argument(node.value, on_line(number, result))
     documented = ast.get_docstring(definition) is not None
     body = definition.body[documented:]
     guarded = ast.Try(body=body, handlers=[], orelse=[], finalbody=on_line(number, last))
@@ -139,7 +141,7 @@ def told(function: Any, first: str, last: str, result: str = "") -> CodeType:
     return made[function.__name__].__code__
 
 
-def passed(value: ast.expr, calls: list[ast.stmt]) -> ast.expr:
+def with_argument(value: ast.expr, calls: list[ast.stmt]) -> ast.expr:
     """The call, with this value as its last argument."""
     (statement,) = calls
     assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.run.test_summary import GROUPS, WATCHED
 from tflab.compare import __main__ as compare
-from tflab.compare import watched
+from tflab.compare import saved_runs
 from tflab.follow import __main__ as follow
 from tflab.measurements import runs
 from tflab.records.timed import Owner
@@ -21,7 +21,7 @@ SLOWER = replace(
 
 
 def test_groups_that_do_the_same_stand_in_a_row():
-    groups, owners, sentence = watched.blocks({"before": WATCHED, "after": SLOWER})
+    groups, owners, sentence = saved_runs.blocks({"before": WATCHED, "after": SLOWER})
     assert list(groups.cells()) == [
         ("init", "", "", ""),
         ("loss:0, train", "x:0 (8, 4)", "900 ns", "1.35 us (1.50 x)"),
@@ -38,7 +38,7 @@ def test_groups_that_do_the_same_stand_in_a_row():
         ("rest", "", "17.9 us"),
         ("the whole process", "10.0 us", "20.0 us (2.00 x)"),
     ]
-    assert sentence == watched.NO_VERDICT
+    assert sentence == saved_runs.NO_VERDICT
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from statistics import fmean
 from tflab import models
 from tflab.analysis import verdicts
 from tflab.cli import environment
-from tflab.compare import output, watched
+from tflab.compare import output, saved_runs
 from tflab.compare.command_line import OF_SEVERAL, as_typed
 from tflab.errors import UsageError
 from tflab.exporters import csv, formats, json, notebook
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, named: Sequence[str]) -> int:
     """Show or compare the files of a command line; `named` are the arguments in it. Raises the
     TflabError of the gate if that fails."""
     if runs.read_content(args.files[0]):
-        return watched.run(args, named)
+        return saved_runs.run(args, named)
     for name in named:
         if name not in OPTIONS:
             raise UsageError(
@@ -54,13 +54,13 @@ def run(args: argparse.Namespace, named: Sequence[str]) -> int:
     if not others:
         show_one(measurements[first], args)
         return 0
-    held = compare_files(measurements, FileOptions(args.other_graph, args.fail_if_slower))
+    result = compare_files(measurements, FileOptions(args.other_graph, args.fail_if_slower))
     with output.plots_of(args) as folder:
-        show(held, measurements, args)
+        show(result, measurements, args)
         if folder:
-            draw(held, measurements, folder)
+            draw(result, measurements, folder)
     output.say_plots(args)
-    failure = held.gate and gate.failure(held.gate, first, args.fail_if_undecided)
+    failure = result.gate and gate.failure(result.gate, first, args.fail_if_undecided)
     if failure:
         raise failure
     return 0
@@ -79,7 +79,7 @@ def compare_files(measurements: Named, chosen: FileOptions) -> Contrast:
 
 def read_all(paths: Sequence[str]) -> Named:
     """The measurements in these files, in order, by name."""
-    return {name: read(path) for name, path in zip(contrast.named(paths), paths, strict=True)}
+    return {name: read(path) for name, path in zip(contrast.short_names(paths), paths, strict=True)}
 
 
 def read(path: str) -> Measurement:
@@ -99,23 +99,23 @@ def show_one(measurement: Measurement, args: argparse.Namespace) -> None:
     output.say_plots(args)
 
 
-def draw(held: Contrast, measurements: Named, folder: Path) -> None:
+def draw(result: Contrast, measurements: Named, folder: Path) -> None:
     """Draw the untraced step and the most expensive rows over time."""
     from tflab.exporters import plots
 
-    plots.save(plots.over_time.draw(lines(measurements, held)), folder / "over_time")
+    plots.save(plots.over_time.draw(lines(measurements, result)), folder / "over_time")
 
 
-def show(held: Contrast, measurements: Named, args: argparse.Namespace) -> None:
+def show(result: Contrast, measurements: Named, args: argparse.Namespace) -> None:
     formats.show(
         args.format,
-        f"{held.model}: {', '.join(held.measurements)}",
+        f"{result.model}: {', '.join(result.measurements)}",
         environment.describe(),
-        view.blocks(held, args.top),
+        view.blocks(result, args.top),
         json=lambda: json.contrast(
-            held, {name: item.environment for name, item in measurements.items()}
+            result, {name: item.environment for name, item in measurements.items()}
         ),
-        csv=lambda: csv.contrast(held),
+        csv=lambda: csv.contrast(result),
     )
 
 
@@ -123,34 +123,34 @@ STEP = "step, untraced"
 LARGEST = 5  # rows that have a line
 
 
-def lines(measurements: Named, held: Contrast) -> OverTime:
-    """The lines of the measurements in `held`, sorted by time."""
+def lines(measurements: Named, result: Contrast) -> OverTime:
+    """The lines of the measurements in `result`, sorted by time."""
     ordered = dict(sorted(measurements.items(), key=lambda item: item[1].when))
     return OverTime(
-        contrast=held,
+        contrast=result,
         measurements=tuple(ordered),
         when=tuple(item.when for item in ordered.values()),
         lines=tuple(
             line
-            for size in sorted({row.batch_size for row in held.steps})
-            for line in of_size(ordered, held, size)
+            for size in sorted({row.batch_size for row in result.steps})
+            for line in of_size(ordered, result, size)
         ),
     )
 
 
-def of_size(ordered: Named, held: Contrast, size: int) -> list[TimeLine]:
+def of_size(ordered: Named, result: Contrast, size: int) -> list[TimeLine]:
     """The untraced step first, then the rows, those that cost most in any measurement first."""
     last = list(ordered)[-1]
     processes = [item.observed.processes for item in ordered.values()]
-    rows = [row for row in held.rows if row.batch_size == size]
-    steps = {row.config: row.verdict for row in held.steps if row.batch_size == size}
+    rows = [row for row in result.rows if row.batch_size == size]
+    steps = {row.config: row.verdict for row in result.steps if row.batch_size == size}
     against = {row.key: row.verdict for row in rows if row.measurement == last}
     step = [contrast.observations(of_one, size) for of_one in processes]
-    found = [TimeLine(STEP, size, points(step), steps[last])]
+    lines = [TimeLine(STEP, size, points(step), steps[last])]
     for key in view.in_order(rows)[:LARGEST]:
         times = [contrast.row_observations(of_one, size, key) for of_one in processes]
-        found.append(TimeLine(key, size, points(times), against[key]))
-    return found
+        lines.append(TimeLine(key, size, points(times), against[key]))
+    return lines
 
 
 def points(samples: Sequence[Sequence[float]]) -> tuple[Point | None, ...]:

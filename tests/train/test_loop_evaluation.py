@@ -12,7 +12,7 @@ from tflab import models
 from tflab.datasets import Dataset
 from tflab.records.options import Model, Options
 from tflab.runtime import session
-from tflab.train import evaluation, trainer
+from tflab.train import loop, trainer
 
 pytestmark = pytest.mark.tensorflow
 
@@ -46,12 +46,12 @@ def build() -> Model:
 def evaluated(function):
     ready = trainer.prepare("mine", function, 1, None)
     with session.opened(ready.program.graph, Options()) as live:
-        return ready, evaluation.evaluate(ready, live)
+        return ready, loop.evaluate(ready, live)
 
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 100])
 def test_a_short_last_batch_weighs_what_it_holds(monkeypatch, rows):
-    monkeypatch.setattr(evaluation, "ROWS", rows)
+    monkeypatch.setattr(loop, "ROWS", rows)
     _, result = evaluated(build)
     labels = images("test", None).columns["labels"]
     assert result.loss == pytest.approx(labels.mean())
@@ -75,9 +75,9 @@ def toy_errors():
 
 def test_pictures_are_of_the_first_images_and_the_first_mistakes(monkeypatch):
     drawn = []
-    monkeypatch.setattr(evaluation.prediction_images, "draw", lambda *args: drawn.append(args))
+    monkeypatch.setattr(loop.prediction_images, "draw", lambda *args: drawn.append(args))
     ready, result = evaluated(build)
-    tags = [tag for tag, _ in evaluation.pictures(ready.program, result.predicted)]
+    tags = [tag for tag, _ in loop.pictures(ready.program, result.predicted)]
     assert tags == ["predictions/first", "predictions/mistakes"]
     (first, read, labels), (wrong, *_) = drawn
     columns = images("test", None).columns
@@ -87,17 +87,17 @@ def test_pictures_are_of_the_first_images_and_the_first_mistakes(monkeypatch):
 
 
 def test_a_picture_has_so_many_images_and_no_more(monkeypatch):
-    monkeypatch.setattr(evaluation, "SHOWN", 3)
+    monkeypatch.setattr(loop, "SHOWN", 3)
     ready, result = evaluated(build)
-    sizes = [picture.width for _, picture in evaluation.pictures(ready.program, result.predicted)]
-    step = evaluation.prediction_images.SIDE + evaluation.prediction_images.GAP
+    sizes = [picture.width for _, picture in loop.pictures(ready.program, result.predicted)]
+    step = loop.prediction_images.SIDE + loop.prediction_images.GAP
     assert [width // step for width in sizes] == [3, 2]
 
 
 def test_without_mistakes_there_is_no_picture_of_them():
     ready, _ = evaluated(build)
     labels = images("test", None).columns["labels"]
-    assert [tag for tag, _ in evaluation.pictures(ready.program, labels)] == ["predictions/first"]
+    assert [tag for tag, _ in loop.pictures(ready.program, labels)] == ["predictions/first"]
 
 
 def test_what_is_no_image_is_not_drawn():
@@ -118,4 +118,4 @@ def test_what_is_no_image_is_not_drawn():
 
     ready = trainer.prepare("mine", flat, 1, None)
     read = np.zeros(7, np.int32)
-    assert list(evaluation.pictures(ready.program, read)) == []
+    assert list(loop.pictures(ready.program, read)) == []

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace, named: Sequence[str]) -> int:
             raise UsageError(f"{as_typed(name)} does not apply to watched runs; leave it out.")
     if args.format not in FORMATS:
         raise UsageError(f"Watched runs are compared as {', '.join(FORMATS)}.")
-    names = contrast.named(args.files)
+    names = contrast.short_names(args.files)
     seen = {name: runs.read(path) for name, path in zip(names, args.files, strict=True)}
     formats.show(
         args.format,

@@ -6,14 +6,14 @@ import json
 import pytest
 
 from tflab.errors import TflabError
-from tflab.life import kept
+from tflab.life import storage
 
 
 @pytest.fixture
 def path(tmp_path):
-    folder = tmp_path.joinpath(*kept.PLACE)
+    folder = tmp_path.joinpath(*storage.PLACE)
     folder.mkdir(parents=True)
-    return folder / kept.NAME
+    return folder / storage.NAME
 
 
 def file_of(path, content):
@@ -22,20 +22,20 @@ def file_of(path, content):
 
 
 def whole(life, **changed):
-    return {"kind": kept.KIND, "format": kept.FORMAT, **life, **changed}
+    return {"kind": storage.KIND, "format": storage.FORMAT, **life, **changed}
 
 
 def test_a_life_comes_back_as_it_was_written(tmp_path, life):
-    kept.write(tmp_path / "run", life)
-    (found,) = kept.runs(tmp_path).items()
+    storage.write(tmp_path / "run", life)
+    (found,) = storage.runs(tmp_path).items()
     assert found == ("run", tmp_path / "run" / "plugins" / "life" / "life.json.gz")
-    assert kept.read(found[1]) == life
+    assert storage.read(found[1]) == life
 
 
 def test_what_a_stranger_writes_is_made_visible(path, life):
     life["graph"]["nodes"][0]["name"] = "a\x1b[31mb\u202e"
-    assert "\x1b" not in json.dumps(kept.read(file_of(path, whole(life))), ensure_ascii=False)
-    assert kept.read(path)["graph"]["nodes"][0]["name"] == "a\\x1b[31mb\\u202e"
+    assert "\x1b" not in json.dumps(storage.read(file_of(path, whole(life))), ensure_ascii=False)
+    assert storage.read(path)["graph"]["nodes"][0]["name"] == "a\\x1b[31mb\\u202e"
 
 
 @pytest.mark.parametrize(
@@ -55,26 +55,26 @@ def test_what_a_stranger_writes_is_made_visible(path, life):
 def test_a_file_that_is_no_life_is_damaged(path, content):
     path.write_bytes(content)
     with pytest.raises(TflabError, match="is damaged"):
-        kept.read(path)
+        storage.read(path)
 
 
 def test_a_file_that_unpacks_to_more_than_the_limit_is_damaged(path, life, monkeypatch):
     file_of(path, whole(life, padding="0" * 10_000))
-    assert kept.read(path) == life
-    monkeypatch.setattr(kept, "MOST_TEXT", 10_000)
+    assert storage.read(path) == life
+    monkeypatch.setattr(storage, "MOST_TEXT", 10_000)
     with pytest.raises(TflabError, match="is damaged"):
-        kept.read(path)
+        storage.read(path)
 
 
 def test_a_newer_version_says_so(path, life):
     with pytest.raises(TflabError, match="A newer tflab wrote this run"):
-        kept.read(file_of(path, whole(life, format=2)))
+        storage.read(file_of(path, whole(life, format=2)))
 
 
 def test_a_folder_in_place_of_the_file_is_an_error_in_words(path):
     path.mkdir()
     with pytest.raises(TflabError, match="cannot be read: "):
-        kept.read(path)
+        storage.read(path)
 
 
 @pytest.mark.parametrize(
@@ -93,30 +93,30 @@ def test_a_folder_in_place_of_the_file_is_an_error_in_words(path):
 def test_boxes_that_are_in_themselves_are_refused(path, life, box, field, value):
     life["graph"]["boxes"][box][field] = value
     with pytest.raises(TflabError, match="its drawing makes no sense"):
-        kept.read(file_of(path, whole(life)))
+        storage.read(file_of(path, whole(life)))
 
 
 def test_a_graph_with_too_many_nodes_is_neither_written_nor_drawn(tmp_path, path, life):
-    life["graph"]["nodes"] = [{"name": "n"}] * (kept.MOST_NODES + 1)
-    with pytest.raises(kept.LargeError, match="it has 2,001 nodes, and 2,000 is the most"):
-        kept.write(tmp_path / "run", life)
+    life["graph"]["nodes"] = [{"name": "n"}] * (storage.MOST_NODES + 1)
+    with pytest.raises(storage.LargeError, match="it has 2,001 nodes, and 2,000 is the most"):
+        storage.write(tmp_path / "run", life)
     assert not (tmp_path / "run").exists()
     with pytest.raises(TflabError, match="makes no sense"):
-        kept.read(file_of(path, whole(life)))
+        storage.read(file_of(path, whole(life)))
 
 
 def test_runs_are_found_at_any_depth_and_links_to_folders_are_not_followed(tmp_path, life):
     for name in ("b/deep", "a"):
-        kept.write(tmp_path / "logdir" / name, life)
-    kept.write(tmp_path / "outside", life)
+        storage.write(tmp_path / "logdir" / name, life)
+    storage.write(tmp_path / "outside", life)
     (tmp_path / "logdir" / "link").symlink_to(tmp_path / "outside")
-    assert list(kept.runs(tmp_path / "logdir")) == ["a", "b/deep"]
-    assert list(kept.runs(tmp_path / "outside")) == ["."]
-    assert kept.runs(tmp_path / "nowhere") == {}
+    assert list(storage.runs(tmp_path / "logdir")) == ["a", "b/deep"]
+    assert list(storage.runs(tmp_path / "outside")) == ["."]
+    assert storage.runs(tmp_path / "nowhere") == {}
 
 
 def test_a_huge_logdir_is_searched_only_in_part(tmp_path, life, monkeypatch):
     for name in ("a", "b"):
-        kept.write(tmp_path / name, life)
-    monkeypatch.setattr(kept, "MOST_FOLDERS", 4)  # the logdir, a, its plugins and their life
-    assert list(kept.runs(tmp_path)) == ["a"]
+        storage.write(tmp_path / name, life)
+    monkeypatch.setattr(storage, "MOST_FOLDERS", 4)  # the logdir, a, its plugins and their life
+    assert list(storage.runs(tmp_path)) == ["a"]
