@@ -25,8 +25,10 @@ class RefusedError(TflabError):
     """TensorFlow refused or failed; its log may contain more."""
 
     nodes: tuple[str, ...] = ()  # the nodes in its message, the one that failed first
+    inside: tuple[tuple[str, str], ...] = ()  # nodes of functions: the function's name, the node's
     of_device = False  # whether only this device cannot run it
     batch_size: int | None = None  # of the step that failed, if several were measured
+    line: int | None = None  # of the program that made the first of the nodes
 
 
 class WithheldError(RefusedError):

@@ -214,6 +214,19 @@ def test_a_node_whose_heirs_all_vanish_keeps_its_fate_and_has_none():
     ]
 
 
+def test_a_node_whose_fusion_was_compiled_was_compiled():
+    steps = [
+        step("fuse", ("b", "fused", "both")),
+        step("prune", ("both", "merged", "equal")),
+        step("encapsulate", ("c", "compiled", "cluster"), ("equal", "compiled", "cluster")),
+        step("build", ("cluster", "compiled", "run")),
+    ]
+    assert fates([B, C, OUT], steps, ["out", "run"]) == [
+        Fate("b", "compiled", "encapsulate", "run"),
+        Fate("c", "compiled", "encapsulate", "run"),
+    ]
+
+
 def test_nodes_that_took_over_from_each_other_have_no_heir():
     steps = [step("one", ("b", "merged", "c")), step("two", ("c", "merged", "b"))]
     assert fates([B, C, OUT], steps, ["out"]) == [

@@ -169,6 +169,38 @@ def test_the_curve_ends_where_allocations_minus_frees_end(runs):
     assert [ns for ns, _ in live.points] == sorted({ns for ns, _ in live.points})
 
 
+def test_the_peak_of_a_group_is_that_of_its_nodes_in_their_worst_step():
+    runs = [
+        run("a", (1, 100), (4, -100)),
+        run("b", (2, 30), (3, -30), (3, 5)),
+        run("c", (4, 7)),
+        run("a", (1, 90), (2, -90), step=1),
+        run("b", (2, 60), step=1),
+    ]
+    groups = [["a"], ["a", "b"], ["c", "a"], ["b"], ["d"], []]
+    # a and b at 2 us of step 0; at 4 us, a has gone when c comes; in step 1, a goes when b comes
+    assert memory.peaks(runs, groups) == [100, 130, 100, 60, 0, 0]
+    assert memory.peaks([], groups) == [0, 0, 0, 0, 0, 0]
+    assert memory.peaks(runs, []) == []
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.builds(
+            lambda name, step, *events: run(name, *events, step=step),
+            st.sampled_from("abc"),
+            st.integers(0, 2),
+            *(st.tuples(st.integers(0, 5), st.integers(-20, 20)) for _ in range(2)),
+        )
+    ),
+    st.lists(st.sets(st.sampled_from("abcd"))),
+)
+def test_the_peak_of_a_group_is_that_of_its_runs_alone(runs, groups):
+    alone = [memory.memory(run for run in runs if run.name in names) for names in groups]
+    assert memory.peaks(runs, groups) == [found.peak_bytes for found in alone]
+
+
 @settings(max_examples=30, deadline=None)
 @given(freed_runs())
 def test_the_holders_add_up_to_the_peak(runs):

@@ -265,7 +265,7 @@ def test_the_time_of_an_image_is_not_known_where_the_images_are_not():
 
 
 def test_the_peak_of_a_row_comes_from_whoever_has_the_allocations():
-    rows = tabulated("op", peak_bytes=len)
+    rows = tabulated("op", peak_bytes=lambda rows: [len(names) for names in rows])
     assert [(row.key, row.peak_bytes) for row in rows[:2]] == [("_FusedConv2D", 2), ("MaxPool", 1)]
 
 

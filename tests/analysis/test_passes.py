@@ -60,6 +60,33 @@ def test_a_call_that_was_laid_open_is_not_done_by_the_node_that_hands_its_value_
     assert step.taken == (Takeover("loop", "removed", last),)
 
 
+def test_a_call_whose_values_an_expanded_call_takes_has_an_end_of_its_own():
+    before = [
+        *(X, node("f", "Call", "x"), node("f_1", "Call", "f:1", "x", "f")),
+        node("c", "Neg", "f_1"),
+    ]
+    bodies = [
+        *(node(f"Func/f/output/_{number}", "Identity", "x") for number in (1, 2)),
+        node("Func/f_1/input/_10", "Identity", "x"),
+        node("Func/f_1/input/_11", "Identity", "Func/f/output/_1"),
+        node("Func/f_1/input/_9", "Identity", "Func/f/output/_2"),
+        node("Func/f_1/output/_12", "Identity", "Func/f_1/input/_10"),
+    ]
+    step = one_pass(before, [X, *bodies, node("c", "Neg", "Func/f_1/output/_12")])
+    ends = (("f:1", "Func/f/output/_2"), ("f", "Func/f/output/_1"))
+    assert step.taken == (
+        Takeover("f", "removed", "Func/f/output/_1", ends),
+        Takeover("f_1", "removed", "Func/f_1/output/_12"),
+    )
+
+
+def test_a_chain_that_became_one_node_of_the_runtimes_was_fused():
+    before = [X, node("a", "Abs", "x"), node("b", "Sqrt", "a"), node("c", "Neg", "b")]
+    both = node("b/unary_ops_composition", "_UnaryOpsComposition", "x")
+    step = one_pass(before, [X, both, node("c", "Neg", both.name)])
+    assert step.taken == (Takeover("a", "fused", both.name), Takeover("b", "fused", both.name))
+
+
 def test_each_output_of_a_node_has_the_tensor_that_its_users_take_now():
     call = node("call", "TwoOf", "x")
     users = [node("a", "Neg", "call"), node("b", "Mul", "call:1", "call:2"), node("c", "Op", "x")]
@@ -366,9 +393,9 @@ def test_what_only_a_replaced_node_used_has_lost_its_work_too_but_no_constant_ha
     new, user = node("n", "Both", "x"), node("u", "Exp", "n")
     (first, _) = takes([*chain, USER], [*chain, new, user], [X, new, user])
     assert first == (
-        Takeover("a", "fused", "n"),
-        Takeover("j", "fused", "n"),
         Takeover("i", "fused", "n"),
+        Takeover("j", "fused", "n"),
+        Takeover("a", "fused", "n"),
     )
 
 
@@ -412,7 +439,7 @@ def test_the_members_of_a_cluster_are_compiled_and_end_in_what_runs_it():
     steps = passes.compare((X, a, b, out), [marked, encapsulated, snapshot(built, "Build")], built)
     assert [step.taken for step in steps] == [
         (Takeover("a", "compiled", "cluster_0"), Takeover("b", "compiled", "cluster_0")),
-        (Takeover("cluster_0", "fused", "cluster_0_1/xla_run"),),
+        (Takeover("cluster_0", "compiled", "cluster_0_1/xla_run"),),
         (),
     ]
 
@@ -430,7 +457,7 @@ def test_a_cluster_whose_values_nobody_takes_is_compiled_and_run_all_the_same():
     steps = passes.compare((X, a, b), dumps, tuple(built))
     assert [step.taken for step in steps] == [
         (Takeover("a", "compiled", "cluster_0"), Takeover("b", "compiled", "cluster_0")),
-        (Takeover("cluster_0", "fused", "cluster_0_1/xla_run"),),
+        (Takeover("cluster_0", "compiled", "cluster_0_1/xla_run"),),
         (),
     ]
 

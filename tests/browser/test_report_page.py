@@ -339,6 +339,27 @@ def test_a_search_opens_what_the_node_is_in(viewer):
     assert result.inner_text() == "No node has this text in its name."
 
 
+# The edge under the mouse, four pixels beside the middle of a line
+REACHED = """edge => {
+  edge.scrollIntoView({ block: "center" });
+  const line = edge.querySelector(".line"), middle = line.getTotalLength() / 2;
+  const [before, after] = [middle - 1, middle + 1].map((length) => line.getPointAtLength(length));
+  const far = 4 / Math.hypot(after.x - before.x, after.y - before.y);
+  const { x, y } = line.getPointAtLength(middle);
+  const at = new DOMPoint(x + far * (before.y - after.y), y + far * (after.x - before.x));
+  const beside = at.matrixTransform(line.getScreenCTM());
+  const under = document.elementFromPoint(beside.x, beside.y).closest(".edge");
+  return under && under.dataset.edge;
+}"""
+
+
+def test_an_edge_is_reached_beside_its_line(viewer):
+    edge = viewer.locator(".edge").first
+    ends = edge.get_attribute("data-edge")
+    assert ">" in ends
+    assert edge.evaluate(REACHED) == ends
+
+
 def test_the_keyboard_goes_along_the_edges(viewer, page):
     node(viewer, "conv1/Conv2D").focus()
     page.keyboard.press("ArrowDown")

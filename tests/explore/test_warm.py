@@ -4,6 +4,7 @@ import os
 import re
 import time
 
+import numpy as np
 import pytest
 
 from tflab.explore import processes, warm, worker
@@ -94,6 +95,17 @@ def test_nodes_that_run_as_one_are_listed_with_their_lines(run):
     assert re.fullmatch(r"MatMul \+ BiasAdd \+ Relu run as one _\w*FusedMatMul\.", fusion["text"])
 
 
+def test_of_compiled_nodes_no_fusion_and_no_memory_is_told(run):
+    text = DENSE.replace("tf.nn.relu(sums)", "tf.sqrt(tf.abs(sums))")
+    last = by_stage(run(text, xla=True))["values"]
+    assert last["graph"]["fusions"] == []
+    assert last["numbers"]["bytes"] is None
+    facts = dict(last["parts"]["In short"][-1]["rows"])
+    assert not {"fused", "memory"} & {*facts}
+    ends = {node["name"]: node["history"] for node in last["graph"]["nodes"]}
+    assert {section["about"] for section in ends["Abs"]} >= {"compiled by XLA with other nodes"}
+
+
 def test_questions_come_with_the_last_stage_where_they_are_wanted(run):
     *_, last, _ = run(PRODUCT.replace("feeds", "others"), predict=True)
     (added, ran, doubled, moved) = last["questions"]
@@ -149,6 +161,25 @@ def test_switches_reach_the_runtime(run):
         ("with tf.Graph().as_default() as own: tf.ones([])", None, "in a graph of its own"),
         ("x = tf.ones([])\nloss = 3.0", None, "`loss` is float; it has to be a tensor"),
         ("x = tf1.placeholder(tf.float32, name='x')\ny = x + 1.0", None, "'x' has no shape"),
+        (
+            "x = tf1.placeholder(tf.float32, [None])\n\ny = tf.reshape(x, [3, 5])",
+            3,
+            "Input to reshape is a tensor with 16 values, but the requested shape has 15.",
+        ),
+        (
+            "x = tf1.placeholder(tf.float32, [None])\n"
+            "y = tf.while_loop(lambda i: True, lambda i: (\n"
+            "    tf.debugging.check_numerics(i / 0.0, 'bad'),), [x])",
+            3,
+            "bad : Tensor had Inf values",
+        ),
+        ("x = tf1.placeholder(tf.float32, [None], 'x')\ny = -x\nfeeds = {x: []}", None, "no row"),
+        (
+            "x = tf1.placeholder(tf.float32, [None])\ny = tf1.placeholder(tf.float32, [None])\n"
+            "z = x * y\nfeeds = {x: [1.0, 2.0], y: [1.0, 2.0, 3.0]}",
+            3,
+            "Incompatible shapes: [2] vs. [3]",
+        ),
         ("big = np.ones(10**10)", 1, "MemoryError"),
         ("big = bytearray(10**12)", 1, "MemoryError: a program may have 4.00 GiB in addition to"),
     ],
@@ -157,6 +188,67 @@ def test_an_error_is_said_with_its_line(run, text, line, words):
     error = run.error(text)
     assert error["line"] == line
     assert words in error["message"]
+
+
+OWN = "The program has gradients of its own, so tflab adds none."
+LINE = "x = tf1.placeholder(tf.float32, [None], 'x')\na = tf1.get_variable('a', initializer=2.0)\n"
+PENALTY = "g = tf.gradients(tf.sin(a * x), x)[0]\n"
+SCRIPT = """\
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+tf.reset_default_graph()
+x = tf.placeholder(tf.float32, [None], 'x')
+a = tf.Variable(tf.ones([x.shape.ndims], name='a'))
+cost = tf.reduce_mean(a * x, name='cost')
+right = tf.reduce_mean(tf.cast(tf.greater(a * x, 0.0), tf.float32))
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "fetches", "notes"),
+    [
+        (
+            LINE + "loss = tf.reduce_sum(a * x)\ng = tf.gradients(loss, [a, x])",
+            "Sum:0, gradients/mul_grad/Reshape:0, gradients/mul_grad/Mul_1:0",
+            [OWN],
+        ),
+        (
+            LINE + "loss = tf.reduce_sum(a * x)\nb = a.assign_sub(tf.gradients(loss, a)[0])",
+            "Sum:0, AssignSubVariableOp",
+            [OWN],
+        ),
+        (LINE + PENALTY + "loss = tf.reduce_sum(g)", "Sum:0, train", []),
+        (LINE + PENALTY + "penalty = tf.reduce_sum(g)", "Sum:0", [OWN]),
+        (SCRIPT, "cost:0, train", []),
+        (
+            LINE + "loss = tf.cast(tf.argmax(a * x), tf.float32)",
+            "Cast:0",
+            ["Nothing is derived: the gradient of Cast reaches no variable."],
+        ),
+        (
+            "x = tf1.placeholder(tf.int32, [None], 'x')\n"
+            "loss = tf.reduce_sum(tf.cast(x, tf.float32))",
+            "Sum:0",
+            ["Nothing is derived: the gradient of Sum reaches no placeholder of floats."],
+        ),
+    ],
+)
+def test_the_loss_and_gradients_of_a_program_are_run(run, text, fetches, notes):
+    told = by_stage(run(text))["values"]["parts"]["In short"]
+    assert dict(told[-1]["rows"])["fetches"] == fetches
+    made_up = "The values of x are made up"
+    busy = "This machine was busy"
+    assert [note for note in told[:-1] if not note.startswith((made_up, busy))] == notes
+
+
+def test_a_program_whose_loss_has_a_gradient_in_it_is_derived_right(run):
+    text = LINE + PENALTY + "loss = tf.reduce_sum(g * g)\nfeeds = {x: [0.3, -0.2]}"
+    nodes = by_stage(run(text))["values"]["graph"]["nodes"]
+    a, x = 2.0, np.array([0.3, -0.2])  # loss = sum((a * cos(a * x)) ** 2)
+    slope = np.sum(2 * a * np.cos(a * x) * (np.cos(a * x) - a * x * np.sin(a * x)))
+    (variable,) = (node for node in nodes if node["name"] == "a")
+    lines = ["".join(map(str, line)) for part in variable["history"] for line in part["lines"]]
+    assert [line for line in lines if f": {slope:.3g}" in line]
 
 
 def test_a_program_without_a_scalar_is_run_and_not_derived(run):

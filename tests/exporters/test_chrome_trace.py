@@ -184,13 +184,15 @@ def test_many_events_of_one_track_are_written_in_portions(monkeypatch):
 
 
 def test_steps_that_are_written_in_portions_make_the_same_chart(monkeypatch):
-    nodes = (Node("a", "Op"), Node("b", "Op", ("a",)))
+    nodes = (Node("a", "Op"), Node("b", "Op", ("a", "c")), Node("c", "Op"))
     runs, steps, store = [], [], Store()
     for number, start in enumerate((1_000_000, 9_000_000, 5_000_000, 9_000_500)):
         held = {"requested_bytes": 8, "allocations": ((start // 1000, 8, "cpu"),)}
-        device = OTHER if number == 1 else CPU
+        device = OTHER if number < 2 else CPU
         runs += [run("a", start, 100, CPU, number, **held)]
         runs += [run("b", start + 300, 9, device, number)]
+        # The last portion needs a second lane of a device that is not the last one.
+        runs += [run("c", start + 50, 200, CPU, number)] if number == 3 else []
         steps.append(StepTime(number, start, 400))
     table = columns(runs)
     for own in table.by_step().values():

@@ -163,3 +163,13 @@ def test_a_users_own_flags_for_xla_stay():
         "dumps.prepare(); print(os.environ['XLA_FLAGS'])"
     )
     assert answer(code, XLA_FLAGS="--xla_my_own").startswith("--xla_my_own --xla_dump_to=")
+
+
+@pytest.mark.slow
+def test_a_flag_of_a_parent_process_is_not_repeated():
+    code = (
+        "from tflab.runtime import dumps; import os\n"
+        "dumps.prepare(); print(os.environ['TF_XLA_FLAGS'])"
+    )
+    flag = "--tf_xla_cpu_global_jit"
+    assert answer(code, TF_XLA_FLAGS=flag) == flag

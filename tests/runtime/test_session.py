@@ -27,6 +27,24 @@ def test_a_trace_is_kept_as_it_came_and_parsed_when_it_is_asked_for():
     assert recorded.parsed().partition_graphs[0].node[0].name == "ran"
 
 
+def test_tables_and_iterators_are_initialised_like_variables():
+    graph = tf1.Graph()
+    with graph.as_default():
+        few, many = (tf1.data.Dataset.from_tensors(np.float32(size)) for size in (2, 1000))
+        read = tf1.data.Iterator.from_structure(tf1.float32, [])
+        read.make_initializer(few, name="first")
+        read.make_initializer(many, name="second")
+        size = tf1.placeholder(tf1.int64, [])
+        fed = tf1.data.make_initializable_iterator(tf1.data.Dataset.range(size))
+        assert fed.initializer.name not in session.initializers(graph)
+        pairs = tf1.lookup.KeyValueTensorInitializer(["b"], [3.0])
+        table = tf1.lookup.StaticHashTable(pairs, 0.0)
+        weight = tf1.get_variable("weight", initializer=4.0)
+        product = read.get_next() * table.lookup(tf1.constant("b")) * weight
+    with session.opened(graph, Options()) as live:
+        assert live.run(product) == 2 * 3 * 4
+
+
 def test_data_of_the_graphs_own_that_ran_dry_are_a_sentence_with_a_way_out():
     graph = tf1.Graph()
     with graph.as_default():

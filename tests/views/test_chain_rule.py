@@ -1,6 +1,7 @@
 """The view of the chain rule: every sentence and every cell, of records made by hand."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -92,6 +93,14 @@ def test_it_opens_with_the_chain_rule_of_this_graph():
             "",
         ],
     ]
+
+
+def test_a_chain_that_is_not_known_from_the_loss_on_names_the_loss():
+    loss = SimpleNamespace(op=SimpleNamespace(name="cost"))
+    program = SimpleNamespace(model=SimpleNamespace(loss=loss))
+    assert opening(replace(STAGE, program=program))[0] == (
+        "The chain rule, for this graph: dL/dy = dL/d(mul) * d(mul)/dy. L is cost."
+    )
 
 
 def test_without_a_derivative_and_without_sums_nothing_is_said_of_them():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tests.buffers_by_hand import BUFFERS
 from tests.records_by_hand import BUSY, BUSY_LINE, CPU_0, CPU_1, op_total, read
+from tflab.records.graph import Node
 from tflab.records.stages import Execution
 from tflab.records.timed import (
     CriticalPath,
@@ -281,6 +282,12 @@ def test_of_memory_without_a_curve_only_the_peak_is_told():
 
 def test_where_nothing_was_allocated_memory_is_not_told():
     assert told(memory=Memory((), 0)) == told()[:-1]
+
+
+def test_of_compiled_code_no_memory_is_told():
+    run = Node("cluster_0_1/xla_run", "_XlaRun")
+    sentence = "The runtime did not record the memory of the code that XLA compiled."
+    assert told(nodes=(run,)) == [*told()[:-1], sentence]
 
 
 def test_experiments_stand_below_their_control_with_interval_and_self_time():

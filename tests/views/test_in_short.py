@@ -204,6 +204,14 @@ def test_a_placement_is_what_runs_where_and_the_fate_of_each_node():
     ]
 
 
+def test_of_fusions_that_were_compiled_none_is_told():
+    ledger = tuple(
+        replace(fate, fate="compiled") if fate.name == "exp" else fate for fate in PLACED.ledger
+    )
+    facts = dict(shown(replace(PLACED, ledger=ledger))[0][2:-1])
+    assert list(facts) == ["fetches", "run"]
+
+
 def test_a_placement_has_its_notes_its_transfers_and_what_another_choice_of_passes_changed():
     toggle = Toggle(("remapper",), 83, 83, ())
     carried = Transfer("h:1", "s", "r", CPU_0, CPU_1, "float32", (512,), 2_048)
@@ -272,6 +280,7 @@ def test_a_busy_machine_a_failure_and_an_interruption_stand_above_the_facts():
         ({"wall_ns": 0}, "time"),
         ({"critical_path": CriticalPath((), 0, 0)}, "order"),
         ({"recorded_step": None}, "training"),
+        ({"nodes": (Node("cluster_0_1/xla_run", "_XlaRun"),)}, "memory"),
     ],
 )
 def test_a_fact_that_was_not_measured_is_left_out(absent, about):

@@ -27,3 +27,12 @@ def test_of_many_lines_each_pattern_is_told_once_with_its_number():
 def test_of_many_names_the_first_are_listed_and_the_others_counted():
     assert numbered.listed(["a", "b", "c"], 3) == "a, b, c"
     assert numbered.listed(["a", "b", "c"], 1) == "a and 2 more"
+
+
+def test_many_names_that_are_numbered_alike_are_told_once():
+    names = ["loss", "step_1/add", "step_1/mul", "step_2/add", "step_3/add", "step_2/mul"]
+    assert numbered.listed(names, 5) == (
+        "loss, step_1/add ... step_3/add (3 alike), step_1/mul ... step_2/mul (2 alike)"
+    )
+    assert numbered.listed(names, 2) == "loss, step_1/add ... step_3/add (3 alike) and 2 more"
+    assert numbered.listed(names, 6) == ", ".join(names)

@@ -166,8 +166,16 @@ Level = tuple[np.ndarray, np.ndarray]  # times in ns, and the value from each of
 
 def ops_at_once(runs: Sequence[OpRun]) -> Level:
     """The number of these runs at each time; a run of 0 ns does not count."""
-    starts, durations = times(runs)
-    return cumulated(np.concatenate([starts, starts + durations]), np.repeat([1, -1], len(runs)))
+    return spans_at_once(*times(runs))
+
+
+def spans_at_once(starts: np.ndarray, durations: np.ndarray) -> Level:
+    """The number of spans at each time."""
+    since = starts.min() if len(starts) else 0
+    # Twice the time, and one more for a start: sorting whole numbers is faster than ordering pairs.
+    twice: np.ndarray = 2 * (starts - since)
+    edges = np.sort(np.concatenate([twice + 1, twice + 2 * durations]))
+    return changes_only((edges >> 1) + since, np.cumsum(2 * (edges & 1) - 1))
 
 
 def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, Level]:
@@ -199,8 +207,12 @@ def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, L
 def cumulated(moments: np.ndarray, changes: np.ndarray) -> Level:
     """The running sum of the changes, at each time at which it changes."""
     order = np.argsort(moments, kind="stable")
-    moments, values = moments[order], np.cumsum(changes[order])
-    last: np.ndarray = np.append(moments[1:] != moments[:-1], True)  # the last change of each time
+    return changes_only(moments[order], np.cumsum(changes[order]))
+
+
+def changes_only(moments: np.ndarray, values: np.ndarray) -> Level:
+    """Of values in order of time, the last of each time, if it is not the one before it."""
+    last: np.ndarray = np.append(moments[1:] != moments[:-1], True)[: len(moments)]
     moments, values = moments[last], values[last]
-    differs: np.ndarray = np.append(True, values[1:] != values[:-1])
+    differs: np.ndarray = np.append(True, values[1:] != values[:-1])[: len(values)]
     return moments[differs], values[differs]

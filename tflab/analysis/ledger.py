@@ -72,7 +72,7 @@ def fate_by_heir(
         return "folded"  # its value is in a constant that this pass made
     # its value is in a node that this pass made: a feed, a copy, or one that does more
     if was is None:
-        return "removed" if now.op in ("_Arg", node.op) or is_inside(heir, node) else "fused"
+        return "removed" if now.op in ("_Arg", node.op) or is_inside(now, node) else "fused"
     if was.op != now.op:
         return "fused"  # its work is in a node that was rewritten to do both
     if was.op == node.op and heir not in map(node_of, node.inputs):
@@ -80,10 +80,12 @@ def fate_by_heir(
     return "removed"  # its users take the value from its input
 
 
-def is_inside(heir: str, call: Node) -> bool:
+def is_inside(heir: Node, call: Node) -> bool:
     """Whether a node is part of an expanded loop, branch or call. Such a node passes on what the
-    others computed, and does not do the work of the call."""
-    return heir.removeprefix("Func/").startswith(f"{call.name}/")
+    others computed, and does not do the work of the call. Of the runtime's own ops none does so:
+    `Sqrt/unary_ops_composition` does the work of `Sqrt`."""
+    inside = heir.name.removeprefix("Func/").startswith(f"{call.name}/")
+    return inside and not heir.op.startswith("_")
 
 
 def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Takeover]]) -> tuple[Pass, ...]:
@@ -124,6 +126,8 @@ def fates(
         if name not in needed:
             return Fate(name, "unreached", by, None)
         successor = executed_successor(name, removals, running)
+        if taken.fate == "fused" and (compiler := compiled_by(taken.into, removals)):
+            return Fate(name, "compiled", compiler, successor)
         # There is no successor if the node that took over was itself removed as not needed.
         if successor is None and taken.fate == "merged":
             successor = last_successor(name, removals)
@@ -153,6 +157,19 @@ def removals_and_folds(
             else:
                 removals.setdefault(taken.name, (step.name, taken))
     return removals, folded
+
+
+def compiled_by(name: str | None, removals: Mapping[str, tuple[str, Takeover]]) -> str | None:
+    """The pass that put the node at the end of the chain of heirs into a cluster. A kernel into
+    which another pass had fused nodes does not run then."""
+    visited: set[str] = set()
+    while name and name in removals and name not in visited:
+        visited.add(name)
+        by, taken = removals[name]
+        if taken.fate == "compiled":
+            return by
+        name = taken.into
+    return None
 
 
 def executed_successor(

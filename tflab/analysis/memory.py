@@ -16,11 +16,11 @@ microsecond of both (`TrackingAllocator` in tensorflow/core/framework).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from tflab.analysis.columns import OpRuns, columns, sums
+from tflab.analysis.columns import OpRuns, columns, integers, sums
 from tflab.analysis.step_times import median_step
 from tflab.analysis.stored import in_steps
 from tflab.records.timed import Holder, LiveBytes, Memory, OpMemory, OpRun, StepTime
@@ -98,6 +98,42 @@ def peak(runs: OpRuns) -> int:
     The order within a microsecond is unknown: the true peak may have been higher, never lower.
     """
     return max(0, highest(*curve(runs))[1])
+
+
+def peaks(runs: Iterable[OpRun], groups: Sequence[Collection[str]]) -> list[int]:
+    """The most bytes that the nodes of each group had alive at once in any step, as in `peak`. A
+    node may be in several groups."""
+    groups_of: dict[str, list[int]] = {}
+    for number, names in enumerate(groups):
+        for name in names:
+            groups_of.setdefault(name, []).append(number)
+    found: np.ndarray = np.zeros(len(groups), np.int64)
+    for own in in_steps(runs).values():
+        of_kinds = [groups_of.get(name, ()) for name, _, _ in own.kinds]
+        counts = integers(map(len, of_kinds))
+        numbers = integers(number for groups in of_kinds for number in groups)
+        # An allocation is repeated for each group of its node
+        kind = own.kind[own.event_run()]
+        copies = counts[kind]
+        event: np.ndarray = np.repeat(np.arange(len(kind)), copies)
+        first = (np.cumsum(counts) - counts)[kind] - (np.cumsum(copies) - copies)
+        group = numbers[np.repeat(first, copies) + np.arange(len(event))]
+        raise_peaks(found, group, own.event_us[event], own.event_bytes[event])
+    return list(found.tolist())
+
+
+def raise_peaks(
+    found: np.ndarray, group: np.ndarray, event_us: np.ndarray, event_bytes: np.ndarray
+) -> None:
+    """Raise the peak of each group to that of these allocations of one step."""
+    order = np.lexsort([event_us, group])
+    group, times, total = group[order], event_us[order], np.cumsum(event_bytes[order])
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    before = np.append(0, total)[starts]
+    alive = total - np.repeat(before, np.diff(starts, append=len(group)))
+    last: np.ndarray = np.append((times[1:] != times[:-1]) | (group[1:] != group[:-1]), True)
+    last = last[: len(group)]
+    np.maximum.at(found, group[last], alive[last])
 
 
 def holders(runs: OpRuns, at_us: int) -> tuple[Holder, ...]:

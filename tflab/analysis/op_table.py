@@ -35,7 +35,7 @@ from tflab.records.placed import Fate
 
 Quantile = Callable[[Sequence[str], float], float]
 OfSteps = Callable[[Sequence[str]], float | None]
-PeakBytes = Callable[[Sequence[str]], int]
+PeakBytes = Callable[[Sequence[Sequence[str]]], Sequence[int]]
 
 
 def table(
@@ -74,8 +74,8 @@ def table(
     time that a step spends in the row, and belongs to its mean `step_ns`. Nodes of a step are slow
     together, so it does not follow from their deviations: `step_std_ns(names)` returns it. Without
     that function, only a row of one node that runs once in every step has one. The same holds for
-    `step_median_ns`. `peak_bytes(names)` returns the most bytes that some nodes had alive at once
-    in a step.
+    `step_median_ns`. `peak_bytes(rows)` takes the nodes of each row, and returns the most bytes
+    that those of each had alive at once in a step.
 
     FLOPs, GFLOP/s and intensity (FLOPs per byte) are None if the FLOPs of any node of a row are
     unknown; intensity is also None if the bytes of any are. `roof_share` needs `peaks`; the roof is
@@ -86,10 +86,13 @@ def table(
     labels = labels_of(nodes, by, sources, ledger, phases, layers or {})
     cost_of = {cost.name: cost for cost in costs}
     parts = fused_parts(ledger, by, sources)
+    groups = grouped(nodes, labels, by)
+    highest = peak_bytes([names_of(members) for _, members in groups]) if peak_bytes else None
     rows = []
-    for key, members in grouped(nodes, labels, by):
+    for place, (key, members) in enumerate(groups):
         row = replace(
-            measured(key, members, steps, images, parts, phases, quantile, peak_bytes),
+            measured(key, members, steps, images, parts, phases, quantile),
+            peak_bytes=highest[place] if highest else None,
             step_std_ns=of_steps(members, steps, step_std_ns, "std_ns"),
             step_median_ns=of_steps(members, steps, step_median_ns, "median_ns"),
         )
@@ -142,11 +145,10 @@ def measured(
     parts: Mapping[str, Sequence[str]],
     phases: Mapping[str, str],
     quantile: Quantile | None,
-    peak_bytes: PeakBytes | None,
 ) -> OpStats:
-    """Measurements of one group of nodes in the order of execution, without deviations over steps
-    and without shares."""
-    names = tuple(dict.fromkeys(node.name for node in members))
+    """Measurements of one group of nodes in the order of execution, without deviations over steps,
+    memory and shares."""
+    names = names_of(members)
     calls = sum(node.calls for node in members)
     requested = sum(node.requested_bytes * node.calls for node in members)
     fused = dict.fromkeys(part for name in names for part in parts.get(name, ()))
@@ -175,7 +177,7 @@ def measured(
         step_ns=total_ns(members) / steps,
         step_std_ns=None,
         step_median_ns=None,
-        peak_bytes=peak_bytes(names) if peak_bytes else None,
+        peak_bytes=None,
         image_ns=None if images is None else total_ns(members) / images,
         forward_ns=spent[FORWARD],
         backward_ns=spent[BACKWARD],
@@ -208,6 +210,10 @@ def with_work(
         intensity=intensity,
         roof_share=gflops / highest if gflops is not None and highest else None,
     )
+
+
+def names_of(members: Iterable[NodeStats]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(node.name for node in members))
 
 
 def by_start(group: tuple[str, list[NodeStats]]) -> tuple[float, str]:
@@ -250,6 +256,6 @@ def of_steps(
     """Statistics over steps of the time that a step spends in some nodes: as `exact`, or those of
     the calls if each call is a step of its own."""
     if exact:
-        return exact(tuple(dict.fromkeys(node.name for node in members)))
+        return exact(names_of(members))
     alone = len(members) == 1 and members[0].calls == steps
     return float(getattr(members[0], field)) if alone else None

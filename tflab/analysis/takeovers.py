@@ -5,6 +5,7 @@ This is found in the graphs before and after the pass: where the node was used, 
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from tflab.records.placed import Takeover
 
 # node -> the nodes that take it, and the index of that input
 Users = Mapping[str, Sequence[tuple[str, int]]]
+ARGUMENT = re.compile(r"Func/(.+)/input/_(\d+)")  # of a call that was expanded
+NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -50,20 +53,22 @@ def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> I
         for node in new.values()
         if node.op == "_XlaRun" and node.name not in old
     }
-    taking_over = heirs(old, new, users)
+    handed = handed_over(old, new)
+    taking_over = heirs(old, new, users, handed)
     for name, node in old.items():
         if name not in new:
             cluster = clusters.get(name)
             heir = cluster if cluster in new else runners.get(name)
             heir = heir or taking_over.get(name)
-            outputs = outputs_at_users(name, old, new, users)
+            outputs = outputs_at_users(name, old, new, users, handed)
+            cluster = cluster or runners.get(name)
             yield Takeover(name, *ledger.fate_of_removed(node, heir, old, new, cluster), outputs)
         elif fate := ledger.fate_of_remaining(node, new[name], absorber(node, old, new)):
             yield Takeover(name, *fate)
 
 
 def outputs_at_users(
-    name: str, old: Graph, new: Graph, users: Users
+    name: str, old: Graph, new: Graph, users: Users, handed: Mapping[str, str] = NOTHING
 ) -> tuple[tuple[str, str], ...]:
     """For a node with several outputs, each output with the tensor that a user takes instead. A
     user that takes more or fewer tensors than before is no evidence."""
@@ -77,6 +82,8 @@ def outputs_at_users(
             before, now = old[user].inputs[position], new[user].inputs[position]
             if now != before and node_of(now) in new:
                 replaced.setdefault(before, now)
+        elif (tensor := old[user].inputs[position]) in handed:
+            replaced.setdefault(tensor, handed[tensor])
     return tuple(replaced.items()) if len({*replaced, name}) > 1 else ()
 
 
@@ -104,12 +111,14 @@ def heirs(
     old: Graph,
     new: Graph,
     users: Users,
+    handed: Mapping[str, str],
 ) -> dict[str, str]:
     """For each removed node that was needed, the node that replaces it after the pass.
 
-    It is found at a user of the node, or is the heir of the nearest user that was also removed.
+    It is found at a user of the node, or in the body of a call that was expanded and took the
+    node, or is the heir of the nearest user that was also removed.
     """
-    heir_of = {}
+    heir_of = {node_of(tensor): node_of(handed[tensor]) for tensor in sorted(handed, reverse=True)}
     for name in old:
         if name not in new and (heir := heir_at_users(name, old, new, users)):
             heir_of[name] = heir
@@ -121,6 +130,22 @@ def heirs(
                 heir_of[name] = heir_of[user]
                 waiting.append(name)
     return heir_of
+
+
+def handed_over(old: Graph, new: Graph) -> dict[str, str]:
+    """Each tensor that a call took which is now expanded, with the one that its body takes."""
+    taken: dict[str, list[tuple[int, str]]] = {}
+    for node in new.values():
+        argument = ARGUMENT.fullmatch(node.name)
+        if argument and argument[1] in old and argument[1] not in new and node.inputs:
+            taken.setdefault(argument[1], []).append((int(argument[2]), node.inputs[0]))
+    return {
+        before: now
+        for call, tensors in taken.items()
+        if len(tensors) == len(old[call].inputs)
+        for before, (_, now) in zip(old[call].inputs, sorted(tensors), strict=True)
+        if before != now and node_of(before) not in new
+    }
 
 
 def heir_at_users(
@@ -177,8 +202,8 @@ def reliefs(before: Indexed, after: Indexed) -> Iterator[Takeover]:
             if computes and name not in heir_of and idle(name, heir_of, now):
                 heir_of[name] = heir_of[user]
                 waiting.append(name)
-    for name, heir in heir_of.items():
-        fate, successor = ledger.fate_of_removed(old[name], heir, old, new, None)
+    for name in filter(heir_of.__contains__, old):
+        fate, successor = ledger.fate_of_removed(old[name], heir_of[name], old, new, None)
         if successor:
             yield Takeover(name, fate, successor, outputs_at_users(name, old, new, users))
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times
 from tflab.compare import sweep
 from tflab.records.measured import Compared, Costs, OpStats, Peaks, StepTimes
 from tflab.records.stages import Execution, Placement
-from tflab.records.timed import OpRun
 from tflab.runtime import costs, machine, trace
 
 Tables = dict[int, tuple[OpStats, ...]]  # by batch size
@@ -43,9 +43,6 @@ def table(
     types = {node.name: node.op for node in placed.nodes}
     nodes = (*placed.user_nodes, *placed.nodes)
     requested = {node.name: node.requested_bytes for node in op_stats.fold(batch.runs)}
-    runs_of: dict[str, list[OpRun]] = {}
-    for run in batch.runs:
-        runs_of.setdefault(run.name, []).append(run)
     return op_table.table(
         batch.accumulator.stats(types, devices, requested),
         by,
@@ -60,16 +57,13 @@ def table(
         quantile=batch.accumulator.quantile,
         step_std_ns=batch.accumulator.step_std_ns,
         step_median_ns=batch.accumulator.step_median_ns,
-        peak_bytes=lambda names: peak_bytes(runs_of, names),
+        peak_bytes=partial(memory.peaks, batch.runs),
     )
 
 
 def of_walk(ran: Execution, placed: Placement, peaks: Peaks) -> tuple[OpStats, ...]:
     """The rows of a walk's own steps by node, with their costs, as far as known."""
     runs = [run for run in ran.runs if run.name != trace.EXECUTOR]
-    runs_of: dict[str, list[OpRun]] = {}
-    for run in runs:
-        runs_of.setdefault(run.name, []).append(run)
     return op_table.table(
         op_stats.fold(runs),
         "node",
@@ -78,7 +72,7 @@ def of_walk(ran: Execution, placed: Placement, peaks: Peaks) -> tuple[OpStats, .
         costs=costs_of(placed).values(),
         ledger=placed.ledger,
         peaks=peaks,
-        peak_bytes=lambda names: peak_bytes(runs_of, names),
+        peak_bytes=partial(memory.peaks, runs),
     )
 
 
@@ -106,11 +100,6 @@ def mean_costs(
 
 def costs_of(placed: Placement) -> dict[str, Costs]:
     return {cost.name: cost for cost in costs.costs(placed)}
-
-
-def peak_bytes(runs: Mapping[str, Sequence[OpRun]], nodes: Iterable[str]) -> int:
-    """The most that these nodes had alive at once in any step."""
-    return memory.memory(run for name in nodes for run in runs.get(name, ())).peak_bytes
 
 
 def times(batch: sweep.MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:

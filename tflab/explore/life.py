@@ -7,15 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tflab.errors import TflabError
+from tflab.errors import RefusedError, TflabError
 from tflab.explore import processes, program
 from tflab.explore.asked import Asked
 from tflab.exporters.json import plain
 from tflab.follow import node_history
 from tflab.life.stages import life_of
 from tflab.lifecycle import backward, execution, frontend, placement, values
+from tflab.records.stages import Backward, Frontend
 from tflab.report import html, questions
 from tflab.report.contents import Walked
+from tflab.runtime import inlined
 from tflab.units import size
 
 VALUES = "values"  # the last message: the last stage with the values of a step
@@ -26,14 +28,28 @@ def walk(asked: Asked, file: str, folder: str, function: str) -> Iterator[dict[s
 
     Raises TflabError if a stage is impossible.
     """
+    seen: list[Frontend | Backward] = []
+    try:
+        yield from through_stages(asked, file, folder, function, seen)
+    except RefusedError as error:
+        error.line = line_of_node(error, seen[-1], file) if seen else None
+        raise
+
+
+def through_stages(
+    asked: Asked, file: str, folder: str, function: str, seen: list[Frontend | Backward]
+) -> Iterator[dict[str, Any]]:
+    """The same; `seen` gets the first two stages."""
     options = asked.options
     switches = asked.optimiser, function, asked.batch_size
     make = partial(program.build, asked.text, file, folder, *switches)
     built = frontend.build((file, make), options)
     rows = built.live.model.fixed_batch
     options = replace(options, batch_size=rows) if rows else options
+    seen.append(built)
     yield life_of((built,), file, file)
     derived = backward.differentiate(built, options)
+    seen.append(derived)
     yield life_of((built, derived), file, file)
     placed = placement.place(derived, options)
     yield life_of((built, derived, placed), file, file)
@@ -58,7 +74,7 @@ def problem(error: BaseException, file: str) -> dict[str, Any]:
     cause: BaseException = error
     while isinstance(cause, TflabError) and cause.__cause__ is not None:
         cause = cause.__cause__
-    line = line_of(cause, file) or line_of(error, file)
+    line = line_of(cause, file) or line_of(error, file) or getattr(error, "line", None)
     if isinstance(error, TflabError) and line_of(cause, file) is None:
         return {"message": str(error), "line": line}
     message = cause.msg if isinstance(cause, SyntaxError) else str(cause).strip()
@@ -68,6 +84,18 @@ def problem(error: BaseException, file: str) -> dict[str, Any]:
         )
     kind = type(cause).__name__
     return {"message": f"{kind}: {message}" if message else kind, "line": line}
+
+
+def line_of_node(error: RefusedError, stage: Frontend | Backward, file: str) -> int | None:
+    """The line of the first node of the error that has one. The runtime may have rewritten its
+    function, whose name then goes on."""
+    made = [node for _, node in inlined.origins(error.nodes, stage.nodes, stage.functions)]
+    for name, inner in error.inside:
+        for function in sorted(stage.functions, key=lambda function: -len(function.name)):
+            if name.startswith(function.name):
+                made += (node for node in function.nodes if node.name == inner)
+    lines = (node.source.line for node in made if node.source and node.source.file == file)
+    return next(lines, None)
 
 
 def line_of(error: BaseException, file: str) -> int | None:

@@ -1,6 +1,6 @@
 """Program: lines that build nodes become a model. Missing parts are found or made up.
 
-The tensor named `loss`, otherwise the last scalar, is differentiated. `feeds = {x: values}` gives
+The tensor named `loss`, otherwise a named scalar, is differentiated. `feeds = {x: values}` gives
 the feeds; other placeholders get made-up values.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -22,8 +23,10 @@ import tensorflow.compat.v1 as tf1
 from tflab import datasets
 from tflab.datasets import Column, Dataset
 from tflab.errors import TflabError
+from tflab.lifecycle import meaning
+from tflab.records.graph import FORWARD
 from tflab.records.options import Model
-from tflab.runtime import private
+from tflab.runtime import nodes, private
 from tflab.saved_graphs import made_up
 
 ROWS = 1024  # of made-up data
@@ -49,7 +52,8 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
         names["__file__"] = os.path.join(folder, file)
         if folder not in sys.path:
             sys.path.append(folder)
-    exec(compile(text, file, "exec", dont_inherit=True), names)
+    with as_a_script():
+        exec(compile(text, file, "exec", dont_inherit=True), names)
     if function:
         return names[function]() if function in names else no_function(function)
     graph = tf1.get_default_graph()
@@ -57,7 +61,9 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
     if not operations:
         no_node(names)
     named = tensors(names, graph)
-    loss, output = ends(named, names, operations)
+    variables = graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)
+    goals = {variable.op for variable in variables} or set(filter(is_float, operations))
+    loss, output = ends(named, names, operations, goals)
     feeds, dataset, notes = fed(graph, names.get("feeds", {}), batch_size)
     model = Model(
         output,
@@ -67,21 +73,39 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
         notes=tuple(notes.values()),
         fixed_batch=dataset.size if is_fixed(dataset) or dataset.size < batch_size else None,
     )
-    if any(private.original_op(op) is not None for op in operations):
+    derived = {made for op in operations if (made := private.original_op(op)) is not None}
+    if derived and ("loss" not in names or gradients_start(loss.op, derived)):
         return already_derived(model, loss, names)
     if loss is None:
         return with_note(model, "Nothing is derived: no line names a scalar of a float type.")
-    variables = graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)
+    if not depends(loss.op, goals):
+        what = "variable" if variables else "placeholder of floats"
+        model = replace(model, output=named.get("output", loss))
+        return with_note(
+            model, f"Nothing is derived: the gradient of {loss.op.name} reaches no {what}."
+        )
     chosen = names.get("optimizer")
     if chosen is None and variables and optimiser in OPTIMISERS:
         chosen = OPTIMISERS[optimiser]()
     floats = [tensor for tensor in feeds if tensor.dtype.is_floating]
     parameters = () if chosen is not None else tuple(variables or floats)
-    if chosen is None and not parameters:
-        return with_note(
-            model, "Nothing is derived: there is no variable and no placeholder of floats."
-        )
     return replace(model, loss=loss, optimizer=chosen, parameters=parameters)
+
+
+@contextmanager
+def as_a_script() -> Iterator[None]:
+    """While this is open, a program may begin as scripts of TensorFlow 1 do. Its graph is new
+    anyway, and what it switches off of TensorFlow 2 is on again at the end."""
+    reset = tf1.reset_default_graph
+    tf1.reset_default_graph = lambda: None
+    try:
+        yield
+    finally:
+        tf1.reset_default_graph = reset
+        tf1.enable_v2_tensorshape()
+        tf1.enable_resource_variables()
+        tf1.enable_control_flow_v2()
+        tf1.enable_tensor_equality()
 
 
 def no_node(names: Mapping[str, Any]) -> NoReturn:
@@ -104,12 +128,60 @@ def with_note(model: Model, note: str) -> Model:
     return replace(model, notes=(*model.notes, note))
 
 
+# Gradients of the program itself
+
+UNCHANGED = ("AddN", "Identity")  # whose gradient functions may add no node
+DERIVED = (  # types of tensors, and of the variables and lists in which they are
+    *(tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64, tf.complex128),
+    *(tf.resource, tf.variant),
+)
+
+
+def gradients_start(op: tf.Operation, derived: Collection[tf.Operation]) -> bool:
+    """Whether gradients start at this op. If not, those of other ops may be a part of its value."""
+    before = op.inputs if op.type in UNCHANGED else ()
+    return op in derived or any(gradients_start(tensor.op, derived) for tensor in before)
+
+
+def depends(loss: tf.Operation, goals: Collection[tf.Operation]) -> bool:
+    """Whether the loss is computed from a goal by ops and tensors that all have a gradient."""
+    waiting, visited = [loss], {loss}
+    while waiting:
+        op = waiting.pop()
+        if op in goals:
+            return True
+        if meaning.registered(op)[0]:
+            tensors = (tensor for tensor in op.inputs if tensor.dtype.base_dtype in DERIVED)
+            before = {tensor.op for tensor in tensors} - visited
+            visited |= before
+            waiting.extend(before)
+    return False
+
+
 def already_derived(model: Model, loss: Any, names: Mapping[str, Any]) -> Model:
-    """The model of a program that calls its optimiser itself: the ops that it named are run."""
-    run = [value.name for value in names.values() if isinstance(value, tf.Operation)]
+    """The model of a program with gradients of its own: what it named of them is run."""
     ends = [] if loss is None else [loss.name]
-    note = "The program derives its loss itself, so tflab adds no gradients."
-    return replace(with_note(model, note), fetches=tuple(dict.fromkeys(ends + run)))
+    note = "The program has gradients of its own, so tflab adds none."
+    run = results(names, tf1.get_default_graph())
+    return replace(with_note(model, note), fetches=tuple(dict.fromkeys([*ends, *run])))
+
+
+def results(names: Mapping[str, Any], graph: tf.Graph) -> Iterator[str]:
+    """The named ops, and the named gradients and updates that none of these needs."""
+    later = {node.name for node in nodes.from_graph(graph) if node.phase != FORWARD}
+    named: dict[str, str] = {}  # op -> what is fetched
+    for value in tf.nest.flatten([[*names.values()]]):
+        if isinstance(value, tf.Operation):
+            named[value.name] = value.name
+        elif isinstance(value, (tf.Tensor, tf.IndexedSlices, tf.Variable)):
+            tensor = getattr(value, "values", value)
+            if tensor.op.name in later:
+                is_tensor = isinstance(tensor, tf.Tensor)
+                named.setdefault(tensor.op.name, tensor.name if is_tensor else tensor.op.name)
+    for name in named:
+        others = set(named) - {name}
+        if name not in nodes.needed(graph, others):
+            yield named[name]
 
 
 def tensors(names: Mapping[str, Any], graph: tf.Graph) -> dict[str, tf.Tensor]:
@@ -123,10 +195,18 @@ def tensors(names: Mapping[str, Any], graph: tf.Graph) -> dict[str, tf.Tensor]:
     return dict(sorted(named.items(), key=lambda pair: place[pair[1].op.name]))
 
 
+def is_float(op: tf.Operation) -> bool:
+    return op.type == "Placeholder" and op.outputs[0].dtype.is_floating
+
+
 def ends(
-    named: Mapping[str, tf.Tensor], names: Mapping[str, Any], operations: list[tf.Operation]
+    named: Mapping[str, tf.Tensor],
+    names: Mapping[str, Any],
+    operations: list[tf.Operation],
+    goals: Collection[tf.Operation],
 ) -> tuple[Any, Any]:
-    """The loss, or None, and the other results of the program."""
+    """The loss, or None, and the other results of the program. Of several scalars the loss is the
+    last one whose gradient reaches a goal."""
     loss = names.get("loss")
     if loss is not None and not isinstance(loss, (tf.Tensor, tf.Variable)):
         raise TflabError(
@@ -136,7 +216,8 @@ def ends(
     computed = [tensor for tensor in named.values() if tensor.op.type != "Placeholder"]
     if loss is None:
         scalars = [t for t in computed if t.dtype.is_floating and t.shape.rank == 0]
-        loss = scalars[-1] if scalars else None
+        reaching = (scalar for scalar in reversed(scalars) if depends(scalar.op, goals))
+        loss = next(reaching, scalars[-1] if scalars else None)
     others = [tensor for tensor in computed if tensor is not loss]
     last = next((op.outputs[0] for op in reversed(operations) if op.outputs), None)
     output = named.get("output", others[-1] if others else loss)
@@ -158,19 +239,20 @@ def fed(
     holders = [op.outputs[0] for op in operations if op.type == "Placeholder"]
     free = [tensor for tensor in holders if tensor.name not in values]
     lengths = [len(value) for name, value in values.items() if in_rows(tensor_of(graph, name))]
+    batched = len({*lengths}) < 2  # otherwise each value is fed as a whole
     if lengths:
-        rows = min(lengths)
+        rows = lengths[0]
     elif any(map(in_rows, free)):
         rows = rows_of(free, batch_size)
     else:
         rows = fixed_rows([*map(partial(tensor_of, graph), values), *free])
-    columns: dict[str, Column] = {}
-    for name, value in values.items():
-        rowwise = in_rows(tensor_of(graph, name))
-        columns[name] = value[:rows] if rowwise else datasets.Whole(value, rows)
     notes, needed = {}, {op.name for op in operations}
     for tensor in free:
-        columns[tensor.name], notes[tensor.name] = made_up_values(tensor, rows, needed)
+        values[tensor.name], notes[tensor.name] = invented(tensor, rows, needed)
+    columns: dict[str, Column] = {
+        name: value if batched and in_rows(tensor_of(graph, name)) else datasets.Whole(value, rows)
+        for name, value in values.items()
+    }
     if not columns:
         columns = {"row": datasets.Whole(np.arange(rows), rows)}
     feeds = {tensor_of(graph, name): name for name in columns if name != "row"}
@@ -229,11 +311,13 @@ def values_of(graph: tf.Graph, given: Any) -> dict[str, np.ndarray]:
                 f"`feeds` gives '{name}' a value of shape {list(array.shape)}, but it takes "
                 f"{tensor.shape}."
             )
+        if in_rows(tensor) and not len(array):
+            raise TflabError(f"`feeds` gives '{name}' no row.")
         values[name] = array
     return values
 
 
-def made_up_values(tensor: Any, rows: int, needed: set[str]) -> tuple[Column, str]:
+def invented(tensor: Any, rows: int, needed: set[str]) -> tuple[np.ndarray, str]:
     """Made-up values for a placeholder, and a description of them."""
     name = tensor.op.name
     if tensor.shape.rank is None:
@@ -248,5 +332,4 @@ def made_up_values(tensor: Any, rows: int, needed: set[str]) -> tuple[Column, st
     if not why:
         floats = tensor.dtype.is_floating or tensor.dtype.is_complex
         why = "standard normal numbers" if floats else "plain values"
-    column = value if in_rows(tensor) else datasets.Whole(value, rows)
-    return column, f"The values of {name} are made up: {why}."
+    return value, f"The values of {name} are made up: {why}."

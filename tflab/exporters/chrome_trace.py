@@ -26,16 +26,17 @@ from typing import TextIO
 import numpy as np
 
 from tflab.analysis import flows, lanes, stored, timeline
-from tflab.analysis.columns import OpRuns, columns
+from tflab.analysis.columns import Kind, OpRuns, columns
 from tflab.analysis.lanes import Level
 from tflab.escaping import visible
+from tflab.exporters import json_lines
+from tflab.exporters.json_lines import Field, Lines, TextColumn, Texts
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 from tflab.records.timed import Capture, OpRun
 
 STEPS = "steps"
-STRIDE = 1_000  # events of a track that are sorted and written together
-THOUSANDTHS = [f".{ns:03d}" for ns in range(1000)]  # of a microsecond
+STRIDE = 16_384  # events of a track that are sorted and written together
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,10 @@ class TraceProcess:
 
 @dataclass(frozen=True)
 class Track:
-    """Events in order of time, in ns. `lines(origin, i, j)` gives events i to j as JSON."""
+    """Events in order of time, in ns. `fields(origin, i, j)` are those of events i to j as JSON."""
 
     times: np.ndarray
-    lines: Callable[[int, int, int], Iterable[str]]
+    fields: Callable[[int, int, int], list[Field]]
 
 
 def write(
@@ -86,7 +87,7 @@ def write(
         else:
             stream.writelines(f",\n{line}" for line in named)
         for events in events_by_time(tracks, origin):
-            stream.write(",\n" + ",\n".join(events))
+            stream.write(events)
     stream.write("\n]}\n")
 
 
@@ -133,11 +134,13 @@ def tracks_of(
             key = place, process.linked, process.name
             pid, names = headings.process(key, prefix + process.name)
             named += names
-            for index, lane in enumerate(lanes.pack(process.runs, nest=False), 1):
+            runs = columns(process.runs)
+            texts = slice_texts(runs.kinds)
+            for index, lane in enumerate(lanes.pack(runs, nest=False), 1):
                 tid, names = headings.thread(pid, index)
                 named += names
                 threads[tid] = f'"pid":{pid},"tid":{tid},'
-                tracks.append(lane_track(lane, threads[tid]))
+                tracks.append(lane_track(lane, threads[tid], texts))
                 if nodes and process.linked:
                     slices.extend(lane)
                     tids += [tid] * len(lane)
@@ -152,8 +155,9 @@ def tracks_of(
     return tracks, arrows, named
 
 
-def events_by_time(tracks: Sequence[Track], origin: int) -> Iterator[list[str]]:
-    """The events of all tracks by time, in portions; at equal times in the order of the tracks."""
+def events_by_time(tracks: Sequence[Track], origin: int) -> Iterator[str]:
+    """The events of all tracks by time, in portions, each event after a comma and a line's end; at
+    equal times in the order of the tracks."""
     if not tracks:
         return
     sampled = np.unique(np.concatenate([track.times[STRIDE::STRIDE] for track in tracks]))
@@ -163,15 +167,15 @@ def events_by_time(tracks: Sequence[Track], origin: int) -> Iterator[list[str]]:
     ]
     for window in range(len(sampled) + 1):
         moments: list[np.ndarray] = []
-        lines: list[str] = []
+        lines: list[Lines] = []
         for track, edge in zip(tracks, edges, strict=True):
             i, j = edge[window : window + 2]
             if i < j:
                 moments.append(track.times[i:j])
-                lines += track.lines(origin, i, j)
+                lines.append(Lines(j - i, track.fields(origin, i, j)))
         if lines:
-            order = np.argsort(np.concatenate(moments), kind="stable").tolist()
-            yield [lines[place] for place in order]
+            order = np.argsort(np.concatenate(moments), kind="stable")
+            yield json_lines.merged(lines, order).decode()
 
 
 def json_text(value: str) -> str:
@@ -204,26 +208,36 @@ def processes(capture: Capture, transfer_runs: Iterable[OpRun]) -> Iterator[Trac
         yield TraceProcess(device, runs)
 
 
-def lane_track(lane: OpRuns, thread: str) -> Track:
-    """Runs as slices that are named by their op type, so that each type has one colour."""
-    head = f'{{"ph":"X",{thread}"ts":'
-    tails: list[str] = []
-    for name, op, _ in lane.kinds:
-        node, kind = json_text(name), json_text(op)
-        tails.append(f',"name":{kind},"cat":"op","args":{{"node":{node},"op":{kind},"step":')
+def slice_texts(kinds: Sequence[Kind]) -> Texts:
+    """What the slice of each kind says after its duration. A slice is named by its op type, so that
+    each type has one colour."""
+    return Texts(
+        [
+            f',"name":{op},"cat":"op","args":{{"node":{json_text(name)},"op":{op},"step":'
+            for name, op in ((name, json_text(op)) for name, op, _ in kinds)
+        ]
+    )
 
-    def lines(origin: int, i: int, j: int) -> Iterator[str]:
-        start_us, start_ns = np.divmod(lane.start_ns[i:j] - origin, 1000)
-        us, ns = np.divmod(lane.duration_ns[i:j], 1000)
-        rest = lane.kind[i:j], lane.step[i:j], lane.requested_bytes[i:j]
-        values = (column.tolist() for column in (start_us, start_ns, us, ns, *rest))
-        for at_us, at_ns, for_us, for_ns, kind, step, size in zip(*values, strict=True):
-            yield (
-                f"{head}{at_us}{THOUSANDTHS[at_ns]}"
-                f',"dur":{for_us}{THOUSANDTHS[for_ns]}{tails[kind]}{step},"bytes":{size}}}}}'
-            )
 
-    return Track(lane.start_ns, lines)
+def lane_track(lane: OpRuns, thread: str, texts: Texts) -> Track:
+    """Runs as slices."""
+    head = json_lines.text(f',\n{{"ph":"X",{thread}"ts":')
+    size = json_lines.text(',"bytes":')
+
+    def fields(origin: int, i: int, j: int) -> list[Field]:
+        return [
+            head,
+            *json_lines.thousands(lane.start_ns[i:j] - origin),
+            *json_lines.short(',"dur":'),
+            *json_lines.thousands(lane.duration_ns[i:j]),
+            TextColumn(texts, lane.kind[i:j]),
+            *json_lines.digits(lane.step[i:j]),
+            size,
+            *json_lines.digits(lane.requested_bytes[i:j]),
+            *json_lines.short("}}"),
+        ]
+
+    return Track(lane.start_ns, fields)
 
 
 # Counters
@@ -232,14 +246,14 @@ def lane_track(lane: OpRuns, thread: str) -> Track:
 def level_track(level: Level, name_and_unit: tuple[str, str], pid: int) -> Track:
     moments, values = level
     name, unit = name_and_unit
-    head = f'{{"ph":"C","pid":{pid},"tid":{pid},"ts":'
-    tail = f',"name":{json_text(name)},"args":{{"{unit}":'
+    head = json_lines.text(f',\n{{"ph":"C","pid":{pid},"tid":{pid},"ts":')
+    tail = json_lines.text(f',"name":{json_text(name)},"args":{{"{unit}":')
 
-    def lines(origin: int, i: int, j: int) -> Iterator[str]:
-        for ns, value in zip((moments[i:j] - origin).tolist(), values[i:j].tolist(), strict=True):
-            yield f"{head}{ns // 1000}{THOUSANDTHS[ns % 1000]}{tail}{value}}}}}"
+    def fields(origin: int, i: int, j: int) -> list[Field]:
+        time = json_lines.thousands(moments[i:j] - origin)
+        return [head, *time, tail, *json_lines.digits(values[i:j]), *json_lines.short("}}")]
 
-    return Track(moments, lines)
+    return Track(moments, fields)
 
 
 # Arrows
@@ -277,19 +291,20 @@ def arrow_track(
     """The beginnings or the ends of arrows, half a nanosecond after these moments."""
     order = np.argsort(moments, kind="stable")
     moments = moments[order]
-    heads = {tid: f'{{"ph":"{phase}",{binding}{thread}"ts":' for tid, thread in threads.items()}
-    tails = [f',"name":"{kind}","cat":"data"}}' for kind in ("data", f"data {flows.INFERRED}")]
+    numbers: np.ndarray = np.array(sorted(threads), np.int64)
+    heads = Texts([f',\n{{"ph":"{phase}",{binding}{threads[tid]}"ts":' for tid in numbers.tolist()])
+    tails = Texts(
+        [f',"name":"{kind}","cat":"data"}}' for kind in ("data", f"data {flows.INFERRED}")]
+    )
 
-    def lines(origin: int, i: int, j: int) -> Iterator[str]:
+    def fields(origin: int, i: int, j: int) -> list[Field]:
         chosen = order[i:j]
-        whole, rest = np.divmod(moments[i:j] - origin, 1000)
-        for tid, us, ns, number, kind in zip(
-            *(
-                column.tolist()
-                for column in (tids[chosen], whole, rest, chosen + first, kinds[chosen])
-            ),
-            strict=True,
-        ):
-            yield f'{heads[tid]}{us}{THOUSANDTHS[ns]}5,"id":{number}{tails[kind]}'
+        return [
+            TextColumn(heads, np.asarray(numbers.searchsorted(tids[chosen]))),
+            *json_lines.thousands(moments[i:j] - origin),
+            *json_lines.short('5,"id":'),
+            *json_lines.digits(chosen + first),
+            TextColumn(tails, kinds[chosen].astype(np.int64)),
+        ]
 
-    return Track(moments, lines)
+    return Track(moments, fields)

@@ -90,7 +90,8 @@ def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
             unknown = any(count is None for count in counts)
             known["FLOPs"] = None if unknown else sum(count or 0 for count in counts)
         elif isinstance(stage, Execution):
-            known["bytes"] = stage.memory.peak_bytes
+            compiled = execution_view.compiled(stage.nodes)
+            known["bytes"] = None if compiled else stage.memory.peak_bytes
             if not quality.disturbed(stage.quality):
                 step = stage.untraced_step_ns
                 known |= {"ns": step.median, "low_ns": step.p10, "high_ns": step.p90}

@@ -128,10 +128,12 @@ def inferred(stage: Backward, options: Options) -> Backward:
     graph = inferred_gradients.graph_of(stage.nodes, with_nodes, stage.shared_nodes, known)
     graph = replace(graph, points=points.computed(stage.program, graph, options))
     ends = inferred_gradients.ends(graph)
+    links = chain_rule.links(graph, ends)
+    chained = links and len(chain_rule.path(links, links[0].forward)) > 1
     return replace(
         stage,
         gradient_nodes=gradient_nodes.described(graph, ends, {}),
-        chain_rule=chain_rule.links(graph, ends),
+        chain_rule=links if chained else (),
     )
 
 

@@ -84,9 +84,9 @@ def times(walked: Walked) -> Iterator[Part]:
 
 def memory(walked: Walked) -> Iterator[Part]:
     step = walked.execution
-    if step.memory.curve:
+    if step.memory.curve and not execution.compiled(step.nodes):
         yield pictures.picture("memory", plots.memory.draw, step.memory.curve)
-    yield from execution.remembered(step.memory)
+    yield from execution.remembered(step.memory, step.nodes)
     if step.buffers:
         yield pictures.picture("buffers", plots.buffers.draw, step.buffers)
     yield from buffers.blocks(step.buffers)

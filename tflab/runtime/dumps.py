@@ -39,9 +39,10 @@ def prepare() -> Path | None:
     for name, value in (DUMP_ENVIRONMENT | xla.environment(folder)).items():
         if name == "TF_CPP_MIN_LOG_LEVEL" and name in os.environ:
             continue  # the user sets how much TensorFlow logs
-        # The user's own flags stay; neither has an effect unless XLA is used.
+        # The user's own flags stay; neither has an effect unless XLA is used. One that a parent
+        # process has set is not repeated, because TF_XLA_FLAGS must have only one.
         own = os.environ.get(name, "") if name.endswith("XLA_FLAGS") else ""
-        os.environ[name] = f"{own} {value}".strip()
+        os.environ[name] = own if value in own else f"{own} {value}".strip()
     return folder
 
 

@@ -22,6 +22,7 @@ from tflab.runtime import health
 TIME_LIMIT_S = 120  # of one step
 END_OF_DATA = "End of sequence"  # what an iterator of tf.data says at its end
 NAMED = re.compile(r"\[\[(?:\{\{node )?([^\s\]{}]+)")
+INSIDE = re.compile(r"\[\[\{\{function_node (\S+?)\}\} ?\{\{node ([^\s{}]+)")
 HARMLESS = re.compile(  # sentences of before anything ran, which quote the graph alone
     rf"{END_OF_DATA}|Multiple CPU devices.*"
     r"|You must feed a value for placeholder tensor '[^']*' with dtype.*"
@@ -61,6 +62,7 @@ def refused(error: tf.errors.OpError, options: Options, graph: tf.Graph) -> Refu
     message = with_full_stop(message) + beyond_confinement(message, nodes, graph)
     refusal = RefusedError(f"The runtime refused the step: {message}")
     refusal.nodes, refusal.of_device = nodes, of_device
+    refusal.inside = tuple(INSIDE.findall(error.message))
     return refusal
 
 

@@ -18,7 +18,7 @@ from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.records.options import SWITCHES, Options, Program, Start
 from tflab.records.timed import StepTime
-from tflab.runtime import cluster, health, private, refusals
+from tflab.runtime import cluster, health, nodes, private, refusals
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 
@@ -115,8 +115,21 @@ def start_of(program: Program) -> Start:
 
 
 def initializers(graph: tf.Graph) -> tuple[str, ...]:
-    """The nodes that initialise the variables."""
-    return tuple(variable.initializer.name for variable in graph.get_collection("variables"))
+    """The nodes that initialise the variables, the tables, and the iterators of tf.data: each by
+    the first data set that it is given, unless that takes what is fed."""
+    tables = graph.get_collection(tf1.GraphKeys.TABLE_INITIALIZERS)
+    iterators: dict[str, str] = {}
+    for op in graph.get_operations():
+        if op.type == "MakeIterator":
+            iterators.setdefault(op.inputs[1].op.name, op.name)
+    fed = (
+        {op.name for op in graph.get_operations() if op.type == "Placeholder"} if iterators else ()
+    )
+    return (
+        *(variable.initializer.name for variable in graph.get_collection("variables")),
+        *(op.name for op in tables),
+        *(name for name in iterators.values() if not nodes.needed(graph, [name]) & {*fed}),
+    )
 
 
 def begin(session: tf1.Session, start: Start) -> None:

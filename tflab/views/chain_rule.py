@@ -116,8 +116,10 @@ def names_on(way: Sequence[Link]) -> list[str]:
 
 def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
     first = way[0]
-    loss = f" = {first.computes}" if first.computes else ""
-    yield f"The chain rule, for this graph: {equation_of(way)}. L is {first.forward}{loss}."
+    known = stage.program.model.loss if stage.program else None
+    loss = first.forward if known is None else known.op.name
+    formula = f" = {first.computes}" if first.computes and loss == first.forward else ""
+    yield f"The chain rule, for this graph: {equation_of(way)}. L is {loss}{formula}."
     if len(way) <= SPELLED_OUT and all(link.factor for link in way):
         yield product(way, {known.variable: known.formula for known in stage.derivatives})
     else:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from tflab.analysis import quality
 from tflab.analysis.step_times import median_step
 from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
 from tflab.records.timed import Memory, Race, StepTime
@@ -42,7 +43,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
     yield top_table("The most expensive nodes", stage.top_ops, stage, "node")
     yield from costs(stage)
     yield from parallel(stage)
-    yield from remembered(stage.memory)
+    yield from remembered(stage.memory, stage.nodes)
     yield from buffers.blocks(stage.buffers)
 
 
@@ -129,8 +130,16 @@ def shaped(step: StepTime) -> Iterable[Block]:
         )
 
 
-def remembered(memory: Memory) -> Iterable[Block]:
+def compiled(nodes: Iterable[Node]) -> bool:
+    """Whether code compiled by XLA ran. The runtime does not record the memory that it requests."""
+    return any(node.op == "_XlaRun" for node in nodes)
+
+
+def remembered(memory: Memory, nodes: Iterable[Node] = ()) -> Iterable[Block]:
     """How much memory was alive at most, and which ops had allocated it."""
+    if compiled(nodes):
+        yield "The runtime did not record the memory of the code that XLA compiled."
+        return
     if not memory.peak_bytes:
         return
     most, curve = memory.per_op[0], memory.curve

@@ -164,7 +164,7 @@ def run_facts(stage: Placement) -> Iterator[Fact]:
         own = f"{len(stage.nodes) - runtime:,} of the {len(stage.user_nodes):,} built"
         run += f": {own}, {runtime:,} made by the runtime"
     yield "run", run
-    lost = pass_log.unreached(stage)
+    lost = {fate.name for fate in stage.ledger if fate.fate in ("unreached", "compiled")}
     if fused := [line for step in stage.passes for line in pass_log.fusions(step, lost)]:
         rest = f"; {plural(len(fused) - 1, 'other fusion')}" if len(fused) > 1 else ""
         yield "fused", fused[0] + rest
@@ -210,7 +210,7 @@ def step_facts(stage: Execution) -> Iterator[Fact]:
     if stage.critical_path.nodes:
         chain = plural(len(stage.critical_path.nodes), "op run")
         yield "order", f"critical path: {chain}, {time(stage.critical_path.ns)}"
-    if stage.memory.peak_bytes:
+    if stage.memory.peak_bytes and not execution.compiled(stage.nodes):
         yield "memory", f"at most {size(stage.memory.peak_bytes)} alive at once"
     recorded = stage.recorded_step
     if recorded and len(recorded.path) > 1:

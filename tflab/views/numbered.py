@@ -41,9 +41,12 @@ def rest_row(count: int) -> str:
 
 
 def listed(names: Sequence[str], most: int) -> str:
-    """`a, b, c and 5 more`: names in a sentence, at most so many."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+    """`a, b, c and 5 more`: names in a sentence. If there are more than `most`, those that are
+    numbered alike are told once."""
+    few = len(names) <= most
+    told = [[name] for name in names] if few else groups(names, str, lambda name: None)
+    more = sum(map(len, told[most:]))
+    return ", ".join(map(label, told[:most])) + (f" and {more:,} more" if more else "")
 
 
 def shortened(lines: Sequence[str], most: int) -> tuple[str, ...]:

@@ -349,8 +349,9 @@ def test_the_time_axis_starts_at_0_and_knows_the_day():
 
 
 def test_the_curve_of_ops_running_at_once_goes_up_and_down_with_them():
+    of_no_duration = run("z", 4, 0), run("c", 29, 0)
     recorded = capture(
-        run("a", 9, 21), run("b", 19, 10, device=OTHER), run("c", 29, 0), run("d", 30, 9)
+        *of_no_duration, run("a", 9, 21), run("b", 19, 10, device=OTHER), run("d", 30, 9)
     )
     (curve,) = (
         event for event in drawn(recorded, "trace_viewer@")["traceEvents"] if "entries" in event

@@ -283,13 +283,11 @@ def spans(runs: Sequence[OpRun], groups: Mapping[int, int], zero: int) -> Events
 
 def ops_at_once(plane: Plane, ops: Events) -> Events:
     """How many ops ran at once, an event for every time at which the number changed."""
-    edges = np.concatenate([ops.starts_ns, ops.starts_ns + ops.durations_ns])
-    moments, place = np.unique(edges, return_inverse=True)
-    change = np.zeros_like(moments)
-    np.add.at(change, place, np.repeat([1, -1], len(ops.names)))
-    changed = change != 0
-    name = np.full(changed.sum(), plane.event("ops running at once"))
-    return Events(name, moments[changed], np.zeros_like(name), {"ops": np.cumsum(change)[changed]})
+    moments, number = lanes.spans_at_once(ops.starts_ns, ops.durations_ns)
+    if len(number) and not number[0]:  # ops of no duration
+        moments, number = moments[1:], number[1:]
+    name = np.full(len(number), plane.event("ops running at once"))
+    return Events(name, moments, np.zeros_like(name), {"ops": number})
 
 
 # Hosts: which file of a profile a run belongs to. XProf takes each file for a machine.

@@ -5,9 +5,8 @@ value; a nested message is its length and then its own fields. A varint holds se
 the lowest first, and the highest bit of each byte says that another byte follows. That is the whole
 format (https://protobuf.dev/programming-guides/encoding).
 
-A trace is a million messages that differ only in numbers. Such `Rows` are built by columns: for
-every value the bytes it might need, and a mask of those it does need. The bytes that the mask
-keeps, row by row, are the file.
+A trace is a million messages that differ only in numbers. Such `Rows` are built by columns of
+`byte_columns`.
 """
 
 from __future__ import annotations
@@ -17,6 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from tflab.exporters import byte_columns
+from tflab.exporters.byte_columns import WORD, Column, space
 
 VARINT, LENGTH = 0, 2  # kinds of fields
 GROUP = 7  # bits of a number in each byte
@@ -88,37 +90,72 @@ def framed(number: int, parts: Sequence[Part]) -> list[Part]:
 
 # Many messages
 
+IN_WORD = GROUP * WORD  # bits of a number whose varint fits into a word
+ONE: np.ndarray = np.array([1])
+LIMITS: np.ndarray = np.uint64(1) << np.arange(GROUP, 64, GROUP, dtype=np.uint64)
+# For each length of a varint, a word with the bits that say which of its bytes are followed by more
+FOLLOWED: np.ndarray = np.array(
+    [sum(MORE << 8 * byte for byte in range(length - 1)) for length in range(WORD + 2)], np.uint64
+)
+# How the groups of a number move apart: the bits that stay, and how far the others move
+STAY: tuple[tuple[int, int], ...] = (
+    (0x000000000FFFFFFF, 4),
+    (0x00003FFF00003FFF, 2),
+    (0x007F007F007F007F, 1),
+)
+
 
 @dataclass(frozen=True)
 class Rows:
-    """Messages of one form, or parts of them: a row each, in blocks that lie side by side."""
+    """Messages of one form, or parts of them: a row each, in columns that lie side by side."""
 
-    blocks: tuple[tuple[np.ndarray, np.ndarray], ...]  # bytes, and a mask of those needed
-    lengths: np.ndarray  # of the rows, in bytes
+    count: int
+    columns: tuple[Column, ...]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The bytes of each row."""
+        own: np.ndarray = np.zeros(1, np.int64)
+        for column in self.columns:
+            own = own + column.lengths
+        return np.broadcast_to(own, self.count)
 
     def encoded(self) -> bytes:
         """All rows, one after another."""
-        content, needed = zip(*self.blocks, strict=True)
-        return np.hstack(content)[np.hstack(needed)].tobytes()
+        content: np.ndarray = np.empty((self.count, len(self.columns)), np.uint64)
+        lengths: np.ndarray = np.empty(content.shape, np.int64)
+        for place, column in enumerate(self.columns):
+            content[:, place], lengths[:, place] = column.words, column.lengths
+        ends = lengths.cumsum()
+        size = int(ends[-1]) if self.count else 0
+        encoded, from_byte = space(size)
+        from_byte[ends - lengths.ravel()] = content.ravel()  # in this order
+        return encoded[:size].tobytes()
 
 
 def varints(values: np.ndarray) -> Rows:
     """A varint in each row."""
     bits: np.ndarray = values.astype(np.int64, copy=False).view(np.uint64)
-    most = int(bits.max(initial=0))
-    left = bits.astype(np.min_scalar_type(most))
-    width = max(1, -(-most.bit_length() // GROUP))
-    content: np.ndarray = np.empty((len(left), width), np.uint8)
-    needed: np.ndarray = np.ones((len(left), width), bool)
-    lengths: np.ndarray = np.ones(len(left), np.int64)
-    for byte in range(width):
-        if byte:
-            left >>= GROUP  # the bits that this byte and those after it have to hold
-            np.greater(left, 0, out=needed[:, byte])
-            lengths += needed[:, byte]
-        content[:, byte] = left & (MORE - 1)
-    content[:, :-1] |= needed[:, 1:].view(np.uint8) << GROUP
-    return Rows(((content, needed),), lengths)
+    if len(bits) and (bits == bits[0]).all():
+        return same(varint(int(bits[0])), len(bits))
+    if bits.max(initial=0) < MORE:
+        return Rows(len(bits), (Column(bits, ONE, 1),))
+    lengths = LIMITS.searchsorted(bits, "right") + 1
+    columns = []
+    for word in range(-(-int(lengths.max(initial=1)) // WORD)):
+        left = np.clip(lengths - word * WORD, 0, WORD + 1)
+        content = spread(bits >> word * IN_WORD) | FOLLOWED[left]
+        left = np.minimum(left, WORD)
+        columns.append(Column(content, left, int(left.max(initial=0))))
+    return Rows(len(bits), tuple(columns))
+
+
+def spread(bits: np.ndarray) -> np.ndarray:
+    """The lowest groups of numbers, one in each byte of a word."""
+    bits = bits & (1 << IN_WORD) - 1
+    for stay, further in STAY:
+        bits = bits & stay | (bits & ~np.uint64(stay)) << further
+    return bits
 
 
 def numbers(number: int, values: np.ndarray) -> Rows:
@@ -129,19 +166,16 @@ def numbers(number: int, values: np.ndarray) -> Rows:
 def nested(number: int, fields: Sequence[Rows]) -> Rows:
     """A field that holds a message of these fields, in each row."""
     body = concatenated(fields)
-    tag = same(varint(number << 3 | LENGTH), len(body.lengths))
+    tag = same(varint(number << 3 | LENGTH), body.count)
     return concatenated([tag, varints(body.lengths), body])
 
 
 def same(content: bytes, rows: int) -> Rows:
     """The same bytes in each row."""
-    shape = (rows, len(content))
-    line = np.frombuffer(content, np.uint8)
-    block = (np.broadcast_to(line, shape), np.broadcast_to(np.True_, shape))
-    return Rows((block,), np.full(rows, len(content)))
+    return Rows(rows, tuple(byte_columns.same(content)))
 
 
 def concatenated(fields: Sequence[Rows]) -> Rows:
-    """Fields that follow one another in the message."""
-    blocks = tuple(block for rows in fields for block in rows.blocks)
-    return Rows(blocks, np.sum([rows.lengths for rows in fields], axis=0))
+    """Fields that follow one another in the message, in as few columns as possible."""
+    columns = byte_columns.fewest(column for rows in fields for column in rows.columns)
+    return Rows(fields[0].count, tuple(columns))

@@ -12,6 +12,8 @@ import { colourOf } from "./colours.js";
 import { drawEdge } from "./edges.js";
 import { sketch } from "./sketch.js";
 
+const MANY = 500; // edges: such a drawing is not painted again while it scrolls; see viewer.css
+
 /** @param {import("./data").View} view
  * @returns {import("./sketch.js").Sketch} */
 export function drawPicture(view) {
@@ -33,7 +35,7 @@ export function drawPicture(view) {
       height: layout.height * view.zoom,
       role: "group",
       "aria-label": `${data.title}: ${data.states[state].title}, ${data.states[state].count} nodes`,
-      class: `colour-${view.colour}`,
+      class: `colour-${view.colour}${view.drawn.length > MANY ? " large" : ""}`,
     },
     markers(view.mark),
     headings(view),
