@@ -128,13 +128,13 @@ def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expr
             return reader.composer.name(reader.label(tensor), tensor)
         return None
 
-    whole = formulas.composed(reader.composer, ordered, argument, LONGEST)
+    formula_of_all = formulas.composed(reader.composer, ordered, argument, LONGEST)
     known = {
-        variable: whole[tensor]
+        variable: formula_of_all[tensor]
         for variable, tensor in ends.items()
-        if tensor in whole
-        and not unwritten(graph, whole[tensor])
-        and graph.points.hold(whole[tensor], tensor)
+        if tensor in formula_of_all
+        and not unwritten(graph, formula_of_all[tensor])
+        and graph.points.hold(formula_of_all[tensor], tensor)
     }
     if len(known) < len(ends):
         partial = Partial(reader, argument).formulas(ordered)

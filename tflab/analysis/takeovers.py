@@ -174,8 +174,8 @@ def input_instead(position: int, before: Sequence[str], now: Sequence[str]) -> s
     current = now[position]
     if current == before[position] or now.count(current) > before.count(current):
         return current
-    known = set(before)
-    added = [tensor for tensor in now if tensor not in known]
+    earlier = set(before)
+    added = [tensor for tensor in now if tensor not in earlier]
     return added[0] if len(added) == 1 else current
 
 

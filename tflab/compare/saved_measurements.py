@@ -34,12 +34,12 @@ class FileOptions:
     fail_if_slower: float | None = None  # a percentage; if it is proven, the gate fails
 
 
-def run(args: argparse.Namespace, named: Sequence[str]) -> int:
-    """Show or compare the files of a command line; `named` are the arguments in it. Raises the
-    TflabError of the gate if that fails."""
+def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
+    """Show or compare the files of a command line; `arguments_named` are the arguments in
+    it. Raises the TflabError of the gate if that fails."""
     if runs.read_content(args.files[0]):
-        return saved_runs.run(args, named)
-    for name in named:
+        return saved_runs.run(args, arguments_named)
+    for name in arguments_named:
         if name not in OPTIONS:
             raise UsageError(
                 f"{as_typed(name)} applies to a new measurement, but '{args.files[0]}' is a saved "

@@ -82,15 +82,19 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
 def fixed_rows(program: Program) -> int | None:
     """The only number of rows that the placeholders of a model accept; None if they accept any."""
     model = program.model
-    known = {
+    rows_of_column = {
         column: tensor.shape[0]
         for tensor, column in model.feeds.items()
         if tensor.shape.rank and tensor.shape[0] is not None
     }
-    if model.fixed_batch or model.unready or not known:
+    if model.fixed_batch or model.unready or not rows_of_column:
         return model.fixed_batch
     columns = program.dataset("train").columns
-    rows = {known[c] for c in known if c in columns and not isinstance(columns[c], Whole)}
+    rows = {
+        rows_of_column[c]
+        for c in rows_of_column
+        if c in columns and not isinstance(columns[c], Whole)
+    }
     return rows.pop() if len(rows) == 1 else None
 
 
