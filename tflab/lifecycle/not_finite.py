@@ -39,7 +39,7 @@ class Known:
     nodes: Mapping[str, Node]
 
 
-def known(program: Program) -> Known:
+def knowledge_of(program: Program) -> Known:
     """The program's knowledge. For nodes of gradients and updates, lines of tflab do not count;
     an update that tflab added has the line that made the optimiser."""
     listed = nodes.from_graph(program.graph, program.model.lines)
@@ -146,7 +146,7 @@ def of_step(
     names = debugger.names_of(program.graph.as_graph_def())
     if reason := debugger.refusal(names, 0, 0, os.fspath(atomic.process_folder())):
         raise TflabError(reason)
-    about = known(program)
+    about = knowledge_of(program)
     for passes in (False, True):
         with atomic.temporary("reference") as folder:
             ran = reference_step.run(

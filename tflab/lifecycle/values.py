@@ -63,7 +63,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     program = placement.program
     with atomic.temporary("values") as place, atomic.temporary("reference") as reference_place:
         ran = recorded_step.run(os.fspath(place), placement, options)
-        about = not_finite.known(program)
+        about = not_finite.knowledge_of(program)
         values_read = read(ran)
         reference, notes = definitions.reference_of(
             os.fspath(reference_place), placement, ran, options
