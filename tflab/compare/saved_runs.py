@@ -11,7 +11,7 @@ from tflab import units
 from tflab.compare.command_line import as_typed
 from tflab.errors import UsageError
 from tflab.exporters import formats, json
-from tflab.measurements import contrast, runs
+from tflab.measurements import contrast, run_files
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.watched import Group, Watched
 
@@ -34,7 +34,9 @@ def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
     if args.format not in FORMATS:
         raise UsageError(f"Watched runs are compared as {', '.join(FORMATS)}.")
     names = contrast.short_names(args.files)
-    watched_runs = {name: runs.read(path) for name, path in zip(names, args.files, strict=True)}
+    watched_runs = {
+        name: run_files.read(path) for name, path in zip(names, args.files, strict=True)
+    }
     formats.show(
         args.format,
         "Watched runs",

@@ -23,7 +23,7 @@ from tflab.models import compiled, saved
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
 from tflab.runtime import functions, nodes, private
-from tflab.saved_graphs import formats, permissions
+from tflab.saved_graphs import graph_files, permissions
 
 ROWS_OF_NOTHING = 2**16  # a model without feeds runs with any batch size
 SEED = 1  # of the graph: the same weights in every run
@@ -130,7 +130,7 @@ def from_keras(
         else:
             check_run = permissions.Permissions(name).check if models.is_file(name) else None
             return replace(model, check_run=check_run), graph
-    file = formats.exported(lambda: keras_model, name)
+    file = graph_files.exported(lambda: keras_model, name)
     graph = tf.Graph()
     model = call_model(name, lambda: saved.build(file, options.of_file), graph)
     not_trained = model.not_trained

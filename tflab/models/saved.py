@@ -25,7 +25,7 @@ from tflab.records.options import Model, Saved, Start
 from tflab.runtime import functions, nodes, refusals
 from tflab.saved_graphs import endless, feeding, fetching, permissions, sparse_inputs, starting
 from tflab.saved_graphs.fetching import PLACEHOLDERS
-from tflab.saved_graphs.formats import GraphFile
+from tflab.saved_graphs.graph_files import GraphFile
 from tflab.saved_graphs.starting import VARIABLES
 
 

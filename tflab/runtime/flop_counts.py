@@ -41,8 +41,6 @@ MOVING = """_HostRecv _HostSend _Recv _Send Assert Assign AssignVariableOp Broad
 HAND_ON = frozenset(PASSING.split())
 NO_ARITHMETIC = HAND_ON | frozenset(MOVING.split())
 
-Definition = Any  # a NodeDef
-
 
 @dataclass(frozen=True)
 class Unknown:

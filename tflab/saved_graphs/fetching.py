@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tflab.errors import UnreadyError, UsageError
 from tflab.records.graph import Function, Node, node_of, with_dependents
-from tflab.saved_graphs.formats import GraphFile
+from tflab.saved_graphs.graph_files import GraphFile
 from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
 
 LISTED = 5  # names that a message lists

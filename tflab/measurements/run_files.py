@@ -1,4 +1,4 @@
-"""Runs: the record of a watched program, as a file that other commands read."""
+"""Run files: the record of a watched program, as a file that other commands read."""
 
 from __future__ import annotations
 
