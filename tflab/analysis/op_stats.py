@@ -136,6 +136,6 @@ def folded(
 
 
 def rank(q: float, runs: int) -> int:
-    """The rank of the q-quantile, from 1, among so many runs sorted by duration."""
+    """The rank of the q-quantile, from 1, among this many runs sorted by duration."""
     # Exact decimal fractions: in floats, 0.1 * 30 is a little more than 3.
     return ceil(Fraction(str(q)) * runs)
