@@ -1,4 +1,4 @@
-"""Kept: saved measurements; one is shown as it was measured, several are compared."""
+"""Saved measurements: one is shown as it was measured, several are compared."""
 
 from __future__ import annotations
 

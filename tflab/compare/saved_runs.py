@@ -1,4 +1,4 @@
-"""Watched: runs of programs that `tflab.run --save` kept, compared with one another."""
+"""Saved runs: the watched programs that `tflab.run --save` wrote, compared with one another."""
 
 from __future__ import annotations
 

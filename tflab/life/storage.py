@@ -1,4 +1,4 @@
-"""Kept: a life in the logdir of its run, for TensorBoard's tab.
+"""Storage: a life in the logdir of its run, for TensorBoard's tab.
 
 The file is gzip-compressed JSON of bounded size. It may come from a stranger, so its content is
 checked, and every text is escaped.
