@@ -128,13 +128,13 @@ def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expr
             return reader.composer.name(reader.label(tensor), tensor)
         return None
 
-    formula_of_all = formulas.composed(reader.composer, ordered, argument, LONGEST)
+    formulas_by_tensor = formulas.composed(reader.composer, ordered, argument, LONGEST)
     known = {
-        variable: formula_of_all[tensor]
+        variable: formulas_by_tensor[tensor]
         for variable, tensor in ends.items()
-        if tensor in formula_of_all
-        and not unwritten(graph, formula_of_all[tensor])
-        and graph.points.hold(formula_of_all[tensor], tensor)
+        if tensor in formulas_by_tensor
+        and not unwritten(graph, formulas_by_tensor[tensor])
+        and graph.points.hold(formulas_by_tensor[tensor], tensor)
     }
     if len(known) < len(ends):
         partial = Partial(reader, argument).formulas(ordered)

@@ -156,12 +156,12 @@ class Search:
         while rounds:  # values that return through a loop are known in the next round
             rounds = False
             for name, parents in self.inputs.items():
-                marks_found = 0
+                reached = 0
                 for parent in parents if self.nodes[name].op not in SHAPES else ():
-                    marks_found |= behind.get(parent, 0) | bits.get(parent, 0)
-                if marks_found and marks_found != behind.get(name):
+                    reached |= behind.get(parent, 0) | bits.get(parent, 0)
+                if reached and reached != behind.get(name):
                     rounds = rounds or self.nodes[name].op == "NextIteration"
-                    behind[name] = marks_found
+                    behind[name] = reached
         return behind
 
     def shaped_like(self, seed: str) -> str | None:

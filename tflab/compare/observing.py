@@ -74,12 +74,12 @@ def observe(
 def measurement(comparison: Comparison, options: Options) -> Measurement:
     """A comparison with its observations, place and time."""
     assert comparison.observed is not None
-    hardware_of_run = dict(hardware.inspected())
+    machine = dict(hardware.inspected())
     set_here = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     return Measurement(
         tflab=tflab.__version__,
         when=environment.now(),
-        environment=hardware_of_run | set_here,
+        environment=machine | set_here,
         options=chosen(options),
         comparison=replace(comparison, observed=None),
         observed=comparison.observed,

@@ -90,8 +90,8 @@ def owners(seen: Seen) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 def median(place: int, row: tuple[Key, tuple[Group | None, ...]]) -> str:
     """`3.10 ms`, in a later file with its ratio: `3.41 ms (1.10 x)`."""
-    _, groups_of_files = row
-    times = [group.median_ns if group else None for group in groups_of_files]
+    _, in_files = row
+    times = [group.median_ns if group else None for group in in_files]
     return with_ratio(times[place], times[0] if place else None)
 
 

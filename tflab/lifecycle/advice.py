@@ -88,10 +88,10 @@ def search(error: TflabError, program: Program, options: Options) -> Options | N
     if not models.is_file(model) or not is_harmless(options):
         return None
     messages, end = {str(error)}, time.monotonic() + TRIED_S
-    attempt_so_far: tuple[TflabError, Program | None, Options] | None = (error, program, options)
-    while attempt_so_far is not None:
+    best_attempt: tuple[TflabError, Program | None, Options] | None = (error, program, options)
+    while best_attempt is not None:
         further = None
-        for proposed in islice(proposals(*attempt_so_far), TRIED):
+        for proposed in islice(proposals(*best_attempt), TRIED):
             if time.monotonic() > end:
                 return None
             failure, built = attempt(model, proposed)
@@ -100,7 +100,7 @@ def search(error: TflabError, program: Program, options: Options) -> Options | N
             if further is None and str(failure) not in messages:
                 further = failure, built, proposed
             messages.add(str(failure))
-        attempt_so_far = further
+        best_attempt = further
     return None
 
 

@@ -80,7 +80,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         replace(row, agrees=both.agrees.get(row.tensor))
         for row in rows_of(ordered, ran, values_read)
     )
-    recorded_step_of = RecordedStep(
+    step_record = RecordedStep(
         which=recorded_step.WHICH,
         ns=time.perf_counter_ns() - start,
         notes=(*notes_of(ran, execution.nodes, options), *notes, *both.notes),
@@ -95,7 +95,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         defined=both.defined,
         not_finite=origins,
         derivatives=tuple(flowed.flowed(placement.derivatives, both.defined, rows)),
-        recorded_step=recorded_step_of,
+        recorded_step=step_record,
         maps=maps,
     )
 

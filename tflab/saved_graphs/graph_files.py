@@ -109,8 +109,8 @@ def told_by_keras(error: Exception) -> str:
     first = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
     sentences = re.split(r"(?<=\.) ", first)
     complete = " ".join(text for text in sentences if text.count("<") == text.count(">"))
-    sentences_told = dict.fromkeys(filter(None, [complete, *causes[-1:]])) or [type(error).__name__]
-    return " ".join(with_full_stop(refusals.sentence(text)) for text in sentences_told if text)
+    messages = dict.fromkeys(filter(None, [complete, *causes[-1:]])) or [type(error).__name__]
+    return " ".join(with_full_stop(refusals.sentence(text)) for text in messages if text)
 
 
 def exported(make: Callable[[], Any], given: str) -> GraphFile:
