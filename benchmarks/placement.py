@@ -1,10 +1,11 @@
-"""How the time of the stages before execution grows with the graph: 1,000 to 16,000 nodes.
+"""How the time of the stages before execution grows with the graph: 1,000 to 100,000 nodes.
 
     python -m benchmarks.placement
 
 The graphs are generated: layers of a multiplication, an addition and a tanh, each with its own
-variable, and a loss. Each size runs in a separate process; the import of TensorFlow is timed
-separately. A constant time per node means linear growth.
+variable, and a loss. Plain TensorFlow beside it builds the same graph, adds the same gradients and
+updates, and runs one step. Each size runs in separate processes. The import of TensorFlow is not
+included. A constant time per node means linear growth.
 """
 
 from __future__ import annotations
@@ -15,53 +16,82 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
-SIZES = (1_000, 2_000, 4_000, 8_000, 11_000, 16_000)
+SIZES = (1_000, 2_000, 4_000, 8_000, 16_000, 100_000)
 STAGES = ("frontend", "backward", "placement")
 
 
-def rows() -> Iterator[dict[str, float]]:
-    """The seconds of each stage, the nodes and the memory (MiB), for each size."""
+def rows() -> Iterator[dict[str, Any]]:
+    """For each size the nodes, and for tflab and for plain TensorFlow the processor seconds of each
+    part, the seconds in total, and the memory (MiB)."""
     for size in SIZES:
-        process = subprocess.run(
-            [sys.executable, "-m", "benchmarks.placement", str(size)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        yield json.loads(process.stdout)
+        tflab, plain = run("stages", size), run("plain", size)
+        yield {**tflab, "plain": plain}
+
+
+def run(what: str, size: int) -> dict[str, Any]:
+    process = subprocess.run(
+        [sys.executable, "-m", "benchmarks.placement", what, str(size)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return dict(json.loads(process.stdout))
 
 
 def main() -> None:
-    print(f"{'nodes':>7} {'import':>8}", *(f"{stage:>10}" for stage in STAGES), end=" ")
-    print(f"{'stages':>8} {'per node':>9} {'memory':>9}")
+    print(f"{'nodes':>7}", *(f"{stage:>10}" for stage in STAGES), end=" ")
+    print(f"{'stages':>9} {'per node':>9} {'plain':>9} {'ratio':>6}", end=" ")
+    print(f"{'memory':>10} {'plain':>10} {'ratio':>6}")
     for row in rows():
-        total = sum(row[stage] for stage in STAGES)
-        print(f"{row['nodes']:>7,} {row['import']:>6.2f} s", end=" ")
-        print(*(f"{row[stage]:>8.2f} s" for stage in STAGES), end=" ")
-        print(f"{total:>6.2f} s {1e6 * total / row['nodes']:>6.0f} us {row['mib']:>5.0f} MiB")
+        total, plain = sum(row[stage] for stage in STAGES), row["plain"]
+        print(f"{row['nodes']:>7,}", *(f"{row[stage]:>8.2f} s" for stage in STAGES), end=" ")
+        print(f"{total:>7.2f} s {1e6 * total / row['nodes']:>6.0f} us", end=" ")
+        print(f"{plain['cpu']:>7.2f} s {total / plain['cpu']:>6.2f}", end=" ")
+        print(f"{row['mib']:>6,.0f} MiB {plain['mib']:>6,.0f} MiB", end=" ")
+        print(f"{row['mib'] / plain['mib']:>6.2f}")
+    print("Times are of the processor. Targets: ratios of at most 2 (time) and 1.5 (memory).")
 
 
-def measure_size(size: int) -> None:
+def stages(size: int) -> None:
+    """The processor seconds of each stage and the memory, as JSON."""
     from tflab import lifecycle, models
     from tflab.runtime import dumps
 
     dumps.prepare()
-    start = time.perf_counter()
     import tensorflow as tf  # noqa: F401
 
-    row: dict[str, float] = {"import": time.perf_counter() - start}
     models.MODELS["generated"] = f"benchmarks.placement:layers_{size}"
     globals()[f"layers_{size}"] = lambda: layers(size)
     sys.modules["benchmarks.placement"] = sys.modules["__main__"]
-    start = time.perf_counter()
+    row: dict[str, float] = {}
+    start = time.process_time()
     for name, stage in zip(STAGES, lifecycle.walk("generated", stop="placement"), strict=True):
-        row[name] = time.perf_counter() - start
-        start = time.perf_counter()
+        row[name] = time.process_time() - start
+        start = time.process_time()
         if name == "backward":
             row["nodes"] = len(stage.nodes)
-    row["mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(row))
+    print(json.dumps(row | {"mib": peak_mib()}))
+
+
+def plain(size: int) -> None:
+    """The processor seconds and the memory of the same calls without tflab, as JSON."""
+    import tensorflow.compat.v1 as tf1
+
+    start = time.process_time()
+    with tf1.Graph().as_default():
+        model = layers(size)
+        train = model.optimizer.minimize(model.loss)
+        (feed,) = model.feeds
+        with tf1.Session() as session:
+            session.run(tf1.global_variables_initializer())
+            session.run([model.loss, train], {feed: model.data("train", None).columns["x"][:16]})
+    print(json.dumps({"cpu": time.process_time() - start, "mib": peak_mib()}))
+
+
+def peak_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def layers(size: int):
@@ -90,4 +120,4 @@ def layers(size: int):
 
 
 if __name__ == "__main__":
-    measure_size(int(sys.argv[1])) if len(sys.argv) > 1 else main()
+    {"stages": stages, "plain": plain}[sys.argv[1]](int(sys.argv[2])) if sys.argv[1:] else main()

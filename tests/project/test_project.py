@@ -30,7 +30,7 @@ WITHOUT_TENSORFLOW = (
     "saved_graphs.reviewed_ops",
     "convert.reading",
     "convert.conversion",
-    "compare.kept",
+    "compare.saved_runs",
     "measurements.view",
     "exporters.chrome_trace",
     "exporters.xspace",

@@ -145,7 +145,7 @@ def test_a_report_over_two_tasks_has_its_chapter_and_its_picture(
         "Where the wall time of the traced steps went",
         "Computation and communication",
         "Tensors sent between tasks",
-        "Measured",
+        "Untraced steps; network",
     ]
     assert re.findall(r"^\| +([0-9]) \|", page, re.M) == ["0", "1", "2"]
     assert "Clocks, compared with the client's through the messages of the steps: task 0 " in page

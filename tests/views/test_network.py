@@ -112,7 +112,7 @@ def test_clocks_that_may_be_right_are_said_to_be_left_alone():
 def test_receives_that_the_runtime_left_out_are_said():
     said = blocks(replace(NETWORK, unrecorded=1))[2]
     assert said == (
-        "The runtime did not record 1 transfer. Such time has another owner, and is not part of "
+        "The runtime did not record 1 transfer, so that time has another owner and is not part of "
         "the critical path."
     )
 

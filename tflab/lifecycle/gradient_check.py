@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -29,6 +29,7 @@ ROWS = range(2, 9)  # of the batch: enough to reach every layer, few enough to b
 FLOATS = 2_000_000  # in all tensors of the loss: the batch gets fewer rows until there are no more
 VARIABLES = 80  # at most, spread over the model: each costs a few runs
 ELEMENTS = 80  # in all: each costs two runs of the loss
+FED = 1_000_000  # numbers in all checked variables: if there are no more, they are set together
 SECONDS = 20  # for all of those runs: if the loss takes long, fewer elements are checked
 MOST = 8  # per variable: the largest gradients and a random choice
 NOISE = 0.01  # added to the weights: zero biases on black pixels are exactly at the kink of ReLU
@@ -124,7 +125,9 @@ def differences(
                 fed = {
                     tensor: value for tensor, value in run.feeds.items() if has_tensor(copy, tensor)
                 }
-                moving = Moving(live, run.loss, fed, run.values, STEPS[dtype])
+                moving = Moving(
+                    live, run.loss, fed, run.values, set_together(run, elements), STEPS[dtype]
+                )
                 return {
                     name: moving.slopes(name, run.variables.get(name), chosen)
                     for name, chosen in elements.items()
@@ -133,6 +136,14 @@ def differences(
             if dtype == tf.float32:
                 raise
     raise AssertionError("the copy in float32 either runs or is refused")
+
+
+def set_together(run: Loss, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """The values of all variables of these names by setter, if they are small: what a session has
+    not run before it prepares, which takes long in a large graph. Empty if they are large."""
+    setters = [run.variables[name].setter for name in names if name in run.variables]
+    values = {setter: run.values[setter] for setter in setters}
+    return values if sum(value.size for value in values.values()) <= FED else {}
 
 
 def feeds_of(
@@ -188,6 +199,7 @@ class Moving:
     loss: str
     feeds: Mapping[str, np.ndarray]
     values: Mapping[str, np.ndarray]  # setter -> value
+    together: Mapping[str, np.ndarray]  # those of `values` that are set with any other
     h: float
 
     def slopes(self, name: str, variable: Settable | None, elements: np.ndarray) -> np.ndarray:
@@ -199,14 +211,14 @@ class Moving:
             loss = functools.partial(self.assigned, variable.setter)
         slopes = np.array([slope(loss, value, element, self.h) for element in elements])
         if variable is not None:
-            assign(self.live, {variable.setter: value})
+            assign(self.live, {**self.together, variable.setter: value})
         return slopes
 
     def fed(self, tensor: str, value: np.ndarray) -> float:
         return self.live.run(self.loss, {**self.feeds, tensor: value}).item()
 
     def assigned(self, setter: str, value: np.ndarray) -> float:
-        assign(self.live, {setter: value})
+        assign(self.live, {**self.together, setter: value})
         return self.live.run(self.loss, self.feeds).item()
 
 

@@ -25,8 +25,8 @@ def blocks(stage: Execution) -> Iterable[Block]:
         yield tensors(stage, stage.network)
     if stage.network.unrecorded > 0:
         yield (
-            f"The runtime did not record {plural(stage.network.unrecorded, 'transfer')}. "
-            "Such time has another owner, and is not part of the critical path."
+            f"The runtime did not record {plural(stage.network.unrecorded, 'transfer')}, "
+            "so that time has another owner and is not part of the critical path."
         )
     yield clocks(stage.network)
     yield from stage.network.left_out
