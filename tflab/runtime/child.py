@@ -144,8 +144,8 @@ def command(function: str, *options: str) -> list[str]:
 def surroundings(environment: Mapping[str, str] | None) -> dict[str, str]:
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     # What a child leaves behind is where this process removes it.
-    own = {"PYTHONPATH": path, "TMPDIR": os.fspath(atomic.process_folder())}
-    return {**os.environ, **(environment or {}), **own}
+    own_variables = {"PYTHONPATH": path, "TMPDIR": os.fspath(atomic.process_folder())}
+    return {**os.environ, **(environment or {}), **own_variables}
 
 
 def exit_error(function: str, status: int, notes: bytes) -> TflabError:

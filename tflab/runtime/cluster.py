@@ -107,8 +107,8 @@ def begun(number: int, task: subprocess.Popen[bytes], notes: IO[bytes]) -> str:
 def configure(config: tf1.ConfigProto, addresses: Sequence[str], host: str | None = None) -> None:
     """Let a session with this configuration run over the tasks, with variables of its own. They
     reach this process at the host."""
-    own = server.own_address(host or client_host(addresses))
-    spec = tf.train.ClusterSpec({JOB: list(addresses), CLIENT: [own]})
+    address = server.own_address(host or client_host(addresses))
+    spec = tf.train.ClusterSpec({JOB: list(addresses), CLIENT: [address]})
     config.cluster_def.CopyFrom(spec.as_cluster_def())
     config.isolate_session_state = True
 

@@ -180,8 +180,8 @@ def bytes_of(definitions: Mapping[str, Any], node: Node, makers: Mapping[str, No
             sizes.append(variable_bytes(definitions, node.op, maker))
         else:
             sizes.append(tensor_bytes(output))
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
+    known_sizes = [size for size in sizes if size is not None]
+    return sum(known_sizes) if len(known_sizes) == len(sizes) else None
 
 
 def tensor_bytes(tensor: Tensor) -> int | None:

@@ -60,11 +60,11 @@ def assignments(
     For a user's node that is its own request, colocation or resource; a node that the runtime made
     is where the pass put it.
     """
-    made = {origin.name: origin.origin for origin in origins}
+    origin_of = {origin.name: origin.origin for origin in origins}
     user = {fate.name for fate in ledger}
     for node in executed:
-        if node.name in made and node.name not in user:
-            reason = f"created there by the runtime ({made[node.name]})"
+        if node.name in origin_of and node.name not in user:
+            reason = f"created there by the runtime ({origin_of[node.name]})"
             yield Assignment(node.name, node.device, reason)
         elif node.name in user:
             reason = reason_of(graph.get_operation_by_name(node.name), node.device)

@@ -41,8 +41,8 @@ def prepare() -> Path | None:
             continue  # the user sets how much TensorFlow logs
         # The user's own flags stay; neither has an effect unless XLA is used. One that a parent
         # process has set is not repeated, because TF_XLA_FLAGS must have only one.
-        own = os.environ.get(name, "") if name.endswith("XLA_FLAGS") else ""
-        os.environ[name] = own if value in own else f"{own} {value}".strip()
+        user_flags = os.environ.get(name, "") if name.endswith("XLA_FLAGS") else ""
+        os.environ[name] = user_flags if value in user_flags else f"{user_flags} {value}".strip()
     return folder
 
 
@@ -91,8 +91,10 @@ def address_of_graph(names: Iterable[DumpName]) -> str | None:
     After the graph it optimises the bodies of functions, with dumps of the same names. The last
     dump of all, the one without an iteration and a pass, is of the graph again.
     """
-    whole = [name for name in names if name.address and name.iteration is None and not name.name]
-    return whole[-1].address if whole else None
+    whole_graphs = [
+        name for name in names if name.address and name.iteration is None and not name.name
+    ]
+    return whole_graphs[-1].address if whole_graphs else None
 
 
 def snapshot(name: DumpName, nodes: tuple[Node, ...], clusters: dict[str, str]) -> Snapshot:

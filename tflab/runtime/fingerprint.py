@@ -134,9 +134,9 @@ def start_bytes(value: Any) -> Iterator[bytes]:
 
 def fed(name: str, column: datasets.Column) -> str:
     """`images:0 float32 [?, 32, 32, 1]`"""
-    whole = isinstance(column, datasets.Whole)
+    is_whole = isinstance(column, datasets.Whole)
     array = column.value if isinstance(column, datasets.Whole) else column
-    dims = [str(size) for size in array.shape] if whole else ["?", *map(str, array.shape[1:])]
+    dims = [str(size) for size in array.shape] if is_whole else ["?", *map(str, array.shape[1:])]
     return f"{name} {array.dtype} [{', '.join(dims)}]"
 
 

@@ -128,11 +128,13 @@ def einsum(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mappin
     ]
     wanted = set(labelled(result, known_dimensions(outputs[0]), sizes))
     count = 0
-    for number, own in enumerate(labels):
+    for number, operand_labels in enumerate(labels):
         others = wanted.union(*labels[:number], *labels[number + 1 :])
-        left = own & others
-        if left != own:
-            count += prod(sizes[label] for label in own) - prod(sizes[label] for label in left)
+        left = operand_labels & others
+        if left != operand_labels:
+            count += prod(sizes[label] for label in operand_labels) - prod(
+                sizes[label] for label in left
+            )
         labels[number] = left
     if len(labels) == 1:
         return count

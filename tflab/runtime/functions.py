@@ -68,14 +68,14 @@ def in_order(
         new = [c for name in waiting for c in callees.get(name, ()) if c not in order]
         waiting = list(dict.fromkeys(new))
         order |= dict.fromkeys(waiting)
-    known: defaultdict[str | None, dict[str, Source | None]] = defaultdict(dict)
+    sources: defaultdict[str | None, dict[str, Source | None]] = defaultdict(dict)
     for (where, node), source in lines.items():
-        known[where][node] = source
+        sources[where][node] = source
     signatures = {name: definition.signature for name, definition in definitions.items()}
     for name in order | dict.fromkeys(definitions) | dict.fromkeys(called_by):
         callers = tuple(called_by.get(name, ()))
         if name in definitions:
-            yield function(definitions[name], callers, traced.get(name), signatures, known[name])
+            yield function(definitions[name], callers, traced.get(name), signatures, sources[name])
         else:
             yield Function(name, callers)
 
@@ -86,8 +86,8 @@ def calls_of(
     """The functions that a node names: as its type, or in attributes of type func or list(func)."""
     if node_def.op in definitions:
         yield node_def.op, Call(node_def.name, "", inside)
-    known = nodes.op_def_of(node_def.op) is not None
-    for attribute in calling(node_def.op) if known else sorted(node_def.attr):
+    is_registered = nodes.op_def_of(node_def.op) is not None
+    for attribute in calling(node_def.op) if is_registered else sorted(node_def.attr):
         if attribute not in node_def.attr:
             continue
         value = node_def.attr[attribute]
@@ -143,11 +143,11 @@ def function(
     return Function(definition.signature.name, called_by, tuple(body), returns)
 
 
-def argument(arg: Any, made: Any, attributes: Any, source: Source | None) -> Node:
-    """An argument as a node; `made` is the tensor that represented it during tracing."""
+def argument(arg: Any, function_arg: Any, attributes: Any, source: Source | None) -> Node:
+    """An argument as a node; `function_arg` is the tensor that represented it during tracing."""
     shape: Shape = None
-    if made is not None:
-        shape, source = nodes.shape_of(made.shape), nodes.source_of(made.op)
+    if function_arg is not None:
+        shape, source = nodes.shape_of(function_arg.shape), nodes.source_of(function_arg.op)
     elif attributes is not None:
         value = attributes.attr["_output_shapes"]
         shapes = [*value.list.shape, *([value.shape] if value.HasField("shape") else [])]

@@ -31,33 +31,33 @@ def origins(
     counterpart in a body gets the node of the call.
     """
     functions = tuple(functions)
-    known: dict[str | None, dict[str, Node]] = {
+    bodies: dict[str | None, dict[str, Node]] = {
         function.name: {node.name: node for node in function.nodes} for function in functions
     }
-    known[None] = {node.name: node for node in nodes}
+    bodies[None] = {node.name: node for node in nodes}
     calls: dict[tuple[str | None, str], dict[str, str]] = {}
     for function in functions:
         for call in function.called_by:
             calls.setdefault((call.function, call.node), {})[call.attribute] = function.name
     for name in names:
-        node = origin(name.removeprefix(BESIDE), known, calls)
+        node = origin(name.removeprefix(BESIDE), bodies, calls)
         if node:
             yield name, node
 
 
-def origin(name: str, known: Bodies, calls: Calls) -> Node | None:
+def origin(name: str, bodies: Bodies, calls: Calls) -> Node | None:
     """Follow a name from call to call into the functions, as far as possible."""
     inside: str | None = None
     nearest: Node | None = None  # the innermost call on the way
     while True:
-        own = known.get(inside, {})
-        if name in own:
-            return with_line_of(own[name], nearest)
+        body = bodies.get(inside, {})
+        if name in body:
+            return with_line_of(body[name], nearest)
         call = next((part for part in scopes(name) if (inside, part) in calls), None)
         if call is None:
             return nearest
-        if call in own:
-            nearest = with_line_of(own[call], nearest)
+        if call in body:
+            nearest = with_line_of(body[call], nearest)
         called = calls[inside, call]
         name = name[len(call) + 1 :]
         part = PART.match(name)

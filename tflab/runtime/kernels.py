@@ -63,8 +63,8 @@ def fitting(
             for constraint in kernel.constraint
         )
     ]
-    own = tuple(kernel for kernel in possible if kernel.device_type == device_type)
-    return own or tuple(kernel for kernel in possible if kernel.device_type == "DEFAULT")
+    on_device = tuple(kernel for kernel in possible if kernel.device_type == device_type)
+    return on_device or tuple(kernel for kernel in possible if kernel.device_type == "DEFAULT")
 
 
 @functools.cache

@@ -37,8 +37,8 @@ def peaks(cache: Path | None = None) -> Peaks:
     """
     machine = description()
     path = cache_file(machine, cache)
-    if path and (kept := read(path, machine)) and is_whole(kept) and not kept.busy:
-        return kept
+    if path and (cached := read(path, machine)) and is_whole(cached) and not cached.busy:
+        return cached
     measured = peak_benchmark.measure()
     return keep(path, machine, measured) if path else measured
 
@@ -147,9 +147,9 @@ def keep(path: Path, machine: dict[str, Any], measured: Peaks) -> Peaks:
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
     with exclusive(path.parent):
-        kept = read(path, machine)
-        better = best(kept, measured) if kept else measured
-        if better != kept:
+        cached = read(path, machine)
+        better = best(cached, measured) if cached else measured
+        if better != cached:
             write(path, machine, better)
     return better
 

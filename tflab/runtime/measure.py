@@ -200,8 +200,8 @@ def in_rotation(jobs: Sequence[Job], plan: Plan, seed: int = 0) -> list[list[int
     ending = run([jobs[place] for place in places], plan, observe)
     if ending.failure:
         raise ending.failure
-    whole = min(map(len, times))
-    return [column[:whole] for column in times]
+    complete_rounds = min(map(len, times))
+    return [column[:complete_rounds] for column in times]
 
 
 def shuffled(count: int, seed: int) -> list[int]:

@@ -50,19 +50,21 @@ def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
     `lines` are those of imported nodes: TensorFlow does not know their makers.
     """
     ops = graph.get_operations()
-    known = graph_lines(lines)
-    made = [from_operation(op) for op in ops]
-    made = [replace(n, source=known[n.name]) if n.name in known else n for n in made]
-    return phased(made, ops)
+    line_of = graph_lines(lines)
+    graph_nodes = [from_operation(op) for op in ops]
+    graph_nodes = [
+        replace(n, source=line_of[n.name]) if n.name in line_of else n for n in graph_nodes
+    ]
+    return phased(graph_nodes, ops)
 
 
-def phased(made: Sequence[Node], ops: Iterable[tf.Operation]) -> tuple[Node, ...]:
+def phased(graph_nodes: Sequence[Node], ops: Iterable[tf.Operation]) -> tuple[Node, ...]:
     """The nodes of these ops; a node is forward only if it does not depend on gradients."""
-    if all(node.phase == FORWARD for node in made):
-        return tuple(made)
+    if all(node.phase == FORWARD for node in graph_nodes):
+        return tuple(graph_nodes)
     derived = [forward.name for op in ops if (forward := private.original_op(op)) is not None]
-    updating = for_updates(made, derived)
-    return tuple(replace(n, phase=UPDATE) if n.name in updating else n for n in made)
+    updating = for_updates(graph_nodes, derived)
+    return tuple(replace(n, phase=UPDATE) if n.name in updating else n for n in graph_nodes)
 
 
 def for_updates(nodes: Sequence[Node], derived: Iterable[str]) -> set[str]:
@@ -82,8 +84,8 @@ def for_updates(nodes: Sequence[Node], derived: Iterable[str]) -> set[str]:
     rest = [node.name for node in forward if node.name not in of_loss]
     for name in rest:  # in the order in which they were made: inputs first
         parents = [copies[name]] if name in copies else inputs[name]
-        known = (parent for parent in parents if places.get(parent, len(places)) < places[name])
-        if any(phases[parent] != FORWARD for parent in known):
+        earlier = (parent for parent in parents if places.get(parent, len(places)) < places[name])
+        if any(phases[parent] != FORWARD for parent in earlier):
             phases[name] = UPDATE
     for name in reversed(rest):
         users = consumers.get(name)

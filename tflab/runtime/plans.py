@@ -104,8 +104,8 @@ def trial(columns: Sequence[datasets.Column], batch_sizes: Sequence[int]) -> Pla
 def warmups(columns: Sequence[datasets.Column], rows: int, size: int, count: int) -> Iterator[Turn]:
     """This many steps of every shape that will occur, because kernels choose anew for a new
     shape."""
-    whole = rows // size * size
-    for start, stop in ((0, whole), (whole, rows)):
+    whole_batches = rows // size * size
+    for start, stop in ((0, whole_batches), (whole_batches, rows)):
         for values in islice(cycle(datasets.slices(columns, start, stop, size)), count):
             yield Turn(values, size, warmup=True)
             yield Turn(values, size, traced=True, warmup=True)

@@ -33,10 +33,10 @@ def load() -> None:
     if "tensorflow" in sys.modules:
         return
     notes: re.Pattern[str] | None = None
-    with tempfile.TemporaryFile() as kept:
+    with tempfile.TemporaryFile() as log_file:
         sys.stderr.flush()
         terminal = os.dup(2)
-        os.dup2(kept.fileno(), 2)
+        os.dup2(log_file.fileno(), 2)
         try:
             with fast_imports():
                 import tensorflow as tf
@@ -46,8 +46,8 @@ def load() -> None:
         finally:
             os.dup2(terminal, 2)
             os.close(terminal)
-            kept.seek(0)
-            said = kept.read().decode(errors="backslashreplace")
+            log_file.seek(0)
+            said = log_file.read().decode(errors="backslashreplace")
             sys.stderr.write("".join(worth_saying(said, notes, bool(glob("/dev/nvidia[0-9]*")))))
 
 

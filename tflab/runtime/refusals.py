@@ -111,8 +111,8 @@ def sentence(message: str) -> str:
 
     Of an error that came through `Session.run`, TensorFlow first says where the node was made.
     """
-    _, made, rest = message.rpartition("\nNode: ")
-    message = rest.partition("\n")[2] if made else message
+    _, node_line, rest = message.rpartition("\nNode: ")
+    message = rest.partition("\n")[2] if node_line else message
     lines = [line.strip() for line in message.splitlines() if line.strip(" =")]
     if len(lines) > 1 and "root error(s) found" in lines[0]:
         lines = [line.partition(": ")[2] or line for line in lines[1:]]

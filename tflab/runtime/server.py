@@ -63,8 +63,8 @@ def own_address(host: str) -> str:
 def check_free(host: str, port: int) -> None:
     """Say what is wrong with an address, which TensorFlow only logs."""
     try:
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-        family, _, _, _, name = found[0]
+        addresses = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        family, _, _, _, name = addresses[0]
         with socket.socket(family) as probe:
             if os.name == "posix":  # on Windows it would share a port that is in use
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -118,13 +118,13 @@ def disconnect(address: str) -> None:
     fail at once. Linux only; elsewhere they wait until their time limit."""
     host, _, port = address.rpartition(":")
     try:
-        known = {item[4][0] for item in socket.getaddrinfo(host.strip("[]"), port)}
+        addresses = {item[4][0] for item in socket.getaddrinfo(host.strip("[]"), port)}
     except OSError:
         return
     for opened in sockets():
         try:
             peer = opened.getpeername()
-            if peer[1] == int(port) and peer[0].removeprefix("::ffff:") in known:
+            if peer[1] == int(port) and peer[0].removeprefix("::ffff:") in addresses:
                 opened.shutdown(socket.SHUT_RDWR)
         except (OSError, IndexError, TypeError):  # not connected, or a socket of another kind
             continue
@@ -169,8 +169,8 @@ def host_towards(address: str) -> str:
         family, _, _, _, name = socket.getaddrinfo(host.strip("[]"), port, type=kind)[0]
         with socket.socket(family, kind) as probe:
             probe.connect(name)
-            found = str(probe.getsockname()[0])
+            own_host = str(probe.getsockname()[0])
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise TflabError(f"This machine has no route to {address}: {reason}.") from error
-    return f"[{found}]" if family == socket.AF_INET6 else found
+    return f"[{own_host}]" if family == socket.AF_INET6 else own_host

@@ -201,9 +201,9 @@ def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
                 f"({dataset.name}) have {', '.join(dataset.columns)}."
             )
         dtype = tensor.dtype.as_numpy_dtype
-        whole = isinstance(values, datasets.Whole)
-        array = values.value if whole else values
-        shape = array.shape if whole else (None, *array.shape[1:])
+        is_whole = isinstance(values, datasets.Whole)
+        array = values.value if is_whole else values
+        shape = array.shape if is_whole else (None, *array.shape[1:])
         fits = tensor.shape.is_compatible_with(shape)
         if not fits or not np.can_cast(array.dtype, dtype, "same_kind"):
             raise TflabError(
@@ -212,7 +212,7 @@ def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
                 f"shape {tensor.shape}."
             )
         array = np.asarray(array, dtype=dtype)
-        columns[tensor.name] = replace(values, value=array) if whole else array
+        columns[tensor.name] = replace(values, value=array) if is_whole else array
     return columns
 
 

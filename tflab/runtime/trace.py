@@ -201,17 +201,17 @@ def output_shapes(step_stats: Any) -> dict[str, Shape]:
 def varying_shapes(step_stats: Any) -> dict[str, tuple[Shape, ...]]:
     """The tensors that a step made several times with different shapes, as in a loop: the shape
     of each time, in the order of their starts."""
-    made: dict[str, list[tuple[int, Shape]]] = {}
+    shapes_of: dict[str, list[tuple[int, Shape]]] = {}
     for device in step_stats.dev_stats:
         for stats in device.node_stats:
             start_ns = stats.all_start_nanos or stats.all_start_micros * 1000
             for output in stats.output:
                 tensor = f"{stats.node_name}:{output.slot}" if output.slot else stats.node_name
                 shape = tuple(dim.size for dim in output.tensor_description.shape.dim)
-                made.setdefault(tensor, []).append((start_ns, shape))
+                shapes_of.setdefault(tensor, []).append((start_ns, shape))
     return {
         tensor: tuple(shape for _, shape in sorted(times, key=lambda time: time[0]))
-        for tensor, times in made.items()
+        for tensor, times in shapes_of.items()
         if len({shape for _, shape in times}) > 1
     }
 

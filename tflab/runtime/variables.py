@@ -18,9 +18,9 @@ def readers(graph: tf.Graph, names: Iterable[str]) -> dict[str, str]:
     A read that waits for another node does not count: that node may change the variable. A variable
     without such a read is omitted.
     """
-    known = {op.name: op for op in graph.get_operations()}
+    by_name = {op.name: op for op in graph.get_operations()}
     tensors = {}
-    for op in (known[name] for name in names if name in known):
+    for op in (by_name[name] for name in names if name in by_name):
         if op.type in REFERENCES:
             tensors[op.name] = op.outputs[0].name
         elif op.type in HANDLES:

@@ -47,10 +47,10 @@ def derived_from(op: Any) -> Any:
     return original
 
 
-def live_op(kept: Kept | None) -> Any:
+def live_op(reference: Kept | None) -> Any:
     """The op; None if its graph is gone."""
-    graph = kept[0]() if kept else None
-    return graph.get_operation_by_name(kept[1]) if kept and graph is not None else None
+    graph = reference[0]() if reference else None
+    return graph.get_operation_by_name(reference[1]) if reference and graph is not None else None
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def derivations(
     file = gradients_file()
 
     def keep(op: Any, given: Sequence[Any]) -> None:
-        kept = weakref.ref(op.graph), op.name
+        reference = weakref.ref(op.graph), op.name
         made_in = tf.compat.v1.get_default_graph()
         adders = ADDERS.setdefault(made_in, {})
         if made_in is not op.graph:
@@ -103,14 +103,14 @@ def derivations(
             new = every[seen.get(made_in, 0) :]
             seen[made_in] = len(every)
             derived = DERIVED.setdefault(made_in, {})
-            derived |= {made.name: kept for made in new if frame_within(made, file)}
+            derived |= {made.name: reference for made in new if frame_within(made, file)}
         for gradient in given:
             for tensor in (
                 getattr(gradient, "values", gradient),
                 getattr(gradient, "indices", None),
             ):
                 if tensor is not None:
-                    adders.setdefault(tensor.op.name, kept)
+                    adders.setdefault(tensor.op.name, reference)
 
     def noted(op: Any, given: Sequence[Any], returned: Sequence[Any]) -> None:
         try:

@@ -101,12 +101,12 @@ def compiled_on(model: Any) -> Frame | None:
     return COMPILED.get(model)
 
 
-def stand_in(made: Any, original: Any) -> None:
+def stand_in(maker: Any, original: Any) -> None:
     """Give an optimiser that tflab made the line of the one that it replaces."""
     frame = CONSTRUCTED.get(original)
-    CONSTRUCTED.pop(made, None)
+    CONSTRUCTED.pop(maker, None)
     if frame:
-        CONSTRUCTED[made] = frame
+        CONSTRUCTED[maker] = frame
 
 
 @contextmanager
@@ -215,8 +215,8 @@ def wrap(place: tuple[str, str, str], folders: tuple[str, ...], wrapped: ExitSta
     elif method == "__new__":
         wrapper = staticmethod(creating(original, folders))
     else:
-        known = COMPILED if method == "compile" else CONSTRUCTED
-        wrapper = noting(original, folders, known)
+        line_of_maker = COMPILED if method == "compile" else CONSTRUCTED
+        wrapper = noting(original, folders, line_of_maker)
     wrapped.enter_context(patch.object(owner, method, wrapper))
 
 
@@ -252,7 +252,7 @@ def when_imported(later: Mapping[str, Sequence[Callable[[], None]]]) -> Iterator
         sys.meta_path.remove(finder)
 
 
-def noting(original: Any, folders: tuple[str, ...], known: WeakKeyDictionary[Any, Frame]) -> Any:
+def noting(original: Any, folders: tuple[str, ...], lines: WeakKeyDictionary[Any, Frame]) -> Any:
     """A constructor, or another method, that notes the line of its caller."""
 
     @functools.wraps(original)
@@ -261,7 +261,7 @@ def noting(original: Any, folders: tuple[str, ...], known: WeakKeyDictionary[Any
         if frame:
             # a class of the user's may be neither hashable nor weakly referenceable
             with suppress(TypeError):
-                known.setdefault(self, frame)
+                lines.setdefault(self, frame)
         original(self, *args, **kwargs)
 
     return made
@@ -323,14 +323,14 @@ def opened_scope(outer: str, name: str, ops: Sequence[Any]) -> str | None:
     return prefix + scopes.pop() if len(scopes) == 1 else None
 
 
-def caller(made: Any, folders: tuple[str, ...]) -> Frame | None:
+def caller(maker: Any, folders: tuple[str, ...]) -> Frame | None:
     """The line that makes an object: the innermost frame of the running stack outside these folders
     and outside of the object's own constructors."""
     frame: FrameType | None = sys._getframe(2)
     while frame:
         code = frame.f_code
         first = code.co_varnames[0] if code.co_argcount else ""
-        constructor = code.co_name == "__init__" and frame.f_locals.get(first) is made
+        constructor = code.co_name == "__init__" and frame.f_locals.get(first) is maker
         if code.co_filename in THREADS:
             return None  # tflab started the thread, to load a file
         if not (constructor or code.co_filename.startswith((*folders, __file__))):

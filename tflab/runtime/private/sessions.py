@@ -136,9 +136,9 @@ def instrumented(function: Any, first: str, last: str, result: str = "") -> Code
     for argument in ast.walk(definition.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    made: dict[str, Any] = {}
-    exec(compile(tree, code.co_filename, "exec", dont_inherit=True), made)
-    return made[function.__name__].__code__
+    namespace: dict[str, Any] = {}
+    exec(compile(tree, code.co_filename, "exec", dont_inherit=True), namespace)
+    return namespace[function.__name__].__code__
 
 
 def with_argument(value: ast.expr, calls: list[ast.stmt]) -> ast.expr:
