@@ -22,8 +22,8 @@ BUSY = Quality(
     untraced_to_traced=1.0625,
 )
 BUSY_LINE = (
-    "This machine was busy: one thing was wrong; another too. Conclusions that need a quiet "
-    "machine are withheld; repeat the measurement on one."
+    "This machine was busy: one thing was wrong; another too. Conclusions are withheld; "
+    "measure again on a quiet machine."
 )
 
 

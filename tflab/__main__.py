@@ -43,8 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def usage() -> int:
     folding.say("usage: python -m tflab COMMAND ...  (COMMAND --help tells more; --version)\n")
-    for known, line in COMMANDS.items():
-        folding.say(f"  {known:<12}{line}")
+    for name, line in COMMANDS.items():
+        folding.say(f"  {name:<12}{line}")
     return 0
 
 

@@ -74,6 +74,6 @@ def reason(error: BaseException) -> str:
         if isinstance(inner, OSError):
             return reason(inner)
         if error.strerror:
-            named = f": '{error.filename}'" if error.filename else ""
-            return f"{error.strerror}{named}"
+            file_name = f": '{error.filename}'" if error.filename else ""
+            return f"{error.strerror}{file_name}"
     return str(error)

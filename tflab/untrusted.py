@@ -51,10 +51,10 @@ def content(path: str | Path, largest: int = LARGEST) -> bytes:
             raise OSError(
                 errno.EINVAL, f"it has {size(has)}, but tflab reads at most {size(largest)}"
             )
-        parts, known = [], 0
+        parts, total = [], 0
         while part := file.read(max(has, PART)):  # some files do not report their size
             parts.append(part)
-            known += len(part)
-            if known > largest:
+            total += len(part)
+            if total > largest:
                 raise OSError(errno.EINVAL, f"it has more than {size(largest)}")
         return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -98,8 +98,8 @@ def test_all_reasons_are_one_sentence():
     busy = judged(Load(2, 3.5, 0.1))
     assert quality.sentence(busy) == (
         "This machine was busy: the load average before the measurement was 3.50 on 2 cores; "
-        "during the measurement the host took 10.0 % of the processor time. Conclusions that need "
-        "a quiet machine are withheld; repeat the measurement on one."
+        "during the measurement the host took 10.0 % of the processor time. Conclusions are "
+        "withheld; measure again on a quiet machine."
     )
 
 

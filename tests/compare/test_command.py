@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from tests.commands import in_one_process, run_here
 from tests.records_by_hand import op_stats
 from tests.shown import without_progress
-from tflab import lifecycle, models
+from tflab import models
 from tflab.analysis import memory, step_times
 from tflab.analysis.row_labels import KEYS, RUNTIME
 from tflab.cli import progress
@@ -52,18 +52,18 @@ every_size = pytest.mark.parametrize("size", SIZES)
 @pytest.fixture(scope="module", autouse=True)
 def known_machine():
     """No benchmark and no other process runs, and the toy is built and differentiated once."""
-    walk = lifecycle.walk
+    build = preparation.with_gradients
 
     @cache
-    def toy(options, stop):
-        return tuple(walk("toy", options, stop))
+    def toy(options):
+        return build("toy", options)
 
-    def walk_once(model, options, stop):
-        return toy(options, stop) if model == "toy" else walk(model, options, stop)
+    def build_once(model, options):
+        return toy(options) if model == "toy" else build(model, options)
 
     with pytest.MonkeyPatch.context() as patch:
         in_one_process(patch)
-        patch.setattr(lifecycle, "walk", walk_once)
+        patch.setattr(preparation, "with_gradients", build_once)
         yield
 
 

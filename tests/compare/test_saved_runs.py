@@ -9,7 +9,7 @@ from tests.run.test_summary import GROUPS, WATCHED
 from tflab.compare import __main__ as compare
 from tflab.compare import saved_runs
 from tflab.follow import __main__ as follow
-from tflab.measurements import runs
+from tflab.measurements import run_files
 from tflab.records.timed import Owner
 from tflab.records.watched import Process
 
@@ -43,7 +43,7 @@ def test_groups_that_do_the_same_stand_in_a_row():
 
 @pytest.fixture
 def kept(tmp_path):
-    (tmp_path / "kept.json").write_text(runs.text(WATCHED))
+    (tmp_path / "kept.json").write_text(run_files.text(WATCHED))
     return str(tmp_path / "kept.json")
 
 

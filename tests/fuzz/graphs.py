@@ -18,14 +18,14 @@ except ImportError:  # seeds can be written without it
     from tflab.exporters import text
     from tflab.records.stages import Frontend
     from tflab.runtime import functions, nodes
-    from tflab.saved_graphs import formats, permissions, reach
+    from tflab.saved_graphs import graph_files, permissions, reach
     from tflab.views import stages
 else:
     with atheris.instrument_imports(include=["tflab"]):
         from tflab.exporters import text
         from tflab.records.stages import Frontend
         from tflab.runtime import functions, nodes
-        from tflab.saved_graphs import formats, permissions, reach
+        from tflab.saved_graphs import graph_files, permissions, reach
         from tflab.views import stages
 
 OPENED = 3  # functions whose bodies are drawn
@@ -49,7 +49,7 @@ def seeds() -> Mapping[str, bytes]:
 
 
 def read(path: Path) -> None:
-    file = formats.read(path)
+    file = graph_files.read(path)
     found = nodes.from_graph_def(file.graph_def, {}, {})
     names = [node.name for node in found]
     tuple(permissions.effects(reach.nodes_reached(file.graph_def, names)))

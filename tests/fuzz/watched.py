@@ -26,7 +26,7 @@ from tflab.lifecycle import frontend
 from tflab.models import saved
 from tflab.records.options import Options, Saved
 from tflab.runtime import private, refusals, session
-from tflab.saved_graphs import formats
+from tflab.saved_graphs import graph_files
 
 MARK = "/watched-graph-"
 TRACEBACK = "ended in"
@@ -64,7 +64,7 @@ def outcome(path: Path, allow: bool) -> str:
     """How far a graph came on the way of any graph from a file."""
 
     def build() -> Any:
-        return saved.build(formats.read(path), Saved(side_effects=allow))
+        return saved.build(graph_files.read(path), Saved(side_effects=allow))
 
     try:
         stage = frontend.build((str(path), build), Options())

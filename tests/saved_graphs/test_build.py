@@ -15,7 +15,7 @@ from tflab.errors import RefusedError, TflabError, UsageError
 from tflab.records.graph import Call, Function, Source
 from tflab.records.options import Options, Saved
 from tflab.runtime import functions, nodes, refusals, session
-from tflab.saved_graphs import formats, lines
+from tflab.saved_graphs import graph_files, lines
 
 pytestmark = pytest.mark.tensorflow
 
@@ -276,7 +276,7 @@ def test_the_functions_of_a_file_are_read_with_who_calls_them(tmp_path):
 
 
 def test_a_saved_function_is_read_alike_before_and_after_the_import(tmp_path):
-    file = formats.read(Path(graphs.saved_model_v2(tmp_path / "v2")))
+    file = graph_files.read(Path(graphs.saved_model_v2(tmp_path / "v2")))
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(file.graph_def, name="")
     read = functions.of_graph(graph)

@@ -14,7 +14,7 @@ from tflab.cli import confinement
 from tflab.errors import EffectsError
 from tflab.records.options import Options, Saved
 from tflab.runtime import session
-from tflab.saved_graphs import formats, permissions, reach
+from tflab.saved_graphs import graph_files, permissions, reach
 
 pytestmark = pytest.mark.tensorflow
 
@@ -50,7 +50,7 @@ def behind_an_initialiser(folder, harm):
 
 def behind_a_main_op(folder, harm):
     path = Path(graphs.saved_model_v1(folder / "v1"), "saved_model.pb")
-    saved = formats.private.saved_model()
+    saved = graph_files.private.saved_model()
     saved.ParseFromString(path.read_bytes())
     meta = saved.meta_graphs[0]
     write_file(meta.graph_def, "write", harm)
@@ -363,7 +363,7 @@ def test_an_argument_of_several_tensors_does_not_pass_a_path_to_its_neighbour():
 def asset_model(folder, asset, text=b"7\n"):
     """A SavedModel of which the number of rows is in an asset; the graph names another file."""
     path = Path(graphs.saved_model_v1(folder / "v1"), "saved_model.pb")
-    saved = formats.private.saved_model()
+    saved = graph_files.private.saved_model()
     saved.ParseFromString(path.read_bytes())
     meta = saved.meta_graphs[0]
     constant = meta.graph_def.node.add(name="asset", op="Const")

@@ -13,7 +13,7 @@ from tflab import lifecycle
 from tflab.errors import TflabError
 from tflab.records.options import Options, Saved
 from tflab.runtime import session
-from tflab.saved_graphs import formats
+from tflab.saved_graphs import graph_files
 
 pytestmark = pytest.mark.tensorflow
 
@@ -50,14 +50,14 @@ def test_a_checkpoint_of_the_first_format_gives_the_values(sharded, tmp_path):
 def test_another_file_of_that_name_is_no_checkpoint(tmp_path):
     path, _ = old_checkpoint(tmp_path)
     (tmp_path / "model.ckpt").write_bytes(b"a log of the training\n" * 100)
-    assert formats.read(path).checkpoint is None
+    assert graph_files.read(path).checkpoint is None
     _, notes = started(path, "w:0")
     assert "1 variable has the values of the initialisers." in notes
 
 
 def test_a_checkpoint_that_nothing_restores_is_said_not_to_be_read(tmp_path):
     path = graphs.meta_graph(tmp_path / "meta")
-    bare = graphs.write(tmp_path / "meta" / "g.pb", formats.read(Path(path)).graph_def)
+    bare = graphs.write(tmp_path / "meta" / "g.pb", graph_files.read(Path(path)).graph_def)
     _, notes = started(bare, "w/Read/ReadVariableOp:0")
     assert notes[-2] == (
         "5 variables have the values of the initialisers. The checkpoint "
@@ -94,7 +94,7 @@ def vocabulary(folder):
 
 def test_assets_in_the_collection_of_tensorflow_1_are_found_where_the_model_is_now(tmp_path):
     folder = shutil.move(vocabulary(tmp_path), tmp_path / "moved")
-    assert not formats.read(folder).meta.asset_file_def  # they are in the collection alone
+    assert not graph_files.read(folder).meta.asset_file_def  # they are in the collection alone
     numbers, _ = started(folder, "numbers:0", {"words:0": ["b", "c", "a"]})
     assert list(numbers) == [1, -1, 0]
 

@@ -51,7 +51,7 @@ def evaluated(function):
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 100])
 def test_a_short_last_batch_weighs_what_it_holds(monkeypatch, rows):
-    monkeypatch.setattr(loop, "ROWS", rows)
+    monkeypatch.setattr(loop, "TEST_ROWS", rows)
     _, result = evaluated(build)
     labels = images("test", None).columns["labels"]
     assert result.loss == pytest.approx(labels.mean())

@@ -51,9 +51,9 @@ def buffers(
     allocated = sorted((piece for piece in every if piece.output), key=attrgetter("from_us"))
     if not allocated:
         return None
-    rest = [piece for piece in every if not piece.output]
-    working = [piece for piece in rest if is_working(piece)]
-    other = [piece for piece in rest if not is_working(piece)]
+    without_output = [piece for piece in every if not piece.output]
+    working = [piece for piece in without_output if is_working(piece)]
+    other = [piece for piece in without_output if not is_working(piece)]
     before, distinct_bytes = reuse(allocated)
     after: dict[int, list[Piece]] = {}
     for piece in allocated:
@@ -63,15 +63,15 @@ def buffers(
     requested = amount(piece.bytes for piece in allocated)
     in_place = amount(size for piece in allocated for _, size in piece.in_place)
     passed_on = amount(size for piece in allocated for _, size in piece.passed_on)
-    own = [piece.output.bytes for piece in allocated if piece.output]
+    output_bytes = [piece.output.bytes for piece in allocated if piece.output]
     reused = sum(bool(before[id(piece)]) for piece in allocated)
     return Buffers(
         step=step.step,
         wall_ns=step.wall_ns,
         buffers=all_buffers,
         made=Amount(
-            len(own) + in_place.count + passed_on.count,
-            sum(own) + in_place.bytes + passed_on.bytes,
+            len(output_bytes) + in_place.count + passed_on.count,
+            sum(output_bytes) + in_place.bytes + passed_on.bytes,
         ),
         passed_on=passed_on,
         in_place=in_place,
@@ -231,8 +231,8 @@ def backward_nodes(
             carried.setdefault(fate.into, []).append(fate.name)
     backward |= {name for name, work in carried.items() if backward.issuperset(work)}
     users |= carried.keys()
-    own = [node for node in nodes if node.name not in users]
-    return frozenset(with_dependents(own, backward) & {node.name for node in nodes})
+    added_nodes = [node for node in nodes if node.name not in users]
+    return frozenset(with_dependents(added_nodes, backward) & {node.name for node in nodes})
 
 
 def caller(name: str, users: Collection[str]) -> str | None:

@@ -128,13 +128,13 @@ def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expr
             return reader.composer.name(reader.label(tensor), tensor)
         return None
 
-    whole = formulas.composed(reader.composer, ordered, argument, LONGEST)
+    formulas_by_tensor = formulas.composed(reader.composer, ordered, argument, LONGEST)
     known = {
-        variable: whole[tensor]
+        variable: formulas_by_tensor[tensor]
         for variable, tensor in ends.items()
-        if tensor in whole
-        and not unwritten(graph, whole[tensor])
-        and graph.points.hold(whole[tensor], tensor)
+        if tensor in formulas_by_tensor
+        and not unwritten(graph, formulas_by_tensor[tensor])
+        and graph.points.hold(formulas_by_tensor[tensor], tensor)
     }
     if len(known) < len(ends):
         partial = Partial(reader, argument).formulas(ordered)

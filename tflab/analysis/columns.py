@@ -224,7 +224,7 @@ def integers(values: Iterable[int]) -> np.ndarray:
 
 
 def sums(groups: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
-    """The exact sum of the values of each of so many groups, as integers."""
+    """The exact sum of the values of each of `count` groups, as integers."""
     # bincount adds floats, which are exact up to 2**53: the halves of numbers below 2**62 in sums
     # of up to 2**22 numbers are.
     totals: np.ndarray = np.zeros(count, np.int64)

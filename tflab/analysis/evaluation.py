@@ -109,18 +109,18 @@ NOWHERE = Points((), 0)
 def evaluated(formula: Expression, values: Values) -> Array:
     """The value of a formula's text for these values. Raises UnknownError."""
     called: dict[str, str] = {}  # name in the formula -> identifier
-    known: dict[str, Array] = {}
+    computed_values: dict[str, Array] = {}
 
     def identifier(name: Name) -> str:
         if name.tensor not in values:
             raise UnknownError(name.text)
         own = called.setdefault(name.text, f"v{len(called)}")
-        value = known.setdefault(own, values[name.tensor])
+        value = computed_values.setdefault(own, values[name.tensor])
         if not np.array_equal(value, values[name.tensor], equal_nan=True):
             raise UnknownError(f"{name.text} has two values")
         return own
 
-    return evaluate(formula_text.text(formula, identifier), known)
+    return evaluate(formula_text.text(formula, identifier), computed_values)
 
 
 def evaluate(text: str, values: Values) -> Array:
@@ -151,8 +151,10 @@ def value_of(node: ast.expr, values: Values) -> Any:
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
             return COMPARISONS[type(op)](value_of(left, values), value_of(right, values)) * 1.0
         case ast.Call(func=ast.Name(id=name), args=args, keywords=options) if name in FUNCTIONS:
-            named = {str(option.arg): value_of(option.value, values) for option in options}
-            return FUNCTIONS[name](*(value_of(arg, values) for arg in args), **named)
+            options_by_name = {
+                str(option.arg): value_of(option.value, values) for option in options
+            }
+            return FUNCTIONS[name](*(value_of(arg, values) for arg in args), **options_by_name)
     raise UnknownError(ast.unparse(node))
 
 
@@ -209,8 +211,11 @@ def sum_to(value: Array, dims: Any) -> Array:
     value = np.asarray(value)
     goal = tuple(np.asarray(dims, np.int64).ravel())
     extra = value.ndim - len(goal)
-    own = value.shape[extra:]
-    axes = [*range(extra), *(n + extra for n, dim in enumerate(goal) if dim == 1 != own[n])]
+    trailing_shape = value.shape[extra:]
+    axes = [
+        *range(extra),
+        *(n + extra for n, dim in enumerate(goal) if dim == 1 != trailing_shape[n]),
+    ]
     return np.sum(value, axis=tuple(axes)).reshape(goal)
 
 

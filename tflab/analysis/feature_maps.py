@@ -101,13 +101,13 @@ def has_one_gradient(node: Node) -> bool:
     return len(node.outputs) == 1 or node.op.startswith("FusedBatchNormGrad")
 
 
-def kernels_of(nodes: Iterable[Node], known: Mapping[str, Node]) -> Iterable[str]:
+def kernels_of(nodes: Iterable[Node], by_name: Mapping[str, Node]) -> Iterable[str]:
     """The variables that convolutions take as their second input."""
     for node in nodes:
         if node.op in CONVOLUTIONS:
-            kernel = known.get(node_of(node.inputs[1]))
+            kernel = by_name.get(node_of(node.inputs[1]))
             while kernel is not None and kernel.op in PASSES_ON and kernel.inputs:
-                kernel = known.get(node_of(kernel.inputs[0]))
+                kernel = by_name.get(node_of(kernel.inputs[0]))
             if kernel is not None and kernel.op in VARIABLES:
                 yield kernel.name
 

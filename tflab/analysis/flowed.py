@@ -23,11 +23,11 @@ def flowed(
     """A record for each derivative. `values` are those of the recorded step; `defined` are those of
     its tensors that the program defines."""
     holders = {graph_def_name(value.tensor): value.held_by for value in defined}
-    known = {graph_def_name(value.tensor): value for value in values}
+    by_tensor = {graph_def_name(value.tensor): value for value in values}
     starts = {value.tensor: value.values for value in values if value.kind == VARIABLE}
     alike = all(equal(row.start, starts.get(row.variable)) for row in derivatives)
     for row in derivatives:
-        recorded = known.get(holders.get(graph_def_name(row.tensor)) or "")
+        recorded = by_tensor.get(holders.get(graph_def_name(row.tensor)) or "")
         number = None if recorded is None else recorded.values
         yield FlowedDerivative(
             variable=row.variable,

@@ -74,19 +74,21 @@ UNWRITTEN = ("Size", "Shape")  # their parameters are not printed
 
 
 def operand(value: Expression, precedence: int, called: Called) -> str:
-    content, own = text_and_precedence(value, called)
-    return content if own >= precedence else f"({content})"
+    content, inner_precedence = text_and_precedence(value, called)
+    return content if inner_precedence >= precedence else f"({content})"
 
 
 def infix(value: Operation, called: Called) -> str:
     """A sum of many terms; a term that is subtracted, or has a negative number, gets a minus."""
-    sign, own = INFIX[value.op]
-    content = operand(value.args[0], SUMS if own == COMPARISONS else own, called)
+    sign, own_precedence = INFIX[value.op]
+    content = operand(
+        value.args[0], SUMS if own_precedence == COMPARISONS else own_precedence, called
+    )
     for arg in value.args[1:]:
         if value.op == "Add" and isinstance(arg, Product) and arg.number < 0:
             content += f" - {operand(replace(arg, number=-arg.number), PRODUCTS, called)}"
         else:
-            least = own + 1 if value.op != "Add" else SUMS
+            least = own_precedence + 1 if value.op != "Add" else SUMS
             content += sign + operand(arg, least, called)
     return content
 

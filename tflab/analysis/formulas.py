@@ -209,12 +209,12 @@ def shape_of(composer: Composer, node: Node, args: Parts) -> Expression:
 
 def gathered(composer: Composer, node: Node, args: Parts) -> Expression | None:
     """The dimensions of a shape along some axes; along all axes, the shape itself."""
-    whole, axes = args[0], composer.whole.get(node_of(node.inputs[1]))
-    if not isinstance(whole, ex.Operation) or whole.op != "Shape" or not axes:
+    tensor, axes = args[0], composer.whole.get(node_of(node.inputs[1]))
+    if not isinstance(tensor, ex.Operation) or tensor.op != "Shape" or not axes:
         return None
-    if whole.about is not None and set(axes) == set(range(len(whole.about))):
-        return whole
-    return operation("Shape", *whole.args, *map(Number, axes))
+    if tensor.about is not None and set(axes) == set(range(len(tensor.about))):
+        return tensor
+    return operation("Shape", *tensor.args, *map(Number, axes))
 
 
 def reshaped(composer: Composer, node: Node, args: Parts) -> Expression | None:

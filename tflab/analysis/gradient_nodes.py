@@ -52,11 +52,11 @@ def described(
     kinds = bookkeeping(reader)
     needed = leading_to(reader.nodes, ends)
     towards = destinations(reader, kinds, needed)
-    known = []
+    rows = []
     for node in graph.nodes:
         if node.name in reader.owners:
             target, complete = towards.get(node.name, (None, False))
-            known.append(
+            rows.append(
                 GradientNode(
                     name=node.name,
                     formula=formula_of(reader, node, kinds.get(node.name)),
@@ -67,7 +67,7 @@ def described(
                     line=lines.get(node.name),
                 )
             )
-    return tuple(known)
+    return tuple(rows)
 
 
 def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
@@ -157,25 +157,25 @@ def destinations(
     reader: Reader, kinds: Mapping[str, str], needed: set[str]
 ) -> dict[str, tuple[str, bool]]:
     """For each gradient node the gradient that it leads to, and whether it is that gradient."""
-    known: dict[str, tuple[str, bool]] = {}
+    destination_of: dict[str, tuple[str, bool]] = {}
     starts = [(name, reader.names[name]) for name in reader.graph.shared if name in reader.names]
     for call in reader.calls:
         pairs = reader.returned(call)
         starts += [(g, reader.contribution(call, tensor, g)) for tensor, g in pairs]
     for (_, tensor), output in reader.incoming.items():
         if kinds.get(node_of(tensor)) == STARTS:
-            known[node_of(tensor)] = (gradient_name(output), True)
+            destination_of[node_of(tensor)] = (gradient_name(output), True)
     # What a variable needs comes first: a node that leads to two gradients is listed there.
     starts.sort(key=lambda pair: node_of(pair[0]) not in needed)
     for tensor, name in starts:
-        follow(reader, kinds, known, tensor, name)
-    return known
+        follow(reader, kinds, destination_of, tensor, name)
+    return destination_of
 
 
 def follow(
     reader: Reader,
     kinds: Mapping[str, str],
-    known: dict[str, tuple[str, bool]],
+    destination_of: dict[str, tuple[str, bool]],
     gradient: str,
     name: str,
 ) -> None:
@@ -185,13 +185,13 @@ def follow(
     while waiting:
         tensor, complete = waiting.pop()
         node = node_of(tensor)
-        if reader.owners.get(node) != owner or node in known or owner is None:
+        if reader.owners.get(node) != owner or node in destination_of or owner is None:
             continue
         if (owner, tensor) in reader.incoming:
             continue
         if node in kinds and kinds[node] not in (SAME, GATES, BROADCASTING):
             continue
-        known[node] = (name, complete)
+        destination_of[node] = (name, complete)
         passes = complete and node in kinds
         inputs = reader.nodes[node].inputs[:1] if node in kinds else reader.nodes[node].inputs
         waiting.extend((parent, passes and parent == node_of(parent)) for parent in inputs)

@@ -72,7 +72,7 @@ class Search:
             for node in nodes
             if UPDATES.fullmatch(node.op) and self.inputs[node.name]
         }
-        values = [name for taken in self.updates.values() for name in taken]
+        values = [name for inputs in self.updates.values() for name in inputs]
         self.leading = reach(values, self.inputs)  # nodes that lead to an update
 
     def found(self) -> Found:
@@ -82,8 +82,8 @@ class Search:
             # before it.
             for seed, after in sorted(self.seeds(fills), key=lambda pair: len(pair[1])):
                 loss = self.loss_of(seed, after)
-                known = set().union(*chosen.values())
-                if loss and loss not in known and not after & chosen.keys():
+                update_nodes = set().union(*chosen.values())
+                if loss and loss not in update_nodes and not after & chosen.keys():
                     chosen.setdefault(loss, set()).update(after)
             if chosen:
                 break
@@ -127,8 +127,8 @@ class Search:
         behind = self.behind(self.marks(seed, after, ended))
         loss = self.shaped_like(seed)
         if loss is None:
-            known = (name for name in behind if name not in after and self.may_be_loss(name))
-            loss = max(known, key=lambda name: self.likeness(name, behind), default=None)
+            candidates = (name for name in behind if name not in after and self.may_be_loss(name))
+            loss = max(candidates, key=lambda name: self.likeness(name, behind), default=None)
             loss = loss and self.with_other_terms(loss, after, behind)
         if loss is None or loss in after or loss not in behind:
             return None
@@ -156,12 +156,12 @@ class Search:
         while rounds:  # values that return through a loop are known in the next round
             rounds = False
             for name, parents in self.inputs.items():
-                found = 0
+                reached = 0
                 for parent in parents if self.nodes[name].op not in SHAPES else ():
-                    found |= behind.get(parent, 0) | bits.get(parent, 0)
-                if found and found != behind.get(name):
+                    reached |= behind.get(parent, 0) | bits.get(parent, 0)
+                if reached and reached != behind.get(name):
                     rounds = rounds or self.nodes[name].op == "NextIteration"
-                    behind[name] = found
+                    behind[name] = reached
         return behind
 
     def shaped_like(self, seed: str) -> str | None:
@@ -243,10 +243,10 @@ GRAD = re.compile(r"_grad(?:_\d+)?/")
 def owners(names: Iterable[str], gradient_names: Collection[str] = ()) -> dict[str, str]:
     """Gradient node -> forward node, by the names of a graph. `gradient_names` were found in
     another way, and may be in a scope of any name."""
-    known = list(names)
-    by_name, by_structure = set(known), set(gradient_names)
+    all_names = list(names)
+    by_name, by_structure = set(all_names), set(gradient_names)
     owned = {}
-    for name in known:
+    for name in all_names:
         candidates = forward_names(name, name in by_structure)
         forward = next((text for text in candidates if text in by_name and text != name), None)
         if forward:

@@ -30,10 +30,10 @@ def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[
 
 def with_devices(shape: StepShape, step: StepTime, devices: Iterable[str]) -> StepShape:
     """The shape with all these devices; those that ran nothing were idle."""
-    own = {device.device: device for device in shape.devices}
+    by_name = {device.device: device for device in shape.devices}
     idle = 1.0 if step.wall_ns else 0
     return replace(
-        shape, devices=tuple(own.get(name) or Occupancy(name, 0, idle) for name in devices)
+        shape, devices=tuple(by_name.get(name) or Occupancy(name, 0, idle) for name in devices)
     )
 
 
@@ -46,7 +46,7 @@ def step_shape(runs: Sequence[OpRun], step: StepTime) -> StepShape:
     """
     runs = columns(runs)
     work = total_ns(*clipped(runs, step))
-    busy = {device: busy_ns(own, step) for device, own in runs.by_device().items()}
+    busy = {device: busy_ns(device_runs, step) for device, device_runs in runs.by_device().items()}
     return StepShape(
         most_at_once=int(lane_numbers(runs, nest=False).max(initial=-1)) + 1,
         mean_at_once=work / step.wall_ns if step.wall_ns else 0,
@@ -183,11 +183,11 @@ def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, L
     subtracted there: fetched values are released later, and the trace does not say when."""
     ends = {step.step: step.start_ns + step.wall_ns for step in steps}
     parts_of_allocator: dict[str, list[Level]] = {}  # times and changes
-    for step, own in columns(runs).by_step().items():
-        moments: np.ndarray = US * own.event_us
-        changes = own.event_bytes
-        allocator_numbers = own.event_allocator
-        numbers = {own.allocators[number]: number for number in np.unique(allocator_numbers)}
+    for step, step_runs in columns(runs).by_step().items():
+        moments: np.ndarray = US * step_runs.event_us
+        changes = step_runs.event_bytes
+        allocator_numbers = step_runs.event_allocator
+        numbers = {step_runs.allocators[number]: number for number in np.unique(allocator_numbers)}
         for allocator, number in numbers.items():
             in_allocator = allocator_numbers == number
             last = max(ends.get(step, 0), moments[in_allocator].max())

@@ -32,15 +32,37 @@ ROLES = {  # nodes that the runtime adds, by type
 Graph = Mapping[str, Node]  # by name
 
 
-def fate_in_pass(
+def fate_of_removed(
+    node: Node,
+    heir: str | None,
+    old: Graph,
+    new: Graph,
+    cluster: str | None,
+) -> tuple[str, str | None]:
+    """What happened to a node that a pass removed or left without users, and the node that now has
+    its value or does its work. `heir` is the node that took over."""
+    fate = fate_by_heir(node, heir, old, new, cluster)
+    if fate == "fused" and node.op == "Const":
+        return "removed", None  # it did no work that another node could do
+    return fate, heir
+
+
+def fate_of_remaining(node: Node, after: Node, absorber: str | None) -> tuple[str, str] | None:
+    """The same for a node that is still there. `absorber` is the node that also does its work; None
+    if there is neither an absorber nor a new value."""
+    if after.op == "Const" != node.op:
+        return "folded", node.name
+    return ("fused", absorber) if absorber else None
+
+
+def fate_by_heir(
     node: Node,
     heir: str | None,
     old: Graph,
     new: Graph,
     cluster: str | None,
 ) -> str:
-    """What happened to a removed node, judged by its heir (the node that took over) and how that
-    changed."""
+    """What happened to a node, judged by its heir and how that changed."""
     if heir is None:
         return "removed"
     if heir == cluster:

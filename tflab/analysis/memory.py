@@ -38,13 +38,13 @@ def memory(runs: Iterable[OpRun], steps: Sequence[StepTime] = ()) -> Memory:
     in_step = in_steps(runs)
     requested: dict[str, int] = {}
     highest_bytes = step_count = 0
-    for own in in_step.values():
-        totals = sums(own.kind, own.requested_bytes, len(own.kinds)).tolist()
-        for kind in own.kinds_in_order():
-            name = own.kinds[kind][0]
+    for step_runs in in_step.values():
+        totals = sums(step_runs.kind, step_runs.requested_bytes, len(step_runs.kinds)).tolist()
+        for kind in step_runs.kinds_in_order():
+            name = step_runs.kinds[kind][0]
             requested[name] = requested.get(name, 0) + totals[kind]
-        highest_bytes = max(highest_bytes, peak(own))
-        step_count += len(own) > 0
+        highest_bytes = max(highest_bytes, peak(step_runs))
+        step_count += len(step_runs) > 0
     # The mean is over all steps, including those in which a node did not run.
     rows = [OpMemory(name, round(total / step_count)) for name, total in requested.items()]
     middle_step = median_step(steps) if steps else None
@@ -107,23 +107,23 @@ def peaks(runs: Iterable[OpRun], groups: Sequence[Collection[str]]) -> list[int]
     for number, names in enumerate(groups):
         for name in names:
             groups_of.setdefault(name, []).append(number)
-    found: np.ndarray = np.zeros(len(groups), np.int64)
-    for own in in_steps(runs).values():
-        of_kinds = [groups_of.get(name, ()) for name, _, _ in own.kinds]
+    highest: np.ndarray = np.zeros(len(groups), np.int64)
+    for step_runs in in_steps(runs).values():
+        of_kinds = [groups_of.get(name, ()) for name, _, _ in step_runs.kinds]
         counts = integers(map(len, of_kinds))
         numbers = integers(number for groups in of_kinds for number in groups)
         # An allocation is repeated for each group of its node
-        kind = own.kind[own.event_run()]
+        kind = step_runs.kind[step_runs.event_run()]
         copies = counts[kind]
         event: np.ndarray = np.repeat(np.arange(len(kind)), copies)
         first = (np.cumsum(counts) - counts)[kind] - (np.cumsum(copies) - copies)
         group = numbers[np.repeat(first, copies) + np.arange(len(event))]
-        raise_peaks(found, group, own.event_us[event], own.event_bytes[event])
-    return list(found.tolist())
+        raise_peaks(highest, group, step_runs.event_us[event], step_runs.event_bytes[event])
+    return list(highest.tolist())
 
 
 def raise_peaks(
-    found: np.ndarray, group: np.ndarray, event_us: np.ndarray, event_bytes: np.ndarray
+    highest: np.ndarray, group: np.ndarray, event_us: np.ndarray, event_bytes: np.ndarray
 ) -> None:
     """Raise the peak of each group to that of these allocations of one step."""
     order = np.lexsort([event_us, group])
@@ -133,7 +133,7 @@ def raise_peaks(
     alive = total - np.repeat(before, np.diff(starts, append=len(group)))
     last: np.ndarray = np.append((times[1:] != times[:-1]) | (group[1:] != group[:-1]), True)
     last = last[: len(group)]
-    np.maximum.at(found, group[last], alive[last])
+    np.maximum.at(highest, group[last], alive[last])
 
 
 def holders(runs: OpRuns, at_us: int) -> tuple[Holder, ...]:

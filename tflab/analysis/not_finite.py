@@ -96,12 +96,12 @@ def origins(
     for node in ordered:
         if node.name not in outputs or node.op.startswith(KEEPING):
             continue
-        taken = [*node.inputs, *([sent[node.name]] if node.name in sent else [])]
+        consumed = [*node.inputs, *([sent[node.name]] if node.name in sent else [])]
         tensor = min(outputs[node.name], key=lambda name: bads[name].call)
         updates = tensor.partition(":")[2] in spoiled
-        if not updates and any(node_of(other) in spoiled for other in taken):
+        if not updates and any(node_of(other) in spoiled for other in consumed):
             continue
-        causes = {other for other in taken if comes_before(bads, other, tensor, node.op)}
+        causes = {other for other in consumed if comes_before(bads, other, tensor, node.op)}
         infinite = not any(bads[output].nan for output in outputs[node.name])
         if infinite and not updates and (causes <= meant if causes else node.op == CONSTANT):
             constants += [] if causes else [(node, tensor)]

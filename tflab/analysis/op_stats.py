@@ -34,16 +34,16 @@ def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
     durations = Durations()
     sums_of: dict[str, np.ndarray] = {}  # by kind
     kinds: Sequence[Kind] = ()
-    for own in in_step.values():
-        kinds = own.kinds
-        for kind in own.kinds_in_order():
+    for step_runs in in_step.values():
+        kinds = step_runs.kinds
+        for kind in step_runs.kinds_in_order():
             first_kinds.setdefault(kinds[kind][:2], kind)
-        if not own:
+        if not step_runs:
             continue
-        durations.add(own.kind, own.duration_ns)
-        since = own.start_ns - own.start_ns.min()
-        for name, values in (("start", since), ("requested", own.requested_bytes)):
-            added = sums(own.kind, values, len(kinds))
+        durations.add(step_runs.kind, step_runs.duration_ns)
+        since = step_runs.start_ns - step_runs.start_ns.min()
+        for name, values in (("start", since), ("requested", step_runs.requested_bytes)):
+            added = sums(step_runs.kind, values, len(kinds))
             sums_of[name] = sums_of[name] + added if name in sums_of else added
     groups: dict[tuple[str, str], list[int]] = {named: [] for named in first_kinds}
     for kind, (name, op, _) in enumerate(kinds):
@@ -136,6 +136,6 @@ def folded(
 
 
 def rank(q: float, runs: int) -> int:
-    """The rank of the q-quantile, from 1, among so many runs sorted by duration."""
+    """The rank of the q-quantile, from 1, among this many runs sorted by duration."""
     # Exact decimal fractions: in floats, 0.1 * 30 is a little more than 3.
     return ceil(Fraction(str(q)) * runs)

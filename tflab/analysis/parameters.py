@@ -108,7 +108,7 @@ class Updates:
         for transfer in transfers:
             if transfer.recv in self.nodes:
                 self.inputs[transfer.recv].append(transfer.send)
-        self.consumed = {name for taken in self.inputs.values() for name in taken}
+        self.consumed = {name for tensors in self.inputs.values() for name in tensors}
         self.updates = {
             name: [one for one in node.control_inputs if is_update(self.nodes.get(one))]
             for name, node in self.nodes.items()
@@ -119,9 +119,9 @@ class Updates:
         }
         self.order = list(critical_path.in_order(parents))
         for name in self.order:
-            taken = self.inputs[name][:1]
-            if self.nodes[name].op in PASSING and taken and taken[0] in self.variable:
-                self.variable[name] = self.variable[taken[0]]
+            tensors = self.inputs[name][:1]
+            if self.nodes[name].op in PASSING and tensors and tensors[0] in self.variable:
+                self.variable[name] = self.variable[tensors[0]]
         self.old = self.old_values()
 
     def old_values(self) -> dict[str, int]:
@@ -154,8 +154,8 @@ class Updates:
 
     def owner(self, node: Node) -> str | None:
         """The variable that an update changes."""
-        taken = self.inputs[node.name]
-        return self.variable.get(taken[0]) if taken else None
+        inputs = self.inputs[node.name]
+        return self.variable.get(inputs[0]) if inputs else None
 
     def trained(self) -> tuple[set[str], set[str]]:
         """The variables that are trained, and those that may be, because the graph has no loss."""

@@ -102,9 +102,12 @@ def compare(
     relieved = []  # the nodes that each pass left without work
     before = GraphState("", None, user_nodes, {})
     old = takeovers.indexed(user_nodes)
-    known = [*states(snapshots)]
-    last = "tasks" if known and known[-1].sent else "graph_optimizer"
-    for after in (*known, GraphState(last, None, executed, {}, known[-1].sent if known else ())):
+    graph_states = [*states(snapshots)]
+    last = "tasks" if graph_states and graph_states[-1].sent else "graph_optimizer"
+    for after in (
+        *graph_states,
+        GraphState(last, None, executed, {}, graph_states[-1].sent if graph_states else ()),
+    ):
         new = old if after.nodes is before.nodes else takeovers.indexed(after.nodes)
         step = difference(before, after, old, new)
         if before.name or step.added or step.removed or step.rewritten:
@@ -136,18 +139,18 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
         last = nodes
 
 
-def on_other_tasks(whole: Iterable[Node], part: Iterable[Node]) -> tuple[Node, ...]:
+def on_other_tasks(nodes: Iterable[Node], part: Iterable[Node]) -> tuple[Node, ...]:
     """The nodes of the whole graph that are on tasks of which `part` has no node."""
     tasks = {task_of(node.device) for node in part}
-    return tuple(node for node in whole if node.device and task_of(node.device) not in tasks)
+    return tuple(node for node in nodes if node.device and task_of(node.device) not in tasks)
 
 
 def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Snapshot]]]:
     """Each pass with its snapshots: one while the graph is whole, then one for each partition."""
     groups: dict[tuple, list[Snapshot]] = {}
     for index, snapshot in enumerate(snapshots):
-        whole = snapshot.partition is None
-        key = (index,) if whole else (snapshot.moment, snapshot.group, snapshot.name)
+        is_unpartitioned = snapshot.partition is None
+        key = (index,) if is_unpartitioned else (snapshot.moment, snapshot.group, snapshot.name)
         groups.setdefault(key, []).append(snapshot)
     return [(members[0].name, members) for members in groups.values()]
 

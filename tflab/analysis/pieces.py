@@ -81,8 +81,8 @@ def of_step(
     by_address: dict[tuple[str, int], Piece] = {}  # the latest piece at each address
     pieces: list[Piece] = []
     for run, given in sorted(zip(runs, outputs, strict=True), key=lambda pair: pair[0].start_ns):
-        taken = [lies_in[tensor] for tensor in inputs.get(run.name, ()) if tensor in lies_in]
-        for piece in distinct(taken):
+        input_pieces = [lies_in[tensor] for tensor in inputs.get(run.name, ()) if tensor in lies_in]
+        for piece in distinct(input_pieces):
             piece.readers.append(run)
         asked_for = [Piece(run, size, time) for time, size, _ in run.allocations if size > 0]
         pieces += asked_for
@@ -91,7 +91,7 @@ def of_step(
             if not output.address:
                 continue
             key = (address_space(run.device), output.address)
-            holder = in_input(output, taken) or requested_piece(output, asked_for)
+            holder = in_input(output, input_pieces) or requested_piece(output, asked_for)
             if holder is None and output.allocated_bytes:
                 holder = by_address.get(key)  # of an input that the graph does not show
                 if holder:
@@ -123,10 +123,15 @@ def address_space(device: str) -> str:
     return task if kind.startswith("CPU") else device
 
 
-def in_input(output: Output, taken: Iterable[Piece]) -> Piece | None:
+def in_input(output: Output, input_pieces: Iterable[Piece]) -> Piece | None:
     """The piece of an input that contains an output, if there is one."""
     return next(
-        (piece for piece in taken if piece.output and piece.output.address == output.address), None
+        (
+            piece
+            for piece in input_pieces
+            if piece.output and piece.output.address == output.address
+        ),
+        None,
     )
 
 

@@ -24,7 +24,7 @@ SHORT_NS = 100_000  # shorter steps vary with the waking of a thread: up to 5.4 
 CACHED_BYTES = 2**20
 LEAST_STEPS = 10  # of fewer steps, p90 is the slowest, and p10 may be a smaller last batch
 
-WITHHELD = "Conclusions that need a quiet machine are withheld; repeat the measurement on one"
+WITHHELD = "Conclusions are withheld; measure again on a quiet machine"
 MARKED = "Conclusions are shown because of --even-if-busy; they may be wrong"
 
 

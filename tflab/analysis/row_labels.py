@@ -131,15 +131,15 @@ def joint_label(layers: Sequence[str]) -> str:
 
 def line_labels(sources: Sources) -> dict[str, str]:
     """`lenet.py:12` for each node; the whole path if two files have the same name."""
-    known = {node: source for node, source in sources.items() if source}
-    files = {source.file for source in known.values()}
+    with_source = {node: source for node, source in sources.items() if source}
+    files = {source.file for source in with_source.values()}
     namesakes = Counter(map(os.path.basename, files))
 
     def label(source: Source) -> str:
         name = os.path.basename(source.file)
         return f"{name if namesakes[name] == 1 else source.file}:{source.line}"
 
-    return {node: label(source) for node, source in known.items()}
+    return {node: label(source) for node, source in with_source.items()}
 
 
 def code_of_lines(sources: Sources) -> dict[str, str]:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tflab.analysis.ledger import Graph, fate_in_pass
+from tflab.analysis import ledger
+from tflab.analysis.ledger import Graph
 from tflab.records.graph import Node, node_of
 from tflab.records.placed import Takeover
 
@@ -60,14 +61,10 @@ def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> I
             heir = cluster if cluster in new else runners.get(name)
             heir = heir or taking_over.get(name)
             outputs = outputs_at_users(name, old, new, users, handed)
-            fate = fate_in_pass(node, heir, old, new, cluster or runners.get(name))
-            if fate == "fused" and node.op == "Const":  # which did no work
-                fate, heir = "removed", None
-            yield Takeover(name, fate, heir, outputs)
-        elif new[name].op == "Const" != node.op:
-            yield Takeover(name, "folded", name)
-        elif absorbed := absorber(node, old, new):
-            yield Takeover(name, "fused", absorbed)
+            cluster = cluster or runners.get(name)
+            yield Takeover(name, *ledger.fate_of_removed(node, heir, old, new, cluster), outputs)
+        elif fate := ledger.fate_of_remaining(node, new[name], absorber(node, old, new)):
+            yield Takeover(name, *fate)
 
 
 def outputs_at_users(
@@ -177,8 +174,8 @@ def input_instead(position: int, before: Sequence[str], now: Sequence[str]) -> s
     current = now[position]
     if current == before[position] or now.count(current) > before.count(current):
         return current
-    known = set(before)
-    added = [tensor for tensor in now if tensor not in known]
+    earlier = set(before)
+    added = [tensor for tensor in now if tensor not in earlier]
     return added[0] if len(added) == 1 else current
 
 
@@ -206,11 +203,9 @@ def reliefs(before: Indexed, after: Indexed) -> Iterator[Takeover]:
                 heir_of[name] = heir_of[user]
                 waiting.append(name)
     for name in filter(heir_of.__contains__, old):
-        heir = heir_of[name]
-        fate = fate_in_pass(old[name], heir, old, new, None)
-        if fate == "fused" and old[name].op == "Const":
-            continue  # which did no work
-        yield Takeover(name, fate, heir, outputs_at_users(name, old, new, users))
+        fate, successor = ledger.fate_of_removed(old[name], heir_of[name], old, new, None)
+        if successor:
+            yield Takeover(name, fate, successor, outputs_at_users(name, old, new, users))
 
 
 def switched_to(name: str, old: Graph, new: Graph, users: Users) -> str | None:

@@ -48,10 +48,12 @@ def one_axis(
     """Runs that the tasks timed by their own clocks, on one axis."""
     sent = edges(transfers)
     arrived = with_exact_bytes(received, sent)
-    found = clocks.offsets(messages(runs, arrived, steps, sent), CLIENT)
-    ahead = {offset.clock: offset.applied_ns for offset in found}
+    clock_offsets = clocks.offsets(messages(runs, arrived, steps, sent), CLIENT)
+    ahead = {offset.clock: offset.applied_ns for offset in clock_offsets}
     moved_runs = aligned(runs, ahead)
-    return OneAxis(moved_runs, runs_on_wire(arrived, ahead, sent, ends(moved_runs)), arrived, found)
+    return OneAxis(
+        moved_runs, runs_on_wire(arrived, ahead, sent, ends(moved_runs)), arrived, clock_offsets
+    )
 
 
 def edges(transfers: Iterable[Transfer]) -> dict[Edge, Transfer]:
@@ -76,8 +78,10 @@ def ends(runs: Iterable[OpRun]) -> Ends:
 def with_exact_bytes(arrived: Iterable[Received], sent: Mapping[Edge, Transfer]) -> list[Received]:
     """The received tensors, with exact bytes if the shape is known, because the runtime rounds
     them."""
-    known = {edge: transfer.bytes for edge, transfer in sent.items() if transfer.bytes is not None}
-    return [replace(one, bytes=known.get(edge_of(one), one.bytes)) for one in arrived]
+    exact_bytes = {
+        edge: transfer.bytes for edge, transfer in sent.items() if transfer.bytes is not None
+    }
+    return [replace(one, bytes=exact_bytes.get(edge_of(one), one.bytes)) for one in arrived]
 
 
 def messages(
@@ -92,9 +96,9 @@ def messages(
         of_task: dict[str, list[OpRun]] = defaultdict(list)
         for run in in_step.get(step.step, ()):
             of_task[task_of(run.device)].append(run)
-        for task, own in of_task.items():
-            last = max(run.start_ns + run.duration_ns for run in own)
-            yield Message(CLIENT, task, step.start_ns, min(run.start_ns for run in own))
+        for task, task_runs in of_task.items():
+            last = max(run.start_ns + run.duration_ns for run in task_runs)
+            yield Message(CLIENT, task, step.start_ns, min(run.start_ns for run in task_runs))
             yield Message(task, CLIENT, last, step.start_ns + step.wall_ns)
     ended = ends(runs)
     for received in arrived:
@@ -221,14 +225,14 @@ def task_time(
     computing = waiting = overlapped = wall = 0
     to_it = f" to {short_task(task)}"
     for step in steps:
-        own = busy_spans((r for r in ops.get(step.step, ()) if task_of(r.device) == task), step)
+        busy = busy_spans((r for r in ops.get(step.step, ()) if task_of(r.device) == task), step)
         incoming = (run for run in moving.get(step.step, ()) if run.device.endswith(to_it))
         coming = busy_spans(incoming, step)
-        either = covered(union([*own, *coming]))
+        either = covered(union([*busy, *coming]))
         wall += step.wall_ns
-        computing += covered(own)
-        waiting += either - covered(own)
-        overlapped += covered(own) + covered(coming) - either
+        computing += covered(busy)
+        waiting += either - covered(busy)
+        overlapped += covered(busy) + covered(coming) - either
     arrived = list(arrived)
     return TaskTime(
         task=short_task(task),
@@ -281,7 +285,7 @@ def waits(
 
 def busy_changes(rows: dict[str, list[OpRun]], step: StepTime) -> Iterable[tuple[int, bool, str]]:
     """When each task, or the wire, starts and stops being busy."""
-    for task, own in rows.items():
-        for start, end in busy_spans(own, step):
+    for task, task_runs in rows.items():
+        for start, end in busy_spans(task_runs, step):
             yield start, True, task
             yield end, False, task

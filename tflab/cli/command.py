@@ -51,8 +51,8 @@ class Parser(argparse.ArgumentParser):
         unknown = message.partition("unrecognized arguments: ")[2]
         # Without their dashes, which would make all of them similar
         options = [word[2:].partition("=")[0] for word in unknown.split() if word.startswith("--")]
-        known = [name[2:] for name in self._option_string_actions if name.startswith("--")]
-        nearest = difflib.get_close_matches(options[0], known, n=1) if options else []
+        option_names = [name[2:] for name in self._option_string_actions if name.startswith("--")]
+        nearest = difflib.get_close_matches(options[0], option_names, n=1) if options else []
         return f" Did you mean '--{nearest[0]}'?" if nearest else ""
 
 

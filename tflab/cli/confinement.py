@@ -247,10 +247,10 @@ def interrupted(process: subprocess.Popen[bytes]) -> int:
 
 def installed() -> list[str]:
     """The folders of Python and of its packages."""
-    own = [sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages(), *sys.path]
+    folders = [sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages(), *sys.path]
     if site.ENABLE_USER_SITE:
-        own.append(site.getusersitepackages())
-    folders_of_packages = dict.fromkeys(path for path in own if is_package_folder(path))
+        folders.append(site.getusersitepackages())
+    folders_of_packages = dict.fromkeys(path for path in folders if is_package_folder(path))
     return [*SYSTEM, *folders_of_packages, str(Path(__file__).parents[1])]
 
 

@@ -67,11 +67,13 @@ def say_command(about: str, line: str, stream: TextIO | None = None) -> None:
 
 def with_continuations(line: str, columns: int) -> str:
     """A command in lines that a shell joins, even if a word is cut."""
-    lines, rest = [], line
+    lines, remaining = [], line
     for part in textwrap.wrap(line, columns - 2, break_on_hyphens=False):
-        rest = rest[len(part) :]
-        lines.append(part + (" " if rest.startswith(" ") else "") + ("\\" if rest else ""))
-        rest = rest.lstrip(" ")
+        remaining = remaining[len(part) :]
+        lines.append(
+            part + (" " if remaining.startswith(" ") else "") + ("\\" if remaining else "")
+        )
+        remaining = remaining.lstrip(" ")
     return "\n".join(lines)
 
 

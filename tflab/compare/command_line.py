@@ -167,8 +167,8 @@ def named_arguments(
     missing = object()
     # argparse keeps what a namespace contains, and sets only what is named
     blank = argparse.Namespace(**dict.fromkeys(vars(args), missing))
-    found = vars(parser.parse_args(argv, blank))
-    return [name for name, value in found.items() if value is not missing]
+    values = vars(parser.parse_args(argv, blank))
+    return [name for name, value in values.items() if value is not missing]
 
 
 def as_typed(name: str) -> str:

@@ -245,8 +245,8 @@ def one_op(batch: Evidence) -> Iterator[Reason]:
     line = f" at {node.line}" if node.line else ""
     calls = "" if round(node.calls) == 1 else f" in {node.calls:,.0f} calls"
     roof = node.roof_share
-    known = roof is not None and roof <= 1
-    reach = f", at {percent(roof)} of what this machine can do" if roof and known else ""
+    is_plausible = roof is not None and roof <= 1
+    reach = f", at {percent(roof)} of what this machine can do" if roof and is_plausible else ""
     advice = (
         "Try another shape, data format or dtype for it, or another configuration (--configs)"
         if roof and roof < FAR

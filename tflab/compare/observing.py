@@ -74,12 +74,12 @@ def observe(
 def measurement(comparison: Comparison, options: Options) -> Measurement:
     """A comparison with its observations, place and time."""
     assert comparison.observed is not None
-    hardware_of_run = dict(hardware.inspected())
+    machine = dict(hardware.inspected())
     set_here = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     return Measurement(
         tflab=tflab.__version__,
         when=environment.now(),
-        environment=hardware_of_run | set_here,
+        environment=machine | set_here,
         options=chosen(options),
         comparison=replace(comparison, observed=None),
         observed=comparison.observed,
@@ -155,9 +155,9 @@ class SizeObservations:
         self.traced_ns.append(tuple(step.wall_ns for step, _ in traced_steps))
         for step, recorded in traced_steps:
             assert recorded is not None
-            found = trace.columns(recorded.serialized, step.start_ns)
+            op_columns = trace.columns(recorded.serialized, step.start_ns)
             self.accumulator.add(
-                *(found or trace.durations(recorded.parsed().step_stats, step.start_ns))
+                *(op_columns or trace.durations(recorded.parsed().step_stats, step.start_ns))
             )
 
     def row_ns(self, nodes: Sequence[str]) -> float:
@@ -174,27 +174,27 @@ def observed_here(
 ) -> ObservedProcess:
     """All turns of this process, in each session at least one and at most TURNS."""
     ready = own_process.unpacked(job)
-    seen = {size: SizeObservations() for size in keys}
+    observations = {size: SizeObservations() for size in keys}
     batches = {size: endless(columns, size) for size in keys}
     start = time.monotonic()
     for number in range(1, SESSIONS + 1):
         with measure.sessions([ready]) as (runner,):
             for _ in range(TURNS):
-                for size, of_size in seen.items():
+                for size, of_size in observations.items():
                     of_size.turn(runner, batches[size], size)
                 if time.monotonic() - start > seconds * number / SESSIONS:
                     break
     return ObservedProcess(
-        untraced_ns={size: tuple(of_size.untraced_ns) for size, of_size in seen.items()},
-        traced_ns={size: tuple(of_size.traced_ns) for size, of_size in seen.items()},
+        untraced_ns={size: tuple(of_size.untraced_ns) for size, of_size in observations.items()},
+        traced_ns={size: tuple(of_size.traced_ns) for size, of_size in observations.items()},
         rows_ns={
             size: {key: of_size.row_ns(nodes) for key, nodes in keys[size].items()}
-            for size, of_size in seen.items()
+            for size, of_size in observations.items()
         },
     )
 
 
 def endless(columns: Sequence[datasets.Column], size: int) -> Iterator[measure.Values]:
     """Whole batches of the columns, repeated endlessly."""
-    whole = len(columns[0]) // size * size if columns else size
-    return cycle(datasets.slices(columns, 0, whole, size))
+    rows = len(columns[0]) // size * size if columns else size
+    return cycle(datasets.slices(columns, 0, rows, size))

@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lcm
 
-from tflab import lifecycle
 from tflab.analysis import ledger, op_stats, op_table
+from tflab.cli import progress
 from tflab.compare import sweep
 from tflab.errors import RefusedError, UsageError
-from tflab.lifecycle import placement
+from tflab.lifecycle import backward as gradients
+from tflab.lifecycle import frontend, placement
 from tflab.records.measured import OpStats
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Backward, Placement
@@ -75,8 +76,7 @@ def prepare(
             "as (1, 16, 64)."
         )
     before = load.load_average() if chosen.load_average is None else chosen.load_average
-    *_, backward = lifecycle.walk(model, replace(options, explained=False), stop="backward")
-    assert isinstance(backward, Backward)
+    backward = with_gradients(model, replace(options, explained=False))
     program, phase, split = backward.program, chosen.phase, SPLITS[chosen.phase]
     batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
     images = image_count(backward, phase, batch_sizes, chosen.images)
@@ -113,6 +113,14 @@ def prepare(
         cold=cold,
         cold_step_ns=cold_step_ns,
     )
+
+
+def with_gradients(model: str, options: Options) -> Backward:
+    """The model's graph, with gradients and updates if it has a loss."""
+    with progress.phase("frontend"):
+        built = frontend.of_model(model, options)
+    with progress.phase("backward"):
+        return gradients.differentiate(built, options)
 
 
 def image_count(

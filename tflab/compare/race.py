@@ -155,7 +155,7 @@ def judged(
     """Every configuration with its verdict; all verdicts are made together."""
     default, *others = configs
     pairs = [(size, config) for size in batch_sizes for config in others]
-    verdicts_of_rounds = verdicts.verdicts(
+    judgements = verdicts.verdicts(
         [
             [
                 ratio(times[config][size], times.get(default_beside(config), times[default])[size])
@@ -164,7 +164,7 @@ def judged(
             for size, config in pairs
         ]
     )
-    against = dict(zip(pairs, verdicts_of_rounds, strict=True))
+    against = dict(zip(pairs, judgements, strict=True))
     rows = []
     for size in batch_sizes:
         for config in configs:

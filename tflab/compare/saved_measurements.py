@@ -1,4 +1,4 @@
-"""Kept: saved measurements; one is shown as it was measured, several are compared."""
+"""Saved measurements: one is shown as it was measured, several are compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tflab.compare import output, saved_runs
 from tflab.compare.command_line import OF_SEVERAL, as_typed
 from tflab.errors import UsageError
 from tflab.exporters import csv, formats, json, notebook
-from tflab.measurements import contrast, files, gate, runs, view
+from tflab.measurements import contrast, files, gate, run_files, view
 from tflab.measurements.comparable import Named
 from tflab.records.measurements import Contrast, Measurement, OverTime, Point, TimeLine
 
@@ -34,12 +34,12 @@ class FileOptions:
     fail_if_slower: float | None = None  # a percentage; if it is proven, the gate fails
 
 
-def run(args: argparse.Namespace, named: Sequence[str]) -> int:
-    """Show or compare the files of a command line; `named` are the arguments in it. Raises the
-    TflabError of the gate if that fails."""
-    if runs.read_content(args.files[0]):
-        return saved_runs.run(args, named)
-    for name in named:
+def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
+    """Show or compare the files of a command line; `arguments_named` are the arguments in
+    it. Raises the TflabError of the gate if that fails."""
+    if run_files.read_content(args.files[0]):
+        return saved_runs.run(args, arguments_named)
+    for name in arguments_named:
         if name not in OPTIONS:
             raise UsageError(
                 f"{as_typed(name)} applies to a new measurement, but '{args.files[0]}' is a saved "

@@ -1,4 +1,4 @@
-"""Watched: runs of programs that `tflab.run --save` kept, compared with one another."""
+"""Saved runs: the watched programs that `tflab.run --save` wrote, compared with one another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tflab import units
 from tflab.compare.command_line import as_typed
 from tflab.errors import UsageError
 from tflab.exporters import formats, json
-from tflab.measurements import contrast, runs
+from tflab.measurements import contrast, run_files
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.watched import Group, Watched
 
@@ -26,21 +26,23 @@ Seen = Mapping[str, Watched]  # by the name of the file
 Key = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # fetches, and fed shapes
 
 
-def run(args: argparse.Namespace, named: Sequence[str]) -> int:
-    """Show or compare the files of a command line; `named` are the arguments in it."""
-    for name in named:
+def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
+    """Show or compare the files of a command line; `arguments_named` are the arguments in it."""
+    for name in arguments_named:
         if name not in OPTIONS:
             raise UsageError(f"{as_typed(name)} does not apply to watched runs; leave it out.")
     if args.format not in FORMATS:
         raise UsageError(f"Watched runs are compared as {', '.join(FORMATS)}.")
     names = contrast.short_names(args.files)
-    seen = {name: runs.read(path) for name, path in zip(names, args.files, strict=True)}
+    watched_runs = {
+        name: run_files.read(path) for name, path in zip(names, args.files, strict=True)
+    }
     formats.show(
         args.format,
         "Watched runs",
         {},
-        blocks(seen),
-        json=lambda: json.document(runs=seen),
+        blocks(watched_runs),
+        json=lambda: json.document(runs=watched_runs),
     )
     return 0
 
@@ -88,8 +90,8 @@ def owners(seen: Seen) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 def median(place: int, row: tuple[Key, tuple[Group | None, ...]]) -> str:
     """`3.10 ms`, in a later file with its ratio: `3.41 ms (1.10 x)`."""
-    _, found = row
-    times = [group.median_ns if group else None for group in found]
+    _, in_files = row
+    times = [group.median_ns if group else None for group in in_files]
     return with_ratio(times[place], times[0] if place else None)
 
 

@@ -162,5 +162,5 @@ def rows_within(seconds: float, step_ns: Mapping[tuple[int, bool], int], rows: i
     the time of an untraced and a traced step by batch size."""
     largest = max(size for size, _ in step_ns)
     row_ns = sum(ns / size for (size, _), ns in step_ns.items())
-    whole = int(seconds * 1e9 / row_ns) // largest * largest
-    return min(rows, max(largest, whole))
+    whole_batches = int(seconds * 1e9 / row_ns) // largest * largest
+    return min(rows, max(largest, whole_batches))

@@ -142,7 +142,7 @@ def mean_step(batch: int, steps: StepTimes) -> str:
 
 def quiet_machine(comparison: Comparison) -> Iterator[str]:
     """For layers, which are compared with one another, that the machine was quiet; that it was
-    busy is said above all numbers."""
+    busy is above all numbers."""
     if comparison.by == "layer" and comparison.quality and comparison.quality.quiet:
         yield quality.verdict(comparison.quality)
 

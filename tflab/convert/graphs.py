@@ -63,9 +63,9 @@ def of_model(name: str) -> Any:
 
     path = Path(name)
     if models.is_file(name):
-        from tflab.saved_graphs import formats
+        from tflab.saved_graphs import graph_files
 
-        graph_def = formats.read(path).graph_def
+        graph_def = graph_files.read(path).graph_def
     else:
         graph_def = built(models.find(name))
     return protos.message("GraphDef").FromString(graph_def.SerializeToString())

@@ -206,7 +206,7 @@ def memory_of_rows(data: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.n
 
 
 def numbers(data: np.ndarray, places: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The numbers of so many bytes at these places; 0 if it is none."""
+    """The numbers with these lengths in bytes at these places; 0 for a length of 0."""
     digit = np.arange(lengths.max(initial=0))
     digits = data[places[:, None] + digit] & 127
     digits[digit >= lengths[:, None]] = 0

@@ -30,9 +30,9 @@ class Renumbered(Whole):
     """A column of indices that begin with the index of a row; in each batch rows count from 0."""
 
     def __getitem__(self, rows: Any) -> np.ndarray:
-        taken = self.value[rows].copy()
-        taken[:, 0] = np.arange(len(taken))
-        return taken
+        rows_copied = self.value[rows].copy()
+        rows_copied[:, 0] = np.arange(len(rows_copied))
+        return rows_copied
 
 
 class CountedWhole(Whole):

@@ -210,9 +210,9 @@ def fill(folder: Path) -> None:
 
     def keep(part: Path, url: str) -> None:
         for name, content in zip(names, from_archive(part, names, url), strict=True):
-            whole = part.with_name(name)
-            whole.write_bytes(content)
-            os.replace(whole, folder / name)
+            unpacked = part.with_name(name)
+            unpacked.write_bytes(content)
+            os.replace(unpacked, folder / name)
 
     files.download([ADDRESS + ARCHIVE], folder, ARCHIVE_BYTES, keep)
 

@@ -70,9 +70,9 @@ def carry_out(check: Check) -> tuple[Finding, ...]:
         problems.extend(function(*check.args))
     except Exception as error:  # no exception may stop the other checks
         advice = INSTALL if isinstance(error, ImportError) else REPORT
-        found = f"cannot be checked: {sentence(error)}"
+        state = f"cannot be checked: {sentence(error)}"
         verdict = WRONG if check.needed else NOTE
-        problems.append(Finding(check.subject, name.replace("_", " "), found, advice, verdict))
+        problems.append(Finding(check.subject, name.replace("_", " "), state, advice, verdict))
     return tuple(problems)
 
 

@@ -44,8 +44,8 @@ def needed() -> Iterator[Finding]:
         requirement = Requirement(line)
         if not fits(requirement):
             installed = version(requirement.name) or "missing"
-            found = f"{installed} (required: {line.removeprefix(requirement.name)})"
-            yield Finding("Packages", requirement.name, found, f'python -m pip install "{line}"')
+            state = f"{installed} (required: {line.removeprefix(requirement.name)})"
+            yield Finding("Packages", requirement.name, state, f'python -m pip install "{line}"')
 
 
 def fits(requirement: Requirement) -> bool:

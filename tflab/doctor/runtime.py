@@ -38,9 +38,9 @@ def tensorflow() -> Iterator[Finding]:
     if error := answer.get("error"):
         yield Finding("TensorFlow", "import", error, remedy(error))
     elif NVIDIA.exists() and not any("GPU" in name for name in answer["devices"]):
-        found = "TensorFlow sees none, although an NVIDIA driver is loaded"
+        state = "TensorFlow sees none, although an NVIDIA driver is loaded"
         advice = 'To use it: python -m pip install "tensorflow[and-cuda]"'
-        yield Finding("TensorFlow", "GPU", found, advice, NOTE)
+        yield Finding("TensorFlow", "GPU", state, advice, NOTE)
 
 
 def imported() -> dict[str, Any]:

@@ -20,11 +20,11 @@ VARIABLES = ("TFLAB_DATA_DIR", "TFLAB_OFFLINE", "TFLAB_ARTEFACTS")  # that tflab
 
 
 def system() -> Iterator[Finding]:
-    """Whether graphs from files can be confined; docs/elsewhere.md has what else differs."""
+    """Whether graphs from files can be confined; docs/compatibility.md has what else differs."""
     if not confinement.is_available():
-        found = "no Landlock: rules about ops protect your files, but the kernel does not"
+        state = "no Landlock: rules about ops protect your files, but the kernel does not"
         advice = "Use Linux 5.13 or later, or run only graphs that you trust."
-        yield Finding("System", "graphs from files", found, advice, NOTE)
+        yield Finding("System", "graphs from files", state, advice, NOTE)
 
 
 def data() -> Iterator[Finding]:
@@ -39,11 +39,11 @@ def data() -> Iterator[Finding]:
         if given:
             yield Finding("Data", "MNIST", str(error), f"{advice} Or unset the variable.")
             return
-        found = (
+        state = (
             "not on this machine: the first use downloads it; without a network, other images "
             "replace it"
         )
-        yield Finding("Data", "MNIST", found, advice, NOTE)
+        yield Finding("Data", "MNIST", state, advice, NOTE)
 
 
 def variables() -> Iterator[Finding]:
@@ -71,8 +71,8 @@ def folders() -> Iterator[Finding]:
             with tempfile.TemporaryFile(dir=existing):
                 pass
         except OSError as error:
-            found = f"{path} cannot be written: {error.strerror}"
-            yield Finding("Folders", what, found, advice)
+            state = f"{path} cannot be written: {error.strerror}"
+            yield Finding("Folders", what, state, advice)
 
 
 PLACE = ("plugins", "profile")
@@ -83,16 +83,16 @@ CACHES = "*op_stats*.pb"  # of the Profile plugin, which does not check their ag
 
 def logdir_problems(logdir: str) -> Iterator[Finding]:
     folder = Path(logdir)
-    inside = list(files_below(folder))
-    traces = [path for path in inside if path.name.endswith(TRACE)]
-    if not traces and not any(EVENTS in path.name for path in inside):
-        found = "contains nothing that TensorBoard shows: no event files, no profiles"
+    files = list(files_below(folder))
+    traces = [path for path in files if path.name.endswith(TRACE)]
+    if not traces and not any(EVENTS in path.name for path in files):
+        state = "contains nothing that TensorBoard shows: no event files, no profiles"
         advice = f"Write a run into it: python -m tflab.lifecycle --logdir {quoted(folder)}"
-        yield Finding("Logdir", logdir, found, advice)
-    for path in inside:
+        yield Finding("Logdir", logdir, state, advice)
+    for path in files:
         if not path.is_file():
-            found = "is not a regular file; TensorBoard would wait for data from it"
-            yield Finding("Logdir", relative(path, folder), found, f"rm {quoted(path)}")
+            state = "is not a regular file; TensorBoard would wait for data from it"
+            yield Finding("Logdir", relative(path, folder), state, f"rm {quoted(path)}")
     placed = [path for path in traces if path.relative_to(folder).parts[-4:-2] == PLACE]
     yield from misplaced(folder, [path for path in traces if path not in placed])
     for path in placed:
@@ -114,16 +114,16 @@ def misplaced(folder: Path, traces: Iterable[Path]) -> Iterator[Finding]:
         else:
             target = quoted(folder / Path(*PLACE) / whole.name)
             advice = f"mkdir -p {target} && mv {quoted(where)}/*{TRACE} {target}"
-        found = f"has traces, but not in {'/'.join(PLACE)}/<run>: no profile data will be found"
-        yield Finding("Logdir", relative(where, folder), found, advice)
+        state = f"has traces, but not in {'/'.join(PLACE)}/<run>: no profile data will be found"
+        yield Finding("Logdir", relative(where, folder), state, advice)
 
 
 def stale(run: Path, folder: Path) -> Iterator[Finding]:
     newest = max(path.stat().st_mtime_ns for path in run.glob(f"*{TRACE}"))
     old = [path for path in sorted(run.glob(CACHES)) if path.stat().st_mtime_ns < newest]
     if old:
-        found = f"{plural(len(old), 'cache')} older than the trace: Profile may show other numbers"
-        yield Finding("Logdir", relative(run, folder), found, f"rm {' '.join(map(quoted, old))}")
+        state = f"{plural(len(old), 'cache')} older than the trace: Profile may show other numbers"
+        yield Finding("Logdir", relative(run, folder), state, f"rm {' '.join(map(quoted, old))}")
 
 
 def files_below(folder: Path) -> Iterator[Path]:

@@ -78,10 +78,10 @@ def opening_line(folder: Path) -> str:
 
 def collection(model: str, stages: Sequence[Stage]) -> dict[str, Any]:
     """One graph for each stage, in their order."""
-    known = attributes(stages)
+    node_attributes = attributes(stages)
     sent = [one for stage in stages if isinstance(stage, Placement) for one in stage.transfers]
     graphs = [
-        graph(graph_id(number, stage), stage.nodes, known, sent)
+        graph(graph_id(number, stage), stage.nodes, node_attributes, sent)
         for number, stage in enumerate(stages, 1)
     ]
     return {"label": model, "graphs": graphs, "graphSorting": "name_asc"}
@@ -97,22 +97,25 @@ def runs_in(stage: Stage) -> bool:
 
 
 def graph(
-    name: str, nodes: Sequence[Node], known: Attributes, transfers: Iterable[Transfer]
+    name: str, nodes: Sequence[Node], node_attributes: Attributes, transfers: Iterable[Transfer]
 ) -> dict[str, Any]:
     names = {node.name for node in nodes}
     senders = {one.recv: one.send for one in transfers}
-    return {"id": name, "nodes": [graph_node(node, names, known, senders) for node in nodes]}
+    return {
+        "id": name,
+        "nodes": [graph_node(node, names, node_attributes, senders) for node in nodes],
+    }
 
 
 def graph_node(
-    node: Node, names: set[str], known: Attributes, senders: Mapping[str, str]
+    node: Node, names: set[str], node_attributes: Attributes, senders: Mapping[str, str]
 ) -> dict[str, Any]:
     """A node in the box of its name scope, with its edges and everything that is known about it."""
     scope, _, own = node.name.rpartition("/")
     attributes_of_node = [
         ("op", node.op),
         ("device", short_device(node.device)),
-        *known.get(node.name, ()),
+        *node_attributes.get(node.name, ()),
     ]
     return {
         "id": node.name,
@@ -131,11 +134,11 @@ def graph_node(
 
 def pairs(attributes: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
     """Each key once: the first value counts."""
-    known: dict[str, str] = {}
+    by_key: dict[str, str] = {}
     for key, value in attributes:
         if value:
-            known.setdefault(key, value)
-    return [{"key": key, "value": value} for key, value in known.items()]
+            by_key.setdefault(key, value)
+    return [{"key": key, "value": value} for key, value in by_key.items()]
 
 
 def edges(node: Node, names: set[str], senders: Mapping[str, str]) -> Iterator[dict[str, str]]:
@@ -154,25 +157,25 @@ def edges(node: Node, names: set[str], senders: Mapping[str, str]) -> Iterator[d
 
 def attributes(stages: Sequence[Stage]) -> Attributes:
     """What all stages together know about each node: its line, its fate and its kernel."""
-    known: Attributes = defaultdict(list)
+    by_node: Attributes = defaultdict(list)
     for stage in stages:
         for node in stage.nodes:
             if node.source:
-                known[node.name] += [("line", place(node.source)), ("code", node.source.code)]
+                by_node[node.name] += [("line", place(node.source)), ("code", node.source.code)]
         if isinstance(stage, Placement):
             for fate in stage.ledger:
                 told = [("fate", fate.fate), ("pass", fate.by or ""), ("into", fate.into or "")]
-                known[fate.name] += told
+                by_node[fate.name] += told
             for origin in stage.origins:
-                known[origin.name].append(("made by", origin.origin))
+                by_node[origin.name].append(("made by", origin.origin))
             for assignment in stage.assignments:
-                known[assignment.name].append(("why there", assignment.reason))
+                by_node[assignment.name].append(("why there", assignment.reason))
             for kernel in stage.kernels:
-                known[kernel.name] += [
+                by_node[kernel.name] += [
                     ("runs on", short_device(kernel.device)),
                     ("kernel", kernel.constraints),
                 ]
-    return known
+    return by_node
 
 
 # Node data

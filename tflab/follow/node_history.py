@@ -194,8 +194,8 @@ def buffers_of(history: NodeHistory, lay_in: Mapping[str, Sequence[Buffer]]) -> 
     seen: set[str] = set()
     for tensor in tensors:
         for buffer in lay_in.get(node_of(tensor), ()):
-            own = buffer.node != node_of(tensor) or buffer.tensor == tensor
-            if own and buffer.tensor not in seen:
+            is_own = buffer.node != node_of(tensor) or buffer.tensor == tensor
+            if is_own and buffer.tensor not in seen:
                 seen.add(buffer.tensor)
                 yield buffer
 

@@ -52,12 +52,14 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
     return Frontend(None, forward), backward, placement
 
 
-def histories(stages: Sequence[Stage], known: RecordedValues | None) -> node_history.Histories:
+def histories(
+    stages: Sequence[Stage], recorded_values: RecordedValues | None
+) -> node_history.Histories:
     """The history of each node, with its values in the recorded run where they are known."""
     plain = node_history.histories(stages)
-    if known is None:
+    if recorded_values is None:
         return plain
-    return values.with_values(plain, (), known.values, (), stages[-1].nodes)
+    return values.with_values(plain, (), recorded_values.values, (), stages[-1].nodes)
 
 
 def needed(graph: Recorded) -> Recorded:

@@ -86,9 +86,10 @@ def by_node(values: Iterable[AnyValue]) -> dict[str, list[AnyValue]]:
 
 def inputs(ran: Iterable[Node], values: Iterable[Value]) -> dict[str, tuple[Value, ...]]:
     """The recorded inputs of each node of the graph that ran."""
-    known = {tensor_of(value): value for value in values if value.node}
+    by_tensor = {tensor_of(value): value for value in values if value.node}
     return {
-        node.name: tuple(known[tensor] for tensor in node.inputs if tensor in known) for node in ran
+        node.name: tuple(by_tensor[tensor] for tensor in node.inputs if tensor in by_tensor)
+        for node in ran
     }
 
 

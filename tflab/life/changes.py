@@ -69,8 +69,8 @@ def blocks(
     """The changes for readers; a sentence if there are none. `heads` name the two lives."""
     edit = heads == EDIT
     rows = [
-        (what, f"{len(names):,}", listed(names, known))
-        for what, names, known in (
+        (what, f"{len(names):,}", listed(names, by_name))
+        for what, names, by_name in (
             ("new" if edit else f"only {heads[1]}", changes.new, now),
             ("gone" if edit else f"only {heads[0]}", changes.gone, before),
             ("changed" if edit else "differ", changes.changed, now),
@@ -92,9 +92,9 @@ def blocks(
         yield texts("Totals", ("", *heads), numbers, right=True)
 
 
-def listed(names: Sequence[str], known: Nodes) -> str:
+def listed(names: Sequence[str], by_name: Nodes) -> str:
     """The names, those of the forward graph first."""
-    ordered = sorted(names, key=lambda name: known[name][0] != "forward")
+    ordered = sorted(names, key=lambda name: by_name[name][0] != "forward")
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return ", ".join(ordered[:LISTED]) + more
 

@@ -82,22 +82,22 @@ def fusions(histories: Mapping[str, NodeHistory], file: str) -> list[dict[str, A
 
 def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
     """The numbers of the whole graph that an edit may change."""
-    known: dict[str, float | None] = {}
+    totals: dict[str, float | None] = {}
     for stage in stages:
         if isinstance(stage, Placement):
-            known["nodes that ran"] = len(stage.nodes)
+            totals["nodes that ran"] = len(stage.nodes)
             counts = [cost.flops for cost in costs.costs(stage)]
             unknown = any(count is None for count in counts)
-            known["FLOPs"] = None if unknown else sum(count or 0 for count in counts)
+            totals["FLOPs"] = None if unknown else sum(count or 0 for count in counts)
         elif isinstance(stage, Execution):
             compiled = execution_view.compiled(stage.nodes)
-            known["bytes"] = None if compiled else stage.memory.peak_bytes
+            totals["bytes"] = None if compiled else stage.memory.peak_bytes
             if not quality.disturbed(stage.quality):
                 step = stage.untraced_step_ns
-                known |= {"ns": step.median, "low_ns": step.p10, "high_ns": step.p90}
+                totals |= {"ns": step.median, "low_ns": step.p10, "high_ns": step.p90}
         else:
-            known["nodes"] = len(stage.nodes)
-    return known
+            totals["nodes"] = len(stage.nodes)
+    return totals
 
 
 def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:

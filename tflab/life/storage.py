@@ -1,4 +1,4 @@
-"""Kept: a life in the logdir of its run, for TensorBoard's tab.
+"""Storage: a life in the logdir of its run, for TensorBoard's tab.
 
 The file is gzip-compressed JSON of bounded size. It may come from a stranger, so its content is
 checked, and every text is escaped.
@@ -124,16 +124,16 @@ def runs(logdir: str | Path) -> dict[str, Path]:
 
     Links to folders are not followed. In a huge logdir the search ends before it is complete.
     """
-    found: dict[str, Path] = {}
+    run_folders: dict[str, Path] = {}
     end = time.monotonic() + SEARCH_S
     for number, folder in enumerate(folders(logdir)):
-        if number >= MOST_FOLDERS or len(found) >= MOST_RUNS or time.monotonic() > end:
+        if number >= MOST_FOLDERS or len(run_folders) >= MOST_RUNS or time.monotonic() > end:
             break
         path = Path(folder, NAME)
         if path.parts[-3:-1] == PLACE and path.is_file():
             name = os.path.relpath(path.parents[2], logdir)
-            found[name] = path
-    return dict(sorted(found.items()))
+            run_folders[name] = path
+    return dict(sorted(run_folders.items()))
 
 
 def folders(logdir: str | Path) -> Iterator[str]:

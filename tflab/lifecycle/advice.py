@@ -87,20 +87,20 @@ def search(error: TflabError, program: Program, options: Options) -> Options | N
     model = program.name
     if not models.is_file(model) or not is_harmless(options):
         return None
-    seen, end = {str(error)}, time.monotonic() + TRIED_S
-    attempt_so_far: tuple[TflabError, Program | None, Options] | None = (error, program, options)
-    while attempt_so_far is not None:
+    messages, end = {str(error)}, time.monotonic() + TRIED_S
+    best_attempt: tuple[TflabError, Program | None, Options] | None = (error, program, options)
+    while best_attempt is not None:
         further = None
-        for proposed in islice(proposals(*attempt_so_far), TRIED):
+        for proposed in islice(proposals(*best_attempt), TRIED):
             if time.monotonic() > end:
                 return None
             failure, built = attempt(model, proposed)
             if failure is None:
                 return proposed
-            if further is None and str(failure) not in seen:
+            if further is None and str(failure) not in messages:
                 further = failure, built, proposed
-            seen.add(str(failure))
-        attempt_so_far = further
+            messages.add(str(failure))
+        best_attempt = further
     return None
 
 
@@ -152,8 +152,8 @@ def other_shapes(tensor: Any, shape: Sequence[int], message: str) -> Iterator[tu
     """Shapes that may fit; shapes with a number that the runtime named come first."""
     if tensor.shape.rank is not None and None not in tensor.shape.as_list()[1:]:
         return
-    named = dict.fromkeys(int(number) for number in shape_search.NUMBER.findall(message))
-    numbers = [number for number in named if number not in shape and number]
+    dimensions = dict.fromkeys(int(number) for number in shape_search.NUMBER.findall(message))
+    numbers = [number for number in dimensions if number not in shape and number]
     batched: shape_search.FedShape = (None, *shape[1:]) if shape else ()
     others = dict.fromkeys(shape_search.other_shapes(tensor.shape, batched, numbers))
     rows = shape[0] if shape else 1

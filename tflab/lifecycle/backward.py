@@ -78,19 +78,19 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
     program = stage.program
     graph = meaning.graph_of(stage, calls)
     graph = replace(graph, points=points.computed(program, graph, options))
-    own = meaning.of_loss(graph, pairs)
-    checks, unchecked = check_gradients(program, own, options)
+    loss_pairs = meaning.of_loss(graph, pairs)
+    checks, unchecked = check_gradients(program, loss_pairs, options)
     stage = replace(
-        meaning.explained(stage, graph, own),
+        meaning.explained(stage, graph, loss_pairs),
         gradient_checks=checks,
         unchecked=unchecked,
-        processed=tuple(meaning.processed(graph, pairs, own)),
+        processed=tuple(meaning.processed(graph, pairs, loss_pairs)),
         stopped=chain_rule.stopped(graph, [variable.op.name for _, variable in pairs]),
         custom_gradients=tuple(meaning.custom(program.graph, graph)),
     )
     if program.model.unready:
         return stage
-    read = derivatives.read(program, own, options, graph)
+    read = derivatives.read(program, loss_pairs, options, graph)
     return replace(
         stage,
         derivatives=tuple(row for row in read if not row.unwritten),
@@ -184,8 +184,8 @@ def with_lines(
         elif origin is not None:
             node = replace(node, source=lines.get(origin.name, node.source))
         else:
-            known = [lines[name] for name in (op.name, *parents(node)) if name in lines]
-            line = (known or [lines[program.loss.op.name]])[0]
+            sources = [lines[name] for name in (op.name, *parents(node)) if name in lines]
+            line = (sources or [lines[program.loss.op.name]])[0]
             node = replace(node, source=line, phase=BACKWARD)
         lines[op.name] = node.source
         yield node
@@ -212,8 +212,8 @@ def added_functions(
     lines: dict[tuple[str | None, str], Source | None] = {}
     lines |= {(None, node.name): node.source for node in listed}
     for function in functions.of_graph(graph, frontend.live.model.lines):
-        known = (lines.get((call.function, call.node)) for call in function.called_by)
-        caller = next((source for source in known if source), None)
+        sources = (lines.get((call.function, call.node)) for call in function.called_by)
+        caller = next((source for source in sources if source), None)
         body = [
             replace(node, source=caller) if node.source and node.source.file == __file__ else node
             for node in function.nodes

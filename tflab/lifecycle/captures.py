@@ -111,12 +111,12 @@ def take_sizes(
     program = placement.program
     types = {node.name: node.op for node in placement.nodes}
     folder = dumps.prepare() if options.xla else None
-    known: dict[int, set[Path]] = {}  # the HloProtos that existed before a batch size
+    earlier_protos: dict[int, set[Path]] = {}  # the HloProtos that existed before a batch size
     traced: dict[int, list[tuple[StepTime, Any]]] = {size: [] for size in sizes}
 
     def rounds() -> Iterator[Iterable[measure.Turn]]:
         for size in sizes:
-            known[size] = protos(folder)
+            earlier_protos[size] = protos(folder)
             yield turns(program, size)
 
     def observe(turn: measure.Turn, timed: StepTime, recorded: Any) -> None:
@@ -126,10 +126,10 @@ def take_sizes(
     step = session.step_of(program, placement.fetches)
     ending = measure.run([measure.job_of(program, step, options)], plan, observe)
     if ending.failure:
-        return Captures(()), ([*known][-1], ending.failure)
-    after = [*list(known.values())[1:], protos(folder)]
+        return Captures(()), ([*earlier_protos][-1], ending.failure)
+    after = [*list(earlier_protos.values())[1:], protos(folder)]
     captured = []
-    for (size, before), then in zip(known.items(), after, strict=True):
+    for (size, before), then in zip(earlier_protos.items(), after, strict=True):
         if len(traced[size]) == STEPS:
             capture = captured_of(capture_name(program, size), traced[size], types)
             if options.cluster:

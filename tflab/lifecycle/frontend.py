@@ -23,7 +23,7 @@ from tflab.models import compiled, saved
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
 from tflab.runtime import functions, nodes, private
-from tflab.saved_graphs import formats, permissions
+from tflab.saved_graphs import graph_files, permissions
 
 ROWS_OF_NOTHING = 2**16  # a model without feeds runs with any batch size
 SEED = 1  # of the graph: the same weights in every run
@@ -82,15 +82,19 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
 def fixed_rows(program: Program) -> int | None:
     """The only number of rows that the placeholders of a model accept; None if they accept any."""
     model = program.model
-    known = {
+    rows_of_column = {
         column: tensor.shape[0]
         for tensor, column in model.feeds.items()
         if tensor.shape.rank and tensor.shape[0] is not None
     }
-    if model.fixed_batch or model.unready or not known:
+    if model.fixed_batch or model.unready or not rows_of_column:
         return model.fixed_batch
     columns = program.dataset("train").columns
-    rows = {known[c] for c in known if c in columns and not isinstance(columns[c], Whole)}
+    rows = {
+        rows_of_column[c]
+        for c in rows_of_column
+        if c in columns and not isinstance(columns[c], Whole)
+    }
     return rows.pop() if len(rows) == 1 else None
 
 
@@ -126,7 +130,7 @@ def from_keras(
         else:
             check_run = permissions.Permissions(name).check if models.is_file(name) else None
             return replace(model, check_run=check_run), graph
-    file = formats.exported(lambda: keras_model, name)
+    file = graph_files.exported(lambda: keras_model, name)
     graph = tf.Graph()
     model = call_model(name, lambda: saved.build(file, options.of_file), graph)
     not_trained = model.not_trained

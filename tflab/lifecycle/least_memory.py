@@ -80,10 +80,10 @@ def node_bytes(node: Node, batch_size: int) -> int:
 def tensor_bytes(tensor: Tensor, batch_size: int) -> int:
     if tensor.shape is None:
         return 0
-    known = (dim if dim is not None else 1 for dim in tensor.shape[1:])
+    dimensions = (dim if dim is not None else 1 for dim in tensor.shape[1:])
     front = tensor.shape[:1]
     rows = batch_size if front == (None,) else prod(dim or 0 for dim in front)
-    return rows * prod(known) * dtype_bytes(tensor.dtype)
+    return rows * prod(dimensions) * dtype_bytes(tensor.dtype)
 
 
 def dtype_bytes(dtype: str) -> int:

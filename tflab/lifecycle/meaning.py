@@ -54,21 +54,21 @@ def name_of(gradient: Any) -> str | None:
 
 def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, Any]]:
     """What affects a formula besides types and edges: small constants, and transposes."""
-    known = {}
+    by_node = {}
     for node in listed:
         op = graph.get_operation_by_name(node.name)
         if node.op == "Const":
             shape = node.outputs[0].shape
             if shape is not None and prod(dim or 0 for dim in shape) <= SMALL:
-                known[node.name] = {"value": tf.make_ndarray(op.get_attr("value")).tolist()}
+                by_node[node.name] = {"value": tf.make_ndarray(op.get_attr("value")).tolist()}
         elif node.op in ("MatMul", "BatchMatMulV2"):
             flags = [name for name in FLAGS if name in op.node_def.attr]
-            known[node.name] = {name: op.get_attr(name) for name in flags}
+            by_node[node.name] = {name: op.get_attr(name) for name in flags}
         elif node.op in op_rules.REDUCTIONS:
-            known[node.name] = {"keep_dims": op.get_attr("keep_dims")}
+            by_node[node.name] = {"keep_dims": op.get_attr("keep_dims")}
         elif node.op == "BiasAddGrad":
-            known[node.name] = {"data_format": op.get_attr("data_format").decode()}
-    return known
+            by_node[node.name] = {"data_format": op.get_attr("data_format").decode()}
+    return by_node
 
 
 def explained(stage: Backward, graph: GradientGraph, pairs: Sequence[Any]) -> Backward:
@@ -88,7 +88,7 @@ def of_loss(graph: GradientGraph, pairs: Sequence[Any]) -> list[tuple[Any, Any]]
     reader = Reader(graph)
     gradients = {t for call in graph.calls for t in (*call.incoming, *call.returned)}
     gradients |= reader.names.keys()
-    own = []
+    pairs_of_loss = []
     for gradient, variable in pairs:
         if gradient is not None and name_of(gradient) not in gradients:
             name = reader.whole.get(variable.op.name)
@@ -96,21 +96,23 @@ def of_loss(graph: GradientGraph, pairs: Sequence[Any]) -> list[tuple[Any, Any]]
             gradient = (
                 variable.graph.get_tensor_by_name(tensor_name(name)) if name and dense else None
             )
-        own.append((gradient, variable))
-    return own
+        pairs_of_loss.append((gradient, variable))
+    return pairs_of_loss
 
 
-def processed(graph: GradientGraph, pairs: Sequence[Any], own: Sequence[Any]) -> Iterator[str]:
+def processed(
+    graph: GradientGraph, pairs: Sequence[Any], pairs_of_loss: Sequence[Any]
+) -> Iterator[str]:
     """The variables whose optimiser receives other numbers than the gradient of the loss."""
-    for (gradient, variable), (unchanged, _) in zip(pairs, own, strict=True):
+    for (gradient, variable), (unchanged, _) in zip(pairs, pairs_of_loss, strict=True):
         got, loss = name_of(gradient), name_of(unchanged)
         if got and loss and graph.points.differ(got, loss):
             yield variable.op.name
 
 
-def custom(graph: tf.Graph, known: GradientGraph) -> Iterator[str]:
+def custom(graph: tf.Graph, gradient_graph: GradientGraph) -> Iterator[str]:
     """The forward nodes with a gradient function of their own, instead of that of their type."""
-    for name in dict.fromkeys(call.forward for call in known.calls):
+    for name in dict.fromkeys(call.forward for call in gradient_graph.calls):
         op = graph.get_operation_by_name(name)
         if "_gradient_op_type" in op.node_def.attr and not functions.calling(op.type):
             yield name
@@ -123,9 +125,9 @@ def tensor_name(tensor: str) -> str:
 def inferred(stage: Backward, options: Options) -> Backward:
     """The same for gradients in a file, as far as the graph shows it. The lines of their nodes
     are unknown."""
-    known = attributes(stage.program.graph, stage.nodes)
+    by_node = attributes(stage.program.graph, stage.nodes)
     with_nodes = [gradient for gradient in stage.gradients if gradient.nodes]
-    graph = inferred_gradients.graph_of(stage.nodes, with_nodes, stage.shared_nodes, known)
+    graph = inferred_gradients.graph_of(stage.nodes, with_nodes, stage.shared_nodes, by_node)
     graph = replace(graph, points=points.computed(stage.program, graph, options))
     ends = inferred_gradients.ends(graph)
     links = chain_rule.links(graph, ends)
@@ -147,14 +149,14 @@ def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
         if gradient.nodes
     }
     caller = private.gradients_file()
-    known = {}
+    by_node = {}
     for name, owner in graph.owners().items():
         op = operation(name)
         candidates = (file for file in (files.get(owner), caller) if file)
         frames = (private.frame_within(op, file) for file in candidates)
         frame = next(filter(None, frames), None) or private.making(op, nodes.LIBRARIES)[0]
-        known[name] = Source(*frame) if frame else None
-    return known
+        by_node[name] = Source(*frame) if frame else None
+    return by_node
 
 
 # Gradient functions: the functions that TensorFlow has registered for ops, and their files.

@@ -39,7 +39,7 @@ class Known:
     nodes: Mapping[str, Node]
 
 
-def known(program: Program) -> Known:
+def knowledge_of(program: Program) -> Known:
     """The program's knowledge. For nodes of gradients and updates, lines of tflab do not count;
     an update that tflab added has the line that made the optimiser."""
     listed = nodes.from_graph(program.graph, program.model.lines)
@@ -67,14 +67,14 @@ def knowledge(graph: tf.Graph, listed: Iterable[Node], lines: Lines = nodes.NONE
 
 
 def without_own_line(node: Node) -> Node:
-    own = node.source is not None and Path(node.source.file).parent in OWN
-    return replace(node, source=None) if own else node
+    is_of_tflab = node.source is not None and Path(node.source.file).parent in OWN
+    return replace(node, source=None) if is_of_tflab else node
 
 
 def results(ran: Ran) -> tuple[str, ...]:
     """The results of a step that are not finite: fetched tensors, then variables."""
-    left = {**ran.fetched, **ran.after}
-    return tuple(name for name, array in left.items() if analysis.record_of(np.asarray(array), 0))
+    values = {**ran.fetched, **ran.after}
+    return tuple(name for name, array in values.items() if analysis.record_of(np.asarray(array), 0))
 
 
 def origins(
@@ -146,7 +146,7 @@ def of_step(
     names = debugger.names_of(program.graph.as_graph_def())
     if reason := debugger.refusal(names, 0, 0, os.fspath(atomic.process_folder())):
         raise TflabError(reason)
-    about = known(program)
+    about = knowledge_of(program)
     for passes in (False, True):
         with atomic.temporary("reference") as folder:
             ran = reference_step.run(
@@ -249,8 +249,8 @@ def inputs_at_fault(
     """The inputs of a node when it first made a non-finite value."""
     sent = {transfer.recv: transfer.tensor for transfer in ran.transfers}
     arrays: list[tuple[str, np.ndarray | None]] = []
-    for taken in dict.fromkeys(inputs):
-        tensor = sent.get(taken, taken)
+    for input_name in dict.fromkeys(inputs):
+        tensor = sent.get(input_name, input_name)
         if fed := ran.places.get(tensor):
             arrays.append((fed.removesuffix(":0"), np.asarray(ran.fed[fed])))
         elif tensor in ran.before:

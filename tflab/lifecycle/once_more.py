@@ -62,20 +62,20 @@ def copied(
     kernels are chosen only if an input comes directly from its maker. For the same reason, the
     nodes in `free` take the original's output without waiting.
     """
-    carrier, inside = names[-1], set(names)
+    carrier, copied_names = names[-1], set(names)
     changed = tf1.GraphDef()
     changed.CopyFrom(graph)
-    kept = inside | free
+    kept = copied_names | free
     for node in changed.node:
         if node.name not in kept:
-            redirect(node, inside)
-    own = outputs(graph, inside)
-    for tensor, live in own.items():
+            redirect(node, copied_names)
+    output_tensors = outputs(graph, copied_names)
+    for tensor, live in output_tensors.items():
         gate = changed.node.add(name=gate_of(tensor), op="Identity")
         gate.attr["T"].type = live.dtype.as_datatype_enum
         gate.input.extend([tensor, f"^{after(carrier)}"])
-    originals = [node for node in graph.node if node.name in inside]
-    outer = [t for node in originals for t in node.input if node_of(t) not in inside]
+    originals = [node for node in graph.node if node.name in copied_names]
+    outer = [t for node in originals for t in node.input if node_of(t) not in copied_names]
     outer = [tensor for tensor in dict.fromkeys(outer) if not tensor.startswith("^")]
     waiting = {"last": outer[-1:], "first": outer[:1], "all": outer}[way]
     gates: dict[str, str] = {}
@@ -93,19 +93,19 @@ def copied(
         del copy.input[:]
         for tensor in node.input:
             if not tensor.startswith("^"):
-                within = node_of(tensor) in inside
+                within = node_of(tensor) in copied_names
                 copy.input.append(copy_of(tensor) if within else gates.get(tensor, tensor))
     for name, original in ((before(carrier), carrier), (after(carrier), copy_of(carrier))):
         end = changed.node.add(name=name, op="Identity")
-        end.attr["T"].type = own[carrier].dtype.as_datatype_enum
+        end.attr["T"].type = output_tensors[carrier].dtype.as_datatype_enum
         end.input.append(original)
     return changed, after(carrier)
 
 
-def redirect(node: tf1.NodeDef, inside: Set[str]) -> None:
+def redirect(node: tf1.NodeDef, copied_names: Set[str]) -> None:
     """Let a node take the outputs of the copied nodes only after the copy ran."""
     for index, tensor in enumerate(node.input):
-        if node_of(tensor) in inside and not tensor.startswith("^"):
+        if node_of(tensor) in copied_names and not tensor.startswith("^"):
             node.input[index] = gate_of(tensor)
 
 

@@ -166,11 +166,11 @@ def resolve_one(graph: tf.Graph, name: str) -> str:
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
     """The most similar name; also compared with the last parts of names."""
-    inside = next((known for known in names if known.endswith(f"/{name}")), None)
+    at_end = next((known for known in names if known.endswith(f"/{name}")), None)
     last_parts = {known.rpartition("/")[2]: known for known in reversed(names)}
     alike = difflib.get_close_matches(name, names, n=1)
     alike_at_end = difflib.get_close_matches(name.rpartition("/")[2], last_parts, n=1)
-    return inside or next(iter(alike), None) or next((last_parts[p] for p in alike_at_end), None)
+    return at_end or next(iter(alike), None) or next((last_parts[p] for p in alike_at_end), None)
 
 
 # Generated code: XLA's code for the graph, from node to machine instruction.

@@ -101,9 +101,9 @@ def fed(program: Program, nodes: Sequence[Node], options: Options) -> Iterator[l
 
 def fetchable(nodes: Sequence[Node], rows: int) -> list[str]:
     """The tensors of real numbers that one run can fetch within the limit, the smallest first."""
-    known = sizes(nodes, rows)
-    order = sorted(known, key=lambda tensor: known[tensor])
-    totals = accumulate(known[tensor] for tensor in order)
+    size_of = sizes(nodes, rows)
+    order = sorted(size_of, key=lambda tensor: size_of[tensor])
+    totals = accumulate(size_of[tensor] for tensor in order)
     return [tensor for tensor, total in zip(order, totals, strict=True) if total <= BYTES]
 
 

@@ -159,9 +159,9 @@ def value(tensor: str, program: Mapping[str, Node], ran: Ran) -> np.ndarray | No
     while True:
         node, _, number = tensor.partition(":")
         full = f"{node}:{number or 0}"
-        known = ran.array(tensor)
-        if known is not None:
-            return known
+        array = ran.array(tensor)
+        if array is not None:
+            return array
         for arrays in (ran.hidden, ran.fetched, ran.fed):
             if full in arrays:
                 return np.asarray(arrays[full])

@@ -56,17 +56,17 @@ def ask(graph: tf.Graph, places: Mapping[str, str]) -> None:
     """Request these places. Nodes that must be colocated follow others: a gradient its forward
     op, a read and an update their variable. All others follow their data, or go to task 0 if
     they have none."""
-    known: dict[str, str] = {}
+    device_of: dict[str, str] = {}
     for op in graph.get_operations():  # an op comes after its inputs
         leaders = [*mates(op), *(t.op.name for t in op.inputs if t.dtype.base_dtype == tf.resource)]
         before = [*(t.op.name for t in op.inputs), *(control.name for control in op.control_inputs)]
-        place = next((known[name] for name in leaders if name in known), "")
+        place = next((device_of[name] for name in leaders if name in device_of), "")
         if not leaders:
-            near = (known[name] for name in before if name in known)
+            near = (device_of[name] for name in before if name in device_of)
             place = places.get(op.name) or next(near, cluster.device_of(0))
             if "/job:" not in op.device:
                 private.set_device(op, place + op.device)
-        known[op.name] = place or cluster.device_of(0)
+        device_of[op.name] = place or cluster.device_of(0)
 
 
 def mates(op: tf.Operation) -> list[str]:

@@ -63,8 +63,8 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     program = placement.program
     with atomic.temporary("values") as place, atomic.temporary("reference") as reference_place:
         ran = recorded_step.run(os.fspath(place), placement, options)
-        about = not_finite.known(program)
-        seen = read(ran)
+        about = not_finite.knowledge_of(program)
+        values_read = read(ran)
         reference, notes = definitions.reference_of(
             os.fspath(reference_place), placement, ran, options
         )
@@ -77,9 +77,10 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         origins = not_finite.of_both(ran, reference, about, lines)
     ordered = analysis.in_order(ran.nodes, placement.transfers, ran.us)
     rows = tuple(
-        replace(row, agrees=both.agrees.get(row.tensor)) for row in rows_of(ordered, ran, seen)
+        replace(row, agrees=both.agrees.get(row.tensor))
+        for row in rows_of(ordered, ran, values_read)
     )
-    known = RecordedStep(
+    step_record = RecordedStep(
         which=recorded_step.WHICH,
         ns=time.perf_counter_ns() - start,
         notes=(*notes_of(ran, execution.nodes, options), *notes, *both.notes),
@@ -94,7 +95,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         defined=both.defined,
         not_finite=origins,
         derivatives=tuple(flowed.flowed(placement.derivatives, both.defined, rows)),
-        recorded_step=known,
+        recorded_step=step_record,
         maps=maps,
     )
 
@@ -141,14 +142,14 @@ Seen = Mapping[str, Value]  # by tensor as a GraphDef writes it
 
 def read(ran: recorded_step.Ran) -> Seen:
     """Everything that the debugger recorded, with feeds and variables: each under one name."""
-    seen: dict[str, Value] = {}
+    by_tensor: dict[str, Value] = {}
     ops = {node.name: node.op for node in ran.nodes}
     for tensor, paths in ran.files.items():
         dumped = debugger.read_file(paths[-1])
         if dumped.node in ran.places or dumped.array is None:
             continue
         op = ops.get(dumped.node, "")
-        seen[tensor] = definitions.value_of(
+        by_tensor[tensor] = definitions.value_of(
             dumped.array,
             tensor=f"{dumped.node}:{dumped.output}",
             node=dumped.node,
@@ -158,18 +159,18 @@ def read(ran: recorded_step.Ran) -> Seen:
             calls=len(paths),
         )
     for node, tensor in ran.places.items():
-        seen[node] = fed(ran, tensor, node)
+        by_tensor[node] = fed(ran, tensor, node)
     for name in ran.before:
-        seen[name] = variable(ran, name, ops.get(name, ""))
-    return seen
+        by_tensor[name] = variable(ran, name, ops.get(name, ""))
+    return by_tensor
 
 
-def rows_of(ordered: Iterable[Node], ran: recorded_step.Ran, seen: Seen) -> Iterator[Value]:
+def rows_of(ordered: Iterable[Node], ran: recorded_step.Ran, values_read: Seen) -> Iterator[Value]:
     """Feeds that no node took, then every tensor in the order of execution."""
     files = set(ran.places.values())
     yield from (fed(ran, tensor, "") for tensor in ran.fed if tensor not in files)
     by_node: dict[str, list[Value]] = {}
-    for value in sorted(seen.values(), key=lambda value: value.tensor):
+    for value in sorted(values_read.values(), key=lambda value: value.tensor):
         by_node.setdefault(value.node, []).append(value)
     for node in ordered:
         yield from by_node.get(node.name, ())
@@ -199,11 +200,11 @@ def sources(
 
     The arithmetic optimiser names a node after the one that it replaces.
     """
-    known = {node.name: node.source for node in user_nodes if node.source}
-    lines = {fate.into: known[fate.name] for fate in ledger if fate.into and fate.name in known}
+    by_name = {node.name: node.source for node in user_nodes if node.source}
+    lines = {fate.into: by_name[fate.name] for fate in ledger if fate.into and fate.name in by_name}
     for node in ran:
-        replaced = known.get(STANDS_IN.sub("", node.name))
-        if line := node.source or known.get(node.name) or lines.get(node.name) or replaced:
+        replaced = by_name.get(STANDS_IN.sub("", node.name))
+        if line := node.source or by_name.get(node.name) or lines.get(node.name) or replaced:
             lines[node.name] = line
     return lines
 

@@ -137,10 +137,11 @@ def notes(measurements: Named, sizes: Sequence[int]) -> Iterator[str]:
             yield f"The machine of '{name}' was busy during the measurement: {reasons}."
         if comparison.interrupted or comparison.failure:
             yield f"'{name}' is partial: the measurement ended early."
-        left = sorted({*comparison.batch_sizes} - {*sizes})
-        if left:
+        omitted = sorted({*comparison.batch_sizes} - {*sizes})
+        if omitted:
             yield (
-                f"Batch {listed(left)} of '{name}' was not measured in every file, and is omitted."
+                f"Batch {listed(omitted)} of '{name}' was not measured in every file, and is "
+                "omitted."
             )
         number = len(item.observed.processes)
         if number < verdicts.LEAST:

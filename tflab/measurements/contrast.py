@@ -107,18 +107,18 @@ def row_times(measurements: Named, sizes: Sequence[int], busy: bool) -> Iterator
     """Every row at every batch size in each measurement; all verdicts are computed together."""
     first = next(iter(measurements))
     rows = {(size, key): None for size in sizes for key in keys(measurements, size)}
-    seen = {
+    by_key = {
         (size, key, name): row_observations(item.observed.processes, size, key)
         for size, key in rows
         for name, item in measurements.items()
     }
     pairs = {
-        (size, key, name): (seen[size, key, first], times)
-        for (size, key, name), times in seen.items()
-        if name != first and times and seen[size, key, first]
+        (size, key, name): (by_key[size, key, first], times)
+        for (size, key, name), times in by_key.items()
+        if name != first and times and by_key[size, key, first]
     }
     against = dict(zip(pairs, verdicts_on(list(pairs.values()), busy), strict=True))
-    for (size, key, name), times in seen.items():
+    for (size, key, name), times in by_key.items():
         stats = stats_of(measurements[name], size, key)
         step_ns = stats.step_ns if stats else None
         share = stats.share if stats else None

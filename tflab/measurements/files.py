@@ -50,8 +50,8 @@ def packed(measurement: Measurement) -> bytes:
 
 def checksum(content: Mapping[str, Any]) -> str:
     """SHA-256 of the content without the checksum itself."""
-    rest = {name: value for name, value in content.items() if name != "checksum"}
-    return hashlib.sha256(as_bytes(rest, sort_keys=True)).hexdigest()
+    content_alone = {name: value for name, value in content.items() if name != "checksum"}
+    return hashlib.sha256(as_bytes(content_alone, sort_keys=True)).hexdigest()
 
 
 def as_bytes(content: Mapping[str, Any], **options: Any) -> bytes:
@@ -69,9 +69,9 @@ def read(path: str) -> Measurement:
         raise damaged(path, "the version of its format is not a positive number")
     if version > FORMAT:
         by = content.get("tflab")
-        named = f" {by}" if isinstance(by, str) and len(by) < 20 else ""
+        version_text = f" {by}" if isinstance(by, str) and len(by) < 20 else ""
         raise UsageError(
-            f"'{path}' was written by a newer tflab{named}, in format {version}; this is "
+            f"'{path}' was written by a newer tflab{version_text}, in format {version}; this is "
             f"{tflab.__version__}, which reads formats up to {FORMAT}. Install the newer version, "
             "or measure again."
         )

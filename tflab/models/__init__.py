@@ -136,7 +136,7 @@ def from_file(path: str, options: Saved) -> Any:
     from pathlib import Path
 
     from tflab.models import compiled, saved
-    from tflab.saved_graphs import formats, keras_archives
+    from tflab.saved_graphs import graph_files, keras_archives
 
     with confined.importing(path):
         config, why = keras_archives.compile_config(Path(path)), ""
@@ -147,7 +147,7 @@ def from_file(path: str, options: Saved) -> Any:
                 raise
             except Exception as error:  # Keras may raise anything
                 why = f" These cannot be loaded: {first_sentence(error)}."
-        model = saved.build(formats.read(Path(path)), options)
+        model = saved.build(graph_files.read(Path(path)), options)
         if not config or model.loss is not None:
             return model
         not_trained = (

@@ -76,16 +76,16 @@ def build(model: Any, name: str) -> Model:
     may raise anything else.
     """
     graph = tf1.get_default_graph()
-    own = [*model.trainable_variables, *model.non_trainable_variables]
-    values = eagerly(lambda: [variable.numpy() for variable in own])
+    variables_of_model = [*model.trainable_variables, *model.non_trainable_variables]
+    values = eagerly(lambda: [variable.numpy() for variable in variables_of_model])
     if not getattr(model, "inputs", None) or sum(value.nbytes for value in values) > MOST_BYTES:
         raise TflabError(f"The Keras model '{name}' cannot be called in a graph.")
     lines = dict(lines_of(model))
-    variables = in_graph(own, values, lines)
+    variables = in_graph(variables_of_model, values, lines)
     inputs = [tf1.placeholder(t.dtype, t.shape, name=t.name) for t in model.inputs]
     structure = getattr(model, "input", model.inputs[0])  # a Sequential has no `input`
     fed = tf.nest.pack_sequence_as(structure, inputs)
-    scope = stateless(own, variables)
+    scope = stateless(variables_of_model, variables)
     with scope:
         output = model(fed, training=False)
     heads = tf.nest.flatten(output)
@@ -98,14 +98,17 @@ def build(model: Any, name: str) -> Model:
         notes.append(not_trained)
     elif is_compiled(model):
         labels = [label_of(model, head, at, len(heads)) for at, head in enumerate(heads)]
-        with tf1.name_scope("training") as training, stateless(own, variables) as scope:
+        with (
+            tf1.name_scope("training") as training,
+            stateless(variables_of_model, variables) as scope,
+        ):
             predicted = model(fed, training=True)
             with private.on_line(private.compiled_on(model)):
                 label_structure = tf.nest.pack_sequence_as(output, labels)
                 loss = model.compute_loss(x=fed, y=label_structure, y_pred=predicted, training=True)
         optimizer, sentence = replaced(model, variables)
         notes.append(f"It trains with its compiled loss. {sentence}")
-        moves = tuple(updates(scope, own, variables, lines, training))
+        moves = tuple(updates(scope, variables_of_model, variables, lines, training))
         rest = {
             "loss": loss,
             "optimizer": optimizer,

@@ -25,7 +25,7 @@ from tflab.records.options import Model, Saved, Start
 from tflab.runtime import functions, nodes, refusals
 from tflab.saved_graphs import endless, feeding, fetching, permissions, sparse_inputs, starting
 from tflab.saved_graphs.fetching import PLACEHOLDERS
-from tflab.saved_graphs.formats import GraphFile
+from tflab.saved_graphs.graph_files import GraphFile
 from tflab.saved_graphs.starting import VARIABLES
 
 
@@ -126,8 +126,10 @@ def what_runs(
     wanted = fetching.asked_for(graph, graph_nodes, options.fetches)
     if wanted:
         return wanted, "as asked for"
-    known = functions.of_graph(graph, file.lines)
-    return fetching.fetches_of(graph_nodes, known, signature, training_of(graph, graph_nodes))
+    graph_functions = functions.of_graph(graph, file.lines)
+    return fetching.fetches_of(
+        graph_nodes, graph_functions, signature, training_of(graph, graph_nodes)
+    )
 
 
 def training_of(graph: tf.Graph, graph_nodes: Sequence[Node]) -> tuple[str, ...]:
@@ -149,11 +151,11 @@ def what_is_fed(
     tensors = [graph.get_tensor_by_name(name) for name in user_feeds.tensors]
     by_user = {tensor.op.name for tensor in tensors}
     inputs, unfed = feeding.inputs_of(graph, signature)
-    named = [
+    named_tensors = [
         *tensors,
         *(t for t in inputs if not nodes_needed(graph_nodes, [t.name], ()) & by_user),
     ]
-    needed = nodes_needed(graph_nodes, ends, [tensor.name for tensor in named])
+    needed = nodes_needed(graph_nodes, ends, [tensor.name for tensor in named_tensors])
     if ends:
         feeding.check_used(user_feeds, graph, needed, ends)
     placeholders = [
@@ -162,7 +164,7 @@ def what_is_fed(
         if node.op in PLACEHOLDERS and node.name in needed
     ]
     placeholders += sparse_inputs.open_defaults(graph, needed)
-    fed = {t.name: t for t in (*named, *placeholders) if t.op.name in needed}
+    fed = {t.name: t for t in (*named_tensors, *placeholders) if t.op.name in needed}
     return list(fed.values()), needed, unfed
 
 

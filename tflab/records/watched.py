@@ -24,7 +24,7 @@ class Group:
     cold_ns: int  # the first run
     total_ns: int  # all runs but the first
     traced: int
-    # Fetched tensor -> the first run in which it had NaN or Inf; None: nobody looked
+    # Fetched tensor -> the first run in which it had NaN or Inf; None: no value was checked
     not_finite: Mapping[str, int] | None = None
 
 

@@ -104,11 +104,11 @@ def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> t
     for path, name in nodes:
         groups.setdefault(path[0], []).append((path[1:], name))
     boxes: list[Box] = []
-    for label, inside in groups.items():
-        own = tuple(Box(name, label) for path, name in inside if not path)
+    for label, members_of in groups.items():
+        own = tuple(Box(name, label) for path, name in members_of if not path)
         name = f"{scope}{label}/"
-        inner = parts([(path, name) for path, name in inside if path], waits, name)
-        if len(inside) < LEAST or (len(inner) == 1 and not own):
+        inner = parts([(path, name) for path, name in members_of if path], waits, name)
+        if len(members_of) < LEAST or (len(inner) == 1 and not own):
             boxes += (*own, *relabelled(label, inner))
         else:
             boxes.append(Box(name, label, layering.rows((*own, *inner), waits)))

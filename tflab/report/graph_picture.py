@@ -47,13 +47,13 @@ def draw(graph: DrawnGraph) -> Figure:
     states = graph.drawing.states
     versions = pass_log.versions(states)
     nodes = passes.graph_at(versions, stops.last_made(states))
-    left = passes.graph_at(versions, len(states) - 1)
+    remaining = passes.graph_at(versions, len(states) - 1)
     boxes, across = arranged(graph.drawing.tracks, nodes)
     rows = sorted({box.row for box in boxes})
     places = {row: float(number) for number, row in enumerate(rows)}
     figure, (axes,) = style.canvas(
         f"{graph.name}: {plural(len(nodes), 'node')} and their fates",
-        caption(len(nodes.keys() - left.keys())),
+        caption(len(nodes.keys() - remaining.keys())),
         PITCH * (len(rows) + 1),
     )
     room = (style.width() - 2 * style.MARGIN) * style.POINTS
@@ -62,16 +62,16 @@ def draw(graph: DrawnGraph) -> Figure:
     axes.set_axis_off()
     letters = LETTERS * min(1, room / across)
     for track, column in enumerate(graph.drawing.tracks):
-        inside = [box for box in boxes if box.track == track]
-        if inside:
-            middle = (min(map(west, inside)) + max(map(east, inside))) / 2
+        track_boxes = [box for box in boxes if box.track == track]
+        if track_boxes:
+            middle = (min(map(west, track_boxes)) + max(map(east, track_boxes))) / 2
             direction = DIRECTIONS.get(column.label)
             heading = f"{column.label}, {direction}" if direction else column.label
             axes.text(middle, -0.75, heading, size=letters + 1, color=style.FAINT, ha="center")
     for source, target in edges(boxes, nodes.values()):
         draw_edge(axes, source, target, places)
     for box in boxes:
-        draw_box(axes, box, places[box.row], left, letters)
+        draw_box(axes, box, places[box.row], remaining, letters)
     style.settle(figure)
     return figure
 
@@ -176,8 +176,10 @@ def draw_edge(axes: Axes, source: Placed, target: Placed, places: Mapping[int, f
     )
 
 
-def draw_box(axes: Axes, box: Placed, row: float, left: Collection[str], letters: float) -> None:
-    gone = not any(name in left for name in box.nodes)
+def draw_box(
+    axes: Axes, box: Placed, row: float, remaining: Collection[str], letters: float
+) -> None:
+    gone = not any(name in remaining for name in box.nodes)
     axes.add_patch(
         FancyBboxPatch(
             (west(box), row - HEIGHT / PITCH / 2),

@@ -22,14 +22,14 @@ from tflab.views import pass_log
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
     """The states of a walk's graph, up to the end of the walk."""
-    known: dict[type, Any] = {type(stage): stage for stage in stages}
-    log = [as_written(known[Frontend])]
-    if Backward in known:
-        log.append(with_gradients(known[Frontend], known[Backward]))
-    if Placement in known:
-        log.extend(after_passes(known[Placement]))
-    if Execution in known:
-        log.append(as_run(known[Placement], known[Execution]))
+    by_type: dict[type, Any] = {type(stage): stage for stage in stages}
+    log = [as_written(by_type[Frontend])]
+    if Backward in by_type:
+        log.append(with_gradients(by_type[Frontend], by_type[Backward]))
+    if Placement in by_type:
+        log.extend(after_passes(by_type[Placement]))
+    if Execution in by_type:
+        log.append(as_run(by_type[Placement], by_type[Execution]))
     return tuple(log)
 
 
@@ -169,9 +169,9 @@ def versions(states: Sequence[State]) -> Versions:
     return passes.replay((state.gone, state.defined) for state in states)
 
 
-def node_counts(states: Sequence[State], known: Versions) -> list[int]:
+def node_counts(states: Sequence[State], node_versions: Versions) -> list[int]:
     """The number of nodes in each state, from the versions of the nodes."""
-    return [len(passes.graph_at(known, number)) for number in range(len(states))]
+    return [len(passes.graph_at(node_versions, number)) for number in range(len(states))]
 
 
 def changes(states: Sequence[State]) -> Table:

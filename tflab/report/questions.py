@@ -49,15 +49,15 @@ def questions(lab: Lab) -> tuple[Question, ...]:
 def nodes_that_run(walked: Walked) -> Question:
     placing = walked.placement
     fates = Counter(fate.fate for fate in placing.ledger)
-    left = fates.pop("executed", 0)
+    executed = fates.pop("executed", 0)
     others = ", ".join(f"{count} {fate}" for fate, count in fates.most_common())
-    by_runtime = len(placing.nodes) - left
+    by_runtime = len(placing.nodes) - executed
     return Question(
         f"{title_of(walked.model)} has {plural(len(placing.user_nodes), 'node')} when the runtime "
         "receives it. How many of these will run?",
         (),
         "nodes",
-        str(left),
+        str(executed),
         f"Fates of the others: {others or 'none'}. The runtime added {plural(by_runtime, 'node')} "
         "that also ran.",
     )
@@ -88,8 +88,10 @@ def of_fate(nodes: Sequence[Node], fates: dict[str, Fate]) -> Iterator[Fate]:
     for plain in (False, True):
         for kind in TAKEN:
             for node in nodes:
-                known = node.name in fates and node.op != "Placeholder"  # a feed replaces it
-                if known and (node.op in PLAIN) == plain and fates[node.name].fate == kind:
+                is_asked_about = (
+                    node.name in fates and node.op != "Placeholder"
+                )  # a feed replaces it
+                if is_asked_about and (node.op in PLAIN) == plain and fates[node.name].fate == kind:
                     yield fates[node.name]
 
 
@@ -129,11 +131,11 @@ def nodes_added(walked: Walked) -> Iterator[Question]:
 
 def written_nodes_that_run(walked: Walked) -> Iterator[Question]:
     """How many nodes of the forward graph run."""
-    known = {fate.name: fate.fate for fate in walked.placement.ledger}
+    fate_of = {fate.name: fate.fate for fate in walked.placement.ledger}
     names = [node.name for node in walked.stages[0].nodes]
-    if not all(name in known for name in names):
+    if not all(name in fate_of for name in names):
         return
-    fates = Counter(known[name] for name in names)
+    fates = Counter(fate_of[name] for name in names)
     run = fates.pop("executed", 0)
     others = ", ".join(f"{count} {fate}" for fate, count in fates.most_common())
     yield Question(
@@ -269,11 +271,11 @@ def about_gradients(walked: Walked) -> Iterator[Question]:
 def row_of_product(walked: Walked) -> Iterator[Question]:
     """The contribution of a row to a gradient that is a sum of products over the batch."""
     for history in walked.histories.values():
-        node, own = history.meaning, values.only_value(history)
+        node, value = history.meaning, values.only_value(history)
         if history.op != "Mul" or node is None or not node.formula or node.complete:
             continue
         factors = [factor(name, walked) for name in history.inputs]
-        rows = numbers_of(own) if own else ()
+        rows = numbers_of(value) if value else ()
         if not node.towards or not node.used or len(rows) < 2 or None in factors:
             continue
         (left, lefts), (right, rights) = (pair for pair in factors if pair)
@@ -309,8 +311,8 @@ def factor(tensor: str, walked: Walked) -> tuple[str, tuple[float, ...]] | None:
 
 def numbers_of(value: Value) -> tuple[float, ...]:
     """All numbers of a tensor; none if they are too many, or not all finite."""
-    known = value.values is not None and value.mean is not None and not value.not_finite
-    return tuple(map(float, value.values or ())) if known else ()
+    is_finite = value.values is not None and value.mean is not None and not value.not_finite
+    return tuple(map(float, value.values or ())) if is_finite else ()
 
 
 def way_of_variable(walked: Walked) -> Iterator[Question]:

@@ -109,14 +109,14 @@ def summarize(
     boxes: Sequence[dict[str, Any]], histories: Sequence[NodeHistory], ns: Mapping[str, float]
 ) -> None:
     """Give each box the properties that colours show: kind, fates and time of its nodes."""
-    inside: list[list[NodeHistory]] = [[] for _ in boxes]
+    histories_of: list[list[NodeHistory]] = [[] for _ in boxes]
     for number, box in enumerate(boxes):
         around = number if box["node"] is not None else None
         while around is not None:
-            inside[around].append(histories[box["node"]])
+            histories_of[around].append(histories[box["node"]])
             around = boxes[around]["parent"]
     longest = max(ns.values(), default=0)
-    for box, members in zip(boxes, inside, strict=True):
+    for box, members in zip(boxes, histories_of, strict=True):
         kinds = {history.kind for history in members}
         fates = Counter(map(fate_of, members))
         took = sum(ns.get(history.name, 0) for history in members)

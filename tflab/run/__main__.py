@@ -227,9 +227,9 @@ def show(
         raise TflabError(f"The logdir '{args.logdir}' was removed while the program ran.")
     written = args.place and any(args.place.work.iterdir())
     if written:
-        from tflab.measurements import runs
+        from tflab.measurements import run_files
 
-        (args.place.work / runs.NAME).write_text(runs.text(seen), encoding="utf-8")
+        (args.place.work / run_files.NAME).write_text(run_files.text(seen), encoding="utf-8")
         keep_life(args.place.work, seen)
     outputs.close()  # renames the logdir
     if written:
@@ -269,9 +269,9 @@ def keep_life(folder: Path, seen: Watched) -> None:
 def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:
     """Name, kind and content of each requested file."""
     if args.save:
-        from tflab.measurements import runs
+        from tflab.measurements import run_files
 
-        yield args.save, WHAT, runs.text(seen)
+        yield args.save, WHAT, run_files.text(seen)
     if args.html:
         from tflab.report import html
         from tflab.run import page

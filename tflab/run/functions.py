@@ -196,7 +196,7 @@ def nearest(types: dict[str, str], earlier: list[dict[str, str]]) -> list[tuple[
 
 
 def differing_words(change: Iterable[tuple[str, str, str]]) -> int:
-    """Of `float32 (1, 3)` and `float64 (1, 3)` it is the dtype, which is less than all."""
+    """How many words of the types differ: 1 for `float32 (1, 3)` and `float64 (1, 3)`."""
     return sum(
         word != other
         for _, then, now in change

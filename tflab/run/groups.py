@@ -10,7 +10,7 @@ from typing import Any
 KEPT_TIMES = 1001  # times of a group, for its median
 KEPT_COSTS = 101  # costs of traces of a group, for theirs
 MOST_SAMPLES = 16  # traced runs of a group that are kept for a profile
-# Types of ops that wait for data begin so. In a function the first one stands for all of them.
+# Types of ops that wait for data begin so. In a function the first one represents all of them.
 DATA_OPS = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "ReaderRead")
 WAITS = 0.1  # the share of a profiled call that waits, if the function clearly waits for data
 FIRST_GUESS = 0.5  # assumed cost of a trace, as a share of a step, before the first one
@@ -47,11 +47,11 @@ class RunGroup:
         self.random = random.Random(number)
         # Traced runs for a profile, evenly spread: number, start (epoch), duration and trace
         self.samples: list[tuple[int, int, int, bytes]] = []
-        self.stride = 1  # one traced run in so many is kept
+        self.stride = 1  # one of this many traced runs is kept
         self.called_ns = 0  # the traced runs, without start and end of the profiler
         self.waited_ns = 0  # the part of them in which an op waited for data
         self.data_nodes: frozenset[str] | None = None  # which wait for data; None: not yet listed
-        # Fetched tensor -> the first run in which it was not finite; None if none was looked at
+        # Fetched tensor -> the first run in which it was not finite; None if no value was checked
         self.not_finite: dict[str, int] | None = None
 
     def add(self, took_ns: int, step: WatchedRun, main: bool) -> None:

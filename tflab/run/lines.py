@@ -16,7 +16,7 @@ MOST_CODE = 200  # characters of a source line
 
 
 class Lines:
-    """What is known of the graphs so far. `note` is told what cannot be known."""
+    """What is known of the graphs so far. `note` receives a sentence about what cannot be known."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self.note = note

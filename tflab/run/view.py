@@ -211,7 +211,7 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
 
 
 def fetched(seen: Watched) -> Iterator[str]:
-    """Which fetched values were not finite, and what nobody looked at in the other runs."""
+    """Which fetched values were not finite, and what was not checked in the other runs."""
     run, number = (seen.values.run, seen.values.group) if seen.values else (0, 0)
     for at, group in enumerate(seen.groups, 1):
         if group.not_finite:

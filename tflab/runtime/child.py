@@ -93,7 +93,7 @@ def stream(
     ):
         assert process.stdin
         try:
-            with suppress(OSError):  # where it has ended already, that is said for the first item
+            with suppress(OSError):  # if it has already ended, the first item reports it
                 process.stdin.write(framed(args))
                 process.stdin.flush()
             yield items(function, process, notes)

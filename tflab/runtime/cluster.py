@@ -30,8 +30,8 @@ LOCAL = "127.0.0.1"
 
 @contextmanager
 def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The addresses of so many new tasks on this machine, which end with the context; or those
-    given, once every one has answered.
+    """The addresses of tasks: of this number of new ones on this machine, which end with the
+    context, or of those given, once each has answered.
 
     Raises TflabError, with the task's name, for one that does not come.
     """
@@ -49,7 +49,7 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 def close(session: tf1.Session) -> None:
     """Close a session over tasks. That asks each of them, and waits for ever for one that died
-    meanwhile; so nobody waits for it for long."""
+    meanwhile; so no one waits for it for long."""
     closing = threading.Thread(target=session.close, daemon=True)
     closing.start()
     closing.join(health.ANSWER_S)

@@ -41,8 +41,6 @@ MOVING = """_HostRecv _HostSend _Recv _Send Assert Assign AssignVariableOp Broad
 HAND_ON = frozenset(PASSING.split())
 NO_ARITHMETIC = HAND_ON | frozenset(MOVING.split())
 
-Definition = Any  # a NodeDef
-
 
 @dataclass(frozen=True)
 class Unknown:
@@ -79,7 +77,7 @@ class Counts:
         return counts[0] if len(set(counts)) == 1 else sum(counts) / len(counts)
 
     def runs(self, node: Node) -> int:
-        """How often it ran, where its shapes were not the same each time; else 1 stands for all."""
+        """How often it ran, if its shapes differed between runs; otherwise 1."""
         tensors = (*node.inputs, *outputs_of(node))
         lengths = {len(self.placed.varying[one]) for one in tensors if one in self.placed.varying}
         if len(lengths) > 1:

@@ -1,4 +1,4 @@
-"""Refusals: what the runtime said, as a sentence.
+"""Refusals: the runtime's messages as sentences.
 
 Its kernels quote what they were given. Where a graph from a file may read other files, that may be
 what is in them, so of what it says then only forms are repeated that hold names of the graph's
@@ -107,7 +107,7 @@ def types_of(graph: tf.Graph) -> Iterator[tuple[str, str]]:
 
 
 def sentence(message: str) -> str:
-    """The first line of what the runtime said, without its marks for nodes.
+    """The first line of a message of the runtime, without its marks for nodes.
 
     Of an error that came through `Session.run`, TensorFlow first says where the node was made.
     """

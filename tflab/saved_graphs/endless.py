@@ -95,12 +95,12 @@ def beginnings(graph: tf.Graph, needed: Collection[str]) -> list[tf.Operation]:
 
 def is_fed(op: tf.Operation) -> bool:
     """Whether a node depends on a placeholder."""
-    waiting, seen = [op], {op.name}
+    waiting, visited = [op], {op.name}
     for current in waiting:  # the list grows as it is walked
         if current.type in ("Placeholder", "PlaceholderV2"):
             return True
-        fresh = [tensor.op for tensor in current.inputs if tensor.op.name not in seen]
-        seen.update(op.name for op in fresh)
+        fresh = [tensor.op for tensor in current.inputs if tensor.op.name not in visited]
+        visited.update(op.name for op in fresh)
         waiting.extend(fresh)
     return False
 

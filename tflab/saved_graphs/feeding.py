@@ -168,8 +168,8 @@ def columns_of(
         if name in whole_columns:
             columns[label(tensor)] = whole_columns[name]
         else:
-            whole = tuple(rows if dim is None else dim for dim in shape)
-            values, why = made_up.fitting_values(laid_out.tensor(name), whole, laid_out.nodes)
+            full_shape = tuple(rows if dim is None else dim for dim in shape)
+            values, why = made_up.fitting_values(laid_out.tensor(name), full_shape, laid_out.nodes)
             reasons += [why] if why else []
             columns[label(tensor)] = values if batched else Whole(values, rows)
         phrases.append(phrase(tensor, shape, reasons))
@@ -188,8 +188,10 @@ def shapes_of(
     shapes = {tensor.name: feed_shape(tensor, options.shapes.get(tensor.name)) for tensor in fed}
     for name, shape in shapes.items():
         if name in arrays_by_tensor:
-            whole = arrays_by_tensor[name].shape
-            shapes[name] = (None, *whole[1:]) if shape[:1] == (None,) and whole else whole
+            given_shape = arrays_by_tensor[name].shape
+            shapes[name] = (
+                (None, *given_shape[1:]) if shape[:1] == (None,) and given_shape else given_shape
+            )
     together = {name for one in sparse for name in one.names}
     chosen = {*options.shapes, *arrays_by_tensor, *together}
     statics = {
@@ -251,11 +253,16 @@ def row_bytes(tensor: tf.Tensor, shape: Sequence[int | None]) -> int:
 def fixed_batch(columns: Mapping[str, Column]) -> tuple[str, int] | None:
     """The largest placeholder and its first dimension, if none has an open batch. None if one has,
     or if no fed tensor has rows."""
-    whole = {name: array.value for name, array in columns.items() if type(array) is Whole}
-    name = max(whole, key=lambda name: np.size(whole[name]), default=None)
-    if name is None or len(whole) < len(columns) or not whole[name].size or not whole[name].ndim:
+    unbatched = {name: array.value for name, array in columns.items() if type(array) is Whole}
+    name = max(unbatched, key=lambda name: np.size(unbatched[name]), default=None)
+    if (
+        name is None
+        or len(unbatched) < len(columns)
+        or not unbatched[name].size
+        or not unbatched[name].ndim
+    ):
         return None
-    return name, len(whole[name])
+    return name, len(unbatched[name])
 
 
 def phrase(tensor: tf.Tensor, shape: Shape, reasons: Sequence[str]) -> str:

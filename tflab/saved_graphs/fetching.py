@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tflab.errors import UnreadyError, UsageError
 from tflab.records.graph import Function, Node, node_of, with_dependents
-from tflab.saved_graphs.formats import GraphFile
+from tflab.saved_graphs.graph_files import GraphFile
 from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
 
 LISTED = 5  # names that a message lists
@@ -32,17 +32,19 @@ QUIET = (*STILL, *ASSIGNMENTS, *PLACEHOLDERS, "PlaceholderWithDefault", "Shape",
 def signature_of(file: GraphFile, name: str | None) -> Any:
     """The signature of this name, otherwise `serving_default`, otherwise the first; None if there
     is none."""
-    known = dict(file.meta.signature_def) if file.meta is not None else {}
-    known = {key: signature for key, signature in known.items() if not key.startswith("__")}
-    if name is not None and name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
+    signatures = dict(file.meta.signature_def) if file.meta is not None else {}
+    signatures = {
+        key: signature for key, signature in signatures.items() if not key.startswith("__")
+    }
+    if name is not None and name not in signatures:
+        near = difflib.get_close_matches(name, signatures, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""
-        have = ", ".join(sorted(known)) or "none"
+        have = ", ".join(sorted(signatures)) or "none"
         raise UsageError(
             f"'{file.name}' has no signature '{name}'; its signatures are: {have}.{hint}"
         )
-    name = name or ("serving_default" if "serving_default" in known else None)
-    return known[name] if name else next(iter(known.values()), None)
+    name = name or ("serving_default" if "serving_default" in signatures else None)
+    return signatures[name] if name else next(iter(signatures.values()), None)
 
 
 def tensors_of(info: Any) -> Iterator[str]:
@@ -62,9 +64,9 @@ def asked_for(graph: tf.Graph, nodes: Sequence[Node], names: Iterable[str]) -> t
     ops = {op.name: op for op in graph.get_operations()}
     present = [name for name in names if node_of(name) in ops]
     repeated = within_loops(nodes) if present else ()
-    if inside := next((name for name in present if node_of(name) in repeated), None):
+    if looped := next((name for name in present if node_of(name) in repeated), None):
         raise UsageError(
-            f"'{inside}' is in a loop, which sets it in each iteration, so TensorFlow cannot "
+            f"'{looped}' is in a loop, which sets it in each iteration, so TensorFlow cannot "
             "fetch it. Fetch an output of the loop."
         )
     return tuple(
@@ -95,13 +97,17 @@ def fetches_of(
     if training:
         return training, "its train op"
     aside, repeated = book_keeping(nodes, functions), within_loops(nodes)
-    rest = [node for node in nodes if node.name not in aside]
-    consumed = {node_of(tensor) for node in rest for tensor in (*node.inputs, *node.control_inputs)}
+    others = [node for node in nodes if node.name not in aside]
+    consumed = {
+        node_of(tensor) for node in others for tensor in (*node.inputs, *node.control_inputs)
+    }
     consumed |= repeated
-    sinks = [n for n in rest if n.name not in consumed and n.op not in QUIET and is_value(n)]
-    fed = with_dependents(rest, {node.name for node in rest if node.op in PLACEHOLDERS})
+    sinks = [n for n in others if n.name not in consumed and n.op not in QUIET and is_value(n)]
+    fed = with_dependents(others, {node.name for node in others if node.op in PLACEHOLDERS})
     # Without placeholders: nodes that depend on queues, files or iterators
-    brought = with_dependents(rest, {n.name for n in rest if not n.inputs and n.op not in QUIET})
+    brought = with_dependents(
+        others, {n.name for n in others if not n.inputs and n.op not in QUIET}
+    )
     chosen = next(
         (some for some in (named_nodes(sinks, fed), named_nodes(sinks, brought)) if some), sinks
     )

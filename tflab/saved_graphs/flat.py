@@ -102,10 +102,10 @@ class Layout:
     ) -> None:
         """Add a node under this name, or the nodes of the functions that it calls. `attributes` are
         those of the call that is inlined, `within` the functions around it."""
-        known = dict(calls_of(node, self.functions))
-        recursive = any(function in within for function in known)
+        function_calls = dict(calls_of(node, self.functions))
+        recursive = any(function in within for function in function_calls)
         deep = recursive or len(within) >= DEEPEST
-        calls = known if max(len(self.nodes), self.called) < MOST and not deep else {}
+        calls = function_calls if max(len(self.nodes), self.called) < MOST and not deep else {}
         self.called += len(calls)
         for function, skipped in calls.items():
             body = self.functions[function]
@@ -176,10 +176,10 @@ class Layout:
         return permissions.shut(made)
 
     def resolved(self, tensor: str) -> str:
-        seen = {tensor}
-        while self.alias.get(tensor, tensor) not in seen:
+        visited = {tensor}
+        while self.alias.get(tensor, tensor) not in visited:
             tensor = self.alias[tensor]
-            seen.add(tensor)
+            visited.add(tensor)
         return tensor
 
 

@@ -60,8 +60,10 @@ def lines(info: Any) -> Lines:
 
 def frames(info: Any, trace: Any) -> Iterator[Source]:
     """The frames of a stack that the file contains, the outermost first."""
-    own = (info.frames_by_id[number] for number in trace.frame_id if number in info.frames_by_id)
-    for frame in (*trace.file_line_cols, *own):
+    frames_of_trace = (
+        info.frames_by_id[number] for number in trace.frame_id if number in info.frames_by_id
+    )
+    for frame in (*trace.file_line_cols, *frames_of_trace):
         if 0 <= frame.file_index < len(info.files):
             file = info.files[frame.file_index]
             yield Source(file, frame.line, frame.func, frame.code.strip())

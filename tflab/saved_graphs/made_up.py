@@ -66,10 +66,11 @@ def fitting_values(
     Raises TflabError for a tensor that is too large.
     """
     dtype = tensor.dtype.base_dtype
-    known = prod(shape) * max(1, dtype.size)
-    if known > LARGEST:
+    needed_bytes = prod(shape) * max(1, dtype.size)
+    if needed_bytes > LARGEST:
         raise TflabError(
-            f"'{tensor.op.name}' takes {size(known)}, but tflab makes up at most {size(LARGEST)}."
+            f"'{tensor.op.name}' takes {size(needed_bytes)}, but tflab makes up at most "
+            f"{size(LARGEST)}."
         )
     places = list(places_of(tensor, needed))
     if dtype.is_integer:
@@ -95,7 +96,7 @@ def fitting_values(
 
 def places_of(tensor: tf.Tensor, needed: Collection[str]) -> Iterator[tuple[tf.Operation, int]]:
     """The inputs that the elements of a tensor reach, as (node, index of the input)."""
-    waiting, seen = [tensor], {tensor.name}
+    waiting, visited = [tensor], {tensor.name}
     for current in waiting:  # the list grows as it is walked
         for op in current.consumers():
             for place, source in enumerate(op.inputs):
@@ -103,8 +104,8 @@ def places_of(tensor: tf.Tensor, needed: Collection[str]) -> Iterator[tuple[tf.O
                     continue
                 yield op, place
                 if op.type in ("Pack", "ConcatV2") or HANDING_ON.get(op.type) == place:
-                    fresh = [output for output in op.outputs if output.name not in seen]
-                    seen.update(output.name for output in fresh)
+                    fresh = [output for output in op.outputs if output.name not in visited]
+                    visited.update(output.name for output in fresh)
                     waiting.extend(fresh)
 
 
@@ -138,8 +139,8 @@ def size_of(shape: tf.TensorShape, axis: int | None) -> int | None:
 def variable_shape(handle: tf.Tensor) -> tf.TensorShape:
     while handle.op.type in ("Identity", "Enter", "Switch"):
         handle = handle.op.inputs[0]
-    known = handle.op.type == "VarHandleOp"
-    return tf.TensorShape(handle.op.get_attr("shape")) if known else tf.TensorShape(None)
+    is_variable = handle.op.type == "VarHandleOp"
+    return tf.TensorShape(handle.op.get_attr("shape")) if is_variable else tf.TensorShape(None)
 
 
 # Strings that are decoded or parsed

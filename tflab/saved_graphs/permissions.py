@@ -59,8 +59,8 @@ class Permissions:
         if run in self.passed:
             return
         graph_def = graph.as_graph_def()
-        own = {*given, *(path for path in self.paths if path not in fed)}
-        nodes = reach.nodes_reached(graph_def, *run[1:3], own)
+        own_paths = {*given, *(path for path in self.paths if path not in fed)}
+        nodes = reach.nodes_reached(graph_def, *run[1:3], own_paths)
         every = (*effects(nodes), *effects(evaluated_early(graph_def, self.paths)))
         refused = {effect.node: effect for effect in every if effect.what not in self.allowed}
         if refused:

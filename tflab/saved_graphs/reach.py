@@ -33,10 +33,10 @@ class Body:
         if self.name or variable is None or variable.op != "VarHandleOp":
             return []
         takers = [n for n in self.nodes.values() if short_name(handle) in map(short_name, n.input)]
-        inside = [n for function in self.functions.values() for n in function.node_def]
+        inner_nodes = [n for function in self.functions.values() for n in function.node_def]
         aliases = [
             node
-            for node in (*self.nodes.values(), *inside)
+            for node in (*self.nodes.values(), *inner_nodes)
             if node is not variable and may_be_same(node, variable)
         ]
         if aliases or any(taker.op not in VARIABLE_USERS for taker in takers):
@@ -65,15 +65,15 @@ class Reached:
     def is_given(self, tensor: str) -> bool:
         """Whether this input is an unchanged path from tflab, possibly through a variable that
         never has another value."""
-        waiting, seen = [short_name(tensor)], set()
+        waiting, visited = [short_name(tensor)], set()
         while waiting:
             current = waiting.pop()
             if current in self.given:
                 continue
             sources = self.sources(current)
-            if current in seen or not sources:
+            if current in visited or not sources:
                 return False
-            seen.add(current)
+            visited.add(current)
             waiting += map(short_name, sources)
         return True
 
@@ -106,15 +106,15 @@ def nodes_reached(
     library = Library(graph_def)
     graph = library.body_of(graph_def, frozenset(map(short_name, fed)))
     waiting = [node_of(target) for target in targets if short_name(target) not in graph.fed]
-    seen: set[str] = set()
+    visited: set[str] = set()
     while waiting:
         name = waiting.pop()
-        if name in seen or name not in graph.nodes:
+        if name in visited or name not in graph.nodes:
             continue
-        seen.add(name)
+        visited.add(name)
         waiting += [node_of(i) for i in graph.nodes[name].input if short_name(i) not in graph.fed]
     paths = frozenset(map(short_name, given))
-    nodes = [Reached(node, graph, paths) for name, node in graph.nodes.items() if name in seen]
+    nodes = [Reached(node, graph, paths) for name, node in graph.nodes.items() if name in visited]
     yield from nodes
     yield from library.called([call for node in nodes for call in library.calls(node)])
 
@@ -149,12 +149,12 @@ class Library:
     def called(self, calls: Iterable[tuple[str, frozenset[str]]]) -> Iterator[Reached]:
         """The nodes of these functions and of all functions that they lead to."""
         waiting = list(calls)
-        seen: set[tuple[str, frozenset[str]]] = set()
+        visited: set[tuple[str, frozenset[str]]] = set()
         while waiting:
             call = waiting.pop()
-            if call in seen or call[0] not in self.functions:
+            if call in visited or call[0] not in self.functions:
                 continue
-            seen.add(call)
+            visited.add(call)
             name, given = call
             function = self.functions[name]
             nodes = {node.name: node for node in function.node_def}

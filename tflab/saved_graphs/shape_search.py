@@ -135,11 +135,11 @@ def alternatives(
 def leading_to(graph: tf.Graph, node: str, fed: Collection[str]) -> list[tf.Tensor]:
     """The fed tensors that a node depends on, the nearest first."""
     tensors = list(graph.get_operation_by_name(node).inputs)
-    seen, leading = set(), []
+    visited, leading = set(), []
     for tensor in tensors:  # the list grows as it is walked
-        if tensor.name in seen:
+        if tensor.name in visited:
             continue
-        seen.add(tensor.name)
+        visited.add(tensor.name)
         if tensor.name in fed:
             leading.append(tensor)
         else:
@@ -170,8 +170,8 @@ def other_shapes(
 def other_sizes(
     static: tf.TensorShape, shape: FedShape, numbers: Sequence[int]
 ) -> Iterator[FedShape]:
-    known = static.as_list() if static.rank is not None else [None] * len(shape)
-    free = [place for place, size in enumerate(known) if size is None]
+    dimensions = static.as_list() if static.rank is not None else [None] * len(shape)
+    free = [place for place, size in enumerate(dimensions) if size is None]
     free = [place for place in free if shape[place] is not None]  # the user chooses the batch
     if len(shape) == 4 and len(free) > 1:
         yield from images(shape, free, numbers)

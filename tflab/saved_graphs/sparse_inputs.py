@@ -43,10 +43,10 @@ class Sparse:
         """The indices and the shape for this number of rows."""
         places = np.arange(rows)
         indices = [places, *(places % (size or 1) for size in shape[1:])]
-        whole = np.array([rows, *(size or 1 for size in shape[1:])], np.int64)
+        dense_shape = np.array([rows, *(size or 1 for size in shape[1:])], np.int64)
         return {
             self.indices: Renumbered(np.stack(indices, axis=1).astype(np.int64), rows),
-            self.shape: CountedWhole(whole, rows),
+            self.shape: CountedWhole(dense_shape, rows),
         }
 
 
@@ -82,8 +82,8 @@ def find(flat: Flat, fed: Sequence[tf.Tensor], user_names: Collection[str]) -> l
         for values, shape in (*together, *by_place(tensor.name), *numbered):
             names_used = {name for one in sparse.values() for name in one.names}
             if {values, shape} <= by_name.keys() and not {tensor.name, values, shape} & names_used:
-                known = shape_of(tensor, by_name[shape])
-                sparse[tensor.name] = Sparse(tensor.name, values, shape, known)
+                shape_known = shape_of(tensor, by_name[shape])
+                sparse[tensor.name] = Sparse(tensor.name, values, shape, shape_known)
     return list(sparse.values())
 
 
@@ -95,10 +95,10 @@ def by_op(indices: tf.Tensor, stands_for: Mapping[str, str]) -> Iterator[tuple[s
             continue  # an argument consists of several tensors
         inputs = dict(zip(names, op.inputs, strict=True))
         place = next(name for name in names if inputs[name] is indices)
-        prefix, found, _ = place.rpartition("indices")
+        prefix, separator, _ = place.rpartition("indices")
         values = inputs.get(f"{prefix}values")
         shape = next((inputs[n] for n in names if n in SHAPES or n == f"{prefix}shape"), None)
-        if found and values is not None and shape is not None:
+        if separator and values is not None and shape is not None:
             yield stands_for.get(values.op.name, ""), stands_for.get(shape.op.name, "")
 
 

@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf1
 from tflab.errors import TflabError
 from tflab.records.graph import Node, node_of
 from tflab.records.options import Start
-from tflab.saved_graphs.formats import GraphFile
+from tflab.saved_graphs.graph_files import GraphFile
 from tflab.saved_graphs.made_up import SEED, plain_values
 from tflab.units import plural
 

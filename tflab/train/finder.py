@@ -53,8 +53,8 @@ class Kept:
 
 def read(trainer: Trainer, live: tf1.Session) -> Arrays:
     """All variables, including those of the optimiser."""
-    known = trainer.program.graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES)
-    return {name: np.array(v) for name, v in live.run({v.op.name: v for v in known}).items()}
+    variables = trainer.program.graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES)
+    return {name: np.array(v) for name, v in live.run({v.op.name: v for v in variables}).items()}
 
 
 def finite(value: np.ndarray) -> bool:
@@ -89,8 +89,10 @@ def find(kept: Kept, batch: Batch, until: int) -> str:
 def first_bad(kept: Kept, batch: Batch, until: int) -> tuple[int | None, Arrays]:
     """The first of these steps whose loss, or a variable after it, is not finite; and the
     variables before it."""
-    known = kept.trainer.program.graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES)
-    setters = {variable.initializer.name: kept.variables[variable.op.name] for variable in known}
+    variables = kept.trainer.program.graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES)
+    setters = {
+        variable.initializer.name: kept.variables[variable.op.name] for variable in variables
+    }
     graph_copies.assign(kept.live, setters)
     step_once = kept.trainer.train.callable(kept.live)
     start = kept.variables

@@ -65,8 +65,8 @@ def draw_tile(
         colour, frame, caption = WRONG, THICK, f"{predicted}, is {label}"
     brush = ImageDraw.Draw(sheet)
     brush.rectangle((left, top, left + SIDE - 1, top + SIDE - 1), outline=colour, width=frame)
-    inside = SIDE - 2 * INSET
-    picture = Image.fromarray(image).resize((inside, inside), Image.Resampling.LANCZOS)
+    inner_side = SIDE - 2 * INSET
+    picture = Image.fromarray(image).resize((inner_side, inner_side), Image.Resampling.LANCZOS)
     sheet.paste(picture, (left + INSET, top + INSET))
     caption_at = (left + SIDE // 2, top + SIDE + CAPTION // 2)
     brush.text(caption_at, caption, fill=INK, anchor="mm", font=font())

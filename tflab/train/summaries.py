@@ -102,8 +102,8 @@ def add_scalars(
     run: tf.io.TFRecordWriter, step: int, tags: Mapping[str, float], suffix: str
 ) -> None:
     """Write one event with all scalars; unknown ones (nan) are omitted."""
-    known = {f"{tag}{suffix}": value for tag, value in tags.items() if value == value}
-    values = [Summary.Value(tag=tag, simple_value=value) for tag, value in known.items()]
+    finite = {f"{tag}{suffix}": value for tag, value in tags.items() if value == value}
+    values = [Summary.Value(tag=tag, simple_value=value) for tag, value in finite.items()]
     write(run, Event(step=step, summary=Summary(value=values)))
 
 

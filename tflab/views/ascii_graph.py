@@ -42,7 +42,7 @@ def draw(nodes: Sequence[Node]) -> list[str]:
     takes = drawn_parents(nodes)
     uses = Counter(parent for taken in takes.values() for parent in taken)
     rails: list[str | None] = []  # what each rail carries now
-    resting = None  # the rail of a value that nobody uses, which the next node must not seem to use
+    resting = None  # the rail of an unused value, which the next node must not seem to use
     rows = []
     for node in nodes:
         taken = [rails.index(parent) for parent in takes[node.name]]

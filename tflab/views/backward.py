@@ -45,17 +45,16 @@ def blocks(stage: Backward) -> Iterable[Block]:
 
 def found_in_file(stage: Backward) -> Iterable[Block]:
     """Gradients that came with a graph, and how they were found."""
-    named = sum(len(gradient.nodes) for gradient in stage.gradients)
+    node_count = sum(len(gradient.nodes) for gradient in stage.gradients)
     losses = " and ".join(f"'{name}'" for name in stage.losses)
     ends = f"that lead from {losses} to " if losses else "and "
     updates = plural(len(stage.update_nodes), "update") + " of variables"
-    whose = (
-        f"By their names {named:,} of them belong to {plural(len(stage.gradients), 'forward op')}"
-    )
+    ops = plural(len(stage.gradients), "forward op")
+    whose = f"By their names {node_count:,} of them belong to {ops}"
     if not stage.gradients:
         whose = "Their names do not say to which forward ops they belong"
     yield (
-        f"The graph came with gradients: {plural(named + len(stage.shared_nodes), 'node')}"
+        f"The graph came with gradients: {plural(node_count + len(stage.shared_nodes), 'node')}"
         + (f" {ends}{updates}, as its edges show" if stage.update_nodes else "")
         + f". {whose}; what leads to which gradient is inferred from the edges. Nothing was added."
     )

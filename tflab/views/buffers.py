@@ -134,11 +134,11 @@ def releases(buffers: Buffers) -> Iterable[str]:
     late = buffers.unexpected
     if late:
         tensors = tuple(dict.fromkeys(late))  # a tensor in a loop has many buffers
-        named = ", ".join(tensors[:NAMED])
+        late_names = ", ".join(tensors[:NAMED])
         more = f" and {len(tensors) - NAMED:,} more" if len(tensors) > NAMED else ""
         yield (
             f"Of {plural(len(freed), 'release')} {len(late):,} did not come while the last reader "
-            f"ran: {named}{more}. The trace does not say what kept them."
+            f"ran: {late_names}{more}. The trace does not say what kept them."
         )
     else:
         yield f"{plural(len(freed), 'release')}, each while the last reader of the buffer ran."

@@ -136,13 +136,13 @@ def product(way: Sequence[Link], derivatives: Mapping[str, str]) -> str:
     """The factor of each op on the path, and the whole formula."""
     factors = ", ".join(f"{link.forward} by {link.factor}" for link in way)
     variable = way[-1].by
-    whole = (
+    text = (
         f"Going back from the loss, each op multiplies the incoming gradient by its own "
         f"derivative: {factors}."
     )
     if variable in derivatives:
-        whole += f" Together: {total(variable)} = {derivatives[variable]}."
-    return whole
+        text += f" Together: {total(variable)} = {derivatives[variable]}."
+    return text
 
 
 def total(name: str) -> str:
@@ -207,7 +207,7 @@ def steps(links: Sequence[Link]) -> Iterator[Block]:
         )
 
 
-def derivatives(known: Sequence[Derivative]) -> Table:
+def derivatives(rows: Sequence[Derivative]) -> Table:
     return shortened(
         "The derivatives as formulas, and their values for the first batch",
         (
@@ -216,7 +216,7 @@ def derivatives(known: Sequence[Derivative]) -> Table:
             Column("value", lambda row: first(row.value), right=True),
             Column("finite differences", difference, right=True, spare=1),
         ),
-        known,
+        rows,
         LONGEST,
     )
 

@@ -16,9 +16,9 @@ AT_RANDOM = (
 )
 
 
-def blocks(known: Sequence[FlowedDerivative]) -> Iterable[Block]:
+def blocks(rows: Sequence[FlowedDerivative]) -> Iterable[Block]:
     """The two values of each derivative side by side, and whether they agree."""
-    if not known:
+    if not rows:
         return
     from tflab.analysis.flowed import agrees  # NumPy, which `--help` does not need
 
@@ -32,11 +32,11 @@ def blocks(known: Sequence[FlowedDerivative]) -> Iterable[Block]:
             Column("differ by", difference, right=True),
             Column("held by", holder, elastic=True, name=True, spare=1),
         ),
-        known,
+        rows,
         LONGEST,
     )
-    compared = [row for row in known if row.difference is not None]
-    if any(row.flowed is not None for row in known) and not compared:
+    compared = [row for row in rows if row.difference is not None]
+    if any(row.flowed is not None for row in rows) and not compared:
         yield AT_RANDOM
     yield from (difference_sentence(row) for row in compared if not agrees(row))
 

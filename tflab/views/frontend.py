@@ -22,8 +22,8 @@ def blocks(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
     origin = f"made by {lines} of the program" if made_by else "read from a file without lines"
     yield f"{counts}, {origin}. Nothing is computed yet."
     yield from stage.notes
-    own = name_scopes.names_and_scopes(stage.nodes)
-    opened = [name for name in expanded if name in own]
+    top_names = name_scopes.names_and_scopes(stage.nodes)
+    opened = [name for name in expanded if name in top_names]
     if len(stage.nodes) <= DRAWN_WHOLE and not opened:
         ends = stage.program.ends if stage.program else ()
         yield drawing("The graph, data flowing down", stage.nodes, ends)
@@ -76,15 +76,15 @@ def drawing(title: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
 def functions(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
     if not stage.functions:
         return
-    inside = sum(len(function.nodes) for function in stage.functions)
+    node_count = sum(len(function.nodes) for function in stage.functions)
     unused = sum(not function.called_by for function in stage.functions)
     if len(stage.functions) == 1:
         owner, rest = "its", "; it is never called."
     else:
         owner, rest = "their", f"; {unused:,} of them are never called."
     yield (
-        f"{plural(len(stage.functions), 'function')} with {plural(inside, 'node')} of {owner} own"
-        + (rest if unused else ".")
+        f"{plural(len(stage.functions), 'function')} with {plural(node_count, 'node')} of {owner} "
+        "own" + (rest if unused else ".")
     )
     yield function_table("Functions (open one with --expand FUNCTION)", stage.functions)
     for function in stage.functions:
@@ -94,7 +94,7 @@ def functions(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
 
 
 def function_table(title: str, functions: Sequence[Function]) -> Table:
-    known = any(map(first_line, functions))  # functions in files have no lines
+    have_lines = any(map(first_line, functions))  # functions in files have no lines
     return shortened(
         title,
         (
@@ -102,7 +102,7 @@ def function_table(title: str, functions: Sequence[Function]) -> Table:
             Column("called by", callers, elastic=True, least=34),
             Column("nodes", lambda function: str(len(function.nodes)), right=True),
             Column("types", types, elastic=True, least=20, spare=1),
-            *([Column("first line", first_line, spare=2)] if known else []),
+            *([Column("first line", first_line, spare=2)] if have_lines else []),
         ),
         functions,
         LONGEST,

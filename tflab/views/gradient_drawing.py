@@ -29,13 +29,13 @@ def drawing(stage: Backward) -> Table:
 
     Nodes that only wait for others have no values and are not drawn.
     """
-    known = {node.name: node for node in stage.gradient_nodes}
+    by_name = {node.name: node for node in stage.gradient_nodes}
     computes = {link.forward: link.computes for link in stage.chain_rule}
-    shown = list(flowing(stage.nodes, known))
-    ends = [node.name for node in shown if node.name not in known and node.inputs]
+    shown = list(flowing(stage.nodes, by_name))
+    ends = [node.name for node in shown if node.name not in by_name and node.inputs]
     order = ascii_graph.ordered(leaves_last(shown), ends)
     rows = [
-        drawn_row(rails, node, known.get(node.name), computes)
+        drawn_row(rails, node, by_name.get(node.name), computes)
         for rails, node in zip(ascii_graph.draw(order), order, strict=True)
     ]
     return Table(
@@ -52,15 +52,15 @@ def drawing(stage: Backward) -> Table:
     )
 
 
-def flowing(nodes: Sequence[Node], known: Mapping[str, GradientNode]) -> Iterator[Node]:
+def flowing(nodes: Sequence[Node], by_name: Mapping[str, GradientNode]) -> Iterator[Node]:
     """The gradient nodes that have values, the forward nodes that they take inputs from, and the
     updates that use them; of the latter two only these edges."""
-    consumed = {node_of(t) for node in nodes if node.name in known for t in node.inputs}
+    consumed = {node_of(t) for node in nodes if node.name in by_name for t in node.inputs}
     for node in nodes:
-        gradients = tuple(t for t in node.inputs if node_of(t) in known)
-        if node.name in known and node.outputs:
+        gradients = tuple(t for t in node.inputs if node_of(t) in by_name)
+        if node.name in by_name and node.outputs:
             yield replace(node, control_inputs=())
-        elif node.name not in known and (gradients or node.name in consumed):
+        elif node.name not in by_name and (gradients or node.name in consumed):
             yield replace(node, inputs=gradients, control_inputs=())
 
 
@@ -75,16 +75,16 @@ def leaves_last(nodes: Sequence[Node]) -> list[Node]:
 
 
 def drawn_row(
-    rails: str, node: Node, known: GradientNode | None, computes: Mapping[str, str]
+    rails: str, node: Node, described: GradientNode | None, computes: Mapping[str, str]
 ) -> Drawn:
-    if known is None and node.inputs:
+    if described is None and node.inputs:
         return Drawn(rails, node.name, f"update: {node.op}", dim=False)
-    if known is None:
+    if described is None:
         text = f"forward: {computes.get(node.name) or node.op}"
         text = "fed" if node.op == "Placeholder" else text
         return Drawn(rails, node.name, text, dim=False)
-    text = ("not used: " if unused(known) else "") + meaning(known)
-    return Drawn(rails, node.name.removeprefix(SCOPE), text, bool(known.bookkeeping))
+    text = ("not used: " if unused(described) else "") + meaning(described)
+    return Drawn(rails, node.name.removeprefix(SCOPE), text, bool(described.bookkeeping))
 
 
 def meaning(node: GradientNode) -> str:

@@ -50,8 +50,8 @@ def facts(rows: Iterable[Fact]) -> Table:
 def built(stage: Frontend) -> Iterator[Block]:
     yield from stage.notes
     if stage.functions:
-        inside = plural(sum(len(function.nodes) for function in stage.functions), "node")
-        yield f"{plural(len(stage.functions), 'function')} with {inside} of their own."
+        inner_nodes = plural(sum(len(function.nodes) for function in stage.functions), "node")
+        yield f"{plural(len(stage.functions), 'function')} with {inner_nodes} of their own."
     lined = any(node.source for node in stage.nodes)
     yield lines_of(stage) if lined else types_of(stage)
 
@@ -128,10 +128,10 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
         yield "chain rule", chain_rule.equation(stage)
     complete = stage.derivatives
     if len(complete) <= DERIVATIVES:
-        for known in complete:
-            value = number(known.value) if isinstance(known.value, float) else ""
+        for derivative in complete:
+            value = number(derivative.value) if isinstance(derivative.value, float) else ""
             batch = f", for the first batch {value}" if value else ""
-            yield total(known.variable), f"{known.formula}{batch}"
+            yield total(derivative.variable), f"{derivative.formula}{batch}"
     if stage.gradient_checks:
         worst = max(check.max_relative_error for check in stage.gradient_checks)
         yield (
@@ -162,13 +162,13 @@ def run_facts(stage: Placement) -> Iterator[Fact]:
     run = f"{plural(len(stage.nodes), 'node')} on {where}"
     if stage.ledger:
         runtime = len(stage.origins)
-        own = f"{len(stage.nodes) - runtime:,} of the {len(stage.user_nodes):,} built"
-        run += f": {own}, {runtime:,} made by the runtime"
+        own_nodes = f"{len(stage.nodes) - runtime:,} of the {len(stage.user_nodes):,} built"
+        run += f": {own_nodes}, {runtime:,} made by the runtime"
     yield "run", run
     lost = {fate.name for fate in stage.ledger if fate.fate in ("unreached", "compiled")}
     if fused := [line for step in stage.passes for line in pass_log.fusions(step, lost)]:
-        rest = f"; {plural(len(fused) - 1, 'other fusion')}" if len(fused) > 1 else ""
-        yield "fused", fused[0] + rest
+        other_fusions = f"; {plural(len(fused) - 1, 'other fusion')}" if len(fused) > 1 else ""
+        yield "fused", fused[0] + other_fusions
     if compiled := [fate for fate in stage.ledger if fate.fate == "compiled"]:
         calls = sorted({fate.into for fate in compiled if fate.into})
         run = f", run by {numbered.listed(calls, CLUSTERS)}" if calls else ""

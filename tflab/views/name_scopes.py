@@ -113,13 +113,13 @@ def lines(
     others: list[list[Scope]] = []
     if most is not None and len(groups) > most:
         groups, others = bounded(folded(scope.children.values(), expanded), expanded, most)
-    known: dict[str, list[Scope]] = {}  # pattern -> the first group of several
+    by_pattern: dict[str, list[Scope]] = {}  # pattern -> the first group of several
     for group in groups:
         pattern = numbered.pattern(group[0].label)
         if len(group) > 1:
-            known.setdefault(pattern, group)
+            by_pattern.setdefault(pattern, group)
         last = group is groups[-1] and not others
-        yield line(group, branches + ("╰─ " if last else "├─ "), known.get(pattern, group))
+        yield line(group, branches + ("╰─ " if last else "├─ "), by_pattern.get(pattern, group))
         if is_opened(group[0], expanded):
             yield from lines(group[0], expanded, branches + ("   " if last else "│  "), most)
     if others:
@@ -143,10 +143,13 @@ def line(group: Sequence[Scope], branches: str, similar: Sequence[Scope]) -> Tre
 
 def difference(nodes: Sequence[Node], others: Sequence[Node], name: str) -> str:
     """`like block_1, with 2 Mul, without Relu`; "" if the types are the same."""
-    own, theirs = Counter(node.op for node in nodes), Counter(node.op for node in others)
-    if own == theirs:
+    op_counts, other_counts = (
+        Counter(node.op for node in nodes),
+        Counter(node.op for node in others),
+    )
+    if op_counts == other_counts:
         return ""
-    parts = (("with", own - theirs), ("without", theirs - own))
+    parts = (("with", op_counts - other_counts), ("without", other_counts - op_counts))
     changes = (f"{word} {counts_text(ops)}" for word, ops in parts if ops)
     return f"like {name}, {', '.join(changes)}"
 

@@ -42,7 +42,7 @@ def rest_row(count: int) -> str:
 
 def listed(names: Sequence[str], most: int) -> str:
     """`a, b, c and 5 more`: names in a sentence. If there are more than `most`, those that are
-    numbered alike are told once."""
+    numbered alike are written once."""
     few = len(names) <= most
     told = [[name] for name in names] if few else groups(names, str, lambda name: None)
     more = sum(map(len, told[most:]))

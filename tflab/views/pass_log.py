@@ -64,12 +64,12 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     pruned = [taken for taken in step.taken if taken.name in lost]
     if pruned:
         yield f"{len(pruned):,} not needed by the fetches: {kinds(pruned, types)}"
-    rest = [taken for taken in step.taken if taken.name not in lost]
+    others = [taken for taken in step.taken if taken.name not in lost]
     yield from fusions(step, lost)
-    yield from grouped(rest, "folded", "folded into the constant")
-    yield from grouped(rest, "merged", "merged with the equal")
-    yield from grouped(rest, "compiled", "compiled into")
-    removed = [taken for taken in rest if taken.fate == "removed"]
+    yield from grouped(others, "folded", "folded into the constant")
+    yield from grouped(others, "merged", "merged with the equal")
+    yield from grouped(others, "compiled", "compiled into")
+    removed = [taken for taken in others if taken.fate == "removed"]
     fed = [taken for taken in removed if types.get(taken.into or "") == "_Arg"]
     if fed:
         yield numbered.listed([f"{one.name} is fed through {one.into}" for one in fed], NAMED)
@@ -83,7 +83,7 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     dropped = [taken for taken in removed if not taken.into]
     if dropped:
         yield f"{len(dropped):,} no longer needed: {kinds(dropped, types)}"
-    taken_over = {taken.into for taken in rest}
+    taken_over = {taken.into for taken in others}
     plain = [change for change in step.rewritten if change.name not in taken_over]
     if plain:
         pairs = counted(f"{change.old} -> {change.new}" for change in plain)

@@ -314,8 +314,8 @@ def amounts_of(value: Statistics, shape: Shape) -> str:
         return f"all {texts[0]} ({size:,})"
     if value.values is not None and size <= FEW:
         return ", ".join(texts) or "no elements"
-    known = (("mean", value.mean), ("std", value.std), ("min", value.min), ("max", value.max))
-    parts = [f"{name} {number(amount)}" for name, amount in known if amount is not None]
+    statistics = (("mean", value.mean), ("std", value.std), ("min", value.min), ("max", value.max))
+    parts = [f"{name} {number(amount)}" for name, amount in statistics if amount is not None]
     if value.not_finite:
         parts.append(f"not finite {value.not_finite:,}")
     return ", ".join((plural(size, "element"), *parts))

@@ -97,7 +97,7 @@ def hlo(text: str) -> Hlo:
 
 
 def operation(text: str, name: str, shape: str, opcode: str, rest: str) -> HloOperation:
-    inside, attributes = split_at_closing(rest)
+    operands, attributes = split_at_closing(rest)
     node = OP_NAME.search(attributes)  # without an op_type it is one of XLA's own names
     calls = re.search(r"calls=%?([\w.\-]+)", attributes)
     kind = re.search(r"kind=(\w+)", attributes)
@@ -105,7 +105,7 @@ def operation(text: str, name: str, shape: str, opcode: str, rest: str) -> HloOp
         name=name,
         opcode=opcode,
         shape=shape,
-        operands=tuple(re.findall(r"%([\w.\-]+)", inside)) or ((inside,) if inside else ()),
+        operands=tuple(re.findall(r"%([\w.\-]+)", operands)) or ((operands,) if operands else ()),
         node=node[1] if node else "",
         calls=calls[1] if calls else "",
         kind=kind[1] if kind else "",

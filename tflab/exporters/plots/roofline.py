@@ -163,7 +163,7 @@ def diameter(row: OpStats) -> float:
 
 def cache_slopes(peaks: Peaks) -> list[tuple[str, float]]:
     """What to call each level, and its GB/s: the largest, and slowest, first. Of levels that
-    deliver the same the largest stands for all, and memory for those that are no faster."""
+    deliver the same the largest represents all, and memory for those that are no faster."""
     slopes: list[tuple[str, float]] = []
     last = peaks.gigabytes_per_s
     for level in reversed(peaks.levels):

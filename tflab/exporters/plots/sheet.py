@@ -38,7 +38,7 @@ def sheet(figure: Figure, room: float) -> Axes:
 
 
 def name(page: Page, top: float, words: str, note: str) -> None:
-    """A name, and in a fainter colour what is said of it, shortened to the width of the page."""
+    """A name, and a note in a fainter colour, shortened to the width of the page."""
     room = page.lefts[1] + page.width - page.lefts[0]
     left = room - lettering.width(note, style.SMALL) - 8
     short = words

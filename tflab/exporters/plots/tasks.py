@@ -112,7 +112,7 @@ def write_tensors(
     bands: Mapping[str, Band],
     transfers: Mapping[str, Transfer],
 ) -> None:
-    """Write beside an arrow what it carries, where nothing else stands."""
+    """Write next to an arrow what it carries, where there is space."""
     a_point = max(step.wall_ns, 1) / (axes.bbox.width * style.POINTS / axes.figure.dpi)  # ns
     lines = [ends(wire, step, bands) for wire in arrows]
     sent = [(transfers.get(wire.name), line) for wire, line in zip(arrows, lines, strict=True)]

@@ -34,7 +34,7 @@ def variance_scaling_initializer(
 
     def initialized(shape: Sequence[int], dtype: Any = dtype, partition_info: Any = None) -> Any:
         shape = [int(size) for size in shape]
-        field = math.prod(shape[:-2])  # of a convolution: each weight is used at so many places
+        field = math.prod(shape[:-2])  # of a convolution: each weight is used at this many places
         fan_in, fan_out = field * shape[-2 if len(shape) > 1 else -1], field * shape[-1]
         n = {"FAN_IN": fan_in, "FAN_OUT": fan_out, "FAN_AVG": (fan_in + fan_out) / 2}[mode]
         if uniform:

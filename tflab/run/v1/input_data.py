@@ -20,7 +20,7 @@ from tflab.run.v1 import note
 CLASSES, SIDE = 10, 28
 BRIGHTEST = 255
 MOST_BYTES = 2**30  # of a file of the program's own
-HELD_BACK = 12  # one in so many images of the training set is for validation, as in MNIST
+HELD_BACK = 12  # one of this many images of the training set is for validation, as in MNIST
 Arrays = tuple[np.ndarray, np.ndarray]
 
 

@@ -1,4 +1,4 @@
-"""Tree: which names stand where in TensorFlow 1, and which of them nothing stands in for."""
+"""Tree: where the names of TensorFlow 1 are, and which of them have no replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs: the folder of a new training, or of one to resume."""
+"""Folders: the folder of a new training, or of one to resume."""
 
 from __future__ import annotations
 

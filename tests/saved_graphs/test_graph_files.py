@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests import graphs
 from tflab.errors import TflabError, UsageError
 from tflab.runtime import refusals
-from tflab.saved_graphs import formats, keras_archives
+from tflab.saved_graphs import graph_files, keras_archives
 
 pytestmark = pytest.mark.tensorflow
 
@@ -26,14 +26,14 @@ def test_each_kind_is_recognised_by_its_content(tmp_path):
         "MetaGraphDef": graphs.meta_graph(tmp_path / "meta.pbtxt"),
     }
     for kind, path in path_of_kind.items():
-        assert formats.read(tmp_path / path).kind == kind
+        assert graph_files.read(tmp_path / path).kind == kind
 
 
 def test_a_saved_model_knows_its_variables(tmp_path):
     folder = tmp_path / "v2"
     graphs.saved_model_v2(folder)
-    assert formats.read(folder).checkpoint == str(folder / "variables" / "variables")
-    assert formats.read(folder / "saved_model.pb").tags == ("serve",)
+    assert graph_files.read(folder).checkpoint == str(folder / "variables" / "variables")
+    assert graph_files.read(folder / "saved_model.pb").tags == ("serve",)
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_what_is_no_graph_is_refused(content, message, tmp_path):
     path = tmp_path / "graph.pb"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=message):
-        formats.read(path)
+        graph_files.read(path)
 
 
 def test_an_archive_of_something_else_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.keras", "w") as archive:
         archive.writestr("../../readme", "hello")
     with pytest.raises(UsageError, match="not a Keras model"):
-        formats.read(tmp_path / "a.keras")
+        graph_files.read(tmp_path / "a.keras")
     assert [path.name for path in tmp_path.iterdir()] == ["a.keras"]
 
 
@@ -69,7 +69,7 @@ def test_an_archive_that_unpacks_to_far_more_than_it_has_is_not_unpacked(tmp_pat
     with pytest.raises(
         UsageError, match=r"unpacks from 6\d\.\d KiB to 65.0 MiB, so Keras did not write it"
     ):
-        formats.read(tmp_path / "a.keras")
+        graph_files.read(tmp_path / "a.keras")
 
 
 def keras_archive(path, fill):
@@ -93,7 +93,7 @@ def test_weights_that_declare_more_than_there_is_memory_for_are_not_read(tmp_pat
     assert path.stat().st_size < 2**15
     monkeypatch.setattr(keras_archives, "free_memory", lambda: 2**30)
     with pytest.raises(UsageError) as error:
-        formats.read(path)
+        graph_files.read(path)
     assert str(error.value) == (
         f"'{path}' declares 1024 GiB of weights ('layers/dense/vars/0' has 1024 GiB), but 1.00 "
         "GiB of memory is free. Load it on a machine with more memory."
@@ -129,7 +129,7 @@ def virtual(file):
 def test_weights_that_would_be_read_from_other_files_are_refused(fill, tmp_path):
     path = keras_archive(tmp_path / "a.keras", fill)
     with pytest.raises(UsageError, match=f"'{path}' takes weights from other files: '[w/]' points"):
-        formats.read(path)
+        graph_files.read(path)
 
 
 def test_weights_that_are_no_hdf5_and_plain_ones_that_unpack_to_too_much(tmp_path, monkeypatch):
@@ -138,7 +138,7 @@ def test_weights_that_are_no_hdf5_and_plain_ones_that_unpack_to_too_much(tmp_pat
         archive.writestr("config.json", "{}")
         archive.writestr("model.weights.h5", "no weights")
     with pytest.raises(UsageError, match=r"is damaged: its model\.weights\.h5 cannot be read: "):
-        formats.read(path)
+        graph_files.read(path)
     inner = io.BytesIO()
     np.savez_compressed(inner, w=np.zeros(2**20, np.float32))
     with zipfile.ZipFile(path, "w") as archive:
@@ -146,7 +146,7 @@ def test_weights_that_are_no_hdf5_and_plain_ones_that_unpack_to_too_much(tmp_pat
         archive.writestr("model.weights.npz", inner.getvalue())
     monkeypatch.setattr(keras_archives, "free_memory", lambda: 2**20)
     with pytest.raises(UsageError, match=r"declares 4.00 MiB of weights \('w.npy' has 4.00 MiB\)"):
-        formats.read(path)
+        graph_files.read(path)
 
 
 def test_a_pipe_a_device_and_a_file_that_is_too_large_are_said_at_once(tmp_path):
@@ -160,14 +160,14 @@ def test_a_pipe_a_device_and_a_file_that_is_too_large_are_said_at_once(tmp_path)
         "large.pb": "it has 1024 GiB, but tflab reads at most 2.00 GiB",
     }.items():
         with pytest.raises(TflabError) as error:
-            formats.read(tmp_path / name)
+            graph_files.read(tmp_path / name)
         assert str(error.value) == f"The graph '{tmp_path / name}' cannot be read: {what}."
 
 
 def test_a_folder_says_what_is_in_it_instead(tmp_path):
     (tmp_path / "model.index").touch()
     with pytest.raises(UsageError, match=r"has no saved_model.pb, but model.index"):
-        formats.read(tmp_path)
+        graph_files.read(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,7 @@ def test_damage_gives_a_graph_or_one_sentence(contents, tmp_path, data):
     path = tmp_path / "graph"
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     try:
-        assert formats.read(path).graph_def.node
+        assert graph_files.read(path).graph_def.node
     except TflabError as error:
         assert str(path) in str(error)
 
@@ -201,7 +201,7 @@ def test_of_what_keras_says_the_cause_is_kept():
         "<class 'Odd'> could not be deserialized properly.\n\nconfig={'a': 1}.\n\n"
         "Exception encountered: Unable to revive model from config (it was\nmade elsewhere)"
     )
-    assert formats.told_by_keras(error) == (
+    assert graph_files.told_by_keras(error) == (
         "<class 'Odd'> could not be deserialized properly. Unable to revive model from config."
     )
     error = ValueError(
@@ -209,14 +209,15 @@ def test_of_what_keras_says_the_cause_is_kept():
         "shape[4,9] and type float on /job:a/device:CPU:0 by allocator mklcpu [Op:X] name: "
     )
     assert (
-        formats.told_by_keras(error) == "OOM when allocating tensor with shape[4,9] and type float."
+        graph_files.told_by_keras(error)
+        == "OOM when allocating tensor with shape[4,9] and type float."
     )
-    assert formats.told_by_keras(ValueError()) == "ValueError."
+    assert graph_files.told_by_keras(ValueError()) == "ValueError."
     error = ValueError(
         "A total of 2 objects could not be loaded. Example error message for object <Dense>:\n\n"
         "The shapes must match. Target variable: <Variable shape=(4, 41), value=[[1.\n 2.]]>\n"
     )
-    assert formats.told_by_keras(error) == (
+    assert graph_files.told_by_keras(error) == (
         "A total of 2 objects could not be loaded. Example error message for object <Dense>: The "
         "shapes must match."
     )

@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.plugin_event_accumulator import EventA
 
 from tflab.errors import UsageError
 from tflab.models import toy
-from tflab.train import checkpoints, history, runs, trainer
+from tflab.train import checkpoints, folders, history, trainer
 from tflab.train.epochs import Settings
 
 pytestmark = pytest.mark.tensorflow
@@ -48,34 +48,34 @@ def test_the_newest_of_a_model_is_the_one_last_written_to(tmp_path):
     newest = run_at(tmp_path / "b", 300)
     run_at(tmp_path / "c", 200)
     run_at(tmp_path / "d", 400, model="lenet")
-    assert runs.find_training(tmp_path, "toy") == newest
+    assert folders.find_training(tmp_path, "toy") == newest
 
 
 def test_a_folder_that_is_a_training_is_taken_whatever_its_model(tmp_path):
     folder = run_at(tmp_path / "a", 100, model="lenet")
-    assert runs.find_training(folder, "toy") == folder
+    assert folders.find_training(folder, "toy") == folder
 
 
 def test_a_history_that_cannot_be_read_is_passed_over(tmp_path):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / history.NAME).write_text("half")
     folder = run_at(tmp_path / "a", 100)
-    assert runs.find_training(tmp_path, "toy") == folder
+    assert folders.find_training(tmp_path, "toy") == folder
 
 
 def test_without_a_training_of_the_model_there_is_nothing_to_go_on_with(tmp_path):
     run_at(tmp_path / "a", 100, model="lenet")
     with pytest.raises(UsageError) as error:
-        runs.find_training(tmp_path, "toy")
+        folders.find_training(tmp_path, "toy")
     assert str(error.value) == (
         f"There is no training of 'toy' in '{tmp_path}' to continue. Omit --resume to start one."
     )
 
 
 def test_a_file_does_not_decide_what_is_imported():
-    runs.check_own_model(Path("mine"), SETTINGS)
+    folders.check_own_model(Path("mine"), SETTINGS)
     with pytest.raises(UsageError) as error:
-        runs.check_own_model(Path("mine"), replace(SETTINGS, model="os:abort"))
+        folders.check_own_model(Path("mine"), replace(SETTINGS, model="os:abort"))
     assert str(error.value) == (
         "The training in 'mine' is of 'os:abort', which is not a built-in model. Give --model "
         "'os:abort' as well."
@@ -86,13 +86,13 @@ def test_a_file_does_not_decide_what_is_imported():
 
 
 def test_the_same_settings_go_on():
-    runs.check_same_settings(Path("mine"), SETTINGS, replace(SETTINGS))
+    folders.check_same_settings(Path("mine"), SETTINGS, replace(SETTINGS))
 
 
 def test_every_difference_is_told():
     now = replace(SETTINGS, data="other points", train_rows=1000, seed=2)
     with pytest.raises(UsageError) as error:
-        runs.check_same_settings(Path("mine"), SETTINGS, now)
+        folders.check_same_settings(Path("mine"), SETTINGS, now)
     assert str(error.value) == (
         "The training in 'mine' can continue only with the same settings: data: points before, "
         "other points now; train rows: 1024 before, 1000 now; seed: 1 before, 2 now. To start "
@@ -102,7 +102,7 @@ def test_every_difference_is_told():
 
 def test_another_number_of_epochs_is_told_why_it_is_another_training():
     with pytest.raises(UsageError) as error:
-        runs.check_same_settings(
+        folders.check_same_settings(
             Path("mine"), SETTINGS, replace(SETTINGS, epochs=SETTINGS.epochs + 1)
         )
     assert str(error.value) == (
@@ -114,10 +114,10 @@ def test_another_number_of_epochs_is_told_why_it_is_another_training():
 
 def test_it_starts_from_the_newest_checkpoint_and_says_what_that_restores(tmp_path, ready):
     going_on = f"Continuing in '{tmp_path}': "
-    start, note = runs.checkpoint_to_resume(tmp_path, SETTINGS)
+    start, note = folders.checkpoint_to_resume(tmp_path, SETTINGS)
     assert (start, note) == (None, f"{going_on}0 of 80 steps are done.")
     saved(tmp_path, ready, 16, 32)
-    start, note = runs.checkpoint_to_resume(tmp_path, SETTINGS)
+    start, note = folders.checkpoint_to_resume(tmp_path, SETTINGS)
     assert start.step == 32
     assert note == (
         f"{going_on}32 of 80 steps are done. Restored: all variables and the order of the rows. "
@@ -129,7 +129,7 @@ def test_it_starts_from_the_newest_checkpoint_and_says_what_that_restores(tmp_pa
 
 
 def test_a_new_run_has_its_settings_and_its_graph(tmp_path, ready):
-    folder = runs.begin_training(str(tmp_path / "mine"), ready, SETTINGS)
+    folder = folders.begin_training(str(tmp_path / "mine"), ready, SETTINGS)
     assert folder == tmp_path / "mine"
     assert history.settings(folder / history.NAME) == SETTINGS
     reader = EventAccumulator(str(folder / "written")).Reload()

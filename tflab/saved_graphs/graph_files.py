@@ -85,9 +85,9 @@ def read_saved_model(folder: Path) -> GraphFile:
             if file.kind != "SavedModel":
                 raise UsageError(f"'{folder / name}' holds a {file.kind}, not a SavedModel.")
             return file
-    inside = ", ".join(sorted(entry.name for entry in folder.iterdir())[:5]) or "nothing"
+    entries = ", ".join(sorted(entry.name for entry in folder.iterdir())[:5]) or "nothing"
     raise UsageError(
-        f"The folder '{folder}' has no saved_model.pb, but {inside}. A graph is {KINDS}."
+        f"The folder '{folder}' has no saved_model.pb, but {entries}. A graph is {KINDS}."
     )
 
 
@@ -108,9 +108,9 @@ def told_by_keras(error: Exception) -> str:
     causes = [line.partition(CAUSE)[2].strip() for line in lines if line.startswith(CAUSE)]
     first = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
     sentences = re.split(r"(?<=\.) ", first)
-    whole = " ".join(text for text in sentences if text.count("<") == text.count(">"))
-    sentences_told = dict.fromkeys(filter(None, [whole, *causes[-1:]])) or [type(error).__name__]
-    return " ".join(with_full_stop(refusals.sentence(text)) for text in sentences_told if text)
+    complete = " ".join(text for text in sentences if text.count("<") == text.count(">"))
+    messages = dict.fromkeys(filter(None, [complete, *causes[-1:]])) or [type(error).__name__]
+    return " ".join(with_full_stop(refusals.sentence(text)) for text in messages if text)
 
 
 def exported(make: Callable[[], Any], given: str) -> GraphFile:

@@ -1,4 +1,4 @@
-"""Runs: the record of a watched program, as a file that other commands read."""
+"""Run files: the record of a watched program, as a file that other commands read."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def read(path: str) -> Watched:
             f"{FORMAT}. Use the version that wrote it."
         )
     try:
-        seen: Watched = decoded(Watched, content)
+        watched: Watched = decoded(Watched, content)
     except WrongError as error:
         raise UsageError(f"'{path}' is not in the format that tflab writes: {error}.") from error
-    return seen
+    return watched
 
 
 def read_content(path: str) -> dict[str, Any] | None:
