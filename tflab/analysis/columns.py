@@ -152,8 +152,10 @@ class OpRuns(Sequence[OpRun]):
 
     def kinds_in_order(self) -> list[int]:
         """The kinds that have runs, in the order of the first runs."""
-        kinds, first = np.unique(self.kind, return_index=True)
-        return list(kinds[np.argsort(first)].tolist())
+        first: np.ndarray = np.full(len(self.kinds), len(self))
+        places = np.arange(len(self))
+        first[self.kind[::-1]] = places[::-1]  # of several places of a kind, the last assigned
+        return list(np.argsort(first)[: np.count_nonzero(first < len(self))].tolist())
 
     def event_run(self) -> np.ndarray:
         """For each allocation, the index of its run."""
@@ -225,8 +227,10 @@ def integers(values: Iterable[int]) -> np.ndarray:
 
 def sums(groups: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
     """The exact sum of the values of each of so many groups, as integers."""
-    # bincount adds floats, which are exact up to 2**53: the halves of numbers below 2**62 in sums
-    # of up to 2**22 numbers are.
+    # bincount adds floats, which are exact up to 2**53.
+    if values.min(initial=0) >= 0 and values.sum(dtype=float) < 2**53:
+        return np.bincount(groups, values, count).astype(np.int64)
+    # Otherwise, the halves of numbers below 2**62 are exact in sums of up to 2**22 numbers.
     found: np.ndarray = np.zeros(count, np.int64)
     for begin in range(0, len(groups), EXACT):
         part, own = values[begin : begin + EXACT], groups[begin : begin + EXACT]
