@@ -144,11 +144,10 @@ class OpRuns(Sequence[OpRun]):
 
     def by_device(self) -> dict[str, OpRuns]:
         """The runs of each device, in the order in which they are given."""
-        devices = [device for *_, device in self.kinds]
-        return {
-            device: self.on_device(device)
-            for device in dict.fromkeys(devices[kind] for kind in self.kinds_in_order())
-        }
+        devices = dict.fromkeys(self.kinds[kind][2] for kind in self.kinds_in_order())
+        if len(devices) == 1:
+            return dict.fromkeys(devices, self)
+        return {device: self.on_device(device) for device in devices}
 
     def kinds_in_order(self) -> list[int]:
         """The kinds that have runs, in the order of the first runs."""
