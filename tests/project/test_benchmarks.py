@@ -189,7 +189,9 @@ def test_a_trace_is_moved_in_time_and_stays_the_same_otherwise(tmp_path):
 
 def test_the_figure_has_the_times_and_the_memory(tmp_path):
     def converted(count: int, to: str) -> exports.Converted:
-        return exports.Converted(count, count, to, exports.Measured(count / 1e6, 400_000_000))
+        return exports.Converted(
+            count, count, to, exports.Measured(count / 5e5, count / 1e6, 400_000_000)
+        )
 
     found = [converted(count, to) for count in (10**6, 10**7) for to in exports.FORMATS]
     nodes = [dict.fromkeys(("nodes", "mib", *placement.STAGES), size) for size in (1_000, 9_000)]
