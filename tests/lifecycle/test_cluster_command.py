@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import pytest
 
+from tests import signals
 from tests.chart import check
 from tests.commands import run_here
 from tests.shown import without_progress
@@ -114,7 +115,9 @@ def test_no_task_is_left_after_a_signal(number, tmp_path):
             if "Kernels (inferred" in line:
                 break
         (task,) = tasks_of(running.pid)
-        time.sleep(1)  # into the steps
+        begun = signals.processor_seconds(running.pid)
+        while signals.processor_seconds(running.pid) < begun + 2:  # into the steps
+            time.sleep(0.1)
         os.killpg(running.pid, number)
         out, _ = running.communicate(timeout=120)
     if number == signal.SIGTERM:
