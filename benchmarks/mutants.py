@@ -33,8 +33,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from scipy.stats import binomtest
-
 from tflab.errors import TflabError
 from tflab.exporters import markdown, text
 from tflab.records.blocks import Block, Column, Table
@@ -172,6 +170,8 @@ class Score:
     @property
     def interval(self) -> str:
         """`93.1 to 97.0 %`"""
+        from scipy.stats import binomtest
+
         found = binomtest(self.killed + self.timeouts, self.mutants - self.equivalent)
         low, high = found.proportion_ci(method="wilson")
         return f"{100 * low:.1f} to {100 * high:.1f} %"

@@ -8,9 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -40,6 +38,7 @@ os.environ["TFLAB_OFFLINE"] = "1"  # the tests download nothing
 if os.environ.get("TFLAB_DATA_DIR"):
     # Absolute, because some tests run commands in other folders.
     os.environ["TFLAB_DATA_DIR"] = os.path.abspath(os.environ["TFLAB_DATA_DIR"])
+MNIST = os.environ.get("TFLAB_DATA_DIR")
 
 LONG = ("tensorflow", "slow", "browser")  # marks of what may take long
 # Files that one process of xdist runs together: what they share takes long to make
@@ -47,17 +46,24 @@ TOGETHER = {
     "tasks": (
         *("lifecycle/test_cluster_command", "lifecycle/test_over_tasks", "report/test_over_tasks"),
         *("compare/test_scaling_over_tasks", "train/test_over_tasks", "runtime/test_health"),
+        "runtime/test_cluster",
     ),
-    "TensorBoard": ("browser/test_profile", "browser/test_graphs", "browser/test_life"),
+    "pages": (
+        *("browser/test_profile", "browser/test_graphs", "browser/test_life"),
+        *("browser/test_report_page", "browser/test_report_looks", "browser/test_chart"),
+        *("browser/test_trained", "browser/test_explore"),
+    ),
     "walks": (
         *("analysis/test_whole_accounts", "analysis/test_critical_path", "analysis/test_lanes"),
         *("analysis/test_memory", "analysis/test_timeline", "convert/test_reading"),
         *("exporters/test_chrome_trace", "exporters/xspace/test_xspace", "follow/test_command"),
         *("lifecycle/test_backward", "lifecycle/test_buffers", "lifecycle/test_captures"),
-        *("lifecycle/test_command", "lifecycle/test_execution", "lifecycle/test_experiments"),
+        *("lifecycle/test_command", "lifecycle/test_derivatives"),
+        *("lifecycle/test_execution", "lifecycle/test_experiments"),
         *("lifecycle/test_frontend", "lifecycle/test_maps", "lifecycle/test_meaning"),
         *("lifecycle/test_once_more", "lifecycle/test_placement", "lifecycle/test_values"),
         *("report/test_command", "runtime/test_costs", "runtime/test_devices"),
+        "runtime/test_kernels",
     ),
 }
 GROUPS = {f"tests/{file}.py": name for name, files in TOGETHER.items() for file in files}
@@ -75,31 +81,24 @@ if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-class Data(NamedTuple):
-    """What a command learns from: its name in results, and the environment that leads to it."""
-
-    name: str
-    environment: Mapping[str, str]
-
-
 @pytest.fixture(
     scope="session", params=["digits, not MNIST", pytest.param("MNIST", marks=pytest.mark.mnist)]
 )
 def training_data(request):
-    """A test with this runs twice: with what stands in for MNIST, and with MNIST."""
-    environment = dict(os.environ)
-    if request.param != "MNIST":
-        environment.pop("TFLAB_DATA_DIR", None)
-    return Data(request.param, environment)
+    """A test with this runs twice: with what stands in for MNIST, and with MNIST. It gets the name
+    that the data have in results."""
+    return request.param
 
 
 @contextlib.contextmanager
 def as_for_users():
-    """Walks check as many elements, and compile the code of as many graphs, as for a user."""
+    """Walks check as many elements, and compile the code of as many graphs, as for a user, however
+    busy the machine is."""
     from tflab.lifecycle import gradient_check, placement
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gradient_check, "ELEMENTS", 80)
+        patch.setattr(gradient_check, "SECONDS", 600)
         patch.setattr(placement, "SMALL", 100)
         yield
 
@@ -117,12 +116,13 @@ def walked():
     from tflab.records.options import Options
 
     @functools.cache
-    def stages(model, devices=1):
+    def stages(model, devices):
         options = Options(steps=5, devices=devices)
         with as_for_users():
             return dict(zip(lifecycle.STAGES, lifecycle.walk(model, options), strict=True))
 
-    return stages
+    # The cache has one key for a device that is given and for one by default
+    return lambda model, devices=1: stages(model, devices)
 
 
 @pytest.fixture(scope="session")
@@ -155,18 +155,23 @@ def captured(walked):
     from tflab.records.options import Options
 
     @functools.cache
-    def taken(model, devices=1):
+    def taken(model, devices):
         options = Options(devices=devices)
         return captures.take(walked(model, devices)["placement"], options).captured
 
-    return taken
+    return lambda model, devices=1: taken(model, devices)
 
 
-def pytest_runtest_setup():
+def pytest_runtest_setup(item):
     """No width of the output is set: other libraries that a test uses leave one behind. That of
-    readline is in the environment of the process but not in `os.environ`."""
+    readline is in the environment of the process but not in `os.environ`.
+
+    Only tests with the mark `mnist` have MNIST: all others see the same few data everywhere."""
     os.environ.pop("COLUMNS", None)
     os.unsetenv("COLUMNS")
+    os.environ.pop("TFLAB_DATA_DIR", None)
+    if MNIST and item.get_closest_marker("mnist"):
+        os.environ["TFLAB_DATA_DIR"] = MNIST
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -200,7 +205,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.slow)
-        if item.get_closest_marker("mnist") and not os.environ.get("TFLAB_DATA_DIR"):
+        if item.get_closest_marker("mnist") and not MNIST:
             reason = "This wants MNIST: set TFLAB_DATA_DIR to a folder with its four files."
             item.add_marker(pytest.mark.skip(reason))
     # Processes take files in this order: what is quick comes last, so that all end together.

@@ -68,3 +68,15 @@ def test_sums_are_exact(pairs):
     expected = [sum(value for group, value in pairs if group == n) for n in range(3)]
     if all(abs(total) < 2**63 for total in expected):
         assert sums(groups, values, 3).tolist() == expected
+
+
+def test_sums_of_numbers_that_together_exceed_64_bits_are_exact():
+    most = 2**62 - 1
+    assert sums(np.arange(4), np.array([most] * 4), 4).tolist() == [most] * 4
+
+
+def test_kinds_are_in_the_order_of_their_first_runs():
+    named = [OpRun(0, name, "Op", "", 0, 0) for name in "abc"]
+    table = columns(named).take(np.array([1, 0, 1]))
+    assert [table.kinds[kind][0] for kind in table.kinds_in_order()] == ["b", "a"]
+    assert table[:0].kinds_in_order() == []

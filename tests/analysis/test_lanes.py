@@ -195,3 +195,12 @@ def test_the_steps_of_a_walk_have_a_shape(walked, model, options):
         assert all(0 < device.idle_share < 1 for device in step.shape.devices)
         assert 1 <= step.shape.lanes <= step.shape.most_at_once
         assert 0 < step.shape.mean_at_once <= step.shape.most_at_once
+
+
+MOMENTS = st.lists(st.builds(run, st.just("a"), st.integers(0, 9), st.integers(0, 3)))
+
+
+@given(MOMENTS)
+def test_as_many_lanes_are_needed_as_are_packed(runs):
+    shape = lanes.step_shape(runs, StepTime(0, 0, 20))
+    assert shape.most_at_once == len(lanes.pack(runs, nest=False))

@@ -91,6 +91,12 @@ def test_what_a_loop_holds_is_added_up():
     assert memory.live_bytes(runs, STEP).holders == (Holder("body", "Op", 50, running=False),)
 
 
+def test_a_node_that_ran_as_two_types_holds_bytes_as_the_last():
+    kinds = (("Launch", "GPU:0"), ("Kernel", "GPU:1"))
+    runs = [OpRun(0, "a", op, device, 1_000, 1, 4, ((1, 4, "gpu"),)) for op, device in kinds]
+    assert memory.live_bytes(runs, STEP).holders == (Holder("a", "Kernel", 8, running=True),)
+
+
 def test_of_equal_peaks_the_first_counts():
     live = memory.live_bytes([run("a", (1, 8), (2, -8)), run("b", (3, 8), (4, -8))], STEP)
     assert (live.peak_ns, [holder.name for holder in live.holders]) == (500, ["a"])

@@ -34,3 +34,19 @@ def test_a_node_that_ran_as_two_types_is_folded_as_two():
         ("x", "Conv2D", 2, 10),
         ("x", "Kernel", 2, 8),
     ]
+
+
+@pytest.mark.parametrize("longest", [3, 2**60])
+def test_runs_that_are_counted_bit_by_bit_are_folded_alike(monkeypatch, longest):
+    runs = [
+        OpRun(step, name, "Op", "CPU", 10 * step, (step * 7 + place) % 3 * (longest // 3), 0)
+        for step in range(6)
+        for place, name in enumerate("abcdefghijklmnopqa")
+    ]
+    whole = op_stats.fold(runs)
+    monkeypatch.setattr(op_stats, "COUNTED", 20)
+    assert op_stats.fold(runs) == whole
+    for row in whole:
+        own = sorted(run.duration_ns for run in runs if run.name == row.name)
+        counts = (row.calls, row.total_ns, row.median_ns, row.p95_ns)
+        assert counts == (len(own), sum(own), own[(len(own) - 1) // 2], own[-1])

@@ -21,10 +21,7 @@ def trained(tmp_path_factory, training_data):
     """The address of a TensorBoard that serves a short training of LeNet."""
     folder = tmp_path_factory.mktemp("trained") / "run"
     options = ("--model", "lenet", "--epochs", "2", "--batch-size", str(BATCH_SIZE))
-    with pytest.MonkeyPatch.context() as patch:
-        if "TFLAB_DATA_DIR" not in training_data.environment:
-            patch.delenv("TFLAB_DATA_DIR", raising=False)
-        done = run_here(train.main, *options, "--logdir", str(folder))
+    done = run_here(train.main, *options, "--logdir", str(folder))
     assert done.returncode == 0, done.stderr
     with serving(folder, tmp_path_factory.mktemp("log") / "log.txt") as address:
         yield address
@@ -48,7 +45,7 @@ def test_the_curves_are_drawn(trained, page, artefacts, training_data):
     page.wait_for_timeout(1500)
     page.screenshot(path=artefacts / "scalars.png")
     drawn = page.locator("tf-scalar-card").evaluate_all("cards => cards.map(card => card.tag)")
-    note = "" if training_data.name == "MNIST" else f" ({training_data.name})"
+    note = "" if training_data == "MNIST" else f" ({training_data})"
     assert {f"{tag}{note}" for tag in ("epoch/loss", "epoch/accuracy", "step/loss")} <= set(drawn)
     points = page.locator("vz-line-chart2 path").evaluate_all(
         "paths => paths.map(path => (path.getAttribute('d') || '').length)"
@@ -79,7 +76,7 @@ def test_the_graph_that_ran_has_the_colours_of_a_step(trained, page, artefacts):
 
 def test_profile_lists_the_first_steps(trained, page, training_data):
     (run,) = page.request.get(f"{trained}/data/plugin/profile/runs").json()
-    note = "" if training_data.name == "MNIST" else "-digits-not-MNIST"
+    note = "" if training_data == "MNIST" else "-digits-not-MNIST"
     assert run == f"lenet-batch-{BATCH_SIZE}{note}"
     query = f"run={run}&tag=overview_page"
     overview = page.request.get(f"{trained}/data/plugin/profile/data?{query}", timeout=DRAW_MS)

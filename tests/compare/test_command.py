@@ -834,8 +834,6 @@ def test_json_goes_to_standard_output_and_nothing_to_standard_error(
 ):
     monkeypatch.setattr(files, "announced", set())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    if training_data.name != "MNIST":
-        monkeypatch.delenv("TFLAB_DATA_DIR", raising=False)
     line = "--model lenet --batch-sizes 4 16 --images 32 --by layer --format json"
     done = run_here(compare.main, *line.split())
     # Except the one line that says that these are not the data one would expect.
@@ -846,10 +844,10 @@ def test_json_goes_to_standard_output_and_nothing_to_standard_error(
         "named and with .gz). "
         "TFLAB_OFFLINE forbids downloads.\n"
     )
-    said = "" if training_data.name == "MNIST" else stood_in
+    said = "" if training_data == "MNIST" else stood_in
     assert (done.returncode, without_progress(done.stderr)) == (0, said)
     found = json.loads(done.stdout)
-    assert found["data"] == training_data.name
+    assert found["data"] == training_data
     assert [*found["steps"]] == ["4", "16"]
     assert found["environment"]["packages"]["tensorflow"]
     (conv1,) = (row for row in found["rows"] if row["key"] == "conv1")

@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 from tflab.convert import decoded, protos, rows
 
 NOW_US = 1_700_000_000_000_000
-SIZES = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from((0, 1, 128, -1, 2**48)))
+SIZES = st.one_of(
+    st.integers(-(2**40), 2**40),
+    st.sampled_from((0, 1, 128, -1, 2**48)),
+    st.integers(-(2**63), 2**63 - 1),
+)
 TIMES = st.integers(2**49, 2**56 - 1)
 NAMES = st.one_of(
     st.binary(min_size=1, max_size=4), st.sampled_from((b"cpu", b"2\x04\n\x02", b"2"))
@@ -56,6 +60,15 @@ def test_columns_are_what_the_rows_are(stats):
         assert by_column == one_by_one
     elif by_column is not None:  # sizes that no allocator has
         assert len(by_column) == len(one_by_one)
+
+
+def test_releases_stand_beside_allocations():
+    events = [(NOW_US + number, size) for number, size in enumerate((5, -5, 2**40, -(2**40), 300))]
+    row = (b"a", b"a = Op()", NOW_US, 9, [(b"cpu", events)])
+    by_column, _ = both(*piece([row, row]))
+    assert [run.allocations for run in by_column] == 2 * [
+        tuple((us, size, "cpu") for us, size in events)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,15 @@ def test_a_program_whose_loss_has_a_gradient_in_it_is_derived_right(run):
     assert [line for line in lines if f": {slope:.3g}" in line]
 
 
+def test_gradients_of_a_graph_that_takes_only_one_size_of_batch_are_checked_with_that(run):
+    text = LINE + "loss = tf.reduce_sum(a * tf.reshape(x, [4, 4]))"
+    told = by_stage(run(text, batch_size=16))["backward"]["parts"]["In short"]
+    checked = dict(told[-1]["rows"])["checked"]
+    assert checked.startswith("1 gradient by finite differences: largest relative error ")
+    assert float(checked.rpartition(" ")[2]) < 1e-4
+    assert "with 15 values" in run.error(text, batch_size=15)["message"]
+
+
 def test_a_program_without_a_scalar_is_run_and_not_derived(run):
     stages = by_stage(run("x = tf1.placeholder(tf.float32, [None, 3])\ny = x * 2.0\n"))
     assert list(stages) == STAGES

@@ -16,8 +16,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+from tflab.runtime import quiet_import
 
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+quiet_import.load()  # leaves out Keras, which no graph needs
 
 from tests.fuzz.random_graphs import Maker
 from tflab.cli import confinement, landlock

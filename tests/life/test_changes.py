@@ -1,7 +1,10 @@
 """Changes since the last edit, worked out by hand."""
 
+import pytest
+
 from tests.shown import grid, layout
-from tflab.life import changes
+from tflab.life import changes, data
+from tflab.records.placed import Fate
 
 BEFORE = {
     "x": ["forward", "Placeholder() -> float32 [None]", "executed"],
@@ -96,3 +99,17 @@ def test_two_runs_are_called_by_their_names():
     assert [row[0] for row in nodes.rows] == ["only lenet", "only toy", "differ"]
     heads = [[column.header for column in table.columns] for table in (fates, whole)]
     assert heads == [["node", "toy", "lenet"], ["", "toy", "lenet"]]
+
+
+@pytest.mark.parametrize(
+    ("fate", "into", "words"),
+    [
+        ("executed", None, "executed"),
+        ("folded", "a", "folded"),
+        ("folded", "b", "folded into b"),
+        ("merged", "b", "merged with b"),
+        ("removed", "b", "removed for b"),
+    ],
+)
+def test_a_fate_names_the_node_that_took_over(fate, into, words):
+    assert data.with_heir(Fate("a", fate, None, into)) == words

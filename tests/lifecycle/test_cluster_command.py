@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import pytest
 
+from tests import signals
 from tests.chart import check
 from tests.commands import run_here
 from tests.shown import without_progress
@@ -82,10 +83,9 @@ def test_a_task_that_a_user_started_says_where_it_listens_is_used_and_left_runni
                 "Its connections are neither encrypted nor authenticated. Ctrl-C ends the task.\n"
             )
             addresses = f"{two_tasks[0]},{re.search(r'127[.]0[.]0[.]1:[0-9]+', first)[0]}"
-            for name in "ab":
-                network = walked_by_batch(addresses, tmp_path / name, capsys)["network"]
-                assert network["split"] == "batch"
-                assert [row["task"] for row in network["tasks"]] == ["client", "task 0", "task 1"]
+            network = walked_by_batch(addresses, tmp_path / "run", capsys)["network"]
+            assert network["split"] == "batch"
+            assert [row["task"] for row in network["tasks"]] == ["client", "task 0", "task 1"]
         finally:
             task.send_signal(signal.SIGINT)
         assert task.wait(timeout=20) == 130
@@ -115,7 +115,9 @@ def test_no_task_is_left_after_a_signal(number, tmp_path):
             if "Kernels (inferred" in line:
                 break
         (task,) = tasks_of(running.pid)
-        time.sleep(1)  # into the steps
+        begun = signals.processor_seconds(running.pid)
+        while signals.processor_seconds(running.pid) < begun + 2:  # into the steps
+            time.sleep(0.1)
         os.killpg(running.pid, number)
         out, _ = running.communicate(timeout=120)
     if number == signal.SIGTERM:

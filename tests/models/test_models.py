@@ -9,10 +9,11 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tests import reference
+from tests import reference, walks
+from tests.analysis import test_whole_accounts as accounts
 from tflab import datasets, lifecycle, models
 from tflab.errors import UsageError
-from tflab.lifecycle import backward, frontend
+from tflab.lifecycle import backward, frontend, placement
 from tflab.models import convnet, layers
 from tflab.records.options import Options
 
@@ -115,6 +116,11 @@ def test_the_inferring_head_needs_nothing_of_the_training_one(name):
     assert any(op.startswith("training/") for op in ancestors(program.model.loss.op))
 
 
+@functools.cache
+def differentiated(name):
+    return backward.differentiate(frontend.build((name, models.find(name)), Options()), Options())
+
+
 @pytest.mark.usefixtures("whole_walks")
 @pytest.mark.parametrize(
     "name, bound", [("cudnn-lenet", 1e-4), ("convnet", 1e-4), ("resnet20", 1e-2)]
@@ -122,12 +128,18 @@ def test_the_inferring_head_needs_nothing_of_the_training_one(name):
 def test_gradients_agree_with_finite_differences_through_dropout_and_batch_norm(name, bound):
     """A unit that float32 and float64 put on different sides of ReLU's kink counts as an error;
     among the many of a deep network there can be one. A wrong gradient is off by far more."""
-    program = built(name)
-    stage = backward.differentiate(frontend.build((name, models.find(name)), Options()), Options())
-    variables = program.graph.get_collection("trainable_variables")
+    stage = differentiated(name)
+    variables = stage.program.graph.get_collection("trainable_variables")
     assert [check.tensor for check in stage.gradient_checks] == [v.op.name for v in variables]
     assert {check.precision for check in stage.gradient_checks} == {"float64"}
     assert max(check.max_relative_error for check in stage.gradient_checks) < bound
+
+
+@pytest.mark.parametrize("name", walks.PLACED)
+def test_the_account_of_every_other_model_is_closed(name):
+    placed = placement.place(differentiated(name), Options())
+    accounts.check(placed)
+    accounts.check_counts(placed)
 
 
 # The toy
@@ -175,7 +187,8 @@ def test_the_images_of_the_convnet_are_normalised():
 
 @pytest.mark.mnist
 def test_the_images_of_mnist_have_mean_0_and_deviation_1_in_the_convnet():
-    dataset = built("convnet").dataset("train")
+    built_anew = frontend.build(("convnet", models.find("convnet")), Options())
+    dataset = built_anew.program.dataset("train")  # `built` may have read what stands in for it
     assert dataset.name == "MNIST"
     images = dataset.columns["images"]
     assert images.mean(dtype=np.float64) == pytest.approx(0, abs=1e-3)

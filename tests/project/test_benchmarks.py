@@ -1,4 +1,6 @@
-"""Benchmarks: every one of them runs and fills its table. No time is asserted."""
+"""Benchmarks: every one of them runs and fills its table. No time is asserted.
+
+That of the live page is in tests/browser/test_explore.py, which has one."""
 
 import contextlib
 import io
@@ -6,7 +8,6 @@ import re
 import runpy
 import signal
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from subprocess import CompletedProcess
 from types import SimpleNamespace
 from unittest import mock
@@ -14,7 +15,7 @@ from unittest import mock
 import pytest
 
 from benchmarks import __main__ as benchmarks
-from benchmarks import explore, exports, placement, run, scale, startup, turns
+from benchmarks import exports, placement, run, scale, startup, turns
 from tests.commands import in_one_process, run_here
 from tflab import models
 from tflab.convert import protos, reading
@@ -67,11 +68,6 @@ def grown(words, **_):
     return CompletedProcess(words, 0, printed.getvalue())
 
 
-def in_another_thread(measure):
-    """One that has no event loop of asyncio, as Playwright wants it."""
-    return lambda quick: ThreadPoolExecutor(1).submit(measure, quick).result()
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     """The page of all benchmarks, which run in this process as far as they can."""
@@ -84,7 +80,8 @@ def page(tmp_path_factory):
         patch.setattr(run, "run", once(run.run))
         patch.setattr(placement, "subprocess", SimpleNamespace(run=grown))
         patch.setitem(sys.modules, "benchmarks.placement", placement)  # which is replaced meanwhile
-        patch.setattr(explore, "measure", in_another_thread(explore.measure))
+        others = [name for name in benchmarks.BENCHMARKS if name != "explore"]
+        patch.setattr(benchmarks, "BENCHMARKS", others)
         patch.setattr(sys, "argv", ["benchmarks", "--quick", "--output", str(file)])
         benchmarks.main()
     signal.signal(signal.SIGALRM, usual)
@@ -189,7 +186,9 @@ def test_a_trace_is_moved_in_time_and_stays_the_same_otherwise(tmp_path):
 
 def test_the_figure_has_the_times_and_the_memory(tmp_path):
     def converted(count: int, to: str) -> exports.Converted:
-        return exports.Converted(count, count, to, exports.Measured(count / 1e6, 400_000_000))
+        return exports.Converted(
+            count, count, to, exports.Measured(count / 5e5, count / 1e6, 400_000_000)
+        )
 
     found = [converted(count, to) for count in (10**6, 10**7) for to in exports.FORMATS]
     nodes = [dict.fromkeys(("nodes", "mib", *placement.STAGES), size) for size in (1_000, 9_000)]

@@ -13,7 +13,6 @@ from subprocess import CompletedProcess
 import numpy as np
 import pytest
 import tensorflow as tf
-from scipy.signal import correlate
 
 from tests.commands import run_here
 from tests.shown import without_progress
@@ -229,6 +228,8 @@ def arrays(seed):
 @pytest.mark.parametrize("way", ["seven_loops", "matrix_product", "framework"])
 @pytest.mark.parametrize("seed", range(5))
 def test_each_way_gives_the_sums_that_scipy_gives(convolution, way, seed):
+    from scipy.signal import correlate
+
     images, kernels = arrays(seed)
     expected = np.stack(
         [

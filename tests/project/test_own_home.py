@@ -1,5 +1,5 @@
-"""The tests themselves: they leave nothing with the user, and have MNIST only from where it is said
-to be."""
+"""The tests themselves: they leave nothing with the user, and only those with the mark `mnist` have
+MNIST, from where it is said to be."""
 
 import os
 import shutil
@@ -17,8 +17,8 @@ ASKING = """
 import os, pathlib, pytest, matplotlib
 from tflab.datasets import files
 
-def test_where_mnist_is():
-    print("MNIST is in", os.environ.get("TFLAB_DATA_DIR"))
+def test_of_other_data():
+    print("without the mark", os.environ.get("TFLAB_DATA_DIR"))
 
 def test_what_matplotlib_and_tflab_keep_is_in_the_home():
     for folder in (matplotlib.get_configdir(), files.cache_folder("kept")):
@@ -27,7 +27,7 @@ def test_what_matplotlib_and_tflab_keep_is_in_the_home():
 
 @pytest.mark.mnist
 def test_of_mnist():
-    pass
+    print("with the mark", os.environ.get("TFLAB_DATA_DIR"))
 """
 
 
@@ -66,7 +66,7 @@ def test_tests_leave_nothing_in_the_home_of_their_user_and_skip_mnist_that_nobod
     chosen = {name: str(home / name) for name in KEEPING}
     printed = run_tests(repository, "-rs", "-s", "-v", CI="true", HOME=str(home), **chosen)
     assert [*home.rglob("*")] == []
-    assert "MNIST is in None\n" in printed
+    assert "without the mark None\n" in printed
     assert "2 passed, 1 skipped" in printed
     (reason,) = (line for line in printed.splitlines() if line.startswith("SKIPPED"))
     assert reason.endswith(
@@ -76,5 +76,6 @@ def test_tests_leave_nothing_in_the_home_of_their_user_and_skip_mnist_that_nobod
 
 def test_what_wants_mnist_runs_where_it_is_said_to_be(repository):
     printed = run_tests(repository, "-rs", "-s", TFLAB_DATA_DIR="../shared/mnist")
-    assert f"MNIST is in {repository.parent / 'shared' / 'mnist'}\n" in printed
+    assert f"with the mark {repository.parent / 'shared' / 'mnist'}\n" in printed
+    assert "without the mark None\n" in printed
     assert "SKIPPED" not in printed

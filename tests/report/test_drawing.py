@@ -341,6 +341,25 @@ def test_what_the_runtime_made_lives_where_what_it_took_over_or_its_user_lives()
     }
 
 
+def test_what_an_expanded_call_was_made_into_lives_in_the_scope_of_the_call():
+    names = ("loop", "loop/enter/_1", "loop/body/_2/mul", "Func/loop/output/_3", "loops/x", "y")
+    kinds = ("gradient", *["runtime"] * 4, "forward")
+    waits = Waits(dict(zip(names, (set(), *({"y"},) * 4, set()), strict=True)))
+    histories = {
+        name: NodeHistory(name, "Op", kind, None, (), (), ())
+        for name, kind in zip(names, kinds, strict=True)
+    }
+    homes = drawing.homes_of(waits, histories, ())
+    assert [homes[name] for name in names] == [
+        (1, ("loop",)),
+        (1, ("loop", "enter", "_1")),
+        (1, ("loop", "body", "_2", "mul")),
+        (1, ("loop", "output", "_3")),
+        (0, ("loops/x",)),
+        (0, ("y",)),
+    ]
+
+
 def test_two_chains_that_need_not_cross_do_not():
     boxes = [Box(name, name) for name in ("a1", "a2", "b2", "b1")]
     waits = {"a1": set(), "a2": set(), "b2": {"a2"}, "b1": {"a1"}}

@@ -165,3 +165,15 @@ def test_what_this_machine_cannot_tell_is_not_asked():
     assert list(questions.takes_longest(walked(runs=tuple(late)))) == []
     assert list(questions.doubles(walked(defined=defined(16)), defined(16))) == []
     assert list(questions.doubles(walked(defined=defined(16)), defined(32, (20, 5)))) == []
+
+
+def test_the_answer_says_with_what_a_node_was_merged():
+    ledger = tuple(
+        replace(row, fate="merged") if row.name == "matmul" else row for row in PLACEMENT.ledger
+    )
+    stages = tuple(
+        replace(stage, ledger=ledger) if stage is PLACEMENT else stage
+        for stage in LAB.walked.stages
+    )
+    (question,) = questions.node_that_goes(replace(LAB.walked, stages=stages))
+    assert question.reason == "remapper: merged with relu."

@@ -144,16 +144,17 @@ class OpRuns(Sequence[OpRun]):
 
     def by_device(self) -> dict[str, OpRuns]:
         """The runs of each device, in the order in which they are given."""
-        devices = [device for *_, device in self.kinds]
-        return {
-            device: self.on_device(device)
-            for device in dict.fromkeys(devices[kind] for kind in self.kinds_in_order())
-        }
+        devices = dict.fromkeys(self.kinds[kind][2] for kind in self.kinds_in_order())
+        if len(devices) == 1:
+            return dict.fromkeys(devices, self)
+        return {device: self.on_device(device) for device in devices}
 
     def kinds_in_order(self) -> list[int]:
         """The kinds that have runs, in the order of the first runs."""
-        kinds, first = np.unique(self.kind, return_index=True)
-        return list(kinds[np.argsort(first)].tolist())
+        first: np.ndarray = np.full(len(self.kinds), len(self))
+        places = np.arange(len(self))
+        first[self.kind[::-1]] = places[::-1]  # of several places of a kind, the last assigned
+        return list(np.argsort(first)[: np.count_nonzero(first < len(self))].tolist())
 
     def event_run(self) -> np.ndarray:
         """For each allocation, the index of its run."""
@@ -225,8 +226,10 @@ def integers(values: Iterable[int]) -> np.ndarray:
 
 def sums(groups: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
     """The exact sum of the values of each of `count` groups, as integers."""
-    # bincount adds floats, which are exact up to 2**53: the halves of numbers below 2**62 in sums
-    # of up to 2**22 numbers are.
+    # bincount adds floats, which are exact up to 2**53.
+    if values.min(initial=0) >= 0 and values.sum(dtype=float) < 2**53:
+        return np.bincount(groups, values, count).astype(np.int64)
+    # Otherwise, the halves of numbers below 2**62 are exact in sums of up to 2**22 numbers.
     totals: np.ndarray = np.zeros(count, np.int64)
     for begin in range(0, len(groups), EXACT):
         part, own = values[begin : begin + EXACT], groups[begin : begin + EXACT]

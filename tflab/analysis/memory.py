@@ -139,15 +139,17 @@ def raise_peaks(
 def holders(runs: OpRuns, at_us: int) -> tuple[Holder, ...]:
     """The nodes with bytes alive after a microsecond, the largest first; the runs of a node in a
     loop are added up."""
-    alive: dict[str, int] = {}
-    running: set[str] = set()
-    types: dict[str, str] = {}
     before = runs.event_us <= at_us
     sizes = sums(runs.event_run()[before], runs.event_bytes[before], len(runs))
-    for run, size in zip(runs.where(sizes != 0), sizes[sizes != 0].tolist(), strict=True):
-        alive[run.name] = alive.get(run.name, 0) + size
-        types[run.name] = run.op
-        if run.start_ns + run.duration_ns > at_us * US:
-            running.add(run.name)
+    holding = runs.where(sizes != 0)
+    bytes_of_kind = sums(holding.kind, sizes[sizes != 0], len(runs.kinds)).tolist()
+    later = holding.start_ns + holding.duration_ns > at_us * US
+    running = {runs.kinds[kind][0] for kind in holding.where(later).kinds_in_order()}
+    alive: dict[str, int] = {}
+    types: dict[str, str] = {}
+    for kind in holding[::-1].kinds_in_order():
+        name, op, _ = runs.kinds[kind]
+        alive[name] = alive.get(name, 0) + bytes_of_kind[kind]
+        types.setdefault(name, op)
     held = [Holder(name, types[name], size, name in running) for name, size in alive.items()]
     return tuple(sorted(held, key=lambda holder: (-holder.bytes, holder.name)))

@@ -67,31 +67,29 @@ class Durations:
     """How many runs of each kind took each time. In a long trace these are far fewer than runs."""
 
     def __init__(self) -> None:
-        self._parts: list[Counts] = []
-        self._added = 0  # runs since they were counted
-        self._counted = 0  # different durations then
+        self._new: list[tuple[np.ndarray, np.ndarray]] = []  # kinds and durations, not yet counted
+        self._waiting = 0  # runs in them
+        self._counts: list[Counts] = []  # one, if any were counted
 
     def add(self, kinds: np.ndarray, durations: np.ndarray) -> None:
-        self._parts.append((kinds.copy(), durations.copy(), np.ones(len(kinds), np.int64)))
-        self._added += len(kinds)
-        if self._added > max(COUNTED, self._counted):
+        self._new.append((kinds.copy(), durations.copy()))
+        self._waiting += len(kinds)
+        if self._waiting > max([COUNTED, *(len(counted) for counted, *_ in self._counts)]):
             self._count()
 
     def _count(self) -> None:
-        kinds, durations, counts = map(np.concatenate, zip(*self._parts, strict=True))
-        order = by_kind_and_duration(kinds, durations)
-        kinds, durations, counts = kinds[order], durations[order], counts[order]
-        other = (np.diff(kinds) != 0) | (np.diff(durations) != 0)
-        first: np.ndarray = np.append(0, np.flatnonzero(other) + 1)
-        self._parts = [(kinds[first], durations[first], np.add.reduceat(counts, first))]
-        self._added, self._counted = 0, len(first)
+        self._counts.append(counted(*map(np.concatenate, zip(*self._new, strict=True))))
+        if len(self._counts) > 1:
+            self._counts = [added(self._counts)]
+        self._new, self._waiting = [], 0
 
     def of_kinds(self) -> dict[int, tuple[np.ndarray, np.ndarray]]:
         """Of each kind that has runs, the durations in ascending order, and their counts."""
-        if not self._parts:
+        if self._new:
+            self._count()
+        if not self._counts:
             return {}
-        self._count()
-        kinds, durations, counts = self._parts[0]
+        ((kinds, durations, counts),) = self._counts
         numbers, begin = np.unique(kinds, return_index=True)
         ends = [*begin[1:].tolist(), len(kinds)]
         return {
@@ -100,12 +98,23 @@ class Durations:
         }
 
 
-def by_kind_and_duration(kinds: np.ndarray, durations: np.ndarray) -> np.ndarray:
-    """The places in the order of kinds, and of durations within a kind."""
+def counted(kinds: np.ndarray, durations: np.ndarray) -> Counts:
+    """Each kind and duration once, sorted, and how many runs have them."""
     length = int(durations.max(initial=0)) + 1
     if (int(kinds.max(initial=0)) + 1) * length < 2**63:  # one number for both is sorted faster
-        return np.argsort(kinds * np.int64(length) + durations)
-    return np.lexsort((durations, kinds))
+        keys, counts = np.unique(kinds * np.int64(length) + durations, return_counts=True)
+        return *np.divmod(keys, length), counts
+    return added([(kinds, durations, np.ones(len(kinds), np.int64))])
+
+
+def added(parts: Sequence[Counts]) -> Counts:
+    """The counts of all parts, sorted."""
+    kinds, durations, counts = map(np.concatenate, zip(*parts, strict=True))
+    order = np.lexsort((durations, kinds))
+    kinds, durations, counts = kinds[order], durations[order], counts[order]
+    other = (np.diff(kinds) != 0) | (np.diff(durations) != 0)
+    first: np.ndarray = np.append(0, np.flatnonzero(other) + 1)
+    return kinds[first], durations[first], np.add.reduceat(counts, first)
 
 
 def folded(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
@@ -105,7 +106,12 @@ class StoredRuns(Sequence[OpRun]):
 
     def step(self, number: int) -> OpRuns:
         runs = OpRuns(self.kinds, self.allocators, **self.store.columns(number))
-        return runs if self.wanted is None else runs.of_kinds(self.wanted)
+        return runs if self.wanted is None else runs.where(self._wanted_kinds[runs.kind])
+
+    @cached_property
+    def _wanted_kinds(self) -> np.ndarray:
+        """Whether each kind is wanted: the same in all steps."""
+        return np.fromiter(map(self.wanted or bool, self.kinds), bool, len(self.kinds))
 
     def by_step(self) -> Mapping[int, OpRuns]:
         """The runs of each step, read when they are asked for."""

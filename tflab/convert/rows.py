@@ -34,9 +34,13 @@ NAME, RECORD = 0x0A, 0x32  # of its memory, for each allocator
 MOMENT = 0x08  # of a record; its size follows
 MOMENT_BYTES = 8  # of a time in microseconds between 1987 and 4253
 SIZE_BYTES = 10  # at most
-DIGITS: np.ndarray = 128 ** np.arange(
-    SIZE_BYTES, dtype=np.uint64
-)  # what each byte of a number counts
+WORD = 8  # bytes that are read at once
+# For so many bytes of a word, those bits of them that count
+COUNTING: np.ndarray = np.array(
+    [sum(0x7F << 8 * byte for byte in range(length)) for length in range(WORD + 1)], np.uint64
+)
+# How the bits of a word move together: those that stay, and how far the others move
+STAY = ((0x007F007F007F007F, 1), (0x00003FFF00003FFF, 2), (0x000000000FFFFFFF, 4))
 
 
 class Tables:
@@ -207,10 +211,14 @@ def memory_of_rows(data: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.n
 
 def numbers(data: np.ndarray, places: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """The numbers with these lengths in bytes at these places; 0 for a length of 0."""
-    digit = np.arange(lengths.max(initial=0))
-    digits = data[places[:, None] + digit] & 127
-    digits[digit >= lengths[:, None]] = 0
-    found: np.ndarray = digits.astype(np.uint64) @ DIGITS[: len(digit)]
+    found: np.ndarray = np.zeros(len(places), np.uint64)
+    from_byte: np.ndarray = np.ndarray(len(data) - WORD + 1, "<u8", data, strides=(1,))
+    for word in range(-(-int(lengths.max(initial=0)) // WORD)):
+        before = word * WORD
+        bits = from_byte[places + before] & COUNTING[np.clip(lengths - before, 0, WORD)]
+        for stay, nearer in STAY:
+            bits = bits & stay | (bits & ~np.uint64(stay)) >> nearer
+        found |= bits << 7 * before
     return found.view(np.int64)
 
 

@@ -7,8 +7,10 @@ from operator import itemgetter
 from typing import Any
 
 from tflab.exporters.json import plain
+from tflab.follow import view
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.records.node_history import NodeHistory
+from tflab.records.placed import Fate
 from tflab.report import html, viewer_data
 from tflab.report.contents import DrawnGraph
 
@@ -40,8 +42,15 @@ def signature(history: NodeHistory) -> list[Any]:
     return [
         history.kind,
         f"{history.op}({', '.join(inputs)}) -> {', '.join(outputs)}",
-        fate and f"{fate.fate}{f' into {fate.into}' if fate.into not in (None, fate.name) else ''}",
+        fate and with_heir(fate),
     ]
+
+
+def with_heir(fate: Fate) -> str:
+    """`merged with Const`: the fate, and the node that took over, if it is another one."""
+    if fate.into in (None, fate.name):
+        return fate.fate
+    return f"{fate.fate} {view.PREPOSITIONS[fate.fate]} {fate.into}"
 
 
 def block(part: Block) -> Any:

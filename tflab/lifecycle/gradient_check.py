@@ -56,7 +56,20 @@ def check(
         return (), NO_FLOATS
     pairs = pairs[:: -(-len(pairs) // VARIABLES) or 1]
     few = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats_of_a_row(program))))
-    batch = next(session.feed_batches(program, program.model.fixed_batch or few))
+    rows = program.model.fixed_batch or few
+    try:
+        return of_batch(program, pairs, options, rows)
+    except RefusedError as error:
+        if type(error) is not RefusedError or rows >= options.batch_size:
+            raise
+    return of_batch(program, pairs, options, options.batch_size)  # the graph may accept no other
+
+
+def of_batch(
+    program: Program, pairs: Sequence[Any], options: Options, rows: int
+) -> tuple[tuple[GradientCheck, ...], str]:
+    """The same for a batch of this many rows."""
+    batch = next(session.feed_batches(program, rows))
     feeds = feeds_of(program, [gradient for gradient, _ in pairs], batch)
     # Ops that devices cannot run are a matter for placement.
     options = replace(options, soft_placement=True)

@@ -70,8 +70,8 @@ def waiting(nodes: Iterable[Node]) -> Waits:
 
 
 def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequence[Stage]) -> Homes:
-    """The track and path of each node. Nodes that the runtime made are with the nodes whose work
-    they do, or with those that use them."""
+    """The track and path of each node. Nodes that the runtime made are in the scope of the call
+    that it expanded, with the nodes whose work they do, or with those that use them."""
     homes: Homes = {
         name: (TRACKS[histories[name].kind], tuple(name.split("/")))
         for name in waits
@@ -85,8 +85,14 @@ def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequenc
         for taken in step.taken
         if taken.into in step.added
     }
+    written = {**homes}
     for name in waits:
-        if name not in homes:
+        inside = tuple(name.removeprefix("Func/").split("/"))
+        around = ("/".join(inside[:end]) for end in range(len(inside) - 1, 0, -1))
+        call = next((scope for scope in around if scope in written), None)
+        if name not in homes and call:
+            homes[name] = written[call][0], inside
+        elif name not in homes:
             neighbours = (near.get(name, name), *waits.users[name], *sorted(waits[name]))
             host = next((node for node in neighbours if node in homes), None)
             track, path = homes[host] if host else (0, (name,))

@@ -13,6 +13,7 @@ from math import prod
 from tflab.analysis import critical_path, quality
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.follow import values
+from tflab.follow.view import PREPOSITIONS
 from tflab.records.graph import Node, node_of
 from tflab.records.measured import Comparison
 from tflab.records.node_history import NodeHistory
@@ -73,7 +74,7 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
     ]
     if gone is None or len(stay) < OPTIONS - 1:
         return
-    into = f" into {gone.into}" if gone.into else ""
+    into = f" {PREPOSITIONS[gone.fate]} {gone.into}" if gone.into else ""
     yield Question(
         f"Which of these nodes of {title_of(walked.model)} will not be in the graph that runs?",
         tuple(sorted((gone.name, *stay[: OPTIONS - 1]))),

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tflab.exporters.xspace import wire
 
@@ -88,3 +90,32 @@ def test_the_same_bytes_stand_in_every_row():
     assert (rows.encoded(), rows.lengths.tolist()) == (b"xyzxyz", [3, 3])
     both = wire.concatenated([rows, wire.varints(np.array([1, 2]))])
     assert (both.encoded(), both.lengths.tolist()) == (b"xyz\x01xyz\x02", [4, 4])
+
+
+NUMBERS = st.one_of(
+    st.integers(0, 300),
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(0, 63).map(lambda n: 2**n - 1),
+)
+TEXT = "a text that does not fit into a word"
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), max_size=5))
+def test_rows_are_what_single_messages_are(values):
+    table = np.array(values, np.int64).reshape(-1, 3)
+    inner = wire.nested(4, [wire.numbers(2, table[:, 1])])
+    text = wire.same(wire.field(9, TEXT), len(table))
+    fields = [wire.numbers(1, table[:, 0]), text, inner, wire.numbers(300, table[:, 2])]
+    rows = wire.nested(3, fields)
+    messages = [
+        wire.field(
+            3,
+            wire.field(1, first)
+            + wire.field(9, TEXT)
+            + wire.field(4, wire.field(2, second))
+            + wire.field(300, third),
+        )
+        for first, second, third in values
+    ]
+    assert rows.encoded() == b"".join(messages)
+    assert rows.lengths.tolist() == [len(message) for message in messages]

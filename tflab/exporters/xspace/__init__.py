@@ -233,7 +233,7 @@ def op_lines(
                 by_kind(lane, names),
                 lane.start_ns - zero,
                 lane.duration_ns,
-                {"group_id": group_numbers(lane, groups)},
+                {"group_id": steps.groups_of(lane.step, groups)},
             )
             if scope:
                 events = by_gpu(events, by_kind(lane, ops), first)
@@ -245,12 +245,6 @@ def op_lines(
 def by_kind(runs: OpRuns, numbers: Mapping[tuple[str, str], int]) -> np.ndarray:
     """For each run the number of its name and op."""
     return column(numbers.get((name, op), 0) for name, op, _ in runs.kinds)[runs.kind]
-
-
-def group_numbers(runs: OpRuns, groups: Mapping[int, int]) -> np.ndarray:
-    """For each run the group of its step; 0 if the step has none."""
-    known, place = np.unique(runs.step, return_inverse=True)
-    return column(groups.get(step, 0) for step in known.tolist())[place]
 
 
 def by_gpu(events: Events, ops: np.ndarray, first: int) -> Events:
@@ -277,7 +271,7 @@ def spans(runs: Sequence[OpRun], groups: Mapping[int, int], zero: int) -> Events
         np.zeros(len(table), np.int64),
         table.start_ns - zero,
         table.duration_ns,
-        {"group_id": group_numbers(table, groups)},
+        {"group_id": steps.groups_of(table.step, groups)},
     )
 
 

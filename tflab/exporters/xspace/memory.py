@@ -15,6 +15,7 @@ import numpy as np
 from tflab.analysis.columns import columns
 from tflab.analysis.memory import US
 from tflab.exporters.xspace.plane import COUNTERS, Events, Plane, column
+from tflab.exporters.xspace.steps import groups_of
 from tflab.records.timed import OpRun
 
 # One of the numbers for lines that are not threads (xla/tsl/profiler/utils/trace_utils.h): on a
@@ -91,17 +92,13 @@ def buffers(plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int]) -> T
     same op run, allocator and size that is not matched yet; the two share an `address`.
     """
 
-    def curve(name: str) -> int:
-        return plane.event(f"bytes held by {plain_name(name)}")
-
     runs = columns(runs)
     run, size, allocator = runs.event_run(), runs.event_bytes, runs.event_allocator
-    steps, step = np.unique(runs.step, return_inverse=True)
     texts = numbers_of([name for name, *_ in runs.kinds], plane.text, runs.kind[run])
     table = {
         "run": run,
         "step": runs.step[run],
-        "group": column(groups.get(one, 0) for one in steps.tolist())[step][run],
+        "group": groups_of(runs.step, groups)[run],
         "op": texts,
         "us": runs.event_us,
         "bytes": np.abs(size),

@@ -22,6 +22,14 @@ def group_ids(steps: Iterable[StepTime]) -> dict[int, int]:
     return {number: group for group, number in enumerate(sorted(step.step for step in steps), 1)}
 
 
+def groups_of(steps: np.ndarray, groups: Mapping[int, int]) -> np.ndarray:
+    """The group of each of these steps; 0 if it has none."""
+    if not groups:
+        return np.zeros(len(steps), np.int64)
+    at = index_in(column(groups), steps)
+    return np.where(at < 0, 0, column(groups.values())[at])
+
+
 def add(
     plane: Plane,
     steps: Sequence[StepTime],
