@@ -14,7 +14,7 @@ from operator import attrgetter
 from tflab.analysis import memory, pieces
 from tflab.analysis.columns import columns
 from tflab.analysis.memory import US
-from tflab.analysis.pieces import Piece, end_ns, tensor_name
+from tflab.analysis.pieces import Piece, end_ns
 from tflab.records.buffers import (
     BACKWARD,
     FORWARD,
@@ -25,7 +25,7 @@ from tflab.records.buffers import (
     Output,
     Use,
 )
-from tflab.records.graph import Node, with_dependents
+from tflab.records.graph import Node, output_name, with_dependents
 from tflab.records.placed import Fate, Transfer
 from tflab.records.timed import OpRun, StepTime
 
@@ -140,7 +140,7 @@ def time_in_step(step: StepTime, ns: int) -> int:
 
 
 def name_of(piece: Piece) -> str:
-    return tensor_name(piece.run.name, piece.output.slot if piece.output else 0)
+    return output_name(piece.run.name, piece.output.slot if piece.output else 0)
 
 
 def phase(run: OpRun, backward: Collection[str]) -> str:

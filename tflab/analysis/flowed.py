@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tflab.records.gradients import Derivative, FlowedDerivative
+from tflab.records.graph import graph_def_name
 from tflab.records.values import VARIABLE, Defined, Value
 
 ROUNDING = 1e-4  # of the largest element: the graph that runs adds in another order
@@ -37,11 +38,6 @@ def flowed(
             flowed=None if number is None else shaped(number, row.value),
             difference=distance(row.value, number) if alike else None,
         )
-
-
-def graph_def_name(tensor: str) -> str:
-    """The name as in a GraphDef."""
-    return tensor.removesuffix(":0")
 
 
 def shaped(numbers: Sequence[Any], like: Any) -> Any:

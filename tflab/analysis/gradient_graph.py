@@ -14,7 +14,7 @@ from tflab.analysis import formulas, op_rules
 from tflab.analysis.evaluation import NOWHERE, Points
 from tflab.analysis.expressions import Expression, Name
 from tflab.records.gradients import GradientCall
-from tflab.records.graph import Node, makers, node_of, reach
+from tflab.records.graph import Node, makers, node_of, output_name, reach
 from tflab.records.stages import Gradient
 
 PASSES_ON = ("ReadVariableOp", "Identity", "ReadVariableXlaSplitND")  # reads of variables
@@ -52,7 +52,7 @@ class Reader:
         self.called = {call.forward for call in graph.calls}
         self.calls = [call for call in graph.calls if not self.is_read(call.forward)]
         self.incoming = {
-            (call.forward, tensor): f"{call.forward}:{number}" if number else call.forward
+            (call.forward, tensor): output_name(call.forward, number)
             for call in graph.calls
             for number, tensor in enumerate(call.incoming)
             if tensor

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tflab.records.buffers import Output
-from tflab.records.graph import Node
+from tflab.records.graph import Node, output_name
 from tflab.records.placed import Transfer
 from tflab.records.timed import OpRun
 
@@ -87,7 +87,7 @@ def of_step(
         asked_for = [Piece(run, size, time) for time, size, _ in run.allocations if size > 0]
         pieces += asked_for
         for output in given:
-            lies_in.pop(tensor_name(run.name, output.slot), None)
+            lies_in.pop(output_name(run.name, output.slot), None)
             if not output.address:
                 continue
             key = (address_space(run.device), output.address)
@@ -104,17 +104,13 @@ def of_step(
             else:
                 shares = holder.passed_on if run.op in PASSING else holder.in_place
                 shares.append((run, output.bytes))
-            lies_in[tensor_name(run.name, output.slot)] = holder
+            lies_in[output_name(run.name, output.slot)] = holder
     release(pieces)
     return pieces
 
 
 def distinct(pieces: Iterable[Piece]) -> list[Piece]:
     return list({id(piece): piece for piece in pieces}.values())
-
-
-def tensor_name(node: str, slot: int) -> str:
-    return f"{node}:{slot}" if slot else node
 
 
 def address_space(device: str) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from tflab.analysis import ledger
 from tflab.analysis.ledger import Graph
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import Node, node_of, output_name
 from tflab.records.placed import Takeover
 
 # node -> the nodes that take it, and the index of that input
@@ -75,7 +75,7 @@ def outputs_at_users(
     if len(old[name].outputs) == 1:
         return ()
     if name in new and new[name].op == "IdentityN":  # an output of an expanded loop
-        return tuple((output(name, slot), now) for slot, now in enumerate(new[name].inputs))
+        return tuple((output_name(name, slot), now) for slot, now in enumerate(new[name].inputs))
     replaced: dict[str, str] = {}
     for user, position in users.get(name, ()):
         if user in new and len(new[user].inputs) == len(old[user].inputs):
@@ -85,11 +85,6 @@ def outputs_at_users(
         elif (tensor := old[user].inputs[position]) in handed:
             replaced.setdefault(tensor, handed[tensor])
     return tuple(replaced.items()) if len({*replaced, name}) > 1 else ()
-
-
-def output(name: str, slot: int) -> str:
-    """The tensor's name as in a GraphDef."""
-    return f"{name}:{slot}" if slot else name
 
 
 def absorber(node: Node, old: Graph, new: Graph) -> str | None:

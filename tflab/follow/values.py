@@ -17,7 +17,7 @@ from typing import TypeVar
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.records.buffers import Buffer
 from tflab.records.gradients import GradientNode
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import Node, graph_def_name, node_of
 from tflab.records.node_history import NodeHistory
 from tflab.records.values import FED, VARIABLE, Defined, Value
 from tflab.units import plural, size, time
@@ -95,7 +95,7 @@ def inputs(ran: Iterable[Node], values: Iterable[Value]) -> dict[str, tuple[Valu
 
 def tensor_of(value: Value) -> str:
     """The tensor under the name that its consumers use: feeds and variables have users' names."""
-    return value.node if value.kind in (FED, VARIABLE) else view.graph_def_name(value.tensor)
+    return value.node if value.kind in (FED, VARIABLE) else graph_def_name(value.tensor)
 
 
 def carrier_of(history: NodeHistory) -> str:
@@ -127,7 +127,7 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
     """The inputs of a node, the values of its outputs, those of a variable before and after the
     step, and the gradient of the loss with respect to them."""
     for value in history.taken[:MOST]:
-        name = view.graph_def_name(value.tensor)
+        name = graph_def_name(value.tensor)
         yield "took ", (name,), f": {view.amounts_of(value, value.shape)}"
     if len(history.taken) > MOST:
         yield f"and {plural(len(history.taken) - MOST, 'input')} more", (), ""
@@ -158,11 +158,11 @@ def whose(value: Value) -> Sentence:
     if not isinstance(value, Defined):
         return description(value), (), ""
     if value.held_by is None:
-        return f"{view.graph_def_name(value.tensor)} {ALONE}", (), ""
-    if value.held_by == view.graph_def_name(value.tensor):
+        return f"{graph_def_name(value.tensor)} {ALONE}", (), ""
+    if value.held_by == graph_def_name(value.tensor):
         return description(value), (), ""
     return (
-        f"{view.graph_def_name(value.tensor)}, held in the recorded step by ",
+        f"{graph_def_name(value.tensor)}, held in the recorded step by ",
         (value.held_by,),
         "",
     )
@@ -174,7 +174,7 @@ def description(value: Value) -> str:
         return "before the recorded step"
     again = f", the last time of {value.calls:,}" if value.calls > 1 else ""
     verb = "fed to" if value.kind == FED else "held by"
-    return f"{verb} {view.graph_def_name(value.tensor)} in the recorded step{again}"
+    return f"{verb} {graph_def_name(value.tensor)} in the recorded step{again}"
 
 
 def missing(history: NodeHistory) -> str | None:

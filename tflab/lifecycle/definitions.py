@@ -16,7 +16,7 @@ import tensorflow as tf
 from tflab.analysis import values as analysis
 from tflab.errors import TflabError
 from tflab.lifecycle import recorded_step, reference_step
-from tflab.records.graph import node_of
+from tflab.records.graph import graph_def_name, node_of, output_name
 from tflab.records.options import Options
 from tflab.records.stages import Placement
 from tflab.records.values import COMPUTED, Defined, Value
@@ -35,8 +35,8 @@ def reference_of(
     graph = placement.program.graph
     drawn: dict[str, np.ndarray] = {}
     for name, tensors in reference_step.draws(graph).items():
-        arrays = [ran.array(plain_name(tensor)) for tensor in tensors]
-        once = all(len(ran.files.get(plain_name(tensor), ())) == 1 for tensor in tensors)
+        arrays = [ran.array(graph_def_name(tensor)) for tensor in tensors]
+        once = all(len(ran.files.get(graph_def_name(tensor), ())) == 1 for tensor in tensors)
         if once and name in ran.us:
             drawn |= {t: a for t, a in zip(tensors, arrays, strict=True) if a is not None}
     step = session.step_of(placement.program, placement.fetches)
@@ -81,7 +81,7 @@ def compared(placement: Placement, ran: recorded_step.Ran, reference: recorded_s
             continue
         fate = fates.get(node.name)
         for number in range(len(node.outputs)):
-            tensor = recorded_step.tensor_name(node.name, number)
+            tensor = output_name(node.name, number)
             array = reference_step.value(tensor, users, reference)
             if array is None or fate is None or fate.fate == "unreached":
                 continue
@@ -139,8 +139,3 @@ def value_of(array: np.ndarray, calls: int = 1, **known: Any) -> Value:
 
 def dtype(array: np.ndarray) -> str:
     return tf.dtypes.as_dtype(array.dtype).name
-
-
-def plain_name(tensor: str) -> str:
-    """The tensor's name as in a GraphDef."""
-    return tensor.removesuffix(":0")

@@ -19,7 +19,7 @@ from tflab.errors import TflabError
 from tflab.lifecycle import reference_step
 from tflab.lifecycle.recorded_step import Arrays, Ran
 from tflab.records.graph import UPDATE as UPDATING
-from tflab.records.graph import Function, Lines, Node, Source, node_of
+from tflab.records.graph import Function, Lines, Node, Source, graph_def_name, node_of
 from tflab.records.options import Options, Program
 from tflab.records.values import COMPUTED, CONSTANT, FED, UPDATE, VARIABLE, Entered, NotFinite
 from tflab.runtime import debugger, functions, inlined, nodes, session
@@ -252,7 +252,7 @@ def inputs_at_fault(
     for input_name in dict.fromkeys(inputs):
         tensor = sent.get(input_name, input_name)
         if fed := ran.places.get(tensor):
-            arrays.append((fed.removesuffix(":0"), np.asarray(ran.fed[fed])))
+            arrays.append((graph_def_name(fed), np.asarray(ran.fed[fed])))
         elif tensor in ran.before:
             arrays.append((tensor, ran.before[tensor]))
         else:

@@ -23,7 +23,7 @@ from tflab.analysis.gradient_graph import GradientGraph, leading_to
 from tflab.datasets import Whole
 from tflab.errors import TflabError
 from tflab.lifecycle import gradient_check, graph_copies
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import Node, node_of, output_name
 from tflab.records.options import Options, Program, Start
 from tflab.runtime import session
 
@@ -111,7 +111,7 @@ def sizes(nodes: Sequence[Node], rows: int) -> dict[str, int]:
     """The bytes of each tensor of real numbers, with this many rows for open dimensions."""
     hidden = within_frames(nodes)
     return {
-        f"{node.name}:{number}" if number else node.name: (
+        output_name(node.name, number): (
             8 * prod(rows if dim is None else dim for dim in output.shape or ())
         )
         for node in nodes

@@ -16,7 +16,7 @@ import tensorflow.compat.v1 as tf1
 from tflab.analysis import not_finite
 from tflab.analysis.not_finite import Bad
 from tflab.lifecycle import transfers
-from tflab.records.graph import Node
+from tflab.records.graph import Node, output_name
 from tflab.records.options import Options, Program
 from tflab.records.placed import Transfer
 from tflab.records.stages import Placement
@@ -116,7 +116,7 @@ def read(folder: str, graphs: Sequence[Any], **known: Any) -> Ran:
         scratch = debugger.is_scratch(ops.get(dumped.node, ""), dumped.output)
         if dumped.array is None or scratch:
             continue
-        tensor = tensor_name(dumped.node, dumped.output)
+        tensor = output_name(dumped.node, dumped.output)
         files.setdefault(tensor, []).append(dumped.path)
         bad = None if tensor in bads else not_finite.record_of(dumped.array, len(files[tensor]) - 1)
         if bad:
@@ -129,11 +129,6 @@ def read(folder: str, graphs: Sequence[Any], **known: Any) -> Ran:
         bads=bads,
         **known,
     )
-
-
-def tensor_name(node: str, output: int) -> str:
-    """The tensor's name as in a GraphDef."""
-    return f"{node}:{output}" if output else node
 
 
 def follow(

@@ -71,6 +71,16 @@ def node_of(tensor: str) -> str:
     return tensor.partition(":")[0]
 
 
+def graph_def_name(tensor: str) -> str:
+    """A tensor as a GraphDef writes it: `mul` for `mul:0`."""
+    return tensor.removesuffix(":0")
+
+
+def output_name(node: str, slot: int) -> str:
+    """An output as a GraphDef writes it: `split:1`, but `mul` for the first output of `mul`."""
+    return f"{node}:{slot}" if slot else node
+
+
 def edge_count(nodes: tuple[Node, ...]) -> int:
     """Edges of a graph: all inputs and control inputs of all nodes."""
     return sum(len(node.inputs) + len(node.control_inputs) for node in nodes)

@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.records.graph import Node, Shape
+from tflab.records.graph import Node, Shape, output_name
 from tflab.records.stages import Placement
 from tflab.runtime import flops
 
@@ -59,7 +59,7 @@ class Counts:
             node.name: node for graph in placed.partition_graphs for node in graph.node
         }
         self.shapes = {
-            f"{node.name}:{slot}" if slot else node.name: output.shape
+            output_name(node.name, slot): output.shape
             for node in placed.nodes
             for slot, output in enumerate(node.outputs)
         }
@@ -103,7 +103,7 @@ class Counts:
 
 
 def outputs_of(node: Node) -> list[str]:
-    return [f"{node.name}:{slot}" if slot else node.name for slot in range(len(node.outputs))]
+    return [output_name(node.name, slot) for slot in range(len(node.outputs))]
 
 
 def attributes_of(attr: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.records.graph import Call, Function, Lines, Node, Shape, Source, Tensor
+from tflab.records.graph import Call, Function, Lines, Node, Shape, Source, Tensor, output_name
 from tflab.runtime import nodes, private
 
 ARGUMENT = "_Arg"  # the type that the runtime gives to a function's argument when it is called
@@ -175,14 +175,14 @@ def makers_and_shapes(
             continue
         makers[name] = nodes.from_operation(op)
         for index, out in enumerate(op.outputs):
-            shapes[f"{name}:{index}" if index else name] = nodes.shape_of(out.shape)
+            shapes[output_name(name, index)] = nodes.shape_of(out.shape)
     return makers, shapes
 
 
 def declared_shapes(definition: Any) -> dict[str, Shape]:
     """Shapes that the program which saved the function stored at its nodes."""
     return {
-        f"{node_def.name}:{index}" if index else node_def.name: shape_of_proto(shape)
+        output_name(node_def.name, index): shape_of_proto(shape)
         for node_def in definition.node_def
         if "_output_shapes" in node_def.attr
         for index, shape in enumerate(node_def.attr["_output_shapes"].list.shape)

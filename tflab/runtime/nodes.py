@@ -22,8 +22,10 @@ from tflab.records.graph import (
     Shape,
     Source,
     Tensor,
+    graph_def_name,
     makers,
     node_of,
+    output_name,
     reach,
     turned_around,
 )
@@ -138,7 +140,7 @@ def from_operation(op: tf.Operation) -> Node:
 
 def tensor_name(tensor: tf.Tensor) -> str:
     """The tensor's name as a GraphDef writes it: without `:0`."""
-    return tensor.name.removesuffix(":0")
+    return graph_def_name(tensor.name)
 
 
 def shape_of(shape: tf.TensorShape) -> Shape:
@@ -205,7 +207,7 @@ def from_node_def(
         control_inputs=tuple(tensor[1:] for tensor in node_def.input if tensor.startswith("^")),
         device=node_def.device,
         outputs=tuple(
-            Tensor(dtype, shapes.get(f"{name}:{index}" if index else name))
+            Tensor(dtype, shapes.get(output_name(name, index)))
             for index, dtype in enumerate(output_dtypes(node_def, args))
         ),
         source=maker.source if maker else None,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from tflab.records.blocks import Block, Column, shortened
 from tflab.records.gradients import FlowedDerivative
+from tflab.records.graph import graph_def_name
 from tflab.views.chain_rule import first, total
 from tflab.views.words import LONGEST
 
@@ -50,7 +51,7 @@ def difference(row: FlowedDerivative) -> str:
 
 
 def holder(row: FlowedDerivative) -> str:
-    return (row.tensor or "").removesuffix(":0")
+    return graph_def_name(row.tensor or "")
 
 
 def difference_sentence(row: FlowedDerivative) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tflab.records.blocks import Block, Column, Table, shortened
-from tflab.records.graph import Shape
+from tflab.records.graph import Shape, graph_def_name
 from tflab.records.stages import Execution
 from tflab.records.values import (
     COMPUTED,
@@ -329,11 +329,6 @@ def are_equal(values: Sequence[Any]) -> bool:
 def dims(value: Value) -> str:
     """`16 x 28 x 28 x 6`; "" for one number."""
     return " x ".join(map(str, value.shape or ()))
-
-
-def graph_def_name(tensor: str) -> str:
-    """A tensor as a GraphDef writes it: `mul` for `mul:0`."""
-    return tensor.removesuffix(":0")
 
 
 def number(value: Any) -> str:
