@@ -548,7 +548,7 @@ def test_the_size_of_a_step_is_that_of_its_tensors(walked):
     rows = [row for row in stages["execution"].values if row.kind != "variable"]
     sizes = [np.prod(row.shape, dtype=int) * tf.as_dtype(row.dtype).size for row in rows]
     handles = 2  # of y and z
-    bytes_, files = values.room(stages["execution"], stages["placement"])
+    bytes_, files = values.space_needed(stages["execution"], stages["placement"])
     assert files == len(rows) + handles
     assert bytes_ == sum(sizes) + handles * tf.resource.size
 
@@ -561,7 +561,7 @@ def test_what_a_loop_computes_counts_as_often_as_it_runs():
     built = frontend.build(("mine", model(head)), FEW)
     placed = placement.place(backward.differentiate(built, FEW), FEW)
     stage = execution.execute(placed, FEW)
-    _, files = values.room(stage, placed)
+    _, files = values.space_needed(stage, placed)
     computed = sum(row.calls for row in stage.values)
     assert 500 < computed <= files < 2 * computed  # a Switch has an output that stays empty
 

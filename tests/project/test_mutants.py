@@ -57,7 +57,7 @@ def test_a_score_counts_every_verdict_and_leaves_out_what_is_equivalent():
     assert found.percent == 80
 
 
-def test_a_room_of_nothing_but_equivalents_has_all_of_them():
+def test_a_package_of_nothing_but_equivalents_has_all_of_them():
     assert mutants.score("package", [Mutant("m", "survived")], {"m"}).percent == 100
 
 
@@ -128,7 +128,7 @@ def test_every_entry_names_a_function_that_is_there_and_a_line_of_it():
     assert moved == []
 
 
-def test_the_page_has_a_table_of_rooms_and_one_of_the_modules_of_each(monkeypatch):
+def test_the_page_has_a_table_of_packages_and_one_of_the_modules_of_each(monkeypatch):
     monkeypatch.setattr(mutants, "PACKAGES", {"analysis": Package(90, (), ())})
     verdicts = [
         Mutant(ADD, "killed"),
@@ -163,7 +163,7 @@ def test_a_sample_has_one_table_with_the_interval_of_each_score(monkeypatch):
     assert list(table.cells()) == [row]
 
 
-def test_every_room_has_modules_and_quick_tests(tmp_path):
+def test_every_package_has_modules_and_quick_tests(tmp_path):
     for name, package in mutants.PACKAGES.items():
         mutants.prepare(tmp_path / "mutants" / name, package)
         settings = mutants.tomllib.loads(
@@ -174,14 +174,14 @@ def test_every_room_has_modules_and_quick_tests(tmp_path):
         assert own["pytest_add_cli_args_test_selection"]
 
 
-def test_a_room_without_modules_is_refused(tmp_path):
+def test_a_package_without_modules_is_refused(tmp_path):
     with pytest.raises(TflabError, match=r"tflab/nowhere/\*\.py"):
         mutants.prepare(
             tmp_path / "package", Package(90, ("tflab/nowhere/*.py",), ("tests/test_*.py",))
         )
 
 
-def test_new_settings_start_a_room_afresh_and_the_same_do_not(tmp_path):
+def test_new_settings_start_a_package_afresh_and_the_same_do_not(tmp_path):
     folder = tmp_path / "package"
     package = mutants.PACKAGES["analysis"]
     mutants.prepare(folder, package)

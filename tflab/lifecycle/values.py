@@ -57,7 +57,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     """Run the step with the debugger, which writes into a temporary folder, and read the files;
     then the same for the reference step."""
     start = time.perf_counter_ns()
-    needed = room(execution, placement)
+    needed = space_needed(execution, placement)
     if reason := debugger.refusal(names_of(placement), *needed, os.fspath(atomic.process_folder())):
         raise TflabError(reason)
     program = placement.program
@@ -123,7 +123,7 @@ def names_of(placement: Placement) -> Iterator[str]:
     yield from debugger.names_of(placement.program.graph.as_graph_def())
 
 
-def room(execution: Execution, placement: Placement) -> tuple[int, int]:
+def space_needed(execution: Execution, placement: Placement) -> tuple[int, int]:
     """The number of bytes and files that the debugger will write, by the shapes and runs of the
     graph."""
     runs = Counter(run.name for run in execution.runs)
@@ -137,10 +137,10 @@ def room(execution: Execution, placement: Placement) -> tuple[int, int]:
     return bytes_, files
 
 
-Seen = Mapping[str, Value]  # by tensor as a GraphDef writes it
+ValuesByTensor = Mapping[str, Value]  # by tensor as a GraphDef writes it
 
 
-def read(ran: recorded_step.Ran) -> Seen:
+def read(ran: recorded_step.Ran) -> ValuesByTensor:
     """Everything that the debugger recorded, with feeds and variables: each under one name."""
     by_tensor: dict[str, Value] = {}
     ops = {node.name: node.op for node in ran.nodes}
@@ -165,7 +165,9 @@ def read(ran: recorded_step.Ran) -> Seen:
     return by_tensor
 
 
-def rows_of(ordered: Iterable[Node], ran: recorded_step.Ran, values_read: Seen) -> Iterator[Value]:
+def rows_of(
+    ordered: Iterable[Node], ran: recorded_step.Ran, values_read: ValuesByTensor
+) -> Iterator[Value]:
     """Feeds that no node took, then every tensor in the order of execution."""
     files = set(ran.places.values())
     yield from (fed(ran, tensor, "") for tensor in ran.fed if tensor not in files)
