@@ -154,6 +154,7 @@ test("places have a tenth of a pixel", () => {
 test("the count of a state has the one before in front where they differ", () => {
   const counts = data.states.map((_, state) => nodeCount(data.states, state));
   assert.deepEqual(counts, ["6 nodes", "6 → 11 nodes", "11 → 10 nodes", "10 nodes"]);
+  assert.equal(nodeCount([{ count: 999 }, { count: 10332 }], 1), "999 → 10,332 nodes");
 });
 
 test("arrow keys go one state to and fro, Home and End to the ends", () => {

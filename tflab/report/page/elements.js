@@ -47,6 +47,15 @@ export const most = (numbers) => numbers.reduce((a, b) => Math.max(a, b), 0);
 
 export const round = (value) => Math.round(value * 10) / 10;
 
+/** A count as Python writes it: 6,122 nodes.
+ * @param {number} count
+ * @returns {string} */
+export const nodesOf = (count) => `${thousands(count)} nodes`;
+
+/** @param {number} count
+ * @returns {string} */
+export const thousands = (count) => count.toLocaleString("en");
+
 export function rounded(rect) {
   return { x: round(rect.x), y: round(rect.y), width: round(rect.width), height: round(rect.height) };
 }

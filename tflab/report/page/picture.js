@@ -5,7 +5,7 @@
  * what there is, and not what has come or gone.
  */
 
-import { least, round, rounded, textWidth } from "./elements.js";
+import { least, nodesOf, round, rounded, textWidth, thousands } from "./elements.js";
 import { DEVICE, FIRST, OP, flowedIn, valueLines } from "./graph.js";
 import { LEADING, MARGIN, READING } from "./layout.js";
 import { colourOf } from "./colours.js";
@@ -34,7 +34,7 @@ export function drawPicture(view) {
       width: layout.width * view.zoom,
       height: layout.height * view.zoom,
       role: "group",
-      "aria-label": `${data.title}: ${data.states[state].title}, ${data.states[state].count} nodes`,
+      "aria-label": `${data.title}: ${data.states[state].title}, ${nodesOf(data.states[state].count)}`,
       class: `colour-${view.colour}${view.drawn.length > MANY ? " large" : ""}`,
     },
     markers(view.mark),
@@ -252,5 +252,5 @@ export function under({ graph, state, colour }, id, here) {
     return colour === "device" && version[DEVICE] ? graph.placed(box.node, version) : version[OP];
   }
   const known = graph.inside[id].filter((node) => graph.seen(node, state)).length;
-  return here.length === known ? `${here.length} nodes` : `${here.length} of ${known} nodes`;
+  return here.length === known ? nodesOf(known) : `${thousands(here.length)} of ${nodesOf(known)}`;
 }

@@ -1,7 +1,7 @@
 /* Prints: paper has no controls, so it gets a drawing of each stop, with its scopes closed, and
  * what its colours mean. */
 
-import { make } from "./elements.js";
+import { make, nodesOf } from "./elements.js";
 
 /** @param {import("./viewer.js").Viewer} viewer */
 export function printable(viewer) {
@@ -14,7 +14,7 @@ export function printable(viewer) {
     const svg = viewer.part("paper").firstElementChild;
     svg.removeAttribute("width");
     svg.removeAttribute("height");
-    const words = `${number + 1} ${stop.title}: ${data.states[stop.last].count} nodes`;
+    const words = `${number + 1} ${stop.title}: ${nodesOf(data.states[stop.last].count)}`;
     const entries = ["legend", "notes"].flatMap((name) => [...viewer.part(name).children]);
     const meaning = make("ul", { class: "legend" }, ...entries);
     return make("figure", {}, make("figcaption", {}, words), svg, meaning);

@@ -1,6 +1,6 @@
 /* Table: the nodes of a state as rows, for those who cannot see the drawing. */
 
-import { make, pieces } from "./elements.js";
+import { make, nodesOf, pieces } from "./elements.js";
 import { DEVICE, FIRST, INPUTS, OP, valueLines, flowedIn } from "./graph.js";
 
 const HEADS = ["node", "op", "device", "takes", "value", "in this state"];
@@ -26,7 +26,7 @@ export class NodeTable {
       return make("tr", {}, make("th", { scope: "row" }, name), ...[op, device, takes, value, change].map((cell) => make("td", {}, ...pieces(cell))));
     });
     const head = make("tr", {}, ...HEADS.map((text) => make("th", { scope: "col" }, text)));
-    const caption = make("caption", {}, `${data.states[state].title}: ${data.states[state].count} nodes`);
+    const caption = make("caption", {}, `${data.states[state].title}: ${nodesOf(data.states[state].count)}`);
     viewer.part("rows-of-nodes").replaceChildren(make("table", {}, caption, make("thead", {}, head), make("tbody", {}, ...rows)));
   }
 }

@@ -1,6 +1,6 @@
 /* Timeline: the stops of a graph and the passes between them, and what is said of each state. */
 
-import { make, pieces } from "./elements.js";
+import { make, nodesOf, pieces, thousands } from "./elements.js";
 
 const PLAY_SECONDS = 3; // for each state, enough to read its first line
 
@@ -15,7 +15,7 @@ export function goalOf(key, state, last) {
 export function nodeCount(states, number) {
   const { count } = states[number];
   const before = number ? states[number - 1].count : count;
-  return before === count ? `${count} nodes` : `${before} → ${count} nodes`;
+  return before === count ? nodesOf(count) : `${thousands(before)} → ${nodesOf(count)}`;
 }
 
 export class Timeline {
