@@ -51,7 +51,7 @@ def figure(
         rows = [row for row in converted if row.to == to]
         counts = [row.op_runs for row in rows]
         label = f"convert --to {to}"
-        time_of_runs.plot(counts, [row.measured.seconds for row in rows], "o-", label=label)
+        time_of_runs.plot(counts, [row.measured.processor for row in rows], "o-", label=label)
         memory_of_runs.plot(counts, [row.measured.peak / MB for row in rows], "o-", label=label)
     sizes = [row["nodes"] for row in nodes]
     for stage in placement.STAGES:
@@ -59,7 +59,7 @@ def figure(
     sizes_mb = [row["mib"] * 2**20 / MB for row in nodes]
     memory_of_nodes.plot(sizes, sizes_mb, "o-", label="the stages before execution")
     for axis, below, left in (
-        (time_of_runs, "op runs", "time (s)"),
+        (time_of_runs, "op runs", "processor time (s)"),
         (memory_of_runs, "op runs", "memory of the process (MB)"),
         (time_of_nodes, "nodes", "time (s)"),
         (memory_of_nodes, "nodes", "memory of the process (MB)"),

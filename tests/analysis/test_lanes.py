@@ -204,3 +204,20 @@ MOMENTS = st.lists(st.builds(run, st.just("a"), st.integers(0, 9), st.integers(0
 def test_as_many_lanes_are_needed_as_are_packed(runs):
     shape = lanes.step_shape(runs, StepTime(0, 0, 20))
     assert shape.most_at_once == len(lanes.pack(runs, nest=False))
+
+
+@pytest.mark.parametrize(
+    "runs, level",
+    [
+        (
+            [(20, 1), (5, 10), (8, 4), (9, 0), (15, 2)],
+            [(5, 1), (8, 2), (12, 1), (17, 0), (20, 1), (21, 0)],
+        ),
+        ([(7, 0), (9, 1)], [(7, 0), (9, 1), (10, 0)]),
+        ([(2**62 - 1, 1)], [(2**62 - 1, 1), (2**62, 0)]),
+        ([], []),
+    ],
+)
+def test_the_number_of_ops_at_once_at_each_change(runs, level):
+    moments, numbers = lanes.ops_at_once([run("a", *times) for times in runs])
+    assert list(zip(moments.tolist(), numbers.tolist(), strict=True)) == level

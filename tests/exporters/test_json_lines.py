@@ -15,7 +15,7 @@ EDGES = sorted({10**n + more for n in range(19) for more in (-1, 0, 1)} | {2**63
 def written(fields, count: int) -> str:
     """Each row between two texts, so that each row keeps to its place."""
     begin, end = json_lines.text("<<<<<<<<"), json_lines.text(">>>>>>>>")
-    content = json_lines.merged([Lines(count, [begin, *fields, end])], np.arange(count)).decode()
+    content = json_lines.merged([Lines(count, [begin, *fields, end])], np.arange(count))
     assert content[:8] == "<<<<<<<<" and content[-8:] == ">>>>>>>>"
     return content[8:-8]
 
@@ -42,7 +42,7 @@ def test_a_row_has_one_of_the_texts(places):
     column = TextColumn(Texts(HEADS), np.array(places, np.int32))
     lines = Lines(len(places), [column, *json_lines.digits(np.array(places, np.int64))])
     content = json_lines.merged([lines], np.arange(len(places)))
-    assert content.decode() == "".join(f"{HEADS[place]}{place}" for place in places)
+    assert content == "".join(f"{HEADS[place]}{place}" for place in places)
 
 
 ROWS = st.lists(st.tuples(st.integers(0, 4), st.integers(-(2**62), 2**62)), max_size=9)
@@ -66,4 +66,4 @@ def test_lines_of_several_forms_are_in_the_order_that_is_given(first, second, ra
     order = list(range(len(expected)))
     random.shuffle(order)
     content = json_lines.merged(groups, np.array(order, np.int64))
-    assert content.decode() == "".join(expected[place] for place in order)
+    assert content == "".join(expected[place] for place in order)

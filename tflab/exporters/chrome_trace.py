@@ -175,7 +175,7 @@ def events_by_time(tracks: Sequence[Track], origin: int) -> Iterator[str]:
                 lines.append(Lines(j - i, track.fields(origin, i, j)))
         if lines:
             order = np.argsort(np.concatenate(moments), kind="stable")
-            yield json_lines.merged(lines, order).decode()
+            yield json_lines.merged(lines, order)
 
 
 def json_text(value: str) -> str:

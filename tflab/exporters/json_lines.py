@@ -122,7 +122,7 @@ def thousands(numbers: np.ndarray) -> list[Column]:
     return [*digits(whole), Column(THOUSANDTHS[rest], np.array([4]), 4)]
 
 
-def merged(groups: Sequence[Lines], order: np.ndarray) -> bytes:
+def merged(groups: Sequence[Lines], order: np.ndarray) -> str:
     """The lines of all groups, in this order of their places among all lines."""
     lengths = np.concatenate([lines.lengths() for lines in groups])
     ends = np.cumsum(lengths[order])
@@ -138,4 +138,4 @@ def merged(groups: Sequence[Lines], order: np.ndarray) -> bytes:
                 if isinstance(field, kind):
                     field.write(from_byte, at)
                 at = at + field.lengths
-    return content[:-WORD].tobytes()
+    return str(content[:-WORD].data, "utf-8")
