@@ -209,7 +209,8 @@ def test_of_fusions_that_were_compiled_none_is_told():
         replace(fate, fate="compiled") if fate.name == "exp" else fate for fate in PLACED.ledger
     )
     facts = dict(shown(replace(PLACED, ledger=ledger))[0][2:-1])
-    assert list(facts) == ["fetches", "run"]
+    assert list(facts) == ["fetches", "run", "compiled"]
+    assert facts["compiled"] == "1 node by XLA, as 1 cluster"
 
 
 def test_a_placement_has_its_notes_its_transfers_and_what_another_choice_of_passes_changed():

@@ -164,7 +164,14 @@ def run_facts(stage: Placement) -> Iterator[Fact]:
         own = f"{len(stage.nodes) - runtime:,} of the {len(stage.user_nodes):,} built"
         run += f": {own}, {runtime:,} made by the runtime"
     yield "run", run
-    lost = {fate.name for fate in stage.ledger if fate.fate in ("unreached", "compiled")}
+    compiled = [fate for fate in stage.ledger if fate.fate == "compiled"]
+    if compiled:
+        clusters = len({fate.into for fate in compiled})
+        yield (
+            "compiled",
+            f"{plural(len(compiled), 'node')} by XLA, as {plural(clusters, 'cluster')}",
+        )
+    lost = pass_log.unreached(stage) | {fate.name for fate in compiled}
     if fused := [line for step in stage.passes for line in pass_log.fusions(step, lost)]:
         rest = f"; {plural(len(fused) - 1, 'other fusion')}" if len(fused) > 1 else ""
         yield "fused", fused[0] + rest
