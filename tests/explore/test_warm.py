@@ -180,6 +180,13 @@ def test_switches_reach_the_runtime(run):
             3,
             "Incompatible shapes: [2] vs. [3]",
         ),
+        (
+            "a = tf.ones([])\nwith tf.device('/cpu:2'):\n    v = tf1.get_variable('v', [4, 1])\n"
+            "loss = tf.reduce_sum(v)",
+            3,
+            "The program places nodes on CPU:2, but there is only 1 CPU device. Choose more",
+        ),
+        ("with tf.device('/cpu:1'):\n    x = tf.ones([3]) * 2.0", 2, "nodes on CPU:1, but there"),
         ("big = np.ones(10**10)", 1, "MemoryError"),
         ("big = bytearray(10**12)", 1, "MemoryError: a program may have 4.00 GiB in addition to"),
     ],

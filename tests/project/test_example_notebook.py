@@ -59,7 +59,7 @@ def test_the_notebook_is_kept_without_its_results():
         ("%%tflab", "run         23 nodes on CPU:0: 20 of the 47 built, 3 made by the runtime"),
         ("%%tflab --stage placement --without dependency_optimizer", "29 nodes run instead of 23"),
         ("%%tflab --devices 2", "transfers   A step carries 516 B from CPU:1 to CPU:0"),
-        ("%%tflab --xla", "18 nodes, by XLA, run by cluster_"),
+        ("%%tflab --xla", "compiled    18 nodes by XLA, as 1 cluster"),
         ("%%tflab --batch-size 16", "conv1/Conv2D + conv1/BiasAdd + conv1/Relu became one"),
     ],
 )
@@ -86,3 +86,4 @@ def test_a_watched_cell_shows_where_its_time_went(cells):
     text, page = only(cells["%%tflab watch"])
     assert "steps of group 2" in text
     assert "steps of group 2</td>" in page
+    assert "at the first run of the largest group: " in " ".join(text.split())

@@ -1,13 +1,15 @@
 """The recorder: runs by group, traces within a budget, and nothing that grows with the steps."""
 
+import ctypes
 import sys
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tflab.run import groups, largest, lines, passes, recorder, sampler
-from tflab.runtime import trace
+from tflab.runtime import dumps, trace
 
 
 class Graph:
@@ -352,6 +354,26 @@ def test_dumps_that_the_program_uses_itself_are_left_to_it(tmp_path, monkeypatch
     theirs.begin()
     theirs.end(3, keep=True)
     assert (theirs.missing, [*tmp_path.iterdir()]) == ({3: passes.OWN}, [])
+
+
+def test_dumps_of_a_process_that_tflab_prepared_are_its_own(tmp_path, monkeypatch):
+    """As a notebook's kernel is, whose variables have to stay as they are."""
+    monkeypatch.delenv("TF_DUMP_GRAPH_PREFIX", raising=False)
+    for name in passes.OF_USERS[1:]:
+        monkeypatch.setenv(name, dumps.DUMP_ENVIRONMENT[name])
+    library = ctypes.CDLL(None)
+    library.getenv.restype = ctypes.c_char_p
+    ours = passes.Dumps(str(tmp_path), log=None)
+    ours.begin()
+    folder = library.getenv(b"TF_DUMP_GRAPH_PREFIX")
+    (tmp_path / "dumps" / "graph.pb").touch()
+    ours.end(3, keep=True)
+    assert Path(folder.decode()) == tmp_path / "dumps"
+    assert [file.name for file in ours.of(3).iterdir()] == ["graph.pb"]
+    assert library.getenv(b"TF_DUMP_GRAPH_PREFIX") is None
+    assert library.getenv(b"TF_DUMP_GRAPH_NAME_FILTER") == b"*"
+    monkeypatch.setenv("TF_DUMP_GRAPH_GROUPS", "main")
+    assert not passes.Dumps(str(tmp_path), log=None).wanted
 
 
 @pytest.mark.tensorflow

@@ -210,7 +210,7 @@ def test_of_fusions_that_were_compiled_none_is_told():
     )
     facts = dict(shown(replace(PLACED, ledger=ledger))[0][2:-1])
     assert list(facts) == ["fetches", "run", "compiled"]
-    assert facts["compiled"] == "1 node, by XLA, run by mul"
+    assert facts["compiled"] == "1 node by XLA, as 1 cluster"
 
 
 def test_a_placement_has_its_notes_its_transfers_and_what_another_choice_of_passes_changed():

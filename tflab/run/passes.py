@@ -36,8 +36,11 @@ class Dumps:
         self.missing: dict[int, str] = {}  # why a group has no dumps, if not because of OTHERS
         # Graph -> ops so far, bytes of their constants
         self.constants: dict[int, tuple[int, int]] = {}
+        # In a notebook tflab itself may have prepared its process for dumps.
+        given = {name: os.environ[name] for name in OF_USERS if name in os.environ}
+        self.prepared = bool(given) and given.items() <= dumps.DUMP_ENVIRONMENT.items()
         # Dumps that the user of the program requested are left alone.
-        self.wanted = not any(name in os.environ for name in OF_USERS)
+        self.wanted = self.prepared or not given
         if self.wanted:
             self.fresh.mkdir()
 
@@ -62,6 +65,8 @@ class Dumps:
         for file in self.files():  # left over
             file.unlink(missing_ok=True)
         os.putenv(dumps.DUMP_FOLDER, str(self.fresh))
+        if self.prepared:
+            return
         for name in NAMES:
             os.putenv(name, dumps.DUMP_ENVIRONMENT[name])
         self.log.read_variables()
@@ -73,10 +78,13 @@ class Dumps:
         if not self.wanted:
             self.missing[group] = OWN
             return
-        self.log.detail(GRAPPLER[0], 0)
-        for name in NAMES:  # child processes of the program should write nothing
-            os.unsetenv(name)
-        self.log.read_variables()
+        if self.prepared:
+            os.unsetenv(dumps.DUMP_FOLDER)
+        else:
+            self.log.detail(GRAPPLER[0], 0)
+            for name in NAMES:  # child processes of the program should write nothing
+                os.unsetenv(name)
+            self.log.read_variables()
         files = self.files()
         size = sum(file.stat().st_size for file in files)
         if not files:

@@ -25,7 +25,6 @@ from tflab.views.chain_rule import total
 from tflab.views.values import number
 from tflab.views.words import counted, place
 
-CLUSTERS = 2
 DEVICES = 3  # devices that are named
 DERIVATIVES = 2  # derivatives that are printed
 LINES = 7  # lines of the program, if these are all of them
@@ -165,14 +164,17 @@ def run_facts(stage: Placement) -> Iterator[Fact]:
         own_nodes = f"{len(stage.nodes) - runtime:,} of the {len(stage.user_nodes):,} built"
         run += f": {own_nodes}, {runtime:,} made by the runtime"
     yield "run", run
-    lost = {fate.name for fate in stage.ledger if fate.fate in ("unreached", "compiled")}
+    compiled = [fate for fate in stage.ledger if fate.fate == "compiled"]
+    if compiled:
+        clusters = len({fate.into for fate in compiled})
+        yield (
+            "compiled",
+            f"{plural(len(compiled), 'node')} by XLA, as {plural(clusters, 'cluster')}",
+        )
+    lost = pass_log.unreached(stage) | {fate.name for fate in compiled}
     if fused := [line for step in stage.passes for line in pass_log.fusions(step, lost)]:
         other_fusions = f"; {plural(len(fused) - 1, 'other fusion')}" if len(fused) > 1 else ""
         yield "fused", fused[0] + other_fusions
-    if compiled := [fate for fate in stage.ledger if fate.fate == "compiled"]:
-        calls = sorted({fate.into for fate in compiled if fate.into})
-        run = f", run by {numbered.listed(calls, CLUSTERS)}" if calls else ""
-        yield "compiled", f"{plural(len(compiled), 'node')}, by XLA{run}"
     if stage.transfers:
         yield "transfers", placement.cuts(stage)
 
