@@ -11,10 +11,13 @@ WRITE = "COPY ({query}) TO {file} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_S
 
 
 def connect(folder: Path, name: str = ":memory:") -> Any:
-    """A database that keeps what does not fit into memory in this folder."""
+    """A database that keeps what does not fit into memory in this folder. With more than one thread
+    it would not keep the order of rows."""
     import duckdb
 
-    return duckdb.connect(name, config={"memory_limit": MEMORY, "temp_directory": str(folder)})
+    return duckdb.connect(
+        name, config={"memory_limit": MEMORY, "temp_directory": str(folder), "threads": 1}
+    )
 
 
 def write(database: Any, query: str, file: Path) -> None:
