@@ -369,7 +369,7 @@ def test_dumps_of_a_process_that_tflab_prepared_are_its_own(tmp_path, monkeypatc
     (tmp_path / "dumps" / "graph.pb").touch()
     ours.end(3, keep=True)
     assert Path(folder.decode()) == tmp_path / "dumps"
-    assert [file.name for file in ours.of(3).iterdir()] == ["graph.pb"]
+    assert [file.name for file in ours.folder_of(3).iterdir()] == ["graph.pb"]
     assert library.getenv(b"TF_DUMP_GRAPH_PREFIX") is None
     assert library.getenv(b"TF_DUMP_GRAPH_NAME_FILTER") == b"*"
     monkeypatch.setenv("TF_DUMP_GRAPH_GROUPS", "main")
