@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from tests.shown import without_progress
 from tflab.compare import __main__ as compare
 from tflab.lifecycle import execution
 from tflab.runtime import health
@@ -41,7 +42,7 @@ def test_a_task_that_does_not_come_leaves_what_was_measured(two_tasks, capsys):
     assert [row["tasks"] for row in result["rows"]] == [0, 1]
     said = f"Task 0 of the cluster, {missing}, cannot be reached: connection refused."
     assert result["failure"].startswith(said)
-    assert err == f"tflab: {result['failure']}\n"
+    assert without_progress(err) == f"tflab: {result['failure']}\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
