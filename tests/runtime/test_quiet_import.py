@@ -12,7 +12,7 @@ from tests.shown import without_progress
 from tflab.runtime import quiet_import
 
 ROOT = Path(__file__).parents[2]
-log_has_a_level = versions.since(2, 20, "the level of the log counts for all notes of a step")
+log_has_a_level = versions.since(2, 21, "the level of the log counts for all notes of a step")
 NOTE = "I0000 00:00:17.5 1 port.cc:153] oneDNN custom operations are on.\n"
 BEFORE = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
 CUDA = "E0000 00:00:17.5 1 cuda_platform.cc:52] failed call to cuInit: UNKNOWN ERROR (303)\n"

@@ -430,7 +430,7 @@ def test_instructions_are_those_of_objdump(toy):
             assert instruction.mnemonic == text.split()[0]
 
 
-@versions.before(2, 21, "a function for each fusion; before, some share one")
+@versions.before(2, 20, "a function for each fusion of the toy; before, some share one")
 @pytest.mark.tensorflow
 def test_fusions_without_a_function_of_their_own_have_no_code_and_the_others_have(tmp_path):
     module, _ = compiled(TRAINING, "toy", tmp_path)
