@@ -247,7 +247,12 @@ def test_the_benchmark_of_the_page_fills_its_tables(live, chromium, monkeypatch)
         yield page
         page.close()
 
-    browser = SimpleNamespace(new_page=chromium.new_page, close=lambda: None)
+    browser = SimpleNamespace(
+        new_page=chromium.new_page,
+        start_tracing=chromium.start_tracing,
+        stop_tracing=chromium.stop_tracing,
+        close=lambda: None,
+    )
     playwright = SimpleNamespace(chromium=SimpleNamespace(launch=lambda **_: browser))
     monkeypatch.setattr(sync_api, "sync_playwright", lambda: nullcontext(playwright))
     monkeypatch.setattr(explore, "opened", opened)

@@ -358,6 +358,10 @@ def test_what_an_expanded_call_was_made_into_lives_in_the_scope_of_the_call():
         (0, ("loops/x",)),
         (0, ("y",)),
     ]
+    # A node that still runs is not expanded: _1 sends its value
+    stage = Placement(None, (Node("loop", "Op"), Node("loop/enter/_1", "_Send")))
+    homes = drawing.homes_of(waits, histories, [stage])
+    assert homes["loop/enter/_1"] == (0, ("loop/enter/_1",))
 
 
 def test_two_chains_that_need_not_cross_do_not():

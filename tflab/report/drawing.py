@@ -77,21 +77,22 @@ def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequenc
         for name in waits
         if histories[name].kind in TRACKS
     }
+    placements = [stage for stage in stages if isinstance(stage, Placement)]
     near = {
         taken.into: taken.name
-        for stage in stages
-        if isinstance(stage, Placement)
+        for stage in placements
         for step in stage.passes
         for taken in step.taken
         if taken.into in step.added
     }
-    written = {**homes}
+    running = {node.name for stage in placements for node in stage.nodes}
+    expanded = {name: home for name, home in homes.items() if name not in running}
     for name in waits:
         inside = tuple(name.removeprefix("Func/").split("/"))
         around = ("/".join(inside[:end]) for end in range(len(inside) - 1, 0, -1))
-        call = next((scope for scope in around if scope in written), None)
+        call = next((scope for scope in around if scope in expanded), None)
         if name not in homes and call:
-            homes[name] = written[call][0], inside
+            homes[name] = expanded[call][0], inside
         elif name not in homes:
             neighbours = (near.get(name, name), *waits.users[name], *sorted(waits[name]))
             host = next((node for node in neighbours if node in homes), None)
