@@ -111,7 +111,7 @@ def peaks(runs: Iterable[OpRun], groups: Sequence[Collection[str]]) -> list[int]
     for step_runs in in_steps(runs).values():
         of_kinds = [groups_of.get(name, ()) for name, _, _ in step_runs.kinds]
         counts = integers(map(len, of_kinds))
-        numbers = integers(number for groups in of_kinds for number in groups)
+        numbers = integers(number for own_groups in of_kinds for number in own_groups)
         # An allocation is repeated for each group of its node
         kind = step_runs.kind[step_runs.event_run()]
         copies = counts[kind]

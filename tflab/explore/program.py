@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -139,22 +139,33 @@ DERIVED = (  # types of tensors, and of the variables and lists in which they ar
 
 def gradients_start(op: tf.Operation, derived: Collection[tf.Operation]) -> bool:
     """Whether gradients start at this op. If not, those of other ops may be a part of its value."""
-    before = op.inputs if op.type in UNCHANGED else ()
-    return op in derived or any(gradients_start(tensor.op, derived) for tensor in before)
+    return reaches(op, derived, lambda op: op.inputs if op.type in UNCHANGED else ())
 
 
 def depends(loss: tf.Operation, goals: Collection[tf.Operation]) -> bool:
     """Whether the loss is computed from a goal by ops and tensors that all have a gradient."""
-    waiting, visited = [loss], {loss}
+
+    def with_gradient(op: tf.Operation) -> Iterable[tf.Tensor]:
+        inputs = op.inputs if meaning.registered(op)[0] else ()
+        return (tensor for tensor in inputs if tensor.dtype.base_dtype in DERIVED)
+
+    return reaches(loss, goals, with_gradient)
+
+
+def reaches(
+    op: tf.Operation,
+    goals: Collection[tf.Operation],
+    inputs: Callable[[tf.Operation], Iterable[tf.Tensor]],
+) -> bool:
+    """Whether a goal is among this op, the ops of its inputs, the ops of theirs, and so on."""
+    waiting, visited = [op], {op}
     while waiting:
         op = waiting.pop()
         if op in goals:
             return True
-        if meaning.registered(op)[0]:
-            tensors = (tensor for tensor in op.inputs if tensor.dtype.base_dtype in DERIVED)
-            before = {tensor.op for tensor in tensors} - visited
-            visited |= before
-            waiting.extend(before)
+        before = {tensor.op for tensor in inputs(op)} - visited
+        visited |= before
+        waiting.extend(before)
     return False
 
 
@@ -178,10 +189,11 @@ def results(names: Mapping[str, Any], graph: tf.Graph) -> Iterator[str]:
             if tensor.op.name in later:
                 is_tensor = isinstance(tensor, tf.Tensor)
                 named.setdefault(tensor.op.name, tensor.name if is_tensor else tensor.op.name)
-    for name in named:
-        others = set(named) - {name}
-        if name not in nodes.needed(graph, others):
-            yield named[name]
+    ops = [graph.get_operation_by_name(name) for name in named]
+    before = {tensor.op.name for op in ops for tensor in op.inputs}
+    before |= {op.name for named_op in ops for op in named_op.control_inputs}
+    earlier = nodes.needed(graph, before)
+    yield from (fetch for name, fetch in named.items() if name not in earlier)
 
 
 def tensors(names: Mapping[str, Any], graph: tf.Graph) -> dict[str, tf.Tensor]:
