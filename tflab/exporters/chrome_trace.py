@@ -270,8 +270,8 @@ def arrow_tracks(
     starts, durations = timeline.times(runs)
     inferred = timeline.column(run.op.endswith(flows.INFERRED) for run in runs)
     producers, consumers = flows.pairs(runs, before)
-    visible = (durations[producers] > 0) & (durations[consumers] > 0)
-    producers, consumers = producers[visible], consumers[visible]
+    lasting = (durations[producers] > 0) & (durations[consumers] > 0)
+    producers, consumers = producers[lasting], consumers[lasting]
     kinds = inferred[producers] | inferred[consumers]
     ends = starts[producers] + durations[producers] - 1
     yield arrow_track("s", "", ends, tids[producers], kinds, threads, first)
