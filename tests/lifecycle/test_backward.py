@@ -11,7 +11,7 @@ from tensorflow.python.framework import ops
 from tests import walks
 from tflab import datasets
 from tflab.errors import TflabError
-from tflab.lifecycle import backward, frontend
+from tflab.lifecycle import backward, frontend, gradient_check
 from tflab.models import toy
 from tflab.records.options import Model, Options
 
@@ -157,6 +157,37 @@ def test_a_mask_drawn_from_a_seed_is_the_same_in_float64():
     (check,) = differentiate(model).gradient_checks
     assert check.max_relative_error < 1e-4
     assert check.precision == "float64"
+
+
+@pytest.mark.parametrize("resource", [True, False])
+def test_variables_that_start_with_the_same_tensor_are_moved_one_by_one(resource):
+    def model():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        start = tf.constant([0.5, 2.0])
+        a, b = (tf1.Variable(start, name=name, use_resource=resource) for name in "ab")
+        loss = tf.reduce_mean(x) * tf.reduce_sum(a * a * b)
+        return Model(x, {x: "x"}, ones, loss, tf1.train.GradientDescentOptimizer(0.1))
+
+    checks = differentiate(model).gradient_checks
+    assert [(check.tensor, check.elements, check.precision) for check in checks] == [
+        ("a", 2, "float64"),
+        ("b", 2, "float64"),
+    ]
+    assert max(check.max_relative_error for check in checks) < 1e-6
+
+
+def test_large_variables_are_moved_one_by_one_and_keep_their_values(monkeypatch):
+    monkeypatch.setattr(gradient_check, "FED", 3)
+
+    def model():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        a, b = (tf1.get_variable(name, initializer=[0.5, 2.0]) for name in "ab")
+        loss = tf.reduce_mean(x) * tf.reduce_sum(a * a * b)
+        return Model(x, {x: "x"}, ones, loss, tf1.train.GradientDescentOptimizer(0.1))
+
+    checks = differentiate(model).gradient_checks
+    assert [check.tensor for check in checks] == ["a", "b"]
+    assert max(check.max_relative_error for check in checks) < 1e-6
 
 
 def ones(split, data_dir):

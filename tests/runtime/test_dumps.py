@@ -110,10 +110,23 @@ def test_a_dump_becomes_nodes_and_the_clusters_that_they_were_marked_for():
             {"name": "a", "op": "Add", "input": ["x", "s:1", "^x", "^s"], "attr": marked},
         ]
     )
-    assert dumps.parse("file", graph.SerializeToString()) == (
+    assert dumps.parse("file", graph.SerializeToString(), {}) == (
         (Node("x", "Const", device="/device:CPU:1"), Node("a", "Add", ("x", "s:1"), ("x", "s"))),
         {"a": "cluster_0"},
     )
+
+
+@pytest.mark.tensorflow
+def test_a_node_that_a_pass_left_alone_is_the_same_object_in_both_dumps():
+    from tensorflow.core.framework import graph_pb2
+
+    x, y = {"name": "x", "op": "Const"}, {"name": "y", "op": "Neg", "input": ["x"]}
+    known = {}
+    (first, _), _ = dumps.parse("a", graph_pb2.GraphDef(node=[x, y]).SerializeToString(), known)
+    changed = graph_pb2.GraphDef(node=[x, y | {"op": "Abs"}], library={"function": [{}]})
+    nodes, _ = dumps.parse("b", changed.SerializeToString(), known)
+    assert nodes == (Node("x", "Const"), Node("y", "Abs", ("x",)))
+    assert nodes[0] is first
 
 
 # The environment

@@ -17,7 +17,7 @@ LONGEST = 400  # number of names and ops in a derivative
 def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
     """The steps of the chain rule that variables need, in the order of the gradient calls, starting
     at the loss."""
-    reader = Reader(graph)
+    reader = graph.reader
     needed = leading_to(reader.nodes, ends)
     return tuple(
         link(reader, call, tensor, gradient)
@@ -95,7 +95,7 @@ def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
         passes = node.op == "StopGradient" or node.name in passing
         if passes and any(node_of(tensor) in behind for tensor in node.inputs):
             behind.add(node.name)
-    reader = Reader(graph)
+    reader = graph.reader
     arriving = {
         node_of(tensor)
         for call in reader.calls
@@ -119,7 +119,7 @@ def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expr
     A variable without a single correct step has no formula. `ends` are the gradients of the
     variables, as tensors.
     """
-    reader = Reader(graph)
+    reader = graph.reader
     needed = leading_to(reader.nodes, ends.values())
     ordered = [node for node in graph.nodes if node.name in needed]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from tflab.analysis import formulas, op_rules
 from tflab.analysis.evaluation import NOWHERE, Points
@@ -38,6 +39,10 @@ class GradientGraph:
         """The forward node of each gradient node; "" if it belongs to no single op."""
         owners = dict.fromkeys(self.shared, "")
         return owners | {name: g.forward for g in self.gradients for name in g.nodes}
+
+    @cached_property
+    def reader(self) -> Reader:
+        return Reader(self)
 
 
 class Reader:
@@ -71,9 +76,14 @@ class Reader:
         for name, label in self.sums():
             self.names[name] = gradient_name(label)
             self.whole[label] = name
-        self.expressions = formulas.composed(
-            self.composer, (n for n in graph.nodes if n.name in self.owners), self.argument
-        )
+
+    @cached_property
+    def expressions(self) -> dict[str, Expression]:
+        """The formulas of the gradient nodes, by tensor; none without values to check them."""
+        if not self.points.values:
+            return {}
+        gradient_nodes = (node for node in self.graph.nodes if node.name in self.owners)
+        return formulas.composed(self.composer, gradient_nodes, self.argument)
 
     def label(self, tensor: str) -> str:
         """The name of a forward tensor in a formula: the value of a variable has the variable's

@@ -48,7 +48,7 @@ def described(
     graph: GradientGraph, ends: Iterable[str], lines: Mapping[str, Source | None]
 ) -> tuple[GradientNode, ...]:
     """The purpose of every gradient node. `ends` are the gradients of variables, as tensors."""
-    reader = Reader(graph)
+    reader = graph.reader
     kinds = bookkeeping(reader)
     needed = leading_to(reader.nodes, ends)
     towards = destinations(reader, kinds, needed)
@@ -74,9 +74,9 @@ def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
     """The formula of a node; "" if no formula gives its value."""
     if kind not in (None, STARTS, SAME) or not node.outputs:
         return ""
-    if reader.composer.whole[node.name] is not None:
+    formula = reader.expressions.get(node.name)
+    if formula is None or reader.composer.whole[node.name] is not None:
         return ""
-    formula = reader.expressions[node.name]
     if node.op in ("Tile", "BroadcastTo") and reader.composer.repeats_one(node):
         formula = operation("Repeat", formula)
     return reader.text(formula, node.name)

@@ -163,7 +163,7 @@ def difference(
     old, new = before_by_name.nodes, after_by_name.nodes
     same = new is old
     common = () if same else ((node, new[name]) for name, node in old.items() if name in new)
-    changed = [(a, b) for a, b in common if altered(a, b)]
+    changed = [(a, b) for a, b in common if a is not b and altered(a, b)]
     added = () if same else tuple(name for name in new if name not in old)
     sent_to: dict[str, list[str]] = {}
     for node in after.sent if not before.sent else ():

@@ -138,9 +138,7 @@ def differences(
                 fed = {
                     tensor: value for tensor, value in run.feeds.items() if has_tensor(copy, tensor)
                 }
-                moving = Moving(
-                    live, run.loss, fed, run.values, set_together(run, elements), STEPS[dtype]
-                )
+                moving = Moving(live, run, fed, set_together(run, elements), STEPS[dtype])
                 return {
                     name: moving.slopes(name, run.variables.get(name), chosen)
                     for name, chosen in elements.items()
@@ -151,12 +149,11 @@ def differences(
     raise AssertionError("the copy in float32 either runs or is refused")
 
 
-def set_together(run: Loss, names: Iterable[str]) -> dict[str, np.ndarray]:
-    """The values of all variables of these names by setter, if they are small: what a session has
-    not run before it prepares, which takes long in a large graph. Empty if they are large."""
-    setters = [run.variables[name].setter for name in names if name in run.variables]
-    values = {setter: run.values[setter] for setter in setters}
-    return values if sum(value.size for value in values.values()) <= FED else {}
+def set_together(run: Loss, names: Iterable[str]) -> tuple[str, ...]:
+    """The setters of all variables of these names, if the variables are small: a session prepares
+    every new step, which takes long in a large graph. Empty if they are large."""
+    setters = tuple(run.variables[name].setter for name in names if name in run.variables)
+    return setters if sum(run.values[setter].size for setter in setters) <= FED else ()
 
 
 def feeds_of(
@@ -204,35 +201,54 @@ def has_tensor(graph: tf.Graph, tensor: str) -> bool:
     return node_of(tensor) in {op.name for op in graph.get_operations()}
 
 
-@dataclass(frozen=True)
 class Moving:
-    """The loss, with one element of one variable, or of one fed array, changed a little."""
+    """The loss, with one element of one variable, or of one fed array, changed a little.
 
-    live: Any
-    loss: str
-    feeds: Mapping[str, np.ndarray]
-    values: Mapping[str, np.ndarray]  # setter -> value
-    together: Mapping[str, np.ndarray]  # those of `values` that are set with any other
-    h: float
+    Variables with these setters are always set together.
+    """
+
+    def __init__(
+        self,
+        live: Any,
+        run: Loss,
+        feeds: Mapping[str, np.ndarray],
+        together: tuple[str, ...],
+        h: float,
+    ) -> None:
+        self._run, self._feeds, self._together, self._h = run, feeds, together, h
+        self._loss = graph_copies.fed_step(live, tuple(feeds), (run.loss,))
+        self._set = functools.cache(functools.partial(graph_copies.setting, live))
 
     def slopes(self, name: str, variable: Settable | None, elements: np.ndarray) -> np.ndarray:
         """The central differences of the loss with respect to these elements."""
         if variable is None:
-            value, loss = self.feeds[f"{name}:0"], functools.partial(self.fed, f"{name}:0")
-        else:
-            value = self.values[variable.setter]
-            loss = functools.partial(self.assigned, variable.setter)
-        slopes = np.array([slope(loss, value, element, self.h) for element in elements])
-        if variable is not None:
-            assign(self.live, {**self.together, variable.setter: value})
+            tensor = f"{name}:0"
+            return self.differences(
+                functools.partial(self.fed, tensor), self._feeds[tensor], elements
+            )
+        setter = variable.setter
+        value = self._run.values[setter]
+        slopes = self.differences(functools.partial(self.assigned, setter), value, elements)
+        self.assign(setter, value)
         return slopes
 
+    def differences(
+        self, loss: Callable[[np.ndarray], float], value: np.ndarray, elements: np.ndarray
+    ) -> np.ndarray:
+        return np.array([slope(loss, value, element, self._h) for element in elements])
+
     def fed(self, tensor: str, value: np.ndarray) -> float:
-        return self.live.run(self.loss, {**self.feeds, tensor: value}).item()
+        feeds = {**self._feeds, tensor: value}
+        return self._loss(*feeds.values())[0].item()
 
     def assigned(self, setter: str, value: np.ndarray) -> float:
-        assign(self.live, {**self.together, setter: value})
-        return self.live.run(self.loss, self.feeds).item()
+        self.assign(setter, value)
+        return self._loss(*self._feeds.values())[0].item()
+
+    def assign(self, setter: str, value: np.ndarray) -> None:
+        setters = self._together or (setter,)
+        values = {**self._run.values, setter: value}
+        self._set(setters)(*map(values.__getitem__, setters))
 
 
 def floats_of_a_row(program: Program) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ import tensorflow.compat.v1 as tf1
 from tflab.errors import RefusedError
 from tflab.records.graph import node_of, reach
 from tflab.records.options import Program
+from tflab.runtime import session
 from tflab.saved_graphs.starting import VARIABLES
 
 WIDER = {tf.float32.as_datatype_enum: tf.float64.as_datatype_enum}
@@ -176,13 +177,15 @@ class Settable:
 def settable(program: Program, names: Sequence[str] = ()) -> tuple[tf.Graph, dict[str, Settable]]:
     """A graph in which the variables, by name, can be set one by one.
 
-    The variables of a model have initialisers for that. A graph from a file has only nodes; it is
-    copied, and each variable of the copy, among these names or a parameter, gets a node that sets
-    it.
+    The variables of a model have initialisers for that, unless two of them start with the same
+    tensor. A graph from a file has only nodes. Such a graph is copied, and each variable of the
+    copy, among these names or a parameter, gets a node that sets it.
     """
     if program.model.optimizer is not None:
         variables = program.graph.get_collection("variables")
-        return program.graph, {v.op.name: Settable(v, v.initializer.name) for v in variables}
+        if len({v.initializer.inputs[1].name for v in variables}) == len(variables):
+            return program.graph, {v.op.name: Settable(v, v.initializer.name) for v in variables}
+        names = (*names, *(v.op.name for v in variables))
     try:
         graph = import_graph(program.graph.as_graph_def())
     except ValueError as error:
@@ -223,5 +226,20 @@ def gradient_in_copy(graph: tf.Graph, gradient: Any) -> Any:
 def assign(live: Any, values: Mapping[str, np.ndarray]) -> None:
     """Set variables, by the names of their initialisers, by feeding their initial values: that
     needs no new node in the graph."""
-    feeds = {live.graph.get_operation_by_name(name).inputs[1]: v for name, v in values.items()}
-    live.run(list(values), feeds)
+    if values:
+        setting(live, tuple(values))(*values.values())
+
+
+def setting(live: Any, setters: tuple[str, ...]) -> Callable[..., None]:
+    """The same as a step that is compiled once and takes the values in this order."""
+    inputs = (live.graph.get_operation_by_name(name).inputs[1].name for name in setters)
+    return fed_step(live, tuple(inputs), setters)
+
+
+def fed_step(live: Any, feeds: tuple[str, ...], fetches: tuple[str, ...]) -> Callable[..., Any]:
+    """A compiled step that takes the values of these tensors, of any type, in this order."""
+    targets = tuple(name for name in fetches if ":" not in name)
+    values = tuple(name for name in fetches if ":" in name)
+    dtypes = [live.graph.get_tensor_by_name(name).dtype.as_numpy_dtype for name in feeds]
+    step = session.Step(feeds, values, targets).callable(live)
+    return lambda *fed: step(*map(np.asarray, fed, dtypes))

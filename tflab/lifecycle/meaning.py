@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from tflab.analysis import chain_rule, gradient_nodes, gradient_search, inferred_gradients, op_rules
-from tflab.analysis.gradient_graph import GradientGraph, Reader
+from tflab.analysis.gradient_graph import GradientGraph
 from tflab.lifecycle import points
 from tflab.records.gradients import GradientCall
 from tflab.records.graph import Node, Source
@@ -85,7 +85,7 @@ def explained(stage: Backward, graph: GradientGraph, pairs: Sequence[Any]) -> Ba
 def of_loss(graph: GradientGraph, pairs: Sequence[Any]) -> list[tuple[Any, Any]]:
     """(gradient of the loss, variable), also if the optimiser receives something else, such as
     clipped gradients; None if that gradient is not a tensor of its own."""
-    reader = Reader(graph)
+    reader = graph.reader
     gradients = {t for call in graph.calls for t in (*call.incoming, *call.returned)}
     gradients |= reader.names.keys()
     pairs_of_loss = []

@@ -151,15 +151,16 @@ def at_points(
     fetches = {tensor: tensor if ":" in tensor else f"{tensor}:0" for tensor in tensors}
     rng = np.random.default_rng(0)
     with session.opened(graph, options, Start(()), config) as live:
+        set_variables = graph_copies.setting(live, tuple(first)) if first else lambda: None
         for batch, move in zip(batches, ((0, 0), *MOVES), strict=True):
             if time.monotonic() - start > SECONDS:
                 raise TflabError(TOO_SLOW)
-            variables = {name: perturbed(value, rng, *move) for name, value in first.items()}
+            variables = [perturbed(value, rng, *move) for value in first.values()]
             feeds = {
                 t: perturbed(v, rng, *move) for t, v in batch.items() if node_of(t) in operations
             }
             try:
-                graph_copies.assign(live, variables)
+                set_variables(*variables)
                 values = live.run(fetches, feeds)
             except tf.errors.DeadlineExceededError as error:
                 raise TflabError(TOO_SLOW) from error

@@ -15,12 +15,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tflab import atomic
 from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.records.placed import Snapshot
 from tflab.runtime import private
+
+DumpedNode = tuple[Node, str | None]  # with its XLA cluster
 
 
 @functools.cache
@@ -74,13 +77,14 @@ def read(folder: Path) -> list[Snapshot]:
     names = [dump_name(file.name) for file in files]
     address = address_of_graph(names)
     parsed: dict[bytes, tuple] = {}  # most passes change nothing, so most files are equal
+    known: dict[bytes, DumpedNode] = {}
     snapshots = []
     for file, name in zip(files, names, strict=True):
         if name.address and address and name.address != address:
             continue
         content = file.read_bytes()
         if content not in parsed:
-            parsed[content] = parse(file.name, content)
+            parsed[content] = parse(file.name, content, known)
         snapshots.append(snapshot(name, *parsed[content]))
     return snapshots
 
@@ -103,25 +107,37 @@ def snapshot(name: DumpName, nodes: tuple[Node, ...], clusters: dict[str, str]) 
     )
 
 
-def parse(file: str, content: bytes) -> tuple[tuple[Node, ...], dict[str, str]]:
-    """The nodes of a binary GraphDef, without lines and shapes, and their XLA clusters."""
-    import tensorflow.compat.v1 as tf1
+def parse(
+    file: str, content: bytes, known: dict[bytes, DumpedNode]
+) -> tuple[tuple[Node, ...], dict[str, str]]:
+    """The nodes of a binary GraphDef, without lines and shapes, and their XLA clusters.
+
+    A pass changes few nodes, so those of other dumps are `known` by their bytes.
+    """
+    import tensorflow as tf
     from google.protobuf.message import DecodeError
 
     try:
-        graph = tf1.GraphDef.FromString(content)
+        # In the wire format a message is bytes with a length, so the nodes of a GraphDef (its
+        # field 1) are the values of a BytesList.
+        parts = tf.train.BytesList.FromString(content).value
+        for part in parts:
+            if part not in known:
+                known[part] = dumped_node(tf.compat.v1.NodeDef.FromString(part))
     except DecodeError as error:
         raise TflabError(f"The graph dump '{file}' is not a GraphDef: {error}.") from error
-    nodes, clusters = [], {}
-    clustered = b"_XlaCluster" in content  # looking for it at each node takes longer
-    for node in graph.node:
-        inputs = list(node.input)
-        controls = tuple(name[1:] for name in inputs if name[0] == "^")
-        data = tuple(name for name in inputs if name[0] != "^") if controls else tuple(inputs)
-        nodes.append(Node(node.name, node.op, data, controls, node.device))
-        if clustered and "_XlaCluster" in node.attr:
-            clusters[node.name] = node.attr["_XlaCluster"].s.decode()
-    return tuple(nodes), clusters
+    dumped = [known[part] for part in parts]
+    nodes = tuple(node for node, _ in dumped)
+    return nodes, {node.name: cluster for node, cluster in dumped if cluster is not None}
+
+
+def dumped_node(node: Any) -> DumpedNode:
+    """A NodeDef as a node, and its XLA cluster."""
+    inputs = list(node.input)
+    controls = tuple(name[1:] for name in inputs if name[0] == "^")
+    data = tuple(name for name in inputs if name[0] != "^")
+    cluster = node.attr["_XlaCluster"].s.decode() if "_XlaCluster" in node.attr else None
+    return Node(node.name, node.op, data, controls, node.device), cluster
 
 
 # Dump names: the names of the files into which the runtime dumps its graphs
