@@ -80,9 +80,12 @@ def test_every_op_run_of_xla_stands_in_the_graph_that_was_asked_for_once(compile
         assert ran - {"_SOURCE"} <= names
 
 
-def of_toy():
-    """An untraced and a traced step of the toy: what the observer got, and the nodes that ran."""
-    program = list(lifecycle.walk("toy", stop="backward"))[-1].program
+def toy():
+    return list(lifecycle.walk("toy", stop="backward"))[-1].program
+
+
+def steps_of(program):
+    """An untraced and a traced step: what the observer got, and the nodes that ran."""
     values = next(session.feed_batches(program, 4))
     job = measure.job_of(
         program, session.step_of(program, (program.model.output.name,)), Options(batch_size=4)
@@ -96,16 +99,17 @@ def of_toy():
 
 
 def test_steps_without_xla_have_no_graphs_and_the_untraced_no_trace():
-    (untraced, traced), _ = of_toy()
+    (untraced, traced), _ = steps_of(toy())
     assert untraced is None
     assert traced.graphs == ()
     assert not traced.parsed().partition_graphs
 
 
 def test_a_large_graph_is_built_once_and_runs_the_same_nodes(monkeypatch):
-    _, usual = of_toy()
+    program = toy()
+    _, usual = steps_of(program)
     compiled = []
     monkeypatch.setattr(measure, "LARGE", 0)
     monkeypatch.setattr(session.Step, "callable", lambda *_, **options: compiled.append(options))
-    (untraced, _), ran = of_toy()
+    (untraced, _), ran = steps_of(program)
     assert (untraced, ran, compiled) == (None, usual, [])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,11 +30,18 @@ class Indexed:
 
     @cached_property
     def users(self) -> Users:
-        users: dict[str, list[tuple[str, int]]] = {}
-        for node in self.nodes.values():
-            for position, tensor in enumerate(node.inputs):
-                users.setdefault(node_of(tensor), []).append((node.name, position))
-        return users
+        return users_of(self.nodes, None)
+
+
+def users_of(graph: Graph, names: Collection[str] | None) -> Users:
+    """The users of the nodes with these names, or of all."""
+    users: dict[str, list[tuple[str, int]]] = {}
+    for node in graph.values():
+        for position, tensor in enumerate(node.inputs):
+            maker = node_of(tensor) if ":" in tensor else tensor
+            if names is None or maker in names:
+                users.setdefault(maker, []).append((node.name, position))
+    return users
 
 
 def indexed(nodes: Iterable[Node]) -> Indexed:
@@ -47,7 +54,9 @@ def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> I
     The heir of a removed node is found at its users: a user was rewritten and now also does its
     work, or it takes another tensor instead.
     """
-    old, new, users = before.nodes, after.nodes, before.users
+    old, new = before.nodes, after.nodes
+    removed = {name for name in old if name not in new}
+    users = users_of(old, removed) if removed else {}
     runners = {
         node.name.partition("/")[0].rpartition("_")[0]: node.name  # `cluster_0_1/xla_run`
         for node in new.values()
@@ -63,7 +72,9 @@ def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> I
             outputs = outputs_at_users(name, old, new, users, handed)
             cluster = cluster or runners.get(name)
             yield Takeover(name, *ledger.fate_of_removed(node, heir, old, new, cluster), outputs)
-        elif fate := ledger.fate_of_remaining(node, new[name], absorber(node, old, new)):
+        elif node is not new[name] and (
+            fate := ledger.fate_of_remaining(node, new[name], absorber(node, old, new))
+        ):
             yield Takeover(name, *fate)
 
 

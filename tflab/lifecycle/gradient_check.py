@@ -57,12 +57,16 @@ def check(
     pairs = pairs[:: -(-len(pairs) // VARIABLES) or 1]
     few = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats_of_a_row(program))))
     rows = program.model.fixed_batch or few
+    # Grappler changes no gradient, and optimising each of these steps would take longer than to run
+    # them.
+    plain = replace(options, without=(*options.without, "grappler"))
     try:
-        return of_batch(program, pairs, options, rows)
+        return of_batch(program, pairs, plain, rows)
     except RefusedError as error:
-        if type(error) is not RefusedError or rows >= options.batch_size:
+        if type(error) is not RefusedError:
             raise
-    return of_batch(program, pairs, options, options.batch_size)  # the graph may accept no other
+    # The graph may accept no other batch, or need Grappler.
+    return of_batch(program, pairs, options, options.batch_size)
 
 
 def of_batch(

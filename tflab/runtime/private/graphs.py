@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import linecache
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from tflab.runtime.private.corner import corner
 
-Frame = tuple[str, int, str, str]  # file, line, function, code
+StackFrame = tuple[str, int, str]  # file, line, function
+Frame = tuple[str, int, str, str]  # the same, with the code
 
 Kept = tuple[Any, str]  # an op, by a weak reference to its graph, and its name
 
@@ -20,6 +21,8 @@ ADDERS: WeakKeyDictionary[Any, dict[str, Kept]] = WeakKeyDictionary()
 # graph of a function's gradient -> its node -> the forward op in the function. The original
 # op is unknown there, because it is in another graph.
 DERIVED: WeakKeyDictionary[Any, dict[str, Kept]] = WeakKeyDictionary()
+# graph -> traceback -> its frames
+STACKS: WeakKeyDictionary[Any, dict[Any, tuple[StackFrame, ...]]] = WeakKeyDictionary()
 
 
 def original_op(op: Any) -> Any:
@@ -147,20 +150,30 @@ def frame_within(op: Any, file: str) -> Frame | None:
     return next((with_code(*frame) for frame in stack(op) if frame[0] == file), None)
 
 
-def stack(op: Any) -> Iterator[tuple[str, int, str]]:
-    """File, line and function of each frame of the Python stack at the making of an op, the
-    innermost first. An imported op has none.
+def stack(op: Any) -> tuple[StackFrame, ...]:
+    """Each frame of the Python stack at the making of an op, the innermost first. An imported op
+    has none. In a loop of a program most ops have the stack of others.
 
     `Operation.traceback` is public, what its frames are is not
     (tensorflow/python/util/tf_stack.py, TensorFlow 2.21.0).
     """
+    traceback = op.traceback  # TensorFlow makes another object each time
+    if not isinstance(traceback, Hashable) or op.graph is None:
+        return frames(traceback)
+    stacks = STACKS.setdefault(op.graph, {})
+    if traceback not in stacks:
+        stacks[traceback] = frames(traceback)
+    return stacks[traceback]
+
+
+def frames(traceback: Any) -> tuple[StackFrame, ...]:
     with corner(
         "the Python lines of ops",
         "tensorflow/python/util/tf_stack.py",
         "Recorded traces can still be converted.",
     ):
-        for frame in reversed(list(op.traceback or ())):
-            yield frame.filename, frame.lineno, frame.name
+        listed = reversed(list(traceback or ()))
+        return tuple((frame.filename, frame.lineno, frame.name) for frame in listed)
 
 
 def with_code(file: str, line: int, function: str) -> Frame:
