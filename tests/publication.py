@@ -1,8 +1,13 @@
-"""MNIST in miniature: five images to train with, three to test with, and where to put them."""
+"""MNIST in miniature: five images to train with, three to test with; and a server of files."""
 
+import functools
 import gzip
 import hashlib
+import http.server
 import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +36,8 @@ GZIPPED = {name: gzip.compress(content, mtime=0) for name, content in IDX.items(
 
 
 def published(name: str) -> Published:
-    return Published(name, ARRAYS[name].shape, hashlib.sha256(IDX[name]).hexdigest())
+    content, gzipped = (hashlib.sha256(files[name]).hexdigest() for files in (IDX, GZIPPED))
+    return Published(name, ARRAYS[name].shape, content, gzipped)
 
 
 PUBLICATION = {
@@ -55,3 +61,18 @@ def isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TFLAB_DATA_DIR", raising=False)
     monkeypatch.setattr(files, "announced", set())
     files.fill_once.cache_clear()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def served(folder: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
+    """The address of a server of this machine that hands out a folder."""
+    answer = functools.partial(handler, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), answer) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()

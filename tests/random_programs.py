@@ -509,8 +509,8 @@ def texts(stage):
     for node in stage.gradient_nodes:
         yield from (node.formula, node.towards or "")
     for link in stage.chain_rule:
-        yield from (link.formula, link.gradient, link.computes, link.factor or "")
-    for derivative in (*stage.derivatives, *stage.partial_derivatives):
+        yield from (link.formula, link.gradient, link.computes)
+    for derivative in stage.derivatives:
         yield derivative.formula
 
 
@@ -567,23 +567,10 @@ def of_steps(stage, truth):
         if link.alone and " by " not in link.gradient:
             whole = truth.values[link.gradient.removeprefix("rows of ")]
             yield f"{link.gradient} is whole", "rows of" in link.gradient or equal(held, whole)
-        if link.factor:
-            incoming = [n for n in incoming_of(link, truth) if n.any()]
-            product = np.asarray(truth.value(link.factor) * incoming[0]) if incoming else held * 0
-            summed = unbroadcast(product, held.shape) if link.added_up else product
-            yield f"{link.gradient} is {link.factor} times", equal(summed, held)
-            if link.added_up:
-                yield f"{link.gradient} is a sum", product.size > held.size or not incoming
-
-
-def incoming_of(link, truth):
-    op = truth.graph.get_operation_by_name(link.forward)
-    names = [called(short(tensor)) for tensor in op.outputs if tensor.dtype.is_floating]
-    return [truth.values[name] for name in names if name in truth.values]
 
 
 def of_variables(stage, truth):
-    for derivative in (*stage.derivatives, *stage.partial_derivatives):
+    for derivative in stage.derivatives:
         held = truth.values[called(derivative.variable)]
         yield f"dL/d({derivative.variable})", truth.gives(derivative.formula, held)
         largest = np.abs(np.asarray(derivative.value, float)).max()

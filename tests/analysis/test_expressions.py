@@ -158,23 +158,3 @@ def test_what_is_summed_within_does_not_have_the_shape_of_its_elements():
     mean = operation("Mean", X)
     each = ex.times(ex.repeated(A, SIZE, (None,)), mean)
     assert formula_text.text(ex.total(each, (None,))) == "size(x) * a * mean(x)"
-
-
-@pytest.mark.parametrize(
-    "value, factor, added_up",
-    [
-        (A, "1", False),
-        (ex.times(X, A), "x", False),
-        (ex.divide(A, SIZE), "1 / size(x)", False),
-        (operation("Sum", ex.times(X, A)), "x", True),
-        (operation("SumTo", A), "1", True),
-        (X, None, False),
-        (ex.power(A, Number(2)), None, False),
-        (ex.times(A, A), None, False),
-        (ex.divide(X, A), None, False),
-        (ex.times(A, operation("Exp", A)), None, False),
-    ],
-)
-def test_the_factor_beside_a_name(value, factor, added_up):
-    known, summed = ex.cofactor(value, A)
-    assert (known if known is None else formula_text.text(known), summed) == (factor, added_up)

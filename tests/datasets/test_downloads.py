@@ -1,98 +1,147 @@
-"""Downloads: a host that does not answer, or does not end, is given up; the rest goes to a file."""
+"""Downloads: a host that does not answer is given up; only the published file is kept."""
 
-import contextlib
-import http.server
-import threading
+import hashlib
+import os
+import re
+import sys
 import time
-import urllib.request
 
 import pytest
+import requests
 
+from tests.publication import Quiet, served
 from tflab.datasets import files
 from tflab.errors import TflabError
 
 pytestmark = pytest.mark.slow
 
+CONTENT = bytes(range(256)) * 1000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
 
 @pytest.fixture
-def server(tmp_path):
-    """The address of a folder that a server of this machine hands out, and the folder."""
-    folder = tmp_path / "published"
+def mirrors(tmp_path):
+    """The addresses of two folders that servers of this machine hand out, and the folders."""
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        folder.mkdir()
+    with served(folders[0]) as first, served(folders[1]) as second:
+        yield [first, second], folders
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def cache(tmp_path):
+    folder = tmp_path / "cache"
     folder.mkdir()
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *args):
-            super().__init__(*args, directory=folder)
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as running:
-        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}/", folder
-        running.shutdown()
+    return folder
 
 
-def test_a_file_comes_over_the_network_as_it_is_and_its_bar_is_full(server, tmp_path, capsys):
-    address, folder = server
-    content = bytes(range(256)) * 1000
-    (folder / "data.bin").write_bytes(content)
-    part = tmp_path / "data.bin"
-    files.receive(f"{address}data.bin", part, limit=len(content))
-    assert part.read_bytes() == content
+def test_a_file_comes_over_the_network_as_it_is(mirrors, cache, capsys):
+    addresses, folders = mirrors
+    (folders[0] / "data.bin").write_bytes(CONTENT)
+    files.fetch(cache, "data.bin", SHA256, addresses)
+    assert (cache / "data.bin").read_bytes() == CONTENT
+    assert capsys.readouterr() == ("", "")  # no bar where nobody watches
+
+
+def test_on_a_terminal_a_bar_with_the_name_and_the_size_is_on_stderr_and_is_removed(
+    mirrors, cache, capsys, monkeypatch
+):
+    addresses, folders = mirrors
+    (folders[0] / "data.bin").write_bytes(CONTENT)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    files.fetch(cache, "data.bin", SHA256, addresses)
     output = capsys.readouterr()
     assert output.out == ""
-    assert "data.bin" in output.err and "256.0/256.0 kB" in output.err
+    assert re.search(r"\rdata\.bin: +\d+%\|.*/256k \[[^\r\n]*\]\r +\r$", output.err)
 
 
-def test_a_file_that_is_not_there_is_told_with_its_address(server, tmp_path):
-    address, _ = server
+def test_the_first_mirror_that_has_the_published_file_is_the_last_one_asked(mirrors, cache):
+    addresses, folders = mirrors
+    (folders[0] / "data.bin").write_bytes(b"<html>Sign in</html>")
+    (folders[1] / "data.bin").write_bytes(CONTENT)
+    files.fetch(cache, "data.bin", SHA256, [*addresses, "http://never.invalid/"])
+    assert names(cache) == ["data.bin"]
+    assert (cache / "data.bin").read_bytes() == CONTENT
+
+
+def test_each_mirror_that_failed_is_told_with_its_reason(mirrors, cache):
+    addresses, folders = mirrors
+    (folders[1] / "data.bin").write_bytes(CONTENT[:-1])
     with pytest.raises(TflabError) as error:
-        files.receive(f"{address}data.bin", tmp_path / "part", limit=10)
-    assert str(error.value) == f"{address}data.bin failed: HTTP Error 404: File not found."
-
-
-def test_the_first_address_that_delivers_what_is_right_is_the_last_one_asked(server, tmp_path):
-    address, folder = server
-    for name in ("second", "third"):
-        (folder / name).write_text(name)
-    seen = []
-
-    def keep(part, url):
-        seen.append((part.read_text(), url))
-        if part.name == "second":
-            raise TflabError("second is wrong.")
-
-    urls = [address + name for name in ("first", "second", "third", "fourth")]
-    files.download(urls, tmp_path, 100, keep)
-    assert seen == [("second", urls[1]), ("third", urls[2])]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["published"]
-    with pytest.raises(TflabError) as error:
-        files.download(urls[:2], tmp_path, 100, keep)
+        files.fetch(cache, "data.bin", SHA256, ["http://127.0.0.1:1/", *addresses])
     assert str(error.value) == (
-        f"{urls[0]} failed: HTTP Error 404: File not found. second is wrong."
+        "http://127.0.0.1:1/data.bin failed: Connection refused. "
+        f"{addresses[0]}data.bin failed: 404 File not found. "
+        f"{addresses[1]}data.bin differs from the published file (its SHA-256 differs)."
     )
+    assert names(cache) == []
 
 
-def test_a_silent_host_is_given_up_in_time(monkeypatch):
-    monkeypatch.setattr(files, "ANSWER_SECONDS", 0.02)
-    monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: time.sleep(2))
-    started = time.monotonic()
-    with pytest.raises(TflabError, match=r"^http://silent/ did not answer within 0.02 s\.$"):
-        files.open_url("http://silent/")
-    assert time.monotonic() - started < 1
+def test_a_file_with_the_right_checksum_is_not_asked_for(cache):
+    (cache / "data.bin").write_bytes(CONTENT)
+    files.fetch(cache, "data.bin", SHA256, ["http://never.invalid/"])
+    (cache / "data.bin").write_bytes(CONTENT[:-1])
+    with pytest.raises(TflabError, match=r"^http://never\.invalid/data\.bin failed: "):
+        files.fetch(cache, "data.bin", SHA256, ["http://never.invalid/"])
+    assert (cache / "data.bin").read_bytes() == CONTENT[:-1]
 
 
-def test_an_endless_download_is_cut_off(tmp_path, monkeypatch):
-    class Endless(contextlib.nullcontext):
-        headers = {}  # noqa: RUF012
+def test_a_silent_host_is_given_up_and_the_next_one_asked(mirrors, cache, monkeypatch):
+    addresses, folders = mirrors
+    (folders[1] / "data.bin").write_bytes(CONTENT)
+    monkeypatch.setattr(files, "ANSWER_SECONDS", 0.5)
+    head = requests.head
 
-        def __enter__(self):
-            return self
+    def silent_if_first(url, **others):
+        if url.startswith(addresses[0]):
+            time.sleep(20)
+        return head(url, **others)
 
-        def read(self, count: int) -> bytes:
-            return bytes(count)
+    monkeypatch.setattr(requests, "head", silent_if_first)
+    with pytest.raises(TflabError) as error:
+        files.fetch(cache, "data.bin", SHA256, addresses[:1])
+    assert str(error.value) == f"{addresses[0]}data.bin did not answer within 0.5 s."
+    files.fetch(cache, "data.bin", SHA256, addresses)
+    assert names(cache) == ["data.bin"]
 
-    monkeypatch.setattr(files, "open_url", lambda url: Endless())
-    files.receive("http://endless/", tmp_path / "part", limit=1000)
-    assert (tmp_path / "part").stat().st_size == files.CHUNK_BYTES
+
+class Breaking(Quiet):
+    """Announces the whole file, and ends the connection after half of it."""
+
+    def copyfile(self, source, outputfile):
+        outputfile.write(source.read(os.fstat(source.fileno()).st_size // 2))
+
+
+def test_a_broken_connection_leaves_no_file(mirrors, cache):
+    _, folders = mirrors
+    (folders[0] / "data.bin").write_bytes(CONTENT)
+    with served(folders[0], Breaking) as address, pytest.raises(TflabError) as error:
+        files.fetch(cache, "data.bin", SHA256, [address])
+    assert str(error.value) == (
+        f"{address}data.bin failed: IncompleteRead(128000 bytes read, 128000 more expected)."
+    )
+    assert names(cache) == []
+
+
+def test_an_interrupted_download_leaves_no_file(mirrors, cache, monkeypatch):
+    addresses, folders = mirrors
+    (folders[0] / "data.bin").write_bytes(CONTENT)
+    parts = []
+
+    def interrupt(response, chunk_size):
+        if response.request.method == "HEAD":
+            return
+        yield response.raw.read(chunk_size)
+        parts.extend(path.stat().st_size for path in cache.iterdir())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(requests.Response, "iter_content", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        files.fetch(cache, "data.bin", SHA256, addresses)
+    assert parts == [files.CHUNK_BYTES]
+    assert names(cache) == []

@@ -46,12 +46,12 @@ def test_what_the_gradient_nodes_of_the_toy_compute(walked):
 
 def test_the_steps_of_the_toy_go_from_its_loss_to_its_variables(walked):
     links = walked("toy")["backward"].chain_rule
-    assert [(link.forward, link.computes, link.gradient, link.factor) for link in links] == [
-        ("loss", "mean(error)", "dL/d(error)", "1 / size(error)"),
-        ("error", "(add - targets)**2", "dL/d(add)", "2 * (add - targets)"),
-        ("add", "mul + z", "dL/d(mul)", "1"),
-        ("add", "mul + z", "dL/dz", "1"),
-        ("mul", "x * y", "dL/dy", "x"),
+    assert [(link.forward, link.computes, link.gradient, link.formula) for link in links] == [
+        ("loss", "mean(error)", "dL/d(error)", "dL/d(loss) / size(error)"),
+        ("error", "(add - targets)**2", "dL/d(add)", "2 * dL/d(error) * (add - targets)"),
+        ("add", "mul + z", "dL/d(mul)", "dL/d(add)"),
+        ("add", "mul + z", "dL/dz", "sum(dL/d(add))"),
+        ("mul", "x * y", "dL/dy", "sum(x * dL/d(mul))"),
     ]
 
 

@@ -136,6 +136,30 @@ def test_serialised_examples_fit_the_graphs_own_parsing(served):
     )
 
 
+def test_examples_fit_the_parsing_of_older_graphs(tmp_path):
+    def build():
+        tf.raw_ops.ParseExample(
+            serialized=tf1.placeholder(tf.string, [None], name="examples"),
+            names=[],
+            sparse_keys=["words"],
+            dense_keys=["x", "id"],
+            dense_defaults=[tf.constant([], tf.float32), tf.constant([], tf.int64)],
+            sparse_types=[tf.string],
+            dense_shapes=[[4], []],
+            name="parse",
+        )
+
+    path = written(tmp_path, build)
+    assert (
+        made_up(path) == "examples string [batch] (tf.Examples of words, x, id, as 'parse' parses)"
+    )
+    row = tf.train.Example.FromString(fed(path)["examples:0"][0]).features.feature
+    assert list(row["words"].bytes_list.value) == [b""]
+    assert len(row["x"].float_list.value) == 4
+    assert len(row["id"].int64_list.value) == 1
+    assert "placement" in walk(path, "placement")
+
+
 def test_what_the_user_feeds_goes_before_an_input_that_is_made_of_it(served, tmp_path):
     np.save(tmp_path / "x.npy", np.zeros([20, 4], np.float32))
     given = {"feeds": (("x", str(tmp_path / "x.npy")),)}

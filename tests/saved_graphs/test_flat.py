@@ -75,17 +75,12 @@ def test_what_could_touch_files_has_no_kernel_where_it_is_only_looked_at():
     assert all(permissions.LOCK in node.attr for node in inside if node.op == "ReadFile")
 
 
-# Strings that are decoded
+# Images that are decoded
 
 
 def decoded_picture():
     text = tf1.placeholder(tf.string, [], name="text")
     tf.cast(tf.io.decode_jpeg(text, 3), tf.float32, name="y")
-
-
-def decoded_line():
-    text = tf1.placeholder(tf.string, [None], name="text")
-    tf.add_n(tf.io.decode_csv(text, [[0.0]] * 3, field_delim=";"), name="y")
 
 
 def decoded_pictures():
@@ -99,7 +94,6 @@ def decoded_pictures():
     "build, said",
     [
         (decoded_picture, "[] (a picture of 32 x 32 pixels, as 'DecodeJpeg' decodes)"),
-        (decoded_line, "[batch] (3 zeros, as 'DecodeCSV' reads)"),
         (
             decoded_pictures,
             "[batch] (a picture of 32 x 32 pixels, as 'map/while/map_while_body_N/DecodePng' "
@@ -107,7 +101,7 @@ def decoded_pictures():
         ),
     ],
 )
-def test_a_string_that_is_decoded_is_of_the_kind_that_is_decoded(build, said, tmp_path):
+def test_an_image_that_is_decoded_is_an_image(build, said, tmp_path):
     path = written(tmp_path, build)
     assert re.sub(r"_\d+/", "_N/", made_up(path)) == f"text string {said}"
     assert "placement" in walk(path, "placement")

@@ -7,9 +7,8 @@ import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, read, source
 from tests.views.test_execution import STAGE
-from tflab.records.gradients import FlowedDerivative
 from tflab.records.values import Entered, NotFinite, PathPoint, RecordedStep, Statistics, Value
-from tflab.views import flowed, stages, values
+from tflab.views import stages, values
 
 NAN, INF = float("nan"), float("inf")
 STEP = RecordedStep("the first step of all", 268_000_000, (), (), {})
@@ -341,17 +340,11 @@ def test_all_of_a_tensor_is_one_number_only_where_its_bits_are():
 
 def test_the_first_nan_stands_above_everything_and_the_values_above_the_times():
     whole = list(map(read, stages.blocks(STAGE)))
-    stage = replace(
-        STAGE, not_finite=(FIRST,), values=SMALL, recorded_step=STEP, derivatives=(DERIVATIVE,)
-    )
+    stage = replace(STAGE, not_finite=(FIRST,), values=SMALL, recorded_step=STEP)
     shown = list(map(read, stages.blocks(stage)))
-    derivatives = list(map(read, flowed.blocks((DERIVATIVE,))))
-    assert shown == [*values.not_finite(stage), *blocks(*SMALL), *derivatives, *whole]
+    assert shown == [*values.not_finite(stage), *blocks(*SMALL), *whole]
     busy = list(map(read, stages.blocks(replace(stage, quality=BUSY))))
     assert busy[:3] == [*values.not_finite(stage), BUSY_LINE]
-
-
-DERIVATIVE = FlowedDerivative("y", "2 * y", 7.0, "product:0", 7.0, 0.0)
 
 
 def brief(numbers, shape):

@@ -228,23 +228,6 @@ def spanning(value: Expression) -> set[Name]:
     return set().union(*map(spanning, parts_of(value))) | names(value, deep=False)
 
 
-def cofactor(value: Expression, name: Name) -> tuple[Expression | None, bool]:
-    """The factor next to a name, and whether the product is then summed.
-
-    None if the value is not simply a multiple of that name.
-    """
-    if isinstance(value, Operation) and value.op in ("Sum", "SumTo"):
-        return cofactor(value.args[0], name)[0], True
-    parts = factors(value)
-    if parts.over.count(name) != 1 or any(name in names(factor) for factor in parts.under):
-        return None, False
-    rest = list(parts.over)
-    rest.remove(name)
-    if any(name in names(factor) for factor in rest):
-        return None, False
-    return product(parts.number, tuple(rest), parts.divisor, parts.under), False
-
-
 def names(value: Expression, deep: bool = True) -> set[Name]:
     """All names in an expression, or only those at its top level."""
     if isinstance(value, Name):

@@ -283,11 +283,9 @@ def composed(
     nodes: Iterable[Node],
     argument: Callable[[Node, str], Expression | None],
     most: int = MOST,
-    checked: Callable[[Node, Expression], Expression] = lambda node, formula: formula,
 ) -> dict[str, Expression]:
     """The formulas of these nodes, by tensor. `argument` names an input of a node; if it has no
-    name for it, the formula of that input takes its place. `checked` returns the formula of a node
-    from which others are composed.
+    name for it, the formula of that input takes its place.
 
     Nodes come in the order of their dependencies, and each looks only at its own inputs, so the
     time is linear in the graph, however deep it is.
@@ -300,7 +298,7 @@ def composed(
 
     for node in nodes:
         args = [arg(node, tensor) for tensor in node.inputs]
-        formulas[node.name] = checked(node, composer.formula(node, args))
+        formulas[node.name] = composer.formula(node, args)
         if node.op in op_rules.DERIVATIVES and len(args) == 2:
             formulas[f"{node.name}:1"] = op_rules.DERIVATIVES[node.op](*args)
         if node.op == "BroadcastGradientArgs":  # in a sum, its outputs stand for those shapes

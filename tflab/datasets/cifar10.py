@@ -10,7 +10,6 @@ made-up images are used, and a line on stderr says so.
 from __future__ import annotations
 
 import hashlib
-import os
 import tarfile
 import zlib
 from collections.abc import Collection
@@ -103,11 +102,11 @@ def read_split(folder: Path, split: str) -> list[bytes]:
         if all(files.locate(place, name) for name in BATCHES[split]):
             paths = files.require(place, BATCHES[split])
             return [
-                verified(files.read(path, BATCH_BYTES + 1, str(path)), name, str(path))
+                verified(files.read(path, BATCH_BYTES + 1), name, str(path))
                 for path, name in zip(paths, BATCHES[split], strict=True)
             ]
     if (folder / ARCHIVE).exists():
-        return from_archive(folder / ARCHIVE, BATCHES[split], str(folder / ARCHIVE))
+        return from_archive(folder / ARCHIVE, BATCHES[split])
     raise UsageError(
         f"{folder} lacks {', '.join(n for n in BATCHES[split] if not files.locate(folder, n))} "
         f"(looked for as named, with .gz, in {FOLDER} and in "
@@ -123,6 +122,8 @@ def holds_pickles(folder: Path) -> bool:
 
 def read_cached(split: str) -> list[bytes]:
     def read(folder: Path) -> list[bytes]:
+        if (folder / ARCHIVE).exists():
+            return from_archive(folder / ARCHIVE, BATCHES[split])
         # All six are required, or else training could use CIFAR-10 and the test made-up images.
         files.require(folder, every_file())
         return read_split(folder, split)
@@ -161,7 +162,7 @@ def diagnose(content: bytes, name: str) -> str | None:
 # The archive
 
 
-def from_archive(path: Path, names: Collection[str], called: str) -> list[bytes]:
+def from_archive(path: Path, names: Collection[str]) -> list[bytes]:
     """The content of these files of the archive.
 
     Nothing is written to disk, and an archive that is not the published one is not unpacked.
@@ -170,7 +171,7 @@ def from_archive(path: Path, names: Collection[str], called: str) -> list[bytes]
     contents = {}
     try:
         if complaint := diagnose_archive(path):
-            raise TflabError(f"{called} {complaint}.")
+            raise TflabError(f"{path} {complaint}.")
         with (
             untrusted.opened(path) as file,
             # A stream, because seeking back is slow
@@ -181,11 +182,11 @@ def from_archive(path: Path, names: Collection[str], called: str) -> list[bytes]
                     contents[name_of_member[member.name]] = part.read(BATCH_BYTES + 1)
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         raise TflabError(
-            f"{called} cannot be unpacked: {reason(error)}; download it again."
+            f"{path} cannot be unpacked: {reason(error)}; download it again."
         ) from error
     if missing := [name for name in names if name not in contents]:
-        raise TflabError(f"{called} lacks {', '.join(missing)}; download it again.")
-    return [verified(contents[name], name, f"{called}: {name}") for name in names]
+        raise TflabError(f"{path} lacks {', '.join(missing)}; download it again.")
+    return [verified(contents[name], name, f"{path}: {name}") for name in names]
 
 
 def diagnose_archive(path: Path) -> str | None:
@@ -205,16 +206,7 @@ def diagnose_archive(path: Path) -> str | None:
 
 
 def fill(folder: Path) -> None:
-    """Download the archive, and keep its files in the cache."""
-    names = every_file()
-
-    def keep(part: Path, url: str) -> None:
-        for name, content in zip(names, from_archive(part, names, url), strict=True):
-            unpacked = part.with_name(name)
-            unpacked.write_bytes(content)
-            os.replace(unpacked, folder / name)
-
-    files.download([ADDRESS + ARCHIVE], folder, ARCHIVE_BYTES, keep)
+    files.fetch(folder, ARCHIVE, ARCHIVE_SHA256, [ADDRESS])
 
 
 # The stand-in for CIFAR-10: made-up images of coloured stripes, ten classes by their direction.

@@ -1,26 +1,23 @@
 """Files of data sets: where they are, how they are read, and how they are downloaded.
 
 The folder that the user gave comes first, then the cache. Files that the cache lacks are
-downloaded from their publisher, with a progress bar. Each data set verifies the content of its
-files, and a file gets its name in the cache only after that. There is one attempt per process,
-because without a network another one only costs time.
+downloaded by pooch, with a progress bar. pooch gives a file its name in the cache only after it
+verified its checksum. There is one attempt per process, because without a network another one only
+costs time.
 """
 
 from __future__ import annotations
 
 import functools
 import gzip
-import http.client
 import os
 import sys
-import tempfile
 import threading
-import urllib.request
 import zlib
 from collections.abc import Callable, Iterable
-from concurrent import futures
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import BinaryIO, TypeVar
 
 from tflab import untrusted
 from tflab.cli import folding
@@ -88,21 +85,18 @@ def announce(stand_in: str, line: str) -> None:
 # What is in them
 
 
-def read(path: Path, limit: int, called: str) -> bytes:
-    """The content of a file, unpacked if it is gzipped, but no more than `limit` bytes.
-
-    `called` names it in errors.
-    """
+def read(path: Path, limit: int) -> bytes:
+    """The content of a file, unpacked if it is gzipped, but no more than `limit` bytes."""
     try:
         with untrusted.opened(path) as file:
             return unpack(file, limit)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise TflabError(
-            f"{called} is a truncated or damaged gzip file ({error}); download it again."
+            f"{path} is a truncated or damaged gzip file ({error}); download it again."
         ) from error
     except OSError as error:
         raise TflabError(
-            f"{called} cannot be read: {error.strerror}; it should be a file that you may read."
+            f"{path} cannot be read: {error.strerror}; it should be a file that you may read."
         ) from error
 
 
@@ -155,65 +149,61 @@ def fill_once(folder: Path, fill: Callable[[Path], None]) -> str | None:
     return None
 
 
-def download(
-    urls: Iterable[str], folder: Path, limit: int, keep: Callable[[Path, str], None]
-) -> None:
-    """Download from the first address whose file `keep` accepts.
+def fetch(folder: Path, name: str, sha256: str, mirrors: Iterable[str]) -> None:
+    """Download a file from the first mirror that has the published one. If it is in the folder with
+    this checksum, it stays.
 
-    `keep` gets a temporary file and its address; it moves what it needs into the folder, or raises
-    TflabError.
+    Raises TflabError if every mirror fails, and OSError if the folder cannot be written.
     """
+    import pooch  # here, because it takes 0.1 s to import
+    from requests import RequestException
+
+    pooch.get_logger().setLevel("WARNING")  # the bar tells what is downloaded
     complaints = []
-    for url in urls:
-        with tempfile.TemporaryDirectory(dir=folder) as temporary:  # on the same disk
-            part = Path(temporary, url.rpartition("/")[2])
-            try:
-                receive(url, part, limit)
-                keep(part, url)
-            except TflabError as error:
-                complaints.append(str(error))
-            else:
-                return
+    for mirror in mirrors:
+        url = mirror + name
+        try:
+            pooch.retrieve(url, sha256, name, folder, downloader=receive)
+            return
+        except RequestException as error:
+            complaints.append(f"{url} failed: {cause(error)}.")
+        except ValueError:  # of pooch, for a wrong checksum
+            complaints.append(f"{url} differs from the published file (its SHA-256 differs).")
+        except TflabError as error:
+            complaints.append(str(error))
     raise TflabError(" ".join(complaints))
 
 
-def receive(url: str, part: Path, limit: int) -> None:
-    """Stream to a file with a progress bar, and stop soon after `limit` bytes."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+def receive(url: str, path: str, _: object) -> None:
+    """Download to a file, for pooch: with a bar, and one time limit for all before the answer.
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    try:
-        with (
-            open_url(url) as response,
-            part.open("wb") as file,
-            Progress(*columns, console=Console(stderr=True)) as progress,
-        ):
-            announced = response.headers.get("Content-Length")
-            bar = progress.add_task(part.name, total=float(announced) if announced else None)
-            while file.tell() < limit and (chunk := response.read(CHUNK_BYTES)):
-                file.write(chunk)
-                progress.advance(bar, len(chunk))
-    except (OSError, http.client.HTTPException) as error:
-        raise TflabError(f"{url} failed: {reason(error)}.") from error
-
-
-def open_url(url: str) -> Any:
-    """`urlopen` with one time limit for everything.
-
-    Its own limit is for each address of a host, of which there can be a dozen, and does not include
-    the name lookup: behind a silent firewall that adds up to minutes.
+    The time limit of requests is for each address of a host, of which there can be a dozen, and
+    does not include the name lookup: behind a silent firewall that adds up to minutes.
     """
-    answer: futures.Future = futures.Future()
+    from pooch import HTTPDownloader
+    from requests import RequestException
+    from tqdm import tqdm
 
-    def wait() -> None:
-        try:
-            answer.set_result(urllib.request.urlopen(url, timeout=ANSWER_SECONDS))
-        except Exception as error:  # raised again in the thread that waits for the result
-            answer.set_exception(error)
+    def ask() -> None:
+        with suppress(RequestException):  # the download will fail in the same way
+            HTTPDownloader()(url, None, None, check_only=True)
 
-    threading.Thread(target=wait, daemon=True).start()  # daemon: it must not keep Python alive
-    try:
-        return answer.result(ANSWER_SECONDS)
-    except futures.TimeoutError as error:
-        raise TflabError(f"{url} did not answer within {ANSWER_SECONDS} s.") from error
+    asking = threading.Thread(target=ask, daemon=True)  # daemon: it must not keep Python alive
+    asking.start()
+    asking.join(ANSWER_SECONDS)
+    if asking.is_alive():
+        raise TflabError(f"{url} did not answer within {ANSWER_SECONDS} s.")
+    name = url.rpartition("/")[2]
+    # On a terminal only, and removed at the end. pooch replaces the total.
+    with tqdm(desc=name, total=1, unit="B", unit_scale=True, leave=False, disable=None) as bar:
+        HTTPDownloader(bar, CHUNK_BYTES, timeout=ANSWER_SECONDS)(url, path, None)
+
+
+def cause(error: BaseException) -> str:
+    """What went wrong first, in words: requests wraps an error several times."""
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"{response.status_code} {response.reason}"
+    while inner := error.__cause__ or error.__context__:
+        error = inner
+    return reason(error)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -33,7 +32,8 @@ class Published:
 
     name: str
     shape: tuple[int, ...]
-    sha256: str  # of the content, not of its gzipped form: that differs between mirrors
+    sha256: str  # of the content
+    gzipped_sha256: str  # of the file that the mirrors have
 
     @property
     def kind(self) -> str:
@@ -51,14 +51,11 @@ class Published:
 Publication = Mapping[str, tuple[Published, Published]]  # split -> its images and its labels
 
 
-def read(
-    path: Path, published: Published, publication: Publication, called: str | None = None
-) -> np.ndarray:
-    """The array in a file if it is exactly the published one. `called` names it in errors."""
-    called = called or str(path)
-    content = files.read(path, published.content_bytes + 1, called)
+def read(path: Path, published: Published, publication: Publication) -> np.ndarray:
+    """The array in a file if it is exactly the published one."""
+    content = files.read(path, published.content_bytes + 1)
     if complaint := diagnose(content, published, publication):
-        raise TflabError(f"{called} {complaint}.")
+        raise TflabError(f"{path} {complaint}.")
     pixels = np.frombuffer(content, np.uint8, offset=published.header_bytes)
     return pixels.reshape(published.shape)
 
@@ -133,11 +130,13 @@ PUBLISHED = {
             "train-images-idx3-ubyte",
             (60000, 28, 28),
             "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
         ),
         Published(
             "train-labels-idx1-ubyte",
             (60000,),
             "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
         ),
     ),
     "test": (
@@ -145,11 +144,13 @@ PUBLISHED = {
             "t10k-images-idx3-ubyte",
             (10000, 28, 28),
             "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
         ),
         Published(
             "t10k-labels-idx1-ubyte",
             (10000,),
             "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
         ),
     ),
 }
@@ -203,28 +204,8 @@ def names(published: Iterable[Published]) -> list[str]:
 
 def fill(folder: Path) -> None:
     """Download the files that the cache lacks."""
-    for published in every_file():
-        if not is_whole(folder, published):
-            fetch(published, folder)
-
-
-def is_whole(folder: Path, published: Published) -> bool:
-    path = files.locate(folder, published.name)
-    try:
-        return path is not None and bool(read(path, published, PUBLISHED).size)
-    except TflabError:
-        return False
-
-
-def fetch(published: Published, folder: Path) -> None:
-    """Download a file from the first mirror that works. It gets its name once it is verified."""
-
-    def keep(part: Path, url: str) -> None:
-        read(part, published, PUBLISHED, called=url)
-        os.replace(part, folder / part.name)
-
-    urls = [f"{mirror}{published.name}.gz" for mirror in MIRRORS]
-    files.download(urls, folder, published.content_bytes, keep)
+    for file in every_file():
+        files.fetch(folder, f"{file.name}.gz", file.gzipped_sha256, MIRRORS)
 
 
 # The stand-in for MNIST: the 1,797 handwritten digits that come with scikit-learn.

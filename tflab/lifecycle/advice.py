@@ -19,7 +19,7 @@ from tflab.escaping import with_full_stop
 from tflab.lifecycle import frontend, least_memory, placement
 from tflab.records.options import Options, Program
 from tflab.runtime import session
-from tflab.saved_graphs import feeding, shape_search
+from tflab.saved_graphs import feeding, made_up
 
 LISTED = 3  # fed tensors that a sentence names
 TRIED_S = 10  # time limit of each step; after it no other trial starts
@@ -152,14 +152,14 @@ def other_shapes(tensor: Any, shape: Sequence[int], message: str) -> Iterator[tu
     """Shapes that may fit; shapes with a number that the runtime named come first."""
     if tensor.shape.rank is not None and None not in tensor.shape.as_list()[1:]:
         return
-    dimensions = dict.fromkeys(int(number) for number in shape_search.NUMBER.findall(message))
+    dimensions = dict.fromkeys(int(number) for number in made_up.NUMBER.findall(message))
     numbers = [number for number in dimensions if number not in shape and number]
-    batched: shape_search.FedShape = (None, *shape[1:]) if shape else ()
-    others = dict.fromkeys(shape_search.other_shapes(tensor.shape, batched, numbers))
     rows = shape[0] if shape else 1
+    others = made_up.other_shapes(tensor.shape, numbers)
     for other in sorted(others, key=lambda sizes: set(sizes).isdisjoint(numbers)):
-        if other != batched:
-            yield tuple(rows if size is None else size for size in other)
+        sizes = tuple(rows if size is None else size for size in other)
+        if sizes != tuple(shape):
+            yield sizes
 
 
 def made_up_behind(
@@ -179,7 +179,7 @@ def made_up_behind(
     if failed is None:
         tensors = [program.graph.get_tensor_by_name(name) for name in shapes]
     else:
-        tensors = shape_search.leading_to(program.graph, failed, shapes)
+        tensors = made_up.leading_to(program.graph, failed, shapes)
     return [
         (tensor, shapes[tensor.name])
         for tensor in tensors

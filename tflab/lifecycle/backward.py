@@ -90,12 +90,7 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
     )
     if program.model.unready:
         return stage
-    read = derivatives.read(program, loss_pairs, options, graph)
-    return replace(
-        stage,
-        derivatives=tuple(row for row in read if not row.unwritten),
-        partial_derivatives=tuple(row for row in read if row.unwritten),
-    )
+    return replace(stage, derivatives=derivatives.read(program, loss_pairs, options, graph))
 
 
 def check_gradients(

@@ -57,9 +57,6 @@ def read(
             value=run.values[name].tolist(),
             difference=difference(run.values[name], run.slopes.get(name)),
             checked=checked(formula, run.values[name], run.named),
-            unwritten=chain_rule.unwritten(graph, formula),
-            tensor=ends[name],
-            start=run.starts[name].tolist() if name in run.starts else None,
         )
         for name, formula in formulas.items()
     )
@@ -100,7 +97,6 @@ class Gradients:
     values: dict[str, np.ndarray]
     # None if the loss differs from run to run, is not finite, or takes too long
     slopes: dict[str, np.ndarray]
-    starts: dict[str, np.ndarray]  # the variables' initial values
     named: dict[str, np.ndarray]  # tensor in a formula -> value
 
 
@@ -125,11 +121,9 @@ def computed(
         }
         values, named = live.run((tensors, fetches), feeds)
         losses, seconds = gradient_check.losses_of(live, program.loss.name, feeds)
-    setters = {name: variable.setter for name, variable in variables.items()}
     run = Gradients(
         values={name: np.asarray(value) for name, value in values.items()},
         slopes={},
-        starts={name: first[setters[name]] for name in pairs if name in setters},
         named={name: np.asarray(value, np.float64) for name, value in named.items()},
     )
     elements = {name: np.arange(value.size) for name, value in run.values.items()}

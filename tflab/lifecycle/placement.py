@@ -72,7 +72,6 @@ def place_once(backward: Backward, options: Options) -> Placement:
             for node in backward.gradient_nodes
             if node.complete and node.towards
         },
-        derivatives=(*backward.derivatives, *backward.partial_derivatives),
         fetches=fetches,
         batch_size=options.batch_size,
         data=program.dataset("train").name,

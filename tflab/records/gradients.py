@@ -3,7 +3,7 @@ compute."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tflab.records.graph import Source
@@ -46,9 +46,6 @@ class Link:
     source: str  # the node that the input comes from
     gradient: str  # `dL/d(add)`
     formula: str  # `2 * dL/d(error) * (add - targets)`; "" if no formula gives that gradient
-    # the factor of the incoming gradient; None if the formula is not a simple product
-    factor: str | None
-    added_up: bool  # whether the product is summed, because the op used the input repeatedly
     # whether one gradient came in, and nothing else contributes to the one that goes out
     alone: bool
 
@@ -58,28 +55,8 @@ class Derivative:
     """The derivative of the loss with respect to a variable, if a formula gives its value."""
 
     variable: str
-    # From the gradient graph, from the variable as far towards the loss as it gives the value
-    formula: str
+    formula: str  # from the gradient graph
     # computed by that graph for the first batch: a number, or a list of the variable's shape
     value: Any
     difference: float | None  # largest |value - finite difference|; None if there is none
     checked: float  # largest |value - the formula, evaluated on the same batch and variables|
-    # The names of gradients in the formula (`dL/d(MatMul)`) that have no formula themselves
-    # is not written as a formula
-    unwritten: tuple[str, ...] = field(metadata={"json": None})
-    # The tensor of the graph as written that is this derivative
-    tensor: str = field(metadata={"json": None})
-    # The variable's own value in that run; None if it could not be read
-    start: Any = field(metadata={"json": None})
-
-
-@dataclass(frozen=True)
-class FlowedDerivative:
-    """A derivative, and its numbers in the recorded step."""
-
-    variable: str
-    formula: str
-    value: Any  # as in Derivative, from another run than the recorded step
-    tensor: str | None  # the tensor of the graph that ran with this value; None if there is none
-    flowed: Any  # the value of that tensor, in the form of `value`
-    difference: float | None  # largest |value - flowed|; None if they cannot be compared

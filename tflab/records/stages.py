@@ -10,7 +10,7 @@ from tflab.errors import TflabError
 from tflab.records.blocks import Shown
 from tflab.records.buffers import Buffers
 from tflab.records.cluster import Network
-from tflab.records.gradients import Derivative, FlowedDerivative, GradientNode, Link
+from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Function, Node, Shape
 from tflab.records.maps import Maps
 from tflab.records.measured import OpStats
@@ -97,8 +97,6 @@ class Backward(Shown):
     chain_rule: tuple[Link, ...] = ()  # the steps of the chain rule, from the loss to the variables
     # with respect to each variable for which a formula gives it
     derivatives: tuple[Derivative, ...] = ()
-    # For variables of which a formula gives only the first steps: it contains names of gradients
-    partial_derivatives: tuple[Derivative, ...] = ()
     # Variables whose optimiser receives something other than the gradient of the loss
     processed: tuple[str, ...] = ()
     # `StopGradient` nodes on the way to variables that end a gradient other than 0
@@ -118,8 +116,6 @@ class Placement(Shown):
     backward_nodes: tuple[str, ...] = field(default=(), repr=False, metadata={"json": None})
     # Its nodes that are a gradient: node -> `dL/d(conv1/Relu)`
     gradients: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"json": None})
-    # The derivatives of the loss that a formula gives, by variable
-    derivatives: tuple[Derivative, ...] = field(default=(), repr=False, metadata={"json": None})
     fetches: tuple[str, ...] = ()
     batch_size: int = 0
     data: str = ""
@@ -173,7 +169,6 @@ class Execution(Shown):
     # The tensors of that step as the program defines them
     defined: tuple[Defined, ...] = field(default=(), repr=False, metadata={"json": None})
     not_finite: tuple[NotFinite, ...] = ()  # the origins of NaN and Inf in that step
-    derivatives: tuple[FlowedDerivative, ...] = ()  # compared with those values
     # the step of those values; None if it was not requested
     recorded_step: RecordedStep | None = None
     # The feature maps of that step; None if no image was fed

@@ -19,9 +19,10 @@ from tflab.datasets import Column, Dataset, Whole
 from tflab.errors import TflabError, UsageError
 from tflab.records.graph import node_of
 from tflab.records.options import Saved
-from tflab.saved_graphs import arrays, fetching, flat, made_up, shape_search, sparse_inputs
+from tflab.saved_graphs import arrays, fetching, flat, made_up, sparse_inputs
 from tflab.saved_graphs.fetching import PLACEHOLDERS
 from tflab.saved_graphs.flat import Flat
+from tflab.saved_graphs.made_up import Shape
 from tflab.saved_graphs.sparse_inputs import Sparse
 
 NAMES = 5  # names that an error lists
@@ -29,8 +30,6 @@ HANDLES = (tf.resource, tf.variant)  # values that only a graph itself can make
 MADE_UP_BYTES = 64 * 2**20  # limit for the rows of one tensor
 MOST_ROWS, LEAST_ROWS = 1024, 64
 UNBOUND = 2**16  # rows if no fed tensor has a batch dimension
-
-Shape = tuple[int | None, ...]  # None as first dimension is the batch
 
 
 @dataclass(frozen=True)
@@ -206,7 +205,7 @@ def shapes_of(
         shapes[one.shape] = (None, *(size or 1 for size in one.known[1:]))
         if None in one.known[1:]:
             statics[one.shape] = tf.TensorShape(one.known)
-    return shape_search.fit_shapes(laid_out, shapes, statics, dense_shapes)
+    return made_up.fit_shapes(laid_out, shapes, statics, dense_shapes)
 
 
 def feed_shape(tensor: tf.Tensor, given: Sequence[int] | None) -> Shape:

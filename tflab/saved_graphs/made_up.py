@@ -1,46 +1,47 @@
-"""Made up: values for fed tensors, from a fixed seed, by dtype and shape.
+"""Made up: values for fed tensors, from a fixed seed, by dtype and shape; sizes for open shapes.
 
-Some nodes restrict the values: lookups in tables, classes, parsers of Examples, decoders. A fed
-tensor is followed to such nodes through nodes that pass its elements on. For other requirements of
-a graph there is `--feed`.
+A few nodes restrict the values: lookups in tables, classes, parsers of Examples, decoders of
+images. A fed tensor is followed to them through nodes that pass its elements on. Open sizes are
+those that TensorFlow's shape functions accept, or name when they refuse others. Nothing runs.
+`--feed` and `--shape` serve all other graphs.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator, Sequence
+import re
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 from PIL import Image
 
 from tflab.errors import TflabError
+from tflab.saved_graphs.flat import Flat
 from tflab.units import size
 
 SEED = 1
 LARGEST = 2**30  # bytes for one tensor
 HALF = 0.5  # a scalar is usually a probability or a rate
 SIDE = 32  # pixels of a picture
-SHOWN = 3  # keys that a note lists
-# Types that pass on the elements of their first input
-PASSING = """BroadcastTo Cast Enter ExpandDims GatherNd Identity Print PreventGradient Reshape
-    ReverseV2 Slice Snapshot Split SplitV Squeeze StopGradient StridedSlice Switch TensorListGetItem
-    TensorListFromTensor Tile Transpose Unique UniqueV2 Unpack"""
-# The index of the input that a type passes on
-HANDING_ON = dict.fromkeys(PASSING.split(), 0) | {
-    "SparseFillEmptyRows": 1,
-    "SparseReorder": 1,
-    "TensorArrayScatterV3": 2,
-    "TensorArrayReadV3": 2,
-    "TensorArrayGatherV3": 2,
-}
-PARSERS = ("ParseExample", "ParseExampleV2", "ParseSingleExample")
+# The types that pass on the elements of an input
+FIRST = """Cast Enter ExpandDims GatherNd Identity Reshape Slice Squeeze StopGradient StridedSlice
+    Switch TensorListFromTensor TensorListGetItem Tile Transpose Unique Unpack"""
+SECOND = "SparseFillEmptyRows SparseReorder"
+PLACE = dict.fromkeys(FIRST.split(), 0) | dict.fromkeys(SECOND.split(), 1)  # its index
+PARSERS = ("ParseExample", "ParseExampleV2")
 PICTURES = ("DecodeImage", "DecodeJpeg", "DecodePng")  # each of them decodes all image formats
 
-# A feature of an Example: name, dtype, shape, and parsed tensor
-Key = tuple[str, tf.DType, tuple[int, ...], tf.Tensor]
+Shape = tuple[int | None, ...]  # None as first dimension is the batch
+BATCH = 13  # its size during trials, which hardly any graph contains
+SIDES = (28, 32, 224, 299)  # of images
+BUDGET_S = 10.0  # for trials
+NODE = re.compile(r"\{\{node (\S+?)\}\}")
+NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 
 def plain_values(dtype: tf.DType, shape: Sequence[Any]) -> np.ndarray:
@@ -79,16 +80,13 @@ def fitting_values(
             below, node = min(limits)
             values = np.random.default_rng(SEED).integers(0, below, shape)
             return values.astype(dtype.as_numpy_dtype), f"0 to {below - 1}, as '{node}' takes"
-    if dtype == tf.string:
-        for op, place in places:
-            if place:
-                continue
-            if op.type in PARSERS:
-                return examples(op, shape, needed)
-            if text := encoded(op):
-                values = np.empty(shape, object)
-                values.fill(text[0])  # np.full would remove zeros at the end of a string
-                return values, text[1]
+    for op, place in places:
+        if op.type in PARSERS and place == 0:
+            return examples(op, shape, needed)
+        if op.type in PICTURES:
+            values = np.empty(shape, object)
+            values.fill(picture())  # np.full would remove zeros at the end of a string
+            return values, f"a picture of {SIDE} x {SIDE} pixels, as '{op.name}' decodes"
     values = plain_values(dtype, shape)
     alone = not len(shape) and (dtype.is_floating or dtype.is_bool)
     return values, str(values) if alone else ""
@@ -103,37 +101,26 @@ def places_of(tensor: tf.Tensor, needed: Collection[str]) -> Iterator[tuple[tf.O
                 if source is not current or op.name not in needed:
                     continue
                 yield op, place
-                if op.type in ("Pack", "ConcatV2") or HANDING_ON.get(op.type) == place:
+                if op.type in ("Pack", "ConcatV2") or PLACE.get(op.type) == place:
                     fresh = [output for output in op.outputs if output.name not in visited]
                     visited.update(output.name for output in fresh)
                     waiting.extend(fresh)
 
 
-# Indices and labels
-
-
 def limit_at(op: tf.Operation, place: int) -> int | None:
     """The limit that integers at this input must stay below, if it is known."""
-    if op.type in ("Gather", "GatherV2") and place == 1:
+    if op.type == "OneHot" and place == 0:
+        depth = tf.get_static_value(op.inputs[1])
+        return None if depth is None else int(depth)
+    shape, axis = tf.TensorShape(None), 0
+    if op.type in ("Gather", "GatherV2", "ResourceGather") and place == 1:
+        shape = variable_shape(op.inputs[0]) if op.type == "ResourceGather" else op.inputs[0].shape
         axis = tf.get_static_value(op.inputs[2]) if op.type == "GatherV2" else 0
-        return size_of(op.inputs[0].shape, None if axis is None else int(axis))
-    if op.type == "ResourceGather" and place == 1:
-        return size_of(variable_shape(op.inputs[0]), 0)
-    if op.type in ("SparseSoftmaxCrossEntropyWithLogits", "InTopK", "InTopKV2") and place == 1:
-        return size_of(op.inputs[0].shape, -1)
-    # Indices of the inputs with the values and with the limit
-    limits = {"OneHot": (0, 1), "UnsortedSegment": (1, 2)}
-    of_type = limits.get("UnsortedSegment" if op.type.startswith("UnsortedSegment") else op.type)
-    if of_type is None or of_type[0] != place:
-        return None
-    limit = tf.get_static_value(op.inputs[of_type[1]])
-    return None if limit is None else int(limit)
-
-
-def size_of(shape: tf.TensorShape, axis: int | None) -> int | None:
+    elif op.type == "SparseSoftmaxCrossEntropyWithLogits" and place == 1:
+        shape, axis = op.inputs[0].shape, -1
     if axis is None or shape.rank is None or not -shape.rank <= axis < shape.rank:
         return None
-    return shape.as_list()[axis]
+    return shape.as_list()[int(axis)]
 
 
 def variable_shape(handle: tf.Tensor) -> tf.TensorShape:
@@ -143,74 +130,151 @@ def variable_shape(handle: tf.Tensor) -> tf.TensorShape:
     return tf.TensorShape(handle.op.get_attr("shape")) if is_variable else tf.TensorShape(None)
 
 
-# Strings that are decoded or parsed
-
-
-def encoded(op: tf.Operation) -> tuple[bytes, str] | None:
-    """A value that this decoder accepts, and its description; None if this is not a decoder."""
-    if op.type in PICTURES:
-        file = io.BytesIO()
-        Image.new("RGB", (SIDE, SIDE), "gray").save(file, "PNG")
-        return file.getvalue(), f"a picture of {SIDE} x {SIDE} pixels, as '{op.name}' decodes"
-    if op.type == "DecodeCSV":
-        fields = len(op.outputs)
-        line = op.get_attr("field_delim").join([b"0"] * fields)
-        return line, f"{fields} zeros, as '{op.name}' reads"
-    return None
+def picture() -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (SIDE, SIDE), "gray").save(file, "PNG")
+    return file.getvalue()
 
 
 def examples(
     op: tf.Operation, shape: Sequence[int], needed: Collection[str]
 ) -> tuple[np.ndarray, str]:
-    """Serialised examples with the keys, types and shapes that a node parses."""
-    keys = list(keys_of(op))
-    rows = int(np.prod(shape))
-    columns = [fitting_values(tensor, (rows, *sizes), needed)[0] for _, _, sizes, tensor in keys]
+    """Serialised examples with the keys, types and shapes that a node parses; open sizes are 1."""
+    features = list(parsed_by(op))
+    rows = prod(shape)
+    columns = [
+        fitting_values(tensor, (rows, *(size or 1 for size in sizes)), needed)[0]
+        for _, tensor, sizes in features
+    ]
     strings: np.ndarray = np.empty(rows, object)
     for row in range(rows):
         example = tf.train.Example()
-        for (key, dtype, _, _), column in zip(keys, columns, strict=True):
-            feature = example.features.feature[key]
+        for (key, tensor, _), column in zip(features, columns, strict=True):
+            dtype = tensor.dtype
             kind = "bytes" if dtype == tf.string else "int64" if dtype.is_integer else "float"
-            getattr(feature, f"{kind}_list").value.extend(column[row].ravel().tolist())
+            values = getattr(example.features.feature[key], f"{kind}_list").value
+            values.extend(column[row].ravel().tolist())
         strings[row] = example.SerializeToString()
-    names = ", ".join(key for key, *_ in keys[:SHOWN])
-    more = f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else ""
-    return strings.reshape(shape), f"tf.Examples of {names}{more}, as '{op.name}' parses"
+    keys = ", ".join(key for key, *_ in features)
+    return strings.reshape(shape), f"tf.Examples of {keys}, as '{op.name}' parses"
 
 
-def keys_of(op: tf.Operation) -> Iterator[Key]:
-    """The features that a node parses from each example: sparse, dense and ragged ones. Open sizes
-    are 1."""
-    ragged: list[str] = []
-    if op.type == "ParseSingleExample":
-        sparse, dense = text(op.get_attr("sparse_keys")), text(op.get_attr("dense_keys"))
-    elif op.type == "ParseExampleV2":
-        sparse, dense, ragged = (constants([tensor]) for tensor in op.inputs[2:5])
+def parsed_by(op: tf.Operation) -> Iterator[tuple[str, tf.Tensor, Sequence[int | None]]]:
+    """(key, tensor, shape in one example) of each sparse and dense feature that a node parses.
+
+    Raises ValueError if the keys are not constants.
+    """
+    if op.type == "ParseExampleV2":
+        keys = [key for tensor in op.inputs[2:4] for key in constant(tensor)]
     else:
-        count = op.get_attr("Nsparse")
-        keys = list(op.inputs)[2 : 2 + count + op.get_attr("Ndense")]
-        sparse, dense = constants(keys[:count]), constants(keys[count:])
-    first = 3 * len(sparse)  # after the indices, values and shapes of the sparse ones
-    for number, key in enumerate(sparse):
-        yield parsed(key, op.outputs[len(sparse) + number], [1])
-    for number, (key, shape) in enumerate(zip(dense, op.get_attr("dense_shapes"), strict=True)):
-        yield parsed(key, op.outputs[first + number], tf.TensorShape(shape).as_list())
-    for number, key in enumerate(ragged):
-        yield parsed(key, op.outputs[first + len(dense) + number], [1])
+        count = op.get_attr("Nsparse") + op.get_attr("Ndense")
+        keys = [constant(tensor)[0] for tensor in op.inputs[2 : 2 + count]]
+    shapes = [tf.TensorShape(shape).as_list() for shape in op.get_attr("dense_shapes")]
+    sparse = len(keys) - len(shapes)
+    # The outputs are the indices, values and shapes of the sparse ones, then the dense ones.
+    outputs = [*op.outputs[sparse : 2 * sparse], *op.outputs[3 * sparse :]]
+    for key, tensor, shape in zip(keys, outputs, [[1]] * sparse + shapes, strict=False):
+        yield key.decode(errors="surrogateescape"), tensor, shape
 
 
-def parsed(key: str, tensor: tf.Tensor, sizes: Sequence[int | None]) -> Key:
-    return key, tensor.dtype, tuple(size or 1 for size in sizes), tensor
-
-
-def constants(tensors: list[tf.Tensor]) -> list[str]:
-    """The keys in these tensors. Raises ValueError if they are not constants."""
-    values = [tf.get_static_value(tensor) for tensor in tensors]
-    if any(value is None for value in values):
+def constant(tensor: tf.Tensor) -> np.ndarray:
+    value = tf.get_static_value(tensor)
+    if value is None:
         raise ValueError("the keys that are parsed are not constants")
-    return text(key for value in values for key in np.ravel(value))
+    return np.ravel(value)
 
 
-def text(keys: Any) -> list[str]:
-    return [key.decode(errors="surrogateescape") for key in keys]
+# Open shapes
+
+
+def fit_shapes(
+    flat: Flat,
+    shapes: Mapping[str, Shape],
+    statics: Mapping[str, tf.TensorShape],
+    dense_shapes: Collection[str] = (),
+) -> tuple[dict[str, Shape], dict[str, str]]:
+    """The shapes by tensor, with better ones for open tensors if they were found, and for each
+    changed one the node for which it was changed.
+
+    `statics` are the open tensors with their static shapes. A tensor in `dense_shapes` contains a
+    shape itself; its entry is the shape of the sparse tensor.
+    """
+    fitted, changed_for = dict(shapes), dict[str, str]()
+    order = {op.name: position for position, op in enumerate(flat.graph.get_operations())}
+    replaced = {f"{placeholder}:0": name for name, placeholder in flat.fed.items()}
+    refused = refusal(flat, fitted, dense_shapes) if statics else None
+    end = time.monotonic() + BUDGET_S
+    while refused and refused[0] in order:  # other refusals are not about shapes
+        node, numbers = refused
+        for name, shape in [
+            (fed, shape)
+            for tensor in leading_to(flat.graph, node, replaced)
+            if (fed := replaced[tensor.name]) in statics
+            for shape in other_shapes(statics[fed], numbers)
+        ]:
+            if time.monotonic() > end:
+                return fitted, changed_for
+            tried = refusal(flat, {**fitted, name: shape}, dense_shapes)
+            if tried is None or order.get(tried[0], len(order)) > order[node]:
+                fitted[name], changed_for[name], refused = shape, node, tried
+                break
+        else:
+            break
+    return fitted, changed_for
+
+
+def refusal(
+    flat: Flat, shapes: Mapping[str, Shape], dense_shapes: Collection[str]
+) -> tuple[str, list[int]] | None:
+    """The node whose shape function rejects these shapes, and the numbers that TensorFlow gives as
+    the reason, which may be the right sizes; None if none does."""
+    with tf.Graph().as_default():
+        fed = {}
+        for name, shape in shapes.items():
+            tensor = flat.tensor(name)
+            sizes = [BATCH if size is None else size for size in shape]
+            if tensor.consumers():
+                with tf1.name_scope("tflab"):
+                    fed[tensor.name] = (
+                        tf.constant(sizes, tensor.dtype)
+                        if name in dense_shapes
+                        else tf1.placeholder(tensor.dtype, sizes)
+                    )
+        try:
+            tf.import_graph_def(flat.graph_def, fed, name="")
+        except Exception as error:  # TensorFlow raises many types
+            message = str(error)
+            if node := NODE.search(message):
+                after = message[node.end() :].rpartition(" with input ")[2]
+                numbers = set(map(int, NUMBER.findall(message[: node.start()] + after)))
+                return node[1], sorted(numbers - {0, BATCH})
+    return None
+
+
+def leading_to(graph: tf.Graph, node: str, fed: Collection[str]) -> list[tf.Tensor]:
+    """The fed tensors that a node depends on, the nearest first."""
+    tensors = list(graph.get_operation_by_name(node).inputs)
+    visited, leading = set(), []
+    for tensor in tensors:  # the list grows as it is walked
+        if tensor.name in visited:
+            continue
+        visited.add(tensor.name)
+        if tensor.name in fed:
+            leading.append(tensor)
+        else:
+            tensors.extend(tensor.op.inputs)
+    return leading
+
+
+def other_shapes(static: tf.TensorShape, numbers: Sequence[int]) -> Iterator[Shape]:
+    """Shapes that are compatible with the static one: scalars, rows, and square images."""
+    sides = (1, *SIDES, *numbers)
+    shapes: list[Shape] = [(), *((None, size) for size in (*numbers, 1))]
+    shapes += [(None, 1, size) for size in (*numbers, 1)]
+    shapes += [(None, side, side, depth) for depth in (*numbers, 1, 3) for side in sides]
+    for shape in dict.fromkeys([*shapes, (None,)]):
+        if static.rank is None:
+            yield shape
+        elif static.rank == len(shape):
+            known = zip(static.as_list(), shape, strict=True)
+            yield tuple(size if fixed is None else fixed for fixed, size in known)

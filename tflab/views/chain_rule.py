@@ -1,23 +1,22 @@
-"""View of the chain rule: its equation for this graph, its steps, the formula of each gradient
-node, and the bookkeeping."""
+"""View of the chain rule: its equation for this graph, its steps, the derivatives, the drawing of
+the gradient graph, and the bookkeeping."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
-from tflab.records.gradients import Derivative, GradientNode, Link
+from tflab.records.gradients import Derivative, Link
 from tflab.records.stages import Backward
 from tflab.units import plural
 from tflab.views import numbered
-from tflab.views.gradient_drawing import drawing, meaning, unused
-from tflab.views.words import LONGEST, counted, place
+from tflab.views.gradient_drawing import drawing
+from tflab.views.words import LONGEST, counted
 
-# gradient nodes; a larger graph has only the table of steps, and the nodes that compute
+# gradient nodes; a larger graph has only the table of steps
 DRAWN_WHOLE = 64
 SPELLED_OUT = 6  # steps from the loss to a variable that are written out
 NAMED = 5  # nodes in a sentence
@@ -32,34 +31,16 @@ def opening(stage: Backward) -> Iterator[Block]:
         return
     first = stage.chain_rule[0]
     yield from sentences(stage, chain_rule.path(stage.chain_rule, first.forward))
-    if len(stage.gradient_nodes) <= DRAWN_WHOLE:
-        yield from steps(stage.chain_rule)
-    if any(link.added_up for link in stage.chain_rule):
-        yield (
-            "An op that uses one value for several elements, such as the rows of a batch, sums "
-            "their gradients."
-        )
-    written = (*stage.derivatives, *stage.partial_derivatives)
-    if written:
-        yield derivatives(written)
-        yield from unwritten(stage.partial_derivatives, len(written))
-    others = stage.variable_count - len(written)
+    yield from steps(stage.chain_rule)
+    if stage.derivatives:
+        yield derivatives(stage.derivatives)
+    others = stage.variable_count - len(stage.derivatives)
     if others > 0:
         yield (
             f"{others:,} of {plural(stage.variable_count, 'derivative')} "
             f"{'is' if others == 1 else 'are'} not written as a formula."
         )
     yield from exceptions(stage)
-
-
-def unwritten(partial: Sequence[Derivative], written: int) -> Iterator[str]:
-    """The derivatives whose formula contains names of gradients."""
-    if partial:
-        each = f"In {len(partial):,} of these" if written > 1 else "In this derivative"
-        yield (
-            f"{each} a name such as {partial[0].unwritten[0]} stands for a gradient further up the "
-            "chain. The rest, from there to the loss, is not written as a formula."
-        )
 
 
 def exceptions(stage: Backward) -> Iterator[str]:
@@ -120,29 +101,13 @@ def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
     loss = first.forward if known is None else known.op.name
     formula = f" = {first.computes}" if first.computes and loss == first.forward else ""
     yield f"The chain rule, for this graph: {equation_of(way)}. L is {loss}{formula}."
-    if len(way) <= SPELLED_OUT and all(link.factor for link in way):
-        yield product(way, {known.variable: known.formula for known in stage.derivatives})
-    else:
-        yield (
-            "Going back from the loss, each op's gradient function turns the gradient with "
-            "respect to its output into the gradients with respect to its inputs. One pass gives "
-            "the gradients of all variables."
-        )
+    yield (
+        "Going back from the loss, each op's gradient function turns the gradient with respect to "
+        "its output into the gradients with respect to its inputs. One pass gives the gradients of "
+        "all variables."
+    )
     if any(" by " in link.gradient for link in way):
         yield ("A value that is used several times receives the sum of the gradients of its uses.")
-
-
-def product(way: Sequence[Link], derivatives: Mapping[str, str]) -> str:
-    """The factor of each op on the path, and the whole formula."""
-    factors = ", ".join(f"{link.forward} by {link.factor}" for link in way)
-    variable = way[-1].by
-    text = (
-        f"Going back from the loss, each op multiplies the incoming gradient by its own "
-        f"derivative: {factors}."
-    )
-    if variable in derivatives:
-        text += f" Together: {total(variable)} = {derivatives[variable]}."
-    return text
 
 
 def total(name: str) -> str:
@@ -235,57 +200,12 @@ def difference(row: Derivative) -> str:
 
 
 def nodes(stage: Backward) -> Iterator[Block]:
-    """The formula of each gradient node, drawn if there are few, and the nodes that add nothing
-    to it."""
+    """The gradient graph, drawn if it is small, and the nodes that add nothing to the formula."""
     if not stage.gradient_nodes:
         return
     if len(stage.gradient_nodes) <= DRAWN_WHOLE:
         yield drawing(stage)
-    yield from computing(stage)
     yield bookkeeping(stage)
-
-
-def computing(stage: Backward) -> Iterator[Block]:
-    """For each node that computes, the line of TensorFlow that made it, and its formula."""
-    some = [node for node in stage.gradient_nodes if not node.bookkeeping]
-    written = [node for node in some if node.formula]
-    yield frames_of(written)
-    types = {node.name: node.op for node in stage.nodes}
-    if others := [types[node.name] for node in some if not node.formula]:
-        yield f"{plural(len(others), 'node')} not written as a formula: {counted(others)}."
-    if any(node.line is None for node in some):
-        yield "Nodes without a line come from a file that does not record lines."
-
-
-def line(node: GradientNode) -> str:
-    if node.line is None:
-        return ""
-    return f"{place(node.line)}  {node.line.code}"
-
-
-def frames_of(written: Sequence[GradientNode]) -> Strip:
-    """A frame for each node; if they are many, one for those that are numbered alike."""
-
-    def about(node: GradientNode) -> str:
-        return f"= {meaning(node)}{'; not used' * unused(node)}"
-
-    title = "What each gradient node computes, and the line of TensorFlow that created it"
-    everything = tuple(Frame(node.name, line(node), (about(node),)) for node in written)
-    if len(everything) <= LONGEST:
-        return Strip(title, everything)
-    groups = numbered.groups(
-        everything,
-        lambda frame: frame.heading,
-        lambda frame: (frame.about, numbered.pattern(frame.lines[0])),
-    )
-    frames = [
-        replace(group[0], heading=numbered.label([frame.heading for frame in group]))
-        for group in groups[:LONGEST]
-    ]
-    if len(groups) > LONGEST:
-        omitted = sum(map(len, groups[LONGEST:]))
-        frames.append(Frame(numbered.rest_row(omitted), "", ()))
-    return Strip(title, tuple(frames), everything)
 
 
 def bookkeeping(stage: Backward) -> Strip:

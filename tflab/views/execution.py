@@ -14,7 +14,7 @@ from tflab.records.stages import Execution
 from tflab.records.timed import Memory, Race, StepTime
 from tflab.records.verdicts import Experiments, Quality
 from tflab.units import percent, plural, short_device, size, time
-from tflab.views import buffers, flowed, network, op_table, values
+from tflab.views import buffers, network, op_table, values
 
 TOP = 10
 HOLDERS = 3  # largest holders of memory at the peak that are named; JSON has the rest
@@ -28,7 +28,6 @@ def blocks(stage: Execution) -> Iterable[Block]:
     if stage.interrupted:
         yield "Interrupted: these are the measurements up to that point."
     yield from values.blocks(stage)
-    yield from flowed.blocks(stage.derivatives)
     yield (
         f"{plural(stage.steps, 'untraced step')} and as many traced ones, alternating, after "
         f"{plural(stage.warmup_steps, 'warm-up step')} of each, which are not counted. Batch size "

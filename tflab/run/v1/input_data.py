@@ -163,7 +163,7 @@ def read(split: str, folder: str, name: str = "input_data") -> Arrays:
 
 def unpacked(path: Path) -> np.ndarray:
     """The numbers in a file of the program's own, which may be another data set's."""
-    content = files.read(path, MOST_BYTES, str(path))
+    content = files.read(path, MOST_BYTES)
     axes = content[3] if content[:3] == b"\0\0\x08" else 0
     shape = struct.unpack_from(f">{axes}I", content, 4) if len(content) >= 4 + 4 * axes else ()
     if not axes or len(content) != 4 + 4 * axes + math.prod(shape):
