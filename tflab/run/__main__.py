@@ -165,11 +165,10 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
         settings["KEEP"] = "1"
     with atomic.temporary("run") as folder:
         ended = launch.run(args.program, Path(folder), settings, import_rest)
-        from tflab.run import graph as graphs
-        from tflab.run import summary
+        from tflab.run import largest, summary
 
         segment = summary.read(Path(folder))
-        graph, values, notes = graphs.read(Path(folder))
+        graph, values, notes = largest.read(Path(folder))
         os.umask(0o077)  # lines and values of a program may be private
         status = 0 if segment.get("stopped") else ended.status
         seen = summary.watched(args.program, segment, ended.wall_ns, status, graph)
@@ -195,7 +194,7 @@ def keras_2(args: argparse.Namespace, status: int) -> Iterator[str]:
 def import_rest() -> None:
     """Import what reads and shows the results."""
     from tflab.exporters import json, text  # noqa: F401
-    from tflab.run import graph, summary, view  # noqa: F401
+    from tflab.run import largest, summary, view  # noqa: F401
 
 
 def show(
@@ -278,9 +277,9 @@ def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, s
 
         yield args.html, PAGE, html.page(page.report(seen))
     if args.stacks:
-        from tflab.run import stacks
+        from tflab.run import page
 
-        yield args.stacks, STACKS, stacks.collapsed(seen)
+        yield args.stacks, STACKS, page.collapsed(seen)
 
 
 if __name__ == "__main__":

@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from tflab.errors import TflabError
 from tflab.records.graph import Node
-from tflab.run.functions import Functions
+from tflab.run.function_calls import Functions
 from tflab.run.groups import PythonCall, RunGroup, WatchedRun
-from tflab.run.lines import Lines, line_of
 from tflab.run.op_runs import OpRunsFile
-from tflab.run.passes import MOST_CONSTANTS, Dumps
+from tflab.run.program_graphs import MOST_CONSTANTS, Dumps, Lines, line_of
 from tflab.runtime import private
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from tflab.records.graph import Node, node_of
 from tflab.records.placed import Fate
 from tflab.records.values import Value
 from tflab.records.watched import RecordedValues
-from tflab.run import graph
+from tflab.run import largest
 from tflab.run.groups import RunGroup, WatchedRun
 from tflab.runtime import private, trace
 
@@ -99,7 +99,7 @@ class Values:
         if plan.reason:
             return None
         self.bytes += bytes_
-        plan.folder = os.path.join(folder, f"{graph.VALUES}-{group.number}-{group.calls}")
+        plan.folder = os.path.join(folder, f"{largest.VALUES}-{group.number}-{group.calls}")
         os.mkdir(plan.folder)
         if debugger.LIMIT not in os.environ:  # which the program does not see
             os.putenv(debugger.LIMIT, str(2 * debugger.MOST_BYTES))
@@ -155,7 +155,7 @@ class Values:
         graphs = self.recorder.tracer.parsed(plan.graphs).partition_graphs
         seen = of_run(plan, group, graphs, user_nodes, ledger)
         text = json.dumps(encoded(seen))
-        Path(self.recorder.watcher.folder, graph.VALUES).write_text(text, encoding="utf-8")
+        Path(self.recorder.watcher.folder, largest.VALUES).write_text(text, encoding="utf-8")
         shutil.rmtree(plan.folder)
 
 

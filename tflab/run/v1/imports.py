@@ -51,9 +51,9 @@ class Version1Finder:
             return spec
         package, _, rest = name.partition(".")
         if package == TENSORFLOW and rest:
-            from tflab.run.v1 import tree
+            from tflab.run.v1 import namespace
 
-            return tree.spec(name, rest)
+            return namespace.spec(name, rest)
         return None
 
     def of_others(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -85,9 +85,9 @@ class Changed:
 
 
 def be_version_1(tensorflow: ModuleType) -> None:
-    from tflab.run.v1 import tree
+    from tflab.run.v1 import namespace
 
-    sys.modules[TENSORFLOW] = tree.version_1(tensorflow)
+    sys.modules[TENSORFLOW] = namespace.version_1(tensorflow)
 
 
 def give_numpy_its_names(numpy: Any) -> None:

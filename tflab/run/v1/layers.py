@@ -11,8 +11,7 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from tflab.run.v1.initializers import xavier_initializer
-from tflab.run.v1.scopes import add_arg_scope
+from tflab.run.v1.layer_arguments import add_arg_scope, xavier_initializer
 
 relu_function = tf.nn.relu
 DEFAULT = object()  # an initialiser that is made anew for each layer

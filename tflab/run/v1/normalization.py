@@ -9,8 +9,8 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf
 
+from tflab.run.v1.layer_arguments import add_arg_scope
 from tflab.run.v1.layers import FIRST
-from tflab.run.v1.scopes import add_arg_scope
 
 PARAMETERS = ("beta", "gamma", "moving_mean", "moving_variance")
 
