@@ -20,7 +20,6 @@ from tflab.run.v1 import (
     layers,
     legacy_seq2seq,
     old_names,
-    rnn,
     tutorials,
 )
 
@@ -206,10 +205,10 @@ def test_losses_of_sequences_are_averaged_by_weight(values):
     weights = tf.constant([[1.0, 1.0], [1.0, 0.0]])
     steps = tf.unstack(logits, axis=1), tf.unstack(targets, axis=1), tf.unstack(weights, axis=1)
     whole, by_row, by_step, each, rows, total = values(
-        rnn.sequence_loss(logits, targets, weights),
-        rnn.sequence_loss(logits, targets, weights, average_across_batch=False),
-        rnn.sequence_loss(logits, targets, weights, average_across_timesteps=False),
-        rnn.sequence_loss(logits, targets, weights, False, False),
+        contrib.sequence_loss(logits, targets, weights),
+        contrib.sequence_loss(logits, targets, weights, average_across_batch=False),
+        contrib.sequence_loss(logits, targets, weights, average_across_timesteps=False),
+        contrib.sequence_loss(logits, targets, weights, False, False),
         legacy_seq2seq.sequence_loss_by_example(*steps),
         legacy_seq2seq.sequence_loss(*steps),
     )

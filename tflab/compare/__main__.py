@@ -188,7 +188,7 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
 
 
 def show_scaling(result: Scaling, args: argparse.Namespace) -> None:
-    from tflab.compare import scaling_view
+    from tflab.compare import scaling
     from tflab.exporters import formats, json
 
     about = environment.describe()
@@ -196,7 +196,7 @@ def show_scaling(result: Scaling, args: argparse.Namespace) -> None:
         args.format,
         f"{args.model} by number of tasks",
         about,
-        scaling_view.blocks(result),
+        scaling.blocks(result),
         json=lambda: json.document(environment=about, **json.plain(result)),
     )
 

@@ -1,6 +1,6 @@
 """Small parts of tf.contrib: `framework` and `util`, whose functions are elsewhere in TensorFlow
-today; `data`, which became tf.data in TensorFlow 1.4; `training.HParams`; and the projector of
-`tensorboard`, which is TensorBoard's own today."""
+today; `data`, which became tf.data in TensorFlow 1.4; `training.HParams`; the loss of `seq2seq`;
+and the projector of `tensorboard`, which is TensorBoard's own today."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ load_checkpoint, init_from_checkpoint = tf.train.load_checkpoint, tf.train.init_
 nest, sort, argsort, is_tensor = tf.nest, tf.sort, tf.argsort, tf.is_tensor
 make_tensor_proto, make_ndarray = tf.make_tensor_proto, tf.make_ndarray
 constant_value = tf.get_static_value
+TINY = 1e-12  # keeps a sum of no weights from dividing by zero
 Dataset, Iterator = tf.data.Dataset, tf.data.Iterator
 TextLineDataset, TFRecordDataset = tf.data.TextLineDataset, tf.data.TFRecordDataset
 FixedLengthRecordDataset = tf.data.FixedLengthRecordDataset
@@ -107,6 +108,40 @@ def visualize_embeddings(summary_writer: Any, config: Any) -> None:
     projector.visualize_embeddings(summary_writer.get_logdir(), config)
 
 
+def sequence_loss(
+    logits: Any,
+    targets: Any,
+    weights: Any,
+    average_across_timesteps: bool = True,
+    average_across_batch: bool = True,
+    softmax_loss_function: Any = None,
+    name: str | None = None,
+) -> Any:
+    """The cross entropy of logits [batch, time, classes] and targets [batch, time], weighted, as in
+    tensorflow/contrib/seq2seq/python/ops/loss.py, TensorFlow 1.15.
+
+    Averaged over both axes it is a scalar, over one of them a vector of the other, else it is
+    [batch, time]. Of the time the average is by weight; so is that of both, together.
+    """
+    with tf.name_scope(name, "sequence_loss", [logits, targets, weights]):
+        classes = tf.shape(logits)[2]
+        flat, labels = tf.reshape(logits, [-1, classes]), tf.reshape(targets, [-1])
+        entropy = (
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=flat)
+            if softmax_loss_function is None
+            else softmax_loss_function(labels=labels, logits=flat)
+        )
+        if average_across_timesteps and average_across_batch:
+            by_weight = entropy * tf.reshape(weights, [-1])
+            return tf.reduce_sum(by_weight) / (tf.reduce_sum(weights) + TINY)
+        losses = tf.reshape(entropy, tf.shape(logits)[:2]) * weights
+        losses.set_shape(logits.shape[:2])
+        if average_across_timesteps or average_across_batch:
+            axis = 1 if average_across_timesteps else 0
+            return tf.reduce_sum(losses, axis) / (tf.reduce_sum(weights, axis) + TINY)
+        return losses
+
+
 # The names in each part
 FRAMEWORK = [
     *("argsort", "constant_value", "create_global_step", "get_global_step", "get_variables"),
@@ -117,4 +152,5 @@ FRAMEWORK = [
 DATA_SETS = [
     *("Dataset", "FixedLengthRecordDataset", "Iterator", "TFRecordDataset", "TextLineDataset")
 ]
+SEQ2SEQ = ["sequence_loss"]
 TRAINING = ["HParams"]

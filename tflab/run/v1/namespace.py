@@ -30,8 +30,8 @@ CONTRIB_MODULES = {  # what of `tf.contrib` the adapters are in, in the order of
         *(f"{SLIM}.layers", SLIM),
     ),
     "framework": (f"{OWN}layer_arguments:SCOPES", f"{OWN}contrib:FRAMEWORK", SLIM),
-    "rnn": (f"{OWN}rnn:RNN",),
-    "seq2seq": (f"{OWN}rnn:SEQ2SEQ",),
+    "rnn": (f"{OWN}rnn",),
+    "seq2seq": (f"{OWN}contrib:SEQ2SEQ",),
     "slim": (
         *(f"{OWN}layers", f"{OWN}normalization", f"{OWN}layer_arguments"),
         *(f"{OWN}contrib:FRAMEWORK", SLIM),

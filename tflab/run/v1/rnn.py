@@ -1,5 +1,4 @@
-"""tf.contrib.rnn: cells, which are those of tf.nn.rnn_cell, and loops, which are those of tf.nn.
-tf.contrib.seq2seq: their loss."""
+"""tf.contrib.rnn: cells, which are those of tf.nn.rnn_cell, and loops, which are those of tf.nn."""
 
 from __future__ import annotations
 
@@ -15,7 +14,6 @@ MultiRNNCell, ResidualWrapper = cells.MultiRNNCell, cells.ResidualWrapper
 RNNCell: Any = cells.RNNCell
 static_rnn, static_state_saving_rnn = tf.nn.static_rnn, tf.nn.static_state_saving_rnn
 static_bidirectional_rnn = tf.nn.static_bidirectional_rnn
-TINY = 1e-12  # keeps a sum of no weights from dividing by zero
 
 
 class Projection(RNNCell):
@@ -116,46 +114,9 @@ def stack_bidirectional_dynamic_rnn(
     return inputs, tuple(forward), tuple(backward)
 
 
-RNN = [
+__all__ = [
     *("BasicLSTMCell", "BasicRNNCell", "DeviceWrapper", "DropoutWrapper", "GRUCell", "LSTMCell"),
     *("InputProjectionWrapper", "LSTMStateTuple", "MultiRNNCell", "OutputProjectionWrapper"),
     *("RNNCell", "ResidualWrapper", "stack_bidirectional_dynamic_rnn", "static_rnn"),
     *("static_bidirectional_rnn", "static_state_saving_rnn"),
 ]
-
-
-def sequence_loss(
-    logits: Any,
-    targets: Any,
-    weights: Any,
-    average_across_timesteps: bool = True,
-    average_across_batch: bool = True,
-    softmax_loss_function: Any = None,
-    name: str | None = None,
-) -> Any:
-    """The cross entropy of logits [batch, time, classes] and targets [batch, time], weighted, as in
-    tensorflow/contrib/seq2seq/python/ops/loss.py, TensorFlow 1.15.
-
-    Averaged over both axes it is a scalar, over one of them a vector of the other, else it is
-    [batch, time]. Of the time the average is by weight; so is that of both, together.
-    """
-    with tf.name_scope(name, "sequence_loss", [logits, targets, weights]):
-        classes = tf.shape(logits)[2]
-        flat, labels = tf.reshape(logits, [-1, classes]), tf.reshape(targets, [-1])
-        entropy = (
-            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=flat)
-            if softmax_loss_function is None
-            else softmax_loss_function(labels=labels, logits=flat)
-        )
-        if average_across_timesteps and average_across_batch:
-            by_weight = entropy * tf.reshape(weights, [-1])
-            return tf.reduce_sum(by_weight) / (tf.reduce_sum(weights) + TINY)
-        losses = tf.reshape(entropy, tf.shape(logits)[:2]) * weights
-        losses.set_shape(logits.shape[:2])
-        if average_across_timesteps or average_across_batch:
-            axis = 1 if average_across_timesteps else 0
-            return tf.reduce_sum(losses, axis) / (tf.reduce_sum(weights, axis) + TINY)
-        return losses
-
-
-SEQ2SEQ = ["sequence_loss"]
