@@ -196,13 +196,13 @@ def candidates(placed: Any, options: Any) -> Iterator[tuple[str, Any]]:
 def experiment(placed: Any, jobs: Sequence[Any]) -> list[float]:
     """By which share each step is longer than the first, measured in turn."""
     from tflab.runtime import measure as engine
-    from tflab.runtime import plans, session
+    from tflab.runtime import session
 
     size = jobs[0].options.batch_size
     ratios = []
     for number in range(OBSERVATIONS):
         batches = session.feed_batches(placed.program, size)
-        plan = plans.rotation(batches, size, len(jobs), ROUNDS)
+        plan = engine.rotation(batches, size, len(jobs), ROUNDS)
         usual, *others = map(median, engine.in_rotation(jobs, plan, seed=number))
         ratios.append([other / usual - 1 for other in others])
     return [median(column) for column in zip(*ratios, strict=True)]

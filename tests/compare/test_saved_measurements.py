@@ -16,7 +16,7 @@ from tflab.compare import __main__ as compare
 from tflab.compare import saved_measurements
 from tflab.exporters import plots
 from tflab.follow import __main__ as follow
-from tflab.measurements import files, run_files
+from tflab.measurements import files
 from tflab.records.timed import Owner
 from tflab.records.watched import Process
 
@@ -245,7 +245,7 @@ def test_groups_that_do_the_same_stand_in_a_row():
 
 @pytest.fixture
 def kept(tmp_path):
-    (tmp_path / "kept.json").write_text(run_files.text(WATCHED))
+    (tmp_path / "kept.json").write_text(files.run_text(WATCHED))
     return str(tmp_path / "kept.json")
 
 

@@ -10,7 +10,7 @@ from tests.run.test_summary import GROUPS, WATCHED
 from tests.shown import grid, layout
 from tflab.errors import UsageError
 from tflab.follow import node_history, recorded
-from tflab.measurements import run_files
+from tflab.measurements import files
 from tflab.records.graph import Node, Source
 from tflab.records.placed import Fate, Pass, Takeover
 from tflab.records.values import Entered, NotFinite, Value
@@ -333,8 +333,8 @@ def test_stacks_add_up_to_the_process():
 
 def test_a_run_that_was_kept_is_read_as_it_was(seen, tmp_path):
     ended = replace(seen, exit_status=-9, values=VALUES)
-    (tmp_path / "kept.json").write_text(run_files.text(ended))
-    assert run_files.read(str(tmp_path / "kept.json")) == ended
+    (tmp_path / "kept.json").write_text(files.run_text(ended))
+    assert files.read_run(str(tmp_path / "kept.json")) == ended
 
 
 @pytest.mark.parametrize(
@@ -347,6 +347,6 @@ def test_a_run_that_was_kept_is_read_as_it_was(seen, tmp_path):
 )
 def test_another_file_is_refused(seen, tmp_path, change, sentence):
     file = tmp_path / "kept.json"
-    file.write_text(json.dumps(json.loads(run_files.text(seen)) | change))
+    file.write_text(json.dumps(json.loads(files.run_text(seen)) | change))
     with pytest.raises(UsageError, match=re.escape(sentence)):
-        run_files.read(str(file))
+        files.read_run(str(file))

@@ -26,7 +26,7 @@ from tflab.errors import UsageError
 from tflab.records.measured import ConfigTimes
 from tflab.records.options import Options, Program
 from tflab.records.verdicts import Verdict
-from tflab.runtime import devices, measure, own_process, plans, session
+from tflab.runtime import devices, measure, own_process, session
 
 OBSERVATIONS = 10  # of each configuration, if there is time
 BUDGET_S = 300.0  # after which no further observation starts
@@ -75,7 +75,7 @@ def run(
         for config in configs
     }
     groups = by_environment(configs)
-    numbers = plans.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
+    numbers = measure.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
     plan = progress.track("configurations", numbers, OBSERVATIONS)
     most_s = min(OBSERVATION_S, budget_s / OBSERVATIONS)
     observed = list(observations(jobs, groups, rows, batch_sizes, plan, most_s))

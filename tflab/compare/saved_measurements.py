@@ -19,7 +19,7 @@ from tflab.compare import output
 from tflab.compare.command_line import OF_SEVERAL, as_typed
 from tflab.errors import UsageError
 from tflab.exporters import csv, formats, json, notebook
-from tflab.measurements import contrast, files, gate, run_files, view
+from tflab.measurements import contrast, files, view
 from tflab.measurements.comparable import Named
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.measurements import Contrast, Measurement, OverTime, Point, TimeLine
@@ -52,7 +52,7 @@ class FileOptions:
 def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
     """Show or compare the files of a command line; `arguments_named` are the arguments in
     it. Raises the TflabError of the gate if that fails."""
-    if run_files.read_content(args.files[0]):
+    if files.read_content(args.files[0]):
         return compare_runs(args, arguments_named)
     for name in arguments_named:
         if name not in OPTIONS:
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
         if folder:
             draw(result, measurements, folder)
     output.say_plots(args)
-    failure = result.gate and gate.failure(result.gate, first, args.fail_if_undecided)
+    failure = result.gate and contrast.failure(result.gate, first, args.fail_if_undecided)
     if failure:
         raise failure
     return 0
@@ -89,7 +89,7 @@ def compare_files(measurements: Named, chosen: FileOptions) -> Contrast:
     compared = contrast.contrast(measurements, chosen.other_graph)
     if chosen.fail_if_slower is None:
         return compared
-    return replace(compared, gate=gate.judge(measurements, compared, chosen.fail_if_slower))
+    return replace(compared, gate=contrast.judge(measurements, compared, chosen.fail_if_slower))
 
 
 def read_all(paths: Sequence[str]) -> Named:
@@ -190,7 +190,7 @@ def compare_runs(args: argparse.Namespace, arguments_named: Sequence[str]) -> in
         raise UsageError(f"Watched runs are compared as {', '.join(FORMATS_OF_RUNS)}.")
     names = contrast.short_names(args.files)
     watched_runs = {
-        name: run_files.read(path) for name, path in zip(names, args.files, strict=True)
+        name: files.read_run(path) for name, path in zip(names, args.files, strict=True)
     }
     formats.show(
         args.format,

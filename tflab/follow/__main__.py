@@ -103,9 +103,9 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 def run_recorded(args: argparse.Namespace) -> int:
     """Follow a node of a program that was watched."""
     from tflab.follow import node_history, recorded
-    from tflab.measurements import run_files
+    from tflab.measurements import files
 
-    seen = run_files.read(args.run)
+    seen = files.read_run(args.run)
     graph = seen.graph
     if graph is None:
         why = " ".join(seen.notes) or "The program ran none, or ended too early."

@@ -23,7 +23,7 @@ from tflab.records.measured import OpStats
 from tflab.records.options import Options
 from tflab.records.stages import Placement
 from tflab.records.verdicts import Experiment, Experiments, Untried
-from tflab.runtime import measure, plans, session
+from tflab.runtime import measure, session
 
 LARGEST = 10  # ops that are tried
 ROUNDS = 20  # steps of each variant in an observation
@@ -77,10 +77,10 @@ def observe(
     per observation, until the time is over or Ctrl-C."""
     size = options.batch_size
     added_ns: list[list[float]] = []
-    for number in plans.observations(LEAST, options.experiments):
+    for number in measure.observations(LEAST, options.experiments):
         batches = session.feed_batches(placement.program, size, split)
         label = f"experiments, part {number + 1}"
-        plan = replace(plans.rotation(batches, size, len(jobs), ROUNDS), label=label)
+        plan = replace(measure.rotation(batches, size, len(jobs), ROUNDS), label=label)
         times = measure.in_rotation(jobs, plan, seed=number)
         if len(times[0]) < ROUNDS:
             break  # Ctrl-C

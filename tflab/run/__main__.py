@@ -226,9 +226,9 @@ def show(
         raise TflabError(f"The logdir '{args.logdir}' was removed while the program ran.")
     written = args.place and any(args.place.work.iterdir())
     if written:
-        from tflab.measurements import run_files
+        from tflab.measurements.files import RUN_NAME, run_text
 
-        (args.place.work / run_files.NAME).write_text(run_files.text(seen), encoding="utf-8")
+        (args.place.work / RUN_NAME).write_text(run_text(seen), encoding="utf-8")
         keep_life(args.place.work, seen)
     outputs.close()  # renames the logdir
     if written:
@@ -268,9 +268,9 @@ def keep_life(folder: Path, seen: Watched) -> None:
 def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:
     """Name, kind and content of each requested file."""
     if args.save:
-        from tflab.measurements import run_files
+        from tflab.measurements.files import run_text
 
-        yield args.save, WHAT, run_files.text(seen)
+        yield args.save, WHAT, run_text(seen)
     if args.html:
         from tflab.report import html
         from tflab.run import page

@@ -287,12 +287,14 @@ class Recorder:
         """Add up the waiting traces, in another thread than those that run steps."""
         if not self.waiting:
             return
-        from tflab.runtime import trace, xplane  # many programs end before the first trace
+        from tflab.runtime import trace  # many programs end before the first trace
 
         while self.waiting:
             group, number, content, took_ns, called_ns = self.waiting.popleft()
             began_ns = perf_counter_ns()
-            rows = xplane.durations(content) if group.function else trace.columns(content, 0)
+            rows = (
+                trace.profiled_durations(content) if group.function else trace.columns(content, 0)
+            )
             if rows is None:
                 rows = trace.durations(self.tracer.parsed(content).step_stats, 0)
             if self.op_runs:

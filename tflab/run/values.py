@@ -214,7 +214,7 @@ def of_run(
 def found_in(ran: Any, feeds: Sequence[str], fetches: Sequence[str]) -> dict[str, Any]:
     """The feeds and fetches, and the variables as they were read, from the files of the
     corresponding nodes."""
-    from tflab.runtime import variables
+    from tflab.runtime.session import HANDLES, REFERENCES
 
     by_name = {node.name: node for node in ran.nodes}
     args = {
@@ -224,11 +224,11 @@ def found_in(ran: Any, feeds: Sequence[str], fetches: Sequence[str]) -> dict[str
     places = {name: feed for name, feed in args.items() if name in ran.files}
     before = {}
     for node in ran.nodes:
-        if node.op in variables.REFERENCES and node.name in ran.files:
+        if node.op in REFERENCES and node.name in ran.files:
             before[node.name] = ran.array(node.name, 0)
         elif node.op == "ReadVariableOp" and node.name in ran.files and not node.control_inputs:
             handle = by_name.get(node_of(node.inputs[0]))
-            if handle and handle.op in variables.HANDLES:
+            if handle and handle.op in HANDLES:
                 before.setdefault(handle.name, ran.array(node.name, 0))
     fetched = {
         fetch: ran.array(name)

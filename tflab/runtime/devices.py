@@ -1,4 +1,4 @@
-"""Devices: why each node is where it is."""
+"""Devices: why each node is where it is, and the devices of this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.records.placed import Assignment, Fate, Origin
 from tflab.runtime import kernels, nodes, private
-from tflab.units import CLUSTER_JOBS
+from tflab.units import CLUSTER_JOBS, size
 
 SPLIT, CLUSTER = "--devices", "--cluster"  # who requests a device if the model itself does not
 
@@ -114,3 +114,31 @@ def matches(request: str, device: str) -> bool:
         None,
         got.device_index,
     )
+
+
+# The machine, from the system and from TensorFlow
+
+
+def inspected() -> list[tuple[str, str]]:
+    """(property, value) for each line of the environment table."""
+    about = environment.describe()
+    packages = dict(about["packages"])
+    framework = packages.pop("tensorflow")
+    return [
+        ("(v)CPUs", f"{about['cpus']} ({about['processor']})"),
+        ("Memory", memory()),
+        ("GPUs", gpu_names()),
+        ("Operating system", about["os"]),
+        ("Framework", f"tensorflow {framework}"),
+        ("oneDNN", onednn()),
+        ("Python", about["python"]),
+        ("CUDA", cuda()),
+        ("Other packages", ", ".join(f"{name} {has}" for name, has in packages.items() if has)),
+    ]
+
+
+def memory() -> str:
+    try:
+        return size(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):  # Windows; a system without this information
+        return "not known"
