@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.records_by_hand import verdict
 from tflab.compare import diagnosis
-from tflab.compare.evidence import Evidence, Work
+from tflab.compare.step_work import Evidence, Work
 from tflab.records.measured import ConfigTimes
 from tflab.records.timed import Spread
 from tflab.records.verdicts import Diagnosis

@@ -24,7 +24,7 @@ from tests.shown import without_progress
 from tflab import models
 from tflab.analysis import memory, step_times
 from tflab.analysis.row_labels import KEYS, RUNTIME
-from tflab.cli import progress
+from tflab.cli import terminal
 from tflab.compare import __main__ as compare
 from tflab.compare import batch_tables, comparison, findings, preparation, race, sweep
 from tflab.compare.comparison import RaceOptions, SweepOptions
@@ -740,7 +740,7 @@ def test_progress_counts_the_observations(short_race, monkeypatch):
         labels.append((label, total))
         return items
 
-    monkeypatch.setattr(progress, "track", track)
+    monkeypatch.setattr(terminal, "track", track)
     comparison.compare_configurations(
         "toy", (16,), SweepOptions(images=16), RaceOptions(("default", "no-grappler"))
     )

@@ -6,7 +6,7 @@ import pytest
 
 from tests.records_by_hand import op_stats, source
 from tflab.compare import evidence, sweep
-from tflab.compare.evidence import Evidence, Work
+from tflab.compare.step_work import Evidence, Work
 from tflab.records.graph import Node, Tensor
 from tflab.records.measured import Costs, Peaks
 from tflab.records.placed import Fate

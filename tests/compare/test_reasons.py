@@ -7,7 +7,7 @@ import pytest
 from tests.compare.steps_by_hand import COMPUTING, config, only, step, transposes, work
 from tflab.compare import diagnosis
 from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
-from tflab.compare.evidence import Work
+from tflab.compare.step_work import Work
 from tflab.records.verdicts import Diagnosis
 
 # Ops that compute nothing

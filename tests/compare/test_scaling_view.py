@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, read
-from tflab.compare import scaling as tasks
+from tflab.compare import scaling_view
 from tflab.records.cluster import Scaling, ScalingRow
 from tflab.records.timed import Spread
 
@@ -26,7 +26,7 @@ SCALING = Scaling(
 
 
 def blocks(scaling):
-    return [read(block) for block in tasks.blocks(scaling)]
+    return [read(block) for block in scaling_view.blocks(scaling)]
 
 
 def test_every_cell_and_sentence():

@@ -9,7 +9,7 @@ from tests.records_by_hand import BUSY, BUSY_LINE
 from tests.report.lab_by_hand import LAB, shown
 from tests.report.test_pass_log import EXECUTION, PLACEMENT
 from tests.views.test_network import NETWORK
-from tflab.compare import scaling
+from tflab.compare import scaling_view
 from tflab.errors import UsageError
 from tflab.records.placed import Partition, Transfer
 from tflab.records.timed import OpRun
@@ -89,7 +89,7 @@ def test_then_who_owned_the_time_and_at_last_what_more_tasks_bring():
             "python -m tflab.lifecycle --model lenet --batch-size 64 --steps 20 --cluster 2 "
             "--split layers",
         ),
-        *shown(scaling.tables(SCALING)),
+        *shown(scaling_view.tables(SCALING)),
         SCALED,
     ]
 
@@ -111,7 +111,7 @@ def test_a_busy_machine_and_a_task_that_died_come_before_all_numbers():
     parts = shown(tasks_chapter.parts("lenet", replace(MADE, scaling=died)))
     assert parts[:2] == [BUSY_LINE, "These are the measurements up to this error: Task 1 is gone."]
     *one_step, recipe = shown(tasks_chapter.parts("lenet", MADE))
-    concluded = len(shown(scaling.tables(SCALING))) - 2  # of a quiet machine only
+    concluded = len(shown(scaling_view.tables(SCALING))) - 2  # of a quiet machine only
     assert parts[2:] == [*one_step[:-concluded], recipe]
 
 

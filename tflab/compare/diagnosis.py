@@ -1,7 +1,7 @@
 """Diagnosis: why a step is slow, in at most three sentences.
 
 They are ranked by the share of the step that they cost. RULES has the rules, which use the
-measurements of `evidence`. The sentence of a rule says which part of a step it is about, which
+measurements of `step_work`. The sentence of a rule says which part of a step it is about, which
 measurement shows it, and what to try.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tflab.compare.configurations import CONFIGURATIONS
-from tflab.compare.evidence import Evidence, Work
+from tflab.compare.step_work import Evidence, Work
 from tflab.records.measured import ConfigTimes
 from tflab.records.verdicts import Diagnosis, Experiments
 from tflab.units import percent, plural, size, time

@@ -14,7 +14,7 @@ from tflab import datasets, models
 from tflab.analysis import verdicts
 from tflab.analysis.accumulator import Accumulator
 from tflab.cli import ending as signals
-from tflab.cli import environment, progress
+from tflab.cli import environment, terminal
 from tflab.compare import sweep
 from tflab.compare.batch_tables import Tables
 from tflab.errors import RefusedError, TflabError
@@ -131,7 +131,7 @@ def run_processes(
     packed = own_process.packed(job)
     rows = [datasets.first_rows(column, UNTRACED * max(keys)) for column in columns]
     numbers = measure.observations(verdicts.LEAST, budget_s, MOST)
-    for _ in progress.track("processes", numbers, MOST):
+    for _ in terminal.track("processes", numbers, MOST):
         yield child.call("tflab.compare.observing:observed_here", packed, rows, keys, A_PROCESS_S)
 
 

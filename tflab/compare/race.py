@@ -20,7 +20,7 @@ from statistics import median
 
 from tflab import datasets
 from tflab.analysis import step_times, verdicts
-from tflab.cli import progress
+from tflab.cli import terminal
 from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
 from tflab.errors import UsageError
 from tflab.records.measured import ConfigTimes
@@ -76,7 +76,7 @@ def run(
     }
     groups = by_environment(configs)
     numbers = measure.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
-    plan = progress.track("configurations", numbers, OBSERVATIONS)
+    plan = terminal.track("configurations", numbers, OBSERVATIONS)
     most_s = min(OBSERVATION_S, budget_s / OBSERVATIONS)
     observed = list(observations(jobs, groups, rows, batch_sizes, plan, most_s))
     return judged(observed, configs, batch_sizes)

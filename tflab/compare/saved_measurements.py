@@ -18,7 +18,7 @@ from tflab.cli import environment
 from tflab.compare import output
 from tflab.compare.command_line import OF_SEVERAL, as_typed
 from tflab.errors import UsageError
-from tflab.exporters import csv, formats, json, notebook
+from tflab.exporters import csv, json, notebook, text
 from tflab.measurements import contrast, files, view
 from tflab.measurements.comparable import Named
 from tflab.records.blocks import Block, Column, Table
@@ -122,7 +122,7 @@ def draw(result: Contrast, measurements: Named, folder: Path) -> None:
 
 
 def show(result: Contrast, measurements: Named, args: argparse.Namespace) -> None:
-    formats.show(
+    text.show_in_format(
         args.format,
         f"{result.model}: {', '.join(result.measurements)}",
         environment.describe(),
@@ -192,7 +192,7 @@ def compare_runs(args: argparse.Namespace, arguments_named: Sequence[str]) -> in
     watched_runs = {
         name: files.read_run(path) for name, path in zip(names, args.files, strict=True)
     }
-    formats.show(
+    text.show_in_format(
         args.format,
         "Watched runs",
         {},

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from tflab.analysis import quality, timeline
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import backward, execution, frontend, placement
-from tflab.records.blocks import Block, Column, Table
 from tflab.records.cluster import Scaling, ScalingRow, Tasks
 from tflab.records.options import Options
 from tflab.records.stages import Execution, Placement
 from tflab.runtime import cluster
-from tflab.units import percent, plural, size, time
 
 
 @dataclass(frozen=True)
@@ -113,83 +111,3 @@ def against_alone(rows: Sequence[ScalingRow]) -> tuple[ScalingRow, ...]:
         efficiency = speed_up / row.tasks if row.tasks else None
         filled.append(replace(row, speed_up=speed_up, efficiency=efficiency))
     return tuple(filled)
-
-
-# The view
-
-
-def blocks(scaling: Scaling) -> Iterable[Block]:
-    yield from warnings(scaling)
-    yield from tables(scaling)
-
-
-def warnings(scaling: Scaling) -> Iterable[str]:
-    """The sentences above all numbers."""
-    if quality.disturbed(scaling.quality) and scaling.quality:
-        yield quality.sentence(scaling.quality)
-    if scaling.interrupted:
-        yield "Interrupted: these are the measurements up to that point."
-    if scaling.failure:
-        yield f"These are the measurements up to this error: {scaling.failure}"
-
-
-def tables(scaling: Scaling) -> Iterable[Block]:
-    yield (
-        f"A step of {scaling.phase} on the same {plural(scaling.batch_size, 'row')} of "
-        f"{scaling.data}, split by {scaling.split}. 0 tasks are this process alone. Each number of "
-        "tasks was measured once, so speed-ups have no interval."
-    )
-    yield measured(scaling)
-    if not quality.disturbed(scaling.quality):
-        yield from reasons(scaling)
-
-
-def measured(scaling: Scaling) -> Table:
-    return Table(
-        "Untraced steps; network: share of traced steps in which tensors were sent and no op ran",
-        (
-            Column("tasks", lambda row: str(row.tasks), right=True),
-            Column("step", lambda row: time(row.step_ns.median), right=True),
-            Column("p10", lambda row: time(row.step_ns.p10), right=True),
-            Column("p90", lambda row: time(row.step_ns.p90), right=True),
-            Column("rows/s", lambda row: f"{row.images_per_second:,.0f}", right=True),
-            Column("speed-up", lambda row: f"{row.speed_up:.2f}", right=True),
-            Column("efficiency", efficiency, right=True),
-            Column("network", communication, right=True),
-            Column("messages", lambda row: str(row.messages), right=True),
-            Column("bytes", lambda row: size(row.bytes), right=True),
-        ),
-        scaling.rows,
-    )
-
-
-def efficiency(row: ScalingRow) -> str:
-    return "" if row.efficiency is None else percent(row.efficiency)
-
-
-def communication(row: ScalingRow) -> str:
-    return "" if row.communication is None else percent(row.communication)
-
-
-def reasons(scaling: Scaling) -> Iterable[str]:
-    """The reasons why tasks are slower, if they are slower by more than steps vary."""
-    alone, *others = scaling.rows
-    slower = [row for row in others if row.step_ns.p10 > alone.step_ns.p90]
-    if not slower:
-        return
-    worst = min(slower, key=lambda row: row.speed_up)
-    clauses = [
-        f"every step sends {plural(worst.messages, 'message')} with {size(worst.bytes)}, where one "
-        "process passes pointers"
-    ]
-    if scaling.local and worst.tasks > 1 and 0 < scaling.cores <= worst.tasks:
-        clauses.append(
-            f"tasks of this machine share its {plural(scaling.cores, 'core')}, which one process "
-            "already uses"
-        )
-    if worst.tasks > 1 and scaling.split == "layers":
-        clauses.append("layers wait for one another, so mostly one task works at a time")
-    yield (
-        f"With {plural(worst.tasks, 'task')} a step is slower than in one process (its p10 is "
-        f"above the p90 of one process): {'; '.join(clauses)}."
-    )

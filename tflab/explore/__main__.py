@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import command, folding
+from tflab.cli import command, terminal
 from tflab.errors import UsageError
 from tflab.escaping import visible
 
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     ):
         app = server.App(process, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)
-        folding.say("The page, which only this machine can open; Ctrl-C ends it:")
+        terminal.say("The page, which only this machine can open; Ctrl-C ends it:")
         print(f"  {app.address}", flush=True)  # never folded
         if not args.no_browser:
             show(app.address)
@@ -158,7 +158,7 @@ def show(address: str) -> None:
     thread.start()
     thread.join(5)
     if not opened.is_set() and not thread.is_alive():
-        folding.say("No browser can be opened here: open the address yourself.", sys.stderr)
+        terminal.say("No browser can be opened here: open the address yourself.", sys.stderr)
 
 
 if __name__ == "__main__":

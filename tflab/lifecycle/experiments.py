@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tflab.analysis import verdicts
-from tflab.cli import progress
+from tflab.cli import terminal
 from tflab.errors import TflabError
 from tflab.lifecycle import once_more
 from tflab.records.measured import OpStats
@@ -104,7 +104,7 @@ def ways(
     """For each of the largest ops the step that runs it twice, or why there is none."""
     largest = top_ops[:LARGEST]
     variants, untried = [], []
-    for row in progress.track("experiments, preparing", largest, len(largest)):
+    for row in terminal.track("experiments, preparing", largest, len(largest)):
         names = once_more.parts(row.key, placement.ledger)
         reason = once_more.refusal(names, placement)
         job = None if reason else same_kernels(placement, names, options)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tflab.analysis import step_times, wires
-from tflab.compare import scaling
+from tflab.compare import scaling_view
 from tflab.exporters import plots
 from tflab.records.cluster import Network, as_given
 from tflab.records.placed import Partition
@@ -28,10 +28,10 @@ def parts(model: str, measured: OverTasks) -> Iterator[Part]:
     if measured.scaling is None:
         yield f"{model} was not run over tasks. {measured.failure}"
         return
-    yield from scaling.warnings(measured.scaling)
+    yield from scaling_view.warnings(measured.scaling)
     if measured.shown:
         yield from one_step(model, measured, measured.shown)
-    yield from scaling.tables(measured.scaling)
+    yield from scaling_view.tables(measured.scaling)
     yield Method(
         f"{measured.steps} untraced steps and as many traced ones, alternating, at each number of "
         "tasks, each with new sessions and, on this machine, new tasks.",

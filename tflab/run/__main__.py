@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tflab import atomic
-from tflab.cli import command, folding
+from tflab.cli import command, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.run import launch, programs
 
@@ -235,9 +235,9 @@ def show(
         from tflab.cli import logdirs
 
         line = logdirs.opening_line(args.place.final)
-        folding.say_command("Open it in TensorBoard:", line, sys.stderr)
+        terminal.say_command("Open it in TensorBoard:", line, sys.stderr)
     elif args.place:
-        folding.say(NOTHING, sys.stderr)
+        terminal.say(NOTHING, sys.stderr)
     return 0
 
 
@@ -247,7 +247,7 @@ def write_op_runs(path: Path, folder: Path, segment: Mapping[str, Any]) -> None:
 
     written = op_runs.to_parquet(folder, segment)
     if written is None:
-        folding.say("There are no op runs: no run was traced.", sys.stderr)
+        terminal.say("There are no op runs: no run was traced.", sys.stderr)
     else:
         new_files.write(path, written, OP_RUNS)
 
@@ -262,7 +262,7 @@ def keep_life(folder: Path, seen: Watched) -> None:
         if life := page.life(seen):
             storage.write(folder, life)
     except storage.LargeError as error:
-        folding.say(str(error), sys.stderr)
+        terminal.say(str(error), sys.stderr)
 
 
 def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:

@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from tflab import datasets
-from tflab.cli import ending, progress
+from tflab.cli import ending, terminal
 from tflab.errors import RefusedError
 from tflab.records.options import Options, Program, Start
 from tflab.records.timed import StepTime
@@ -127,7 +127,7 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
     with sessions(jobs, plan.traced, plan.untraced) as runners:
         try:
             with private.ctrl_c_kept():
-                for turns in progress.track(plan.label, plan.rounds, plan.count):
+                for turns in terminal.track(plan.label, plan.rounds, plan.count):
                     for turn in turns:
                         ending.check()
                         timed, recorded = runners[turn.job].take(turn)
