@@ -13,15 +13,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from tflab.run import v1
-from tflab.run.v1 import (
-    contrib,
-    imports,
-    layer_arguments,
-    layers,
-    legacy_seq2seq,
-    old_names,
-    tutorials,
-)
+from tflab.run.v1 import contrib, layer_arguments, layers, legacy_seq2seq, old_names, tutorials
 
 pytestmark = pytest.mark.tensorflow
 
@@ -245,7 +237,7 @@ def test_arguments_may_come_in_the_order_of_before_1_0(values, noted):
 
 def test_numpy_has_what_it_had(noted):
     old = SimpleNamespace(__getattr__=lambda name: f"its {name}", reshape=np.reshape)
-    imports.give_numpy_its_names(old)
+    v1.give_numpy_its_names(old)
     assert old.reshape([1, 2], (2, 1)).tolist() == [[1], [2]]
     assert old.__getattr__("int8") == "its int8"
     assert noted() == []

@@ -13,7 +13,7 @@ from tflab import models
 from tflab.runtime import cluster, health
 from tflab.train import __main__ as train
 from tflab.train import checkpoints, loop, trainer
-from tflab.train.epochs import Settings
+from tflab.train.history import Settings
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 

@@ -112,18 +112,18 @@ def answer(start: FirstContent, function: str, folder: str) -> int:
 
 def opening(path: Path | None, model: str | None, seconds: float) -> tuple[FirstContent, str]:
     """The first program of the page, and its function that returns a model, if any."""
-    from tflab.explore import markup, programs
-    from tflab.explore.programs import EXAMPLES
+    from tflab.explore import markup, sources
+    from tflab.explore.sources import EXAMPLES
 
     if path:
         if path.suffix != ".py":
             raise UsageError(f"'{path}' is no Python file; give one whose name ends with .py.")
-        text = programs.text_of(path)
-        mark = programs.mark(text)
+        text = sources.text_of(path)
+        mark = sources.mark(text)
         return markup.FirstContent(path.name, text, mark, is_file=True, seconds=seconds), ""
     if model:
         source, function = source_of(model)
-        return markup.FirstContent(source.name, programs.text_of(source), seconds=seconds), function
+        return markup.FirstContent(source.name, sources.text_of(source), seconds=seconds), function
     return markup.FirstContent("program.py", EXAMPLES[0].text, seconds=seconds), ""
 
 

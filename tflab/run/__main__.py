@@ -243,9 +243,9 @@ def show(
 
 def write_op_runs(path: Path, folder: Path, segment: Mapping[str, Any]) -> None:
     from tflab.cli import new_files
-    from tflab.run import op_runs
+    from tflab.run import op_runs_file
 
-    written = op_runs.to_parquet(folder, segment)
+    written = op_runs_file.to_parquet(folder, segment)
     if written is None:
         terminal.say("There are no op runs: no run was traced.", sys.stderr)
     else:

@@ -191,7 +191,7 @@ def write(
 ) -> None:
     """Save the graph of a group. `parts` are the GraphDefs that ran. Raises TflabError for a graph
     that is too large."""
-    from tflab.runtime import devices, kernels
+    from tflab.runtime import devices
 
     if len(nodes) > MOST_NODES:
         raise TflabError(f"The graph has {len(nodes):,} nodes; at most {MOST_NODES:,} are kept.")
@@ -207,7 +207,7 @@ def write(
         ledger=ledger,
         origins=origins,
         assignments=tuple(devices.assignments(group.graph, executed, origins, ledger)),
-        kernels=tuple(kernels.chosen(parts, group.graph)),
+        kernels=tuple(devices.chosen_kernels(parts, group.graph)),
         traced=group.traced,
         ops={name: OpTimes(runs, ns) for name, (runs, ns, _) in group.ops.items()},
     )

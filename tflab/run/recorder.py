@@ -22,12 +22,12 @@ from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.run.function_calls import Functions
 from tflab.run.groups import PythonCall, RunGroup, WatchedRun
-from tflab.run.op_runs import OpRunsFile
+from tflab.run.op_runs_file import OpRunsFile
 from tflab.run.program_graphs import MOST_CONSTANTS, Dumps, Lines, line_of
 from tflab.runtime import private
 
 if TYPE_CHECKING:
-    from tflab.run.values import Values
+    from tflab.run.recorded_values import Values
 
 MOST_GROUPS = 100  # later ones form one group
 MOST_GRAPHS = 16  # graphs that are kept until the end
@@ -69,7 +69,7 @@ class Recorder:
         self.values = self.recorded_values() if watcher.values is not None else None
 
     def recorded_values(self) -> Values:
-        from tflab.run.values import Values  # few programs need it
+        from tflab.run.recorded_values import Values  # few programs need it
 
         return Values(self)
 

@@ -267,9 +267,7 @@ def begin(given: dict[str, str]) -> None:
     """Watch this process from now on, with the settings of `tflab.run.launch`."""
     Watcher(given).begin()
     if given.get("V1"):
-        from tflab.run.v1 import imports
-
-        imports.begin()
+        v1.begin()
 
 
 # The results that this process writes for the command, as Python literals. It may end at any

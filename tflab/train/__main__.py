@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from tflab.train.checkpoints import Checkpoint
-    from tflab.train.epochs import Settings, TimedStep
+    from tflab.train.history import Settings, TimedStep
     from tflab.train.trainer import Trainer
 
 SEED = 1
@@ -152,7 +152,7 @@ def prepare(
     args: argparse.Namespace, saved: Settings | None, tasks: tuple[str, ...]
 ) -> tuple[Trainer, Settings]:
     """The graph and the settings: those given, else those saved before, else the recipe's."""
-    from tflab.train.epochs import Settings
+    from tflab.train.history import Settings
 
     settings_given = {
         name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None

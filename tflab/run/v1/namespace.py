@@ -192,7 +192,7 @@ def adapter(module: str, name: str) -> ModuleType:
 
 
 def mnist() -> ModuleType:
-    return importlib.import_module(f"{OWN}input_data")  # which is noted once it reads something
+    return importlib.import_module(f"{OWN}tutorials")  # which is noted once it reads something
 
 
 def of_keras(name: str, parent: Any) -> Any:

@@ -95,7 +95,7 @@ def test_functions_made_anew_of_the_same_code_are_counted_and_not_taken_for_one(
     spent = sum(tracing["ns"] for tracing in segment["tracings"][:3])
     assert (anew["functions"], anew["ns"]) == (3, spent)
     known = summary.watched(("train.py",), {**SEGMENT, **segment}, 10_000, 0).made_anew
-    made = f"test_functions.py:{step.__code__.co_firstlineno} in step"
+    made = f"test_function_calls.py:{step.__code__.co_firstlineno} in step"
     assert known == (MadeAnew(made, "train.py:9 in main", 3, spent),)
     shorter = MadeAnew("a.py:1", "a.py:2", 9, 5)
     longer = replace(known[0], made="train.py:4 in step", ns=600_000)
