@@ -18,7 +18,7 @@ from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.records.options import SWITCHES, Options, Program, Start
 from tflab.records.timed import StepTime
-from tflab.runtime import cluster, health, nodes, private, refusals
+from tflab.runtime import cluster, nodes, private, refusals, server
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 HANDLES = ("VarHandleOp",)
@@ -90,13 +90,13 @@ def fresh(
     """
     config = config or config_of(options)
     tasks = cluster.addresses_of(config)
-    health.check_all(tasks)
+    server.check_all(tasks)
     session = tf1.Session(cluster.target(config), graph, config)
     try:
         with private.ctrl_c_kept(), ExitStack() as stack:
             # A step over tasks does not end with its session, but with the tasks that do not
             # respond
-            cancel = (lambda: health.failures(tasks)) if tasks else session.close
+            cancel = (lambda: server.failures(tasks)) if tasks else session.close
             stack.enter_context(ending.cancelled_by(cancel))
             yield session
     except tf.errors.OpError as error:

@@ -25,7 +25,7 @@ from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.records.options import Options, Program
 from tflab.records.trained import Epoch
-from tflab.runtime import health, refusals, session
+from tflab.runtime import refusals, server, session
 from tflab.train import checkpoints, finder, history, prediction_images, summaries
 from tflab.train.checkpoints import Checkpoint
 from tflab.train.history import Settings, TimedStep
@@ -234,7 +234,7 @@ def writing(folder: Path, step: int) -> Iterator[None]:
         yield
     except OSError as error:
         raise write_failure(folder, step, str(error.strerror)) from error
-    except health.AWAY:  # a task is gone: that is not a failure of the checkpoint
+    except server.AWAY:  # a task is gone: that is not a failure of the checkpoint
         raise
     except tf.errors.OpError as error:
         raise write_failure(folder, step, refusals.sentence(error.message)) from error
