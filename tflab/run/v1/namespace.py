@@ -25,17 +25,11 @@ IN_FOLDERS = {
 REAL = ("_api", "compat", "compiler", "core", "dtensor", "lite", "python", "security", "tools")
 OWN = "tflab.run.v1."
 CONTRIB_MODULES = {  # what of `tf.contrib` the adapters are in, in the order of the search
-    "layers": (
-        *(f"{OWN}layers", f"{OWN}normalization", f"{OWN}layer_arguments"),
-        *(f"{SLIM}.layers", SLIM),
-    ),
+    "layers": (f"{OWN}layers", f"{OWN}layer_arguments", f"{SLIM}.layers", SLIM),
     "framework": (f"{OWN}layer_arguments:SCOPES", f"{OWN}contrib:FRAMEWORK", SLIM),
     "rnn": (f"{OWN}rnn",),
     "seq2seq": (f"{OWN}contrib:SEQ2SEQ",),
-    "slim": (
-        *(f"{OWN}layers", f"{OWN}normalization", f"{OWN}layer_arguments"),
-        *(f"{OWN}contrib:FRAMEWORK", SLIM),
-    ),
+    "slim": (f"{OWN}layers", f"{OWN}layer_arguments", f"{OWN}contrib:FRAMEWORK", SLIM),
     "legacy_seq2seq": (f"{OWN}legacy_seq2seq",),
     "training": (f"{OWN}contrib:TRAINING", f"{SLIM}.training"),
     "util": (f"{OWN}contrib:FRAMEWORK",),
