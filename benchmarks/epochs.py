@@ -87,7 +87,7 @@ def epochs(trainer: Any, quick: bool) -> int:
 def begin(trainer: Any, folder: Path, seed: int, count: int) -> Generator[Any, None, None]:
     """A training of this number of epochs, before its first."""
     from tflab.train import history, loop
-    from tflab.train.epochs import Settings
+    from tflab.train.history import Settings
 
     train, test = map(trainer.program.dataset, ("train", "test"))
     batch_size = trainer.recipe.batch_size

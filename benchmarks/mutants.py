@@ -61,7 +61,7 @@ class Package:
 
 
 REPORTED = ("*chapter*", "panel", "pass_log", "pictures")
-OF_RUN = ("view", "summary", "stacks", "line_notes", "groups", "sampler", "programs", "python2")
+OF_RUN = ("view", "summary", "page", "groups", "sampler", "programs")
 PACKAGES = {
     "analysis": Package(90, ("tflab/analysis/*.py",), ("tests/analysis/test_*.py",)),
     "views": Package(

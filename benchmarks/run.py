@@ -26,7 +26,7 @@ from typing import NamedTuple
 from benchmarks import report, resident, turns
 from tflab import units
 from tflab.records.blocks import Block, Column, Table
-from tflab.run import op_runs
+from tflab.run import op_runs_file
 from tflab.runtime import child
 
 HERE = "benchmarks.run"
@@ -138,7 +138,7 @@ def together(ways: Mapping[str, Sequence[str]], plan: Plan) -> dict[str, list[Ru
 
 
 def written(folder: str, count: int) -> Kept:
-    seen = op_runs.OpRunsFile(folder, print)
+    seen = op_runs_file.OpRunsFile(folder, print)
     names = [f"layer_{number}/op" for number in range(NODES)]
     random = Random(0)
 
@@ -157,14 +157,14 @@ def made(folder: str) -> Kept:
         for number in range(NODES)
     ]
     segment = {"groups": [{"graph": 1}], "graphs": [nodes]}
-    file = Path(folder, f"{op_runs.NAME}.parquet")
-    return kept(lambda: op_runs.to_parquet(Path(folder), segment), file)
+    file = Path(folder, f"{op_runs_file.NAME}.parquet")
+    return kept(lambda: op_runs_file.to_parquet(Path(folder), segment), file)
 
 
 def asked(folder: str) -> Kept:
     import duckdb
 
-    file = Path(folder, f"{op_runs.NAME}.parquet")
+    file = Path(folder, f"{op_runs_file.NAME}.parquet")
     with duckdb.connect() as database:
         return kept(lambda: database.execute(QUESTION.format(file=file)).fetchall(), file)
 

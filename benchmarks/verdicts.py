@@ -21,7 +21,7 @@ from statistics import fmean, median
 from typing import Any
 
 from tflab.analysis import verdicts
-from tflab.cli import command, progress
+from tflab.cli import command, terminal
 from tflab.exporters import json, text
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.verdicts import Verdict
@@ -123,7 +123,7 @@ def raced(
     others = min(race.OBSERVATIONS - 1, max(fitting, verdicts.LEAST - 1))
     most_s = min(race.OBSERVATION_S, max(SHORTEST_S, FILLED * left_s / others - starting_s))
     numbers = within(left_s, others, clock)
-    plan = (number + 1 for number in progress.track(label, numbers, others))
+    plan = (number + 1 for number in terminal.track(label, numbers, others))
     return first + observe(most_s, plan)
 
 
@@ -165,7 +165,7 @@ def prepared(end: float) -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
     *_, backward = lifecycle.walk("lenet", stop="backward")
     jobs: dict[str, Any] = {}
     copied: dict[int, tuple[str, float]] = {}
-    for size in progress.track("steps, preparing", SIZES, len(SIZES)):
+    for size in terminal.track("steps, preparing", SIZES, len(SIZES)):
         if copied and time.monotonic() > end:
             break
         options = Options(batch_size=size, values=False)
@@ -196,13 +196,13 @@ def candidates(placed: Any, options: Any) -> Iterator[tuple[str, Any]]:
 def experiment(placed: Any, jobs: Sequence[Any]) -> list[float]:
     """By which share each step is longer than the first, measured in turn."""
     from tflab.runtime import measure as engine
-    from tflab.runtime import plans, session
+    from tflab.runtime import session
 
     size = jobs[0].options.batch_size
     ratios = []
     for number in range(OBSERVATIONS):
         batches = session.feed_batches(placed.program, size)
-        plan = plans.rotation(batches, size, len(jobs), ROUNDS)
+        plan = engine.rotation(batches, size, len(jobs), ROUNDS)
         usual, *others = map(median, engine.in_rotation(jobs, plan, seed=number))
         ratios.append([other / usual - 1 for other in others])
     return [median(column) for column in zip(*ratios, strict=True)]

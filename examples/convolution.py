@@ -26,7 +26,7 @@ from tflab.records.blocks import Block, Table
 from tflab.records.measured import Peaks
 from tflab.records.options import Options
 from tflab.records.timed import OpRun
-from tflab.runtime import machine, peak_benchmark, session
+from tflab.runtime import machine, session
 from tflab.units import percent, size, time
 
 CHAPTER = "The chapter's example"
@@ -235,7 +235,7 @@ def instructions_per_turn() -> int:
 def main() -> None:
     threadpool_limits(1)
     tf.config.threading.set_intra_op_parallelism_threads(1)
-    peaks = replace(machine.peaks(), gflops=peak_benchmark.best_gflops(MATRIX_SIDES))
+    peaks = replace(machine.peaks(), gflops=machine.best_gflops(MATRIX_SIDES))
     example = (np.empty(shape, np.float32) for shape in SHAPES[CHAPTER])
     lesson.show(
         locality(*example),

@@ -32,7 +32,7 @@ NUMBER = re.compile(r"-?\d[\d,.]*(e[-+]\d+)?( (x|%|s|ms|us|ns|B|KiB|MiB|GiB))?")
 dumps.prepare()
 with command.chatter_kept():  # TensorFlow logs while it is imported
     quiet_import.load()
-    from tflab.runtime import measure, plans, session, trace
+    from tflab.runtime import measure, session, trace
 
 
 def give(chapter: Callable[[], None]) -> None:
@@ -97,7 +97,7 @@ def in_rotation(
 ) -> list[list[int]]:
     """The times of untraced steps under several setups, which take turns, in ns."""
     size = setups[0].batch_size
-    plan = plans.rotation(session.feed_batches(program, size), size, len(setups), rounds)
+    plan = measure.rotation(session.feed_batches(program, size), size, len(setups), rounds)
     return measure.in_rotation([measure.job_of(program, step, each) for each in setups], plan)
 
 

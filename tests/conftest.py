@@ -179,9 +179,9 @@ def known_peaks():
     """The peaks of the machine are in the cache of all commands: measuring them takes seconds, and
     no op reaches these."""
     from tflab.records.measured import Level, Peaks
-    from tflab.runtime import machine, peak_benchmark
+    from tflab.runtime import machine
 
-    levels = tuple(Level(size, 1e6, 1e6) for size in peak_benchmark.WORKING_SETS)
+    levels = tuple(Level(size, 1e6, 1e6) for size in machine.WORKING_SETS)
     about = machine.description()
     path = machine.cache_file(about, None)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from tflab import __version__
-from tflab.cli import command, folding
+from tflab.cli import command, terminal
 from tflab.errors import UsageError
 from tflab.escaping import visible
 
@@ -36,15 +36,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         command.one_of("command", list(COMMANDS))(name)
     except UsageError as error:
-        folding.say(f"tflab: {visible(str(error))}", sys.stderr)
+        terminal.say(f"tflab: {visible(str(error))}", sys.stderr)
         return error.status
     return importlib.import_module(f"tflab.{name}.__main__").main(rest)
 
 
 def usage() -> int:
-    folding.say("usage: python -m tflab COMMAND ...  (COMMAND --help tells more; --version)\n")
+    terminal.say("usage: python -m tflab COMMAND ...  (COMMAND --help tells more; --version)\n")
     for name, line in COMMANDS.items():
-        folding.say(f"  {name:<12}{line}")
+        terminal.say(f"  {name:<12}{line}")
     return 0
 
 

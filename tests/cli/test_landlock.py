@@ -131,7 +131,7 @@ def body():
     confined.main = state
     go_on = partial(confined.go_on, ["lifecycle", "x"], {"HOME": "/"}, passed)
     return subprocess.call(
-        ["none"], preexec_fn=go_on, stderr=confinement.terminal(), restore_signals=False
+        ["none"], preexec_fn=go_on, stderr=confinement.standard_error(), restore_signals=False
     )
 
 sys.exit(command.run(body))

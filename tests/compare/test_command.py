@@ -24,7 +24,7 @@ from tests.shown import without_progress
 from tflab import models
 from tflab.analysis import memory, step_times
 from tflab.analysis.row_labels import KEYS, RUNTIME
-from tflab.cli import progress
+from tflab.cli import terminal
 from tflab.compare import __main__ as compare
 from tflab.compare import batch_tables, comparison, findings, preparation, race, sweep
 from tflab.compare.comparison import RaceOptions, SweepOptions
@@ -36,7 +36,7 @@ from tflab.records.options import Model, Options
 from tflab.records.stages import Placement
 from tflab.records.timed import Holder, LiveBytes, OpRun, Spread, StepTime
 from tflab.records.verdicts import Experiments, Load, Quality
-from tflab.runtime import dumps, machine, own_process, plans
+from tflab.runtime import dumps, machine, measure, own_process
 from tflab.units import plural
 
 pytestmark = pytest.mark.tensorflow
@@ -133,7 +133,7 @@ def test_the_last_batch_is_smaller_where_it_does_not_come_out_even(lenet):
 @given(st.sets(st.integers(1, 70), min_size=1, max_size=3), st.integers(70, 1_000))
 def test_every_row_is_worked_on_once_and_only_the_last_batch_is_smaller(sizes, images):
     worked = defaultdict(list)
-    for turns in plans.sweep([np.arange(images)], images, sorted(sizes), warmup=2).rounds:
+    for turns in measure.sweep([np.arange(images)], images, sorted(sizes), warmup=2).rounds:
         for turn in turns:
             if not turn.warmup:
                 worked[turn.batch_size, turn.traced].append(turn.values[0])
@@ -157,14 +157,14 @@ def test_the_op_runs_of_the_first_whole_batches_are_kept_one_by_one(lenet):
 @given(st.integers(1, 50), st.integers(1, 200), st.integers(1, 5))
 def test_every_shape_that_will_come_is_warmed_up(size, rows, count):
     size = min(size, rows)
-    turns = list(plans.warmups([np.arange(rows)], rows, size, count))
+    turns = list(measure.warmups([np.arange(rows)], rows, size, count))
     fed = [(len(turn.values[0]), turn.traced, turn.warmup) for turn in turns]
     shapes = [size] * count + [rows % size] * (count if rows % size else 0)
     assert fed == [(shape, traced, True) for shape in shapes for traced in (False, True)]
 
 
 def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured():
-    rounds = plans.sweep([np.arange(40)], 40, [16], warmup=1).rounds
+    rounds = measure.sweep([np.arange(40)], 40, [16], warmup=1).rounds
     turns = [turn for turns in rounds for turn in turns]
     warm = [(size, traced, True) for size in (16, 8) for traced in (False, True)]
     measured = [(size, traced, False) for size in (16, 16, 8) for traced in (False, True)]
@@ -181,7 +181,7 @@ def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured():
 )
 def test_one_step_in_so_many_is_traced_from_the_first_on(steps, every, order):
     rows = 4 * steps
-    _, *rounds = plans.sweep([np.arange(rows)], rows, [4], 0, every).rounds
+    _, *rounds = measure.sweep([np.arange(rows)], rows, [4], 0, every).rounds
     second = [[*turns][len([*turns]) // 2 :] for turns in map(list, rounds)]
     passed = [turn for turns in second for turn in turns]
     assert "".join("T" if turn.traced else "u" for turn in passed) == order
@@ -190,7 +190,7 @@ def test_one_step_in_so_many_is_traced_from_the_first_on(steps, every, order):
 
 
 def test_traced_steps_are_spread_over_all_rounds():
-    rounds = plans.sweep([np.arange(40)], 40, [1], 0, 5).rounds
+    rounds = measure.sweep([np.arange(40)], 40, [1], 0, 5).rounds
     traced = [turn.values[0].item() for turns in rounds for turn in turns if turn.traced]
     assert traced == [0, 5, 10, 15, 20, 25, 30, 35]
 
@@ -740,7 +740,7 @@ def test_progress_counts_the_observations(short_race, monkeypatch):
         labels.append((label, total))
         return items
 
-    monkeypatch.setattr(progress, "track", track)
+    monkeypatch.setattr(terminal, "track", track)
     comparison.compare_configurations(
         "toy", (16,), SweepOptions(images=16), RaceOptions(("default", "no-grappler"))
     )

@@ -9,7 +9,7 @@ import pytest
 from tests.shown import without_progress
 from tflab.compare import __main__ as compare
 from tflab.lifecycle import execution
-from tflab.runtime import health
+from tflab.runtime import server
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -17,7 +17,7 @@ TOY = ["--model", "toy", "--phase", "training", "--format", "json", "--cluster"]
 
 
 def test_numbers_of_tasks_are_compared_with_this_process_alone(two_tasks, capsys):
-    before = set(health.STARTED)
+    before = set(server.STARTED)
     assert compare.main([*TOY, "1", ",".join(two_tasks), "--steps", "3"]) == 0
     out, err = capsys.readouterr()
     result = json.loads(out)
@@ -30,8 +30,8 @@ def test_numbers_of_tasks_are_compared_with_this_process_alone(two_tasks, capsys
     assert two["efficiency"] == pytest.approx(two["speed_up"] / 2)
     assert (result["batch_size"], result["split"]) == (64, "layers")
     assert (result["local"], result["interrupted"], result["failure"]) == (True, False, None)
-    (address,) = set(health.STARTED) - before
-    assert health.STARTED[address].poll() == -signal.SIGKILL  # it ended with its turn
+    (address,) = set(server.STARTED) - before
+    assert server.STARTED[address].poll() == -signal.SIGKILL  # it ended with its turn
 
 
 def test_a_task_that_does_not_come_leaves_what_was_measured(two_tasks, capsys):

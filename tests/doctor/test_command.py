@@ -14,7 +14,7 @@ import pytest
 
 from tflab.doctor import __main__ as doctor
 from tflab.doctor import checks as checkup
-from tflab.doctor import packages, runtime, surroundings
+from tflab.doctor import software, surroundings
 from tflab.doctor import surroundings as around
 from tflab.doctor.checks import NOTE, WRONG, Check, Finding
 from tflab.errors import TflabError
@@ -33,8 +33,8 @@ def installed(monkeypatch):
     """`installed(numpy="2.1")`: these packages in these versions, and no others."""
 
     def world(needed, **versions):
-        monkeypatch.setattr(packages, "declared", lambda: needed)
-        monkeypatch.setattr(packages, "version", versions.get)
+        monkeypatch.setattr(software, "declared", lambda: needed)
+        monkeypatch.setattr(software, "version", versions.get)
 
     return world
 
@@ -42,7 +42,7 @@ def installed(monkeypatch):
 def test_packages_out_of_their_range_are_wrong(installed):
     needed = ["numpy>=2.0,<3", "xprof>=2.22,<3", "rich>=14,<16", "jinja2>=3.1,<4"]
     installed(needed=needed, numpy="2.4.6", xprof="2.20.1", jinja2="not a version")
-    assert list(packages.needed()) == [
+    assert list(software.needed()) == [
         Finding("Packages", name, found, f'python -m pip install "{name}{range_}"')
         for name, range_, found in (
             ("xprof", ">=2.22,<3", "2.20.1 (required: >=2.22,<3)"),
@@ -60,7 +60,7 @@ def test_what_a_required_package_misses_is_wrong(installed, monkeypatch):
     others = "somebody 1.0 requires gizmos, which is not installed."
     done = SimpleNamespace(stdout=f"{line}\n{others}\n")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-    assert list(packages.agreement()) == [
+    assert list(software.agreement()) == [
         Finding("Packages", "compatibility", line, checkup.INSTALL)
     ]
 
@@ -70,12 +70,12 @@ XPROF, OLD = ("xprof", "2.24.2"), ("tensorboard-plugin-profile", "2.13.1")
 
 def test_two_packages_that_provide_the_profile_plugin_are_wrong(monkeypatch):
     provided = []
-    monkeypatch.setattr(packages.metadata, "entry_points", lambda **_: provided)
+    monkeypatch.setattr(software.metadata, "entry_points", lambda **_: provided)
     for name, number in (XPROF, XPROF):  # an entry may be listed twice
         provided.append(SimpleNamespace(dist=SimpleNamespace(name=name, version=number)))
-        assert list(packages.profile_plugins()) == []
+        assert list(software.profile_plugins()) == []
     provided.append(SimpleNamespace(dist=SimpleNamespace(name=OLD[0], version=OLD[1])))
-    assert list(packages.profile_plugins()) == [
+    assert list(software.profile_plugins()) == [
         Finding(
             "Packages",
             "Profile plugin",
@@ -90,14 +90,14 @@ def test_two_packages_that_provide_the_profile_plugin_are_wrong(monkeypatch):
 def test_the_ranges_are_those_of_the_project():
     tomllib = pytest.importorskip("tomllib")  # Python 3.11
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert list(packages.declared()) == project["dependencies"]
+    assert list(software.declared()) == project["dependencies"]
 
 
 def test_the_ranges_of_an_installed_tflab_are_in_its_metadata(monkeypatch, tmp_path):
     own = SimpleNamespace(requires=["numpy<3,>=2.0", 'pytest; extra == "test"'])
-    monkeypatch.setattr(packages, "PROJECT", tmp_path)
-    monkeypatch.setattr(packages.metadata, "distribution", {"tflab": own}.__getitem__)
-    assert packages.declared() == ("numpy<3,>=2.0",)
+    monkeypatch.setattr(software, "PROJECT", tmp_path)
+    monkeypatch.setattr(software.metadata, "distribution", {"tflab": own}.__getitem__)
+    assert software.declared() == ("numpy<3,>=2.0",)
 
 
 # TensorFlow and TensorBoard
@@ -135,7 +135,7 @@ def fake_tensorflow(monkeypatch, tmp_path):
 def test_only_a_driver_without_a_gpu_is_worth_a_note(
     answer, monkeypatch, tmp_path, driver, devices
 ):
-    monkeypatch.setattr(runtime, "NVIDIA", tmp_path if driver else tmp_path / "none")
+    monkeypatch.setattr(software, "NVIDIA", tmp_path if driver else tmp_path / "none")
     answer({"devices": devices})
     note = Finding(
         "TensorFlow",
@@ -144,7 +144,7 @@ def test_only_a_driver_without_a_gpu_is_worth_a_note(
         'To use it: python -m pip install "tensorflow[and-cuda]"',
         NOTE,
     )
-    assert list(runtime.tensorflow()) == ([note] if driver and "CPU" in devices[0] else [])
+    assert list(software.tensorflow()) == ([note] if driver and "CPU" in devices[0] else [])
 
 
 GENCODE = "Detected incompatible Protobuf Gencode/Runtime versions when loading x: gencode 6.31.1"
@@ -165,24 +165,24 @@ GENCODE = "Detected incompatible Protobuf Gencode/Runtime versions when loading 
         ),
         (
             "import os; os.kill(os.getpid(), 4)",
-            "The process that ran tflab.doctor.runtime:imported ended with status -4 (SIGILL).",
+            "The process that ran tflab.doctor.software:imported ended with status -4 (SIGILL).",
             "The processor probably lacks instructions (AVX); use another machine.",
         ),
     ],
 )
 def test_a_tensorflow_that_breaks_is_one_line(fake_tensorflow, code, error, advice):
     fake_tensorflow(code)
-    assert list(runtime.tensorflow()) == [Finding("TensorFlow", "import", error, advice)]
+    assert list(software.tensorflow()) == [Finding("TensorFlow", "import", error, advice)]
 
 
 def test_a_tensorflow_that_hangs_is_one_line(fake_tensorflow, monkeypatch):
-    monkeypatch.setattr(runtime, "SECONDS", 1)
+    monkeypatch.setattr(software, "SECONDS", 1)
     fake_tensorflow("import time; time.sleep(60)")
-    assert list(runtime.tensorflow()) == [
+    assert list(software.tensorflow()) == [
         Finding(
             "TensorFlow",
             "import",
-            "The process that ran tflab.doctor.runtime:imported did not end within 1 s.",
+            "The process that ran tflab.doctor.software:imported did not end within 1 s.",
             "Try again when the machine is less busy.",
         )
     ]
@@ -227,13 +227,13 @@ def test_a_tensorflow_that_hangs_is_one_line(fake_tensorflow, monkeypatch):
 )
 def test_plugin_and_converter_are_told_apart(answer, answered, expected):
     answer(answered)
-    assert list(runtime.profile_plugin()) == expected
+    assert list(software.profile_plugin()) == expected
 
 
 @pytest.fixture(scope="module")
 def answers():
     """What the processes of their own would find here."""
-    return {"imported": runtime.imported(), "loaded": runtime.loaded()}
+    return {"imported": software.imported(), "loaded": software.loaded()}
 
 
 @pytest.mark.tensorflow
@@ -455,7 +455,7 @@ def test_the_plugin_finds_the_runs_that_are_not_called_misplaced(tmp_path):
         "profile/third/host.xplane.pb",
         "plugins/other/fourth/host.xplane.pb",
     )
-    found = runtime.profile_plugin_in(str(tmp_path)).generate_runs()
+    found = software.profile_plugin_in(str(tmp_path)).generate_runs()
     assert sorted(found) == ["a/b/second", "first"]
     misplaced = [finding.looked_at for finding in problems(tmp_path)]
     assert misplaced == ["plugins/other/fourth", "profile/third"]
@@ -558,7 +558,7 @@ def test_a_check_that_cannot_be_carried_out_is_a_finding(needed, verdict, monkey
 
 def test_a_check_whose_module_is_missing_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "packaging.requirements", None)
-    (finding,) = checkup.carry_out(Check("Packages", "packages:needed"))
+    (finding,) = checkup.carry_out(Check("Packages", "software:needed"))
     assert finding.verdict == WRONG
     assert finding.advice == ("Install what tflab needs: python -m pip install -r requirements.txt")
 
@@ -595,7 +595,7 @@ def test_every_check_can_be_carried_out_here(monkeypatch, tmp_path):
 
 @pytest.mark.tensorflow
 def test_the_whole_of_it_ends_with_a_verdict(answers, capsys, monkeypatch):
-    monkeypatch.setattr(runtime, "answer_of", answers.__getitem__)
+    monkeypatch.setattr(software, "answer_of", answers.__getitem__)
     status = doctor.main(["--format", "json"])
     answer = json.loads(capsys.readouterr().out)
     assert answer["works"] == (status == 0)

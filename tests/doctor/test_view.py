@@ -3,7 +3,7 @@
 import pytest
 
 from tflab.doctor import __main__ as doctor
-from tflab.doctor import runtime
+from tflab.doctor import software
 from tflab.doctor.checks import (
     CHECKS,
     NOTE,
@@ -66,9 +66,9 @@ def test_findings_come_in_the_order_of_their_checks(monkeypatch):
         time.sleep(0.05)
         yield FINDINGS[0]
 
-    monkeypatch.setattr(runtime, "tensorflow", slow)
-    monkeypatch.setattr(runtime, "profile_plugin", lambda: iter(FINDINGS[1:3]))
-    checks = [Check("Python", "runtime:tensorflow"), Check("Packages", "runtime:profile_plugin")]
+    monkeypatch.setattr(software, "tensorflow", slow)
+    monkeypatch.setattr(software, "profile_plugin", lambda: iter(FINDINGS[1:3]))
+    checks = [Check("Python", "software:tensorflow"), Check("Packages", "software:profile_plugin")]
     assert list(findings(checks)) == [FINDINGS[:1], FINDINGS[1:3]]
 
 
@@ -89,8 +89,8 @@ def test_a_check_that_fails_names_what_it_looked_at(monkeypatch):
     def profile_plugin():
         raise MemoryError
 
-    monkeypatch.setattr(runtime, "profile_plugin", profile_plugin)
-    assert carry_out(Check("TensorBoard", "runtime:profile_plugin")) == (
+    monkeypatch.setattr(software, "profile_plugin", profile_plugin)
+    assert carry_out(Check("TensorBoard", "software:profile_plugin")) == (
         Finding(
             "TensorBoard",
             "profile plugin",
@@ -117,6 +117,6 @@ def test_a_check_that_fails_names_what_it_looked_at(monkeypatch):
 )
 def test_an_import_error_has_the_advice_that_helps(error, advice, monkeypatch):
     monkeypatch.setattr(child, "call", lambda function, seconds: {"error": error})
-    (finding,) = runtime.tensorflow()
+    (finding,) = software.tensorflow()
     assert (finding.looked_at, finding.found, finding.verdict) == ("import", error, WRONG)
     assert advice in finding.advice

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from tflab.errors import UsageError
-from tflab.explore import asked, markup, programs, server
+from tflab.explore import asked, markup, server, sources
 from tflab.explore.__main__ import opening, parser, run
 
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -264,13 +264,13 @@ def test_results_that_a_program_has_made_up_are_an_error(site, stage):
 
 
 def test_the_file_is_followed_and_saved(site):
-    known = programs.mark("x = 1\n")
+    known = sources.mark("x = 1\n")
     assert site.request("GET", f"/file?known={known}")[0] == 204
     site.path.write_text("x = 2\n")
     status, _, text = site.request("GET", f"/file?known={known}")
     assert (status, json.loads(text)) == (
         200,
-        {"text": "x = 2\n", "mark": programs.mark("x = 2\n")},
+        {"text": "x = 2\n", "mark": sources.mark("x = 2\n")},
     )
     assert r'"text":"x = 2\n"' in site.request("GET", "/")[2]  # a page that is opened now
     status, _, text = site.request("POST", "/save", {"text": "x = 3\n", "known": known})

@@ -9,7 +9,7 @@ import pytest
 
 from tflab.explore import processes, warm, worker
 from tflab.explore.asked import Asked
-from tflab.explore.programs import EXAMPLES
+from tflab.explore.sources import EXAMPLES
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 

@@ -15,7 +15,7 @@ from tests.measurements_by_hand import (
 )
 from tests.records_by_hand import BUSY, read
 from tflab.errors import UsageError
-from tflab.measurements import comparable, contrast, gate, view
+from tflab.measurements import comparable, contrast, view
 from tflab.records.measured import ObservedProcess
 from tflab.records.measurements import Difference, Gate
 from tflab.units import time
@@ -224,7 +224,7 @@ def test_what_is_partial_is_said():
 
 def judged(other, percent) -> Gate:
     both = {"a": measurement(), "b": other}
-    return gate.judge(both, contrast.contrast(both), percent)
+    return contrast.judge(both, contrast.contrast(both), percent)
 
 
 def test_a_proven_slowdown_shuts_the_gate():
@@ -234,19 +234,23 @@ def test_a_proven_slowdown_shuts_the_gate():
         "'b' at batch 16, 1.20",
     ]
     assert found.slower[0].endswith(f"({time(1.2e5)} after {time(1e5)})")
-    assert gate.sentence(found, "a").startswith("Proven to be slower than 'a' by more than 10 %: ")
+    assert contrast.sentence(found, "a").startswith(
+        "Proven to be slower than 'a' by more than 10 %: "
+    )
 
 
 def test_slower_is_reported_before_undecided():
     both = Gate(10, ("'b' at batch 4",), ("'b' at batch 16",))
-    assert gate.failure(both, "a", if_undecided=True).status == 1
-    assert gate.failure(Gate(10, (), ()), "a", if_undecided=True) is None
+    assert contrast.failure(both, "a", if_undecided=True).status == 1
+    assert contrast.failure(Gate(10, (), ()), "a", if_undecided=True) is None
 
 
 def test_a_smaller_or_no_slowdown_leaves_it_open():
     for found in (judged(OTHER, 30), judged(measurement(), 10), judged(measurement(US, 0.5), 0)):
         assert found.slower == found.undecided == ()
-    assert gate.sentence(judged(OTHER, 30), "a") == "Nothing is slower than 'a' by more than 30 %."
+    assert (
+        contrast.sentence(judged(OTHER, 30), "a") == "Nothing is slower than 'a' by more than 30 %."
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,10 +260,10 @@ def test_what_cannot_be_told_leaves_it_open_and_is_said(other):
     found = judged(other, 10)
     assert found.slower == ()
     assert len(found.undecided) == 2
-    assert gate.failure(found, "a", if_undecided=False) is None
-    failure = gate.failure(found, "a", if_undecided=True)
+    assert contrast.failure(found, "a", if_undecided=False) is None
+    failure = contrast.failure(found, "a", if_undecided=True)
     assert failure.status == 3
-    sentence = gate.sentence(found, "a")
+    sentence = contrast.sentence(found, "a")
     assert str(failure) == sentence
     assert sentence.startswith(
         "Nothing is proven to be slower than 'a' by more than 10 %. Not enough to tell: 'b' at "

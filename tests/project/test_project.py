@@ -30,7 +30,7 @@ WITHOUT_TENSORFLOW = (
     "saved_graphs.reviewed_ops",
     "convert.reading",
     "convert.conversion",
-    "compare.saved_runs",
+    "compare.saved_measurements",
     "measurements.view",
     "exporters.chrome_trace",
     "exporters.xspace",

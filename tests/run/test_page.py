@@ -10,14 +10,14 @@ from tests.run.test_summary import GROUPS, WATCHED
 from tests.shown import grid, layout
 from tflab.errors import UsageError
 from tflab.follow import node_history, recorded
-from tflab.measurements import run_files
+from tflab.measurements import files
 from tflab.records.graph import Node, Source
 from tflab.records.placed import Fate, Pass, Takeover
 from tflab.records.values import Entered, NotFinite, Value
 from tflab.records.watched import OpTimes, Recorded, RecordedValues, WatchedLine
 from tflab.report import html
 from tflab.report.contents import Annotated, ScriptLine
-from tflab.run import line_notes, page, stacks, view
+from tflab.run import page, view
 
 CODE = """import tensorflow as tf
 x = tf.placeholder(tf.float32)
@@ -161,8 +161,8 @@ def test_each_line_has_its_times_its_nodes_and_what_became_of_them(seen):
 
 def test_a_line_is_free_only_where_no_time_was_measured():
     six = Fate("six", "folded", None, None)
-    assert [*line_notes.notes(("a.py", 1), [six], {}, 0)] == ["folded: free"]
-    assert [*line_notes.notes(("a.py", 1), [six], {}, 7)] == ["folded"]
+    assert [*view.notes(("a.py", 1), [six], {}, 0)] == ["folded: free"]
+    assert [*view.notes(("a.py", 1), [six], {}, 7)] == ["folded"]
 
 
 def test_nodes_of_a_line_that_other_lines_took_over():
@@ -180,7 +180,7 @@ def test_nodes_of_a_line_that_other_lines_took_over():
         Fate("n5", "folded", None, None),
         Fate("n6", "unreached", None, None),
     ]
-    assert [*line_notes.notes(("a.py", 1), fates, made, 0)] == [
+    assert [*view.notes(("a.py", 1), fates, made, 0)] == [
         "1 of 5 nodes fused into b.py line 7",
         "1 of 5 nodes merged with line 2",
         "1 of 5 nodes folded",
@@ -195,10 +195,10 @@ def test_a_line_is_free_only_if_none_of_its_times_was_measured(seen):
         WatchedLine(file, n, code[n - 1], (), *ns, 0, 0)
         for n, ns in ((2, (4, 3, 7)), (3, (3, 4, 1)))
     ]
-    noted = line_notes.by_line(folded, lines)
+    noted = view.by_line(folded, lines)
     assert [noted[file, n] for n in (2, 3, 4)] == ["folded", "folded", "folded: free"]
     both = (Fate("six", "folded", None, None), Fate("y", "fused", None, "m"))
-    noted = line_notes.by_line(replace(seen.graph, ledger=both), lines)
+    noted = view.by_line(replace(seen.graph, ledger=both), lines)
     assert noted[file, 4] == "1 of 2 nodes fused into line 3; 1 of 2 nodes folded"
 
 
@@ -241,7 +241,7 @@ def test_a_function_is_drawn_as_it_was_traced(seen):
     (written,) = graph.drawing.states
     assert [node.name for node in written.defined] == ["x", "m", "six", "y", "init", "g"]
     assert graph.start == 0
-    assert line_notes.by_line(traced, seen.lines)[seen.program[0], 3] == ""
+    assert view.by_line(traced, seen.lines)[seen.program[0], 3] == ""
 
 
 def test_the_page_numbers_the_nodes_of_each_line(seen):
@@ -316,7 +316,7 @@ def test_a_node_of_a_recorded_graph_has_its_times(seen):
 
 
 def test_stacks_add_up_to_the_process():
-    rows = [line.rsplit(" ", 1) for line in stacks.collapsed(WATCHED).splitlines()]
+    rows = [line.rsplit(" ", 1) for line in page.collapsed(WATCHED).splitlines()]
     assert rows == [
         ["train.py;start of Python", "100"],
         ["train.py;import of TensorFlow", "2000"],
@@ -333,8 +333,8 @@ def test_stacks_add_up_to_the_process():
 
 def test_a_run_that_was_kept_is_read_as_it_was(seen, tmp_path):
     ended = replace(seen, exit_status=-9, values=VALUES)
-    (tmp_path / "kept.json").write_text(run_files.text(ended))
-    assert run_files.read(str(tmp_path / "kept.json")) == ended
+    (tmp_path / "kept.json").write_text(files.run_text(ended))
+    assert files.read_run(str(tmp_path / "kept.json")) == ended
 
 
 @pytest.mark.parametrize(
@@ -347,6 +347,6 @@ def test_a_run_that_was_kept_is_read_as_it_was(seen, tmp_path):
 )
 def test_another_file_is_refused(seen, tmp_path, change, sentence):
     file = tmp_path / "kept.json"
-    file.write_text(json.dumps(json.loads(run_files.text(seen)) | change))
+    file.write_text(json.dumps(json.loads(files.run_text(seen)) | change))
     with pytest.raises(UsageError, match=re.escape(sentence)):
-        run_files.read(str(file))
+        files.read_run(str(file))

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tflab.errors import UsageError
-from tflab.run import programs, python2
-from tflab.run.v1 import gone
+from tflab.run import programs, v1
 
 
 def use(tmp_path, source, **others):
@@ -103,7 +102,7 @@ def test_the_files_that_a_script_imports_are_read_too(tmp_path):
     ],
 )
 def test_what_is_gone_has_a_sentence(path, sentence):
-    assert gone.reason(path) == sentence
+    assert v1.reason(path) == sentence
 
 
 def test_a_script_that_uses_what_is_gone_is_refused(tmp_path):
@@ -133,13 +132,13 @@ def test_a_script_that_uses_what_is_gone_is_refused(tmp_path):
 )
 def test_a_script_in_python_2_is_told_from_a_wrong_one(line, other):
     source = f"import os\n{line}\n{other}\n"
-    assert python2.line_of(source) in range(2, 6)
-    assert python2.line_of(f"{source}x = = 1\n") is None
+    assert programs.python_2_line(source) in range(2, 6)
+    assert programs.python_2_line(f"{source}x = = 1\n") is None
 
 
 @pytest.mark.parametrize("source", ["print('x')", "x = = 1", "def f(:\n  pass", "x = '\0'", ""])
 def test_other_scripts_are_not_in_python_2(source):
-    assert python2.line_of(source) is None
+    assert programs.python_2_line(source) is None
 
 
 def test_a_script_in_python_2_is_refused(tmp_path):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tflab.run import groups, largest, lines, passes, recorder, sampler
+from tflab.run import groups, largest, program_graphs, recorder, sampler
 from tflab.runtime import dumps, trace
 
 
@@ -117,7 +117,7 @@ def test_all_code_is_kept_that_leads_to_the_making_of_an_op(lab, monkeypatch):
 
 def test_without_room_for_code_no_lines_are_read(lab, monkeypatch):
     """Those of an op whose code is gone would be read from memory that has another use."""
-    monkeypatch.setattr(lines, "MOST_CODES", 1)
+    monkeypatch.setattr(program_graphs, "MOST_CODES", 1)
     monkeypatch.setattr(Graph, "get_operations", lambda graph: ["op"])
     for _ in range(2):
         lab.seen.keep_stack()
@@ -219,7 +219,7 @@ def test_constants_are_counted_as_large_as_they_are_written(tmp_path):
 
     ops = [constant(100, 0), constant(None, 0), SimpleNamespace(type="MatMul")]
     graph = SimpleNamespace(get_operations=lambda: ops)
-    dumps = passes.Dumps(str(tmp_path), None)
+    dumps = program_graphs.Dumps(str(tmp_path), None)
     assert dumps.size_of_constants(graph) == 400
     ops.append(constant(2**20, 17))  # which repeats one number
     assert dumps.size_of_constants(graph) == 417
@@ -311,10 +311,10 @@ def test_a_fault_of_tflab_is_noted_and_the_step_runs(lab):
 
 @pytest.mark.tensorflow
 def test_a_group_whose_first_run_left_no_dumps_says_why(lab, tmp_path, monkeypatch):
-    for name in passes.OF_USERS:
+    for name in program_graphs.OF_USERS:
         monkeypatch.delenv(name, raising=False)
-    ours = passes.Dumps(str(tmp_path), SimpleNamespace(detail=print, read_variables=print))
-    ours.missing[2] = passes.OWN
+    ours = program_graphs.Dumps(str(tmp_path), SimpleNamespace(detail=print, read_variables=print))
+    ours.missing[2] = program_graphs.OWN
     ours.end(3, keep=True)
     lab.seen.dumps = ours
     for number in (1, 2, 3):
@@ -322,7 +322,7 @@ def test_a_group_whose_first_run_left_no_dumps_says_why(lab, tmp_path, monkeypat
         assert largest.account_of(lab.seen, group, (), ("executed",)) is None
     assert lab.seen.notes == [
         f"The fates of the nodes are not shown: {reason}."
-        for reason in (passes.OTHERS, passes.OWN, passes.NOTHING)
+        for reason in (program_graphs.OTHERS, program_graphs.OWN, program_graphs.NOTHING)
     ]
 
 
@@ -345,25 +345,25 @@ def test_the_dumps_of_a_step_serve_all_shapes_that_it_is_fed(lab, tmp_path, monk
         largest.account_of(lab.seen, group, (), ("executed",))
     assert read == [folder, folder]
     (note,) = lab.seen.notes
-    assert note.endswith(f"are not shown: {passes.OTHERS}.")
+    assert note.endswith(f"are not shown: {program_graphs.OTHERS}.")
 
 
 def test_dumps_that_the_program_uses_itself_are_left_to_it(tmp_path, monkeypatch):
     monkeypatch.setenv("TF_DUMP_GRAPH_PREFIX", str(tmp_path))
-    theirs = passes.Dumps(str(tmp_path), None)
+    theirs = program_graphs.Dumps(str(tmp_path), None)
     theirs.begin()
     theirs.end(3, keep=True)
-    assert (theirs.missing, [*tmp_path.iterdir()]) == ({3: passes.OWN}, [])
+    assert (theirs.missing, [*tmp_path.iterdir()]) == ({3: program_graphs.OWN}, [])
 
 
 def test_dumps_of_a_process_that_tflab_prepared_are_its_own(tmp_path, monkeypatch):
     """As a notebook's kernel is, whose variables have to stay as they are."""
     monkeypatch.delenv("TF_DUMP_GRAPH_PREFIX", raising=False)
-    for name in passes.OF_USERS[1:]:
+    for name in program_graphs.OF_USERS[1:]:
         monkeypatch.setenv(name, dumps.DUMP_ENVIRONMENT[name])
     library = ctypes.CDLL(None)
     library.getenv.restype = ctypes.c_char_p
-    ours = passes.Dumps(str(tmp_path), log=None)
+    ours = program_graphs.Dumps(str(tmp_path), log=None)
     ours.begin()
     folder = library.getenv(b"TF_DUMP_GRAPH_PREFIX")
     (tmp_path / "dumps" / "graph.pb").touch()
@@ -373,7 +373,7 @@ def test_dumps_of_a_process_that_tflab_prepared_are_its_own(tmp_path, monkeypatc
     assert library.getenv(b"TF_DUMP_GRAPH_PREFIX") is None
     assert library.getenv(b"TF_DUMP_GRAPH_NAME_FILTER") == b"*"
     monkeypatch.setenv("TF_DUMP_GRAPH_GROUPS", "main")
-    assert not passes.Dumps(str(tmp_path), log=None).wanted
+    assert not program_graphs.Dumps(str(tmp_path), log=None).wanted
 
 
 @pytest.mark.tensorflow

@@ -7,7 +7,7 @@ import pytest
 from tests.shown import grid, layout
 from tflab.records.timed import Owner
 from tflab.records.watched import Group, Process, Watched, WatchedLine
-from tflab.run import sampler, segments, summary, view
+from tflab.run import sampler, summary, view, watcher
 
 MATMUL = ("/code/train.py", 3, "y = tf.matmul(x, w)")
 MINIMIZE = ("/code/train.py", 5, "train = optimizer.minimize(loss)")
@@ -114,8 +114,8 @@ def test_steps_that_wait_for_data_are_split_between_two_owners():
 
 
 def test_a_segment_becomes_a_record(tmp_path):
-    segments.write(str(tmp_path), SEGMENT)
-    assert ast.literal_eval((tmp_path / segments.NAME).read_text()) == SEGMENT
+    watcher.write_segment(str(tmp_path), SEGMENT)
+    assert ast.literal_eval((tmp_path / watcher.SEGMENT).read_text()) == SEGMENT
     segment = summary.read(tmp_path)
     assert summary.watched(("train.py", "--epochs", "3"), segment, 10_000, 0) == WATCHED
 
@@ -169,7 +169,7 @@ def test_of_a_few_runs_one_that_was_interrupted_does_not_stand_for_all():
 def test_names_that_are_no_text_are_kept(tmp_path):
     """A program's files may have any bytes in their names."""
     name = "/code/\udcff\u00e4.py"
-    segments.write(str(tmp_path), {**SEGMENT, "lines": {(name, 1, "f"): 5}})
+    watcher.write_segment(str(tmp_path), {**SEGMENT, "lines": {(name, 1, "f"): 5}})
     assert [*summary.read(tmp_path)["lines"]] == [(name, 1, "f")]
 
 
@@ -181,7 +181,7 @@ def test_a_process_that_left_nothing_is_not_seen(tmp_path):
 
 
 def test_of_a_process_that_was_killed_the_last_segment_counts(tmp_path):
-    segments.write(str(tmp_path), {**SEGMENT, "final": False, "own_ns": 0, "fates": {}})
+    watcher.write_segment(str(tmp_path), {**SEGMENT, "final": False, "own_ns": 0, "fates": {}})
     seen = summary.watched(("x.py",), summary.read(tmp_path), 10_000, -9)
     assert seen.process.owners[-1] == Owner("not seen", 3_200)
     assert sum(owner.ns for owner in seen.process.owners) == 10_000
@@ -196,7 +196,7 @@ def test_of_a_process_that_was_killed_the_last_segment_counts(tmp_path):
     ],
 )
 def test_a_fault_of_tflab_is_said(fault, said, tmp_path):
-    segments.write_fault(str(tmp_path), fault)
+    watcher.write_fault(str(tmp_path), fault)
     seen = summary.watched(("x.py",), summary.read(tmp_path), 700, 0)
     assert seen.notes == (f"tflab stopped watching because of an error of its own: {said}",)
 

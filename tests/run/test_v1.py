@@ -13,18 +13,7 @@ import pytest
 import tensorflow.compat.v1 as tf
 
 from tflab.run import v1
-from tflab.run.v1 import (
-    imports,
-    initializers,
-    input_data,
-    layers,
-    legacy_seq2seq,
-    old_arguments,
-    old_losses,
-    scopes,
-    seq2seq,
-    training,
-)
+from tflab.run.v1 import contrib, layer_arguments, layers, legacy_seq2seq, old_names, tutorials
 
 pytestmark = pytest.mark.tensorflow
 
@@ -51,7 +40,7 @@ def noted(monkeypatch):
 def numbered(rows, **options):
     """Images whose pixels are all their number, and so is their label."""
     images = np.arange(rows, dtype=np.uint8).repeat(784).reshape(rows, 28, 28, 1)
-    return input_data.DataSet(images, np.arange(rows), **{"dtype": tf.uint8, **options})
+    return tutorials.DataSet(images, np.arange(rows), **{"dtype": tf.uint8, **options})
 
 
 def batches(data, count, size, **options):
@@ -103,27 +92,27 @@ def test_data_of_the_programs_own_folder_come_first(tmp_path, noted):
         (tmp_path / f"{split}-images-idx3-ubyte").write_bytes(images)
         labels = struct.pack(">2I", 2049, rows) + bytes(number % 10 for number in range(rows))
         (tmp_path / f"{split}-labels-idx1-ubyte").write_bytes(labels)
-    data = input_data.read_data_sets(str(tmp_path), one_hot=True, dtype=tf.uint8)
+    data = tutorials.read_data_sets(str(tmp_path), one_hot=True, dtype=tf.uint8)
     # One in twelve of the training set is for validation, because there are fewer than MNIST's
     assert list(data.validation.images[:, 0]) == [0, 1]
     assert list(data.train.images[:, 0]) == list(range(2, 24))
     assert data.test.labels.tolist() == np.eye(10)[:3].tolist()
     assert noted() == ["input_data"]
     with pytest.raises(ValueError, match="between 0 and 24: -1"):
-        input_data.read_data_sets(str(tmp_path), validation_size=-1)
+        tutorials.read_data_sets(str(tmp_path), validation_size=-1)
     (tmp_path / "t10k-labels-idx1-ubyte").write_bytes(b"<html>")
     with pytest.raises(ValueError, match="is not an IDX file of bytes"):
-        input_data.read_data_sets(str(tmp_path))
+        tutorials.read_data_sets(str(tmp_path))
 
 
 def test_an_initialiser_spreads_by_inputs_and_outputs(values):
     shape = [3, 3, 4, 8]  # 36 inputs and 72 outputs
     tf.set_random_seed(1)
     uniform, normal, inputs, outputs = values(
-        initializers.xavier_initializer()(shape),
-        initializers.xavier_initializer(uniform=False)([100, 300]),
-        initializers.variance_scaling_initializer(uniform=True)(shape),
-        initializers.variance_scaling_initializer(1.0, "FAN_OUT", uniform=True)([5]),
+        layer_arguments.xavier_initializer()(shape),
+        layer_arguments.xavier_initializer(uniform=False)([100, 300]),
+        layer_arguments.variance_scaling_initializer(uniform=True)(shape),
+        layer_arguments.variance_scaling_initializer(1.0, "FAN_OUT", uniform=True)([5]),
     )
     assert 0.98 * math.sqrt(6 / 108) < abs(uniform).max() <= math.sqrt(6 / 108)
     assert 0.98 * math.sqrt(6 / 36) < abs(inputs).max() <= math.sqrt(6 / 36)
@@ -131,24 +120,26 @@ def test_an_initialiser_spreads_by_inputs_and_outputs(values):
     assert normal.std() == pytest.approx(math.sqrt(1 / 200), rel=0.02)
     assert abs(normal).max() <= 2 * math.sqrt(1.3 / 200)
     with pytest.raises(TypeError, match="Unknown mode IN"):
-        initializers.variance_scaling_initializer(mode="IN")
+        layer_arguments.variance_scaling_initializer(mode="IN")
 
 
 def test_regularisers_are_their_formulas(values):
     weights = tf.constant([[3.0, -1.0], [0.0, 2.0]])
     with tf.variable_scope("layer"):
         first = tf.constant_initializer(2.0)
-        tf.get_variable("w", [3], None, first, initializers.l2_regularizer(0.5))
+        tf.get_variable("w", [3], None, first, layer_arguments.l2_regularizer(0.5))
     assert values(
-        initializers.l1_regularizer(0.5)(weights),
-        initializers.l2_regularizer(0.5)(weights),
-        initializers.l1_l2_regularizer(0.5, 0.5)(weights),
-        initializers.apply_regularization(initializers.l2_regularizer(1.0), [weights, weights]),
+        layer_arguments.l1_regularizer(0.5)(weights),
+        layer_arguments.l2_regularizer(0.5)(weights),
+        layer_arguments.l1_l2_regularizer(0.5, 0.5)(weights),
+        layer_arguments.apply_regularization(
+            layer_arguments.l2_regularizer(1.0), [weights, weights]
+        ),
         *tf.losses.get_regularization_losses()[:1],
     ) == [3.0, 3.5, 6.5, 14.0, 3.0]
-    assert initializers.l2_regularizer(0.0)(weights) is None
+    assert layer_arguments.l2_regularizer(0.0)(weights) is None
     with pytest.raises(ValueError, match="less than 0"):
-        initializers.l2_regularizer(-1.0)
+        layer_arguments.l2_regularizer(-1.0)
 
 
 def test_layers_have_the_values_and_the_names_of_theirs(values):
@@ -183,17 +174,20 @@ def test_layers_have_the_values_and_the_names_of_theirs(values):
 
 def test_a_scope_gives_layers_their_arguments(values):
     ones = tf.ones([1, 2])
-    with scopes.arg_scope(
+    with layer_arguments.arg_scope(
         [layers.fully_connected], weights_initializer=tf.ones_initializer(), activation_fn=None
     ) as scope:
         inside = layers.fully_connected(-ones, 1)
-        with scopes.arg_scope([layers.fully_connected], activation_fn=tf.nn.relu):
+        with layer_arguments.arg_scope([layers.fully_connected], activation_fn=tf.nn.relu):
             inner = layers.fully_connected(-ones, 1)
         given = layers.fully_connected(ones, 1, activation_fn=tf.square)
-    with scopes.arg_scope(scope):
+    with layer_arguments.arg_scope(scope):
         again = layers.fully_connected(-ones, 1)
     assert values(inside, inner, given, again) == [-2, 0, 4, -2]
-    with pytest.raises(ValueError, match="no arguments"), scopes.arg_scope(scope, scope="x"):
+    with (
+        pytest.raises(ValueError, match="no arguments"),
+        layer_arguments.arg_scope(scope, scope="x"),
+    ):
         pass
 
 
@@ -203,10 +197,10 @@ def test_losses_of_sequences_are_averaged_by_weight(values):
     weights = tf.constant([[1.0, 1.0], [1.0, 0.0]])
     steps = tf.unstack(logits, axis=1), tf.unstack(targets, axis=1), tf.unstack(weights, axis=1)
     whole, by_row, by_step, each, rows, total = values(
-        seq2seq.sequence_loss(logits, targets, weights),
-        seq2seq.sequence_loss(logits, targets, weights, average_across_batch=False),
-        seq2seq.sequence_loss(logits, targets, weights, average_across_timesteps=False),
-        seq2seq.sequence_loss(logits, targets, weights, False, False),
+        contrib.sequence_loss(logits, targets, weights),
+        contrib.sequence_loss(logits, targets, weights, average_across_batch=False),
+        contrib.sequence_loss(logits, targets, weights, average_across_timesteps=False),
+        contrib.sequence_loss(logits, targets, weights, False, False),
         legacy_seq2seq.sequence_loss_by_example(*steps),
         legacy_seq2seq.sequence_loss(*steps),
     )
@@ -223,15 +217,15 @@ def test_arguments_may_come_in_the_order_of_before_1_0(values, noted):
     row, ones = tf.constant([[1.0, 2.0]]), tf.ones([1, 2])
     logits, labels = tf.constant([[0.0, 0.0]]), tf.constant([[1.0, 0.0]])
     now = values(
-        old_arguments.concat([row, ones], 0),
-        *old_arguments.split(row, 2, 1),
-        old_losses.softmax_cross_entropy_with_logits(labels=labels, logits=logits),
+        old_names.concat([row, ones], 0),
+        *old_names.split(row, 2, 1),
+        old_names.softmax_cross_entropy_with_logits(labels=labels, logits=logits),
     )
     assert noted() == []
     then = values(
-        old_arguments.concat(0, [row, ones]),
-        *old_arguments.split(1, 2, row),
-        old_losses.softmax_cross_entropy_with_logits(logits, labels),
+        old_names.concat(0, [row, ones]),
+        *old_names.split(1, 2, row),
+        old_names.softmax_cross_entropy_with_logits(logits, labels),
     )
     assert [part.tolist() for part in now] == [part.tolist() for part in then]
     assert [part.tolist() for part in then[:3]] == [[[1, 2], [1, 1]], [[1]], [[2]]]
@@ -243,7 +237,7 @@ def test_arguments_may_come_in_the_order_of_before_1_0(values, noted):
 
 def test_numpy_has_what_it_had(noted):
     old = SimpleNamespace(__getattr__=lambda name: f"its {name}", reshape=np.reshape)
-    imports.give_numpy_its_names(old)
+    v1.give_numpy_its_names(old)
     assert old.reshape([1, 2], (2, 1)).tolist() == [[1], [2]]
     assert old.__getattr__("int8") == "its int8"
     assert noted() == []
@@ -254,7 +248,7 @@ def test_numpy_has_what_it_had(noted):
 
 
 def test_settings_keep_their_kinds():
-    settings = training.HParams(rate=0.1, layers=2, residual=False, name="x")
+    settings = contrib.HParams(rate=0.1, layers=2, residual=False, name="x")
     settings.parse("layers=3,residual=true,name=y")
     settings.set_hparam("rate", 1)
     assert settings.values() == {"rate": 1.0, "layers": 3, "residual": True, "name": "y"}

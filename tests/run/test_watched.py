@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tflab.life import storage as lives
-from tflab.measurements import run_files
+from tflab.measurements import files
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
@@ -230,7 +230,7 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
     assert {file.name for file in (tmp_path / "logs").iterdir()} == {
         *("executed", "plugins", "run.json", "written"),
     }
-    assert run_files.read(str(tmp_path / "logs")) == run_files.read(str(tmp_path / "kept.json"))
+    assert files.read_run(str(tmp_path / "logs")) == files.read_run(str(tmp_path / "kept.json"))
     life = lives.read(lives.runs(tmp_path / "logs")["."])
     assert life["stage"] == "execution"
     assert "mul" in {node["name"] for node in life["graph"]["nodes"]}

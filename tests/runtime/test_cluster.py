@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from tflab.errors import TflabError, UsageError
-from tflab.runtime import cluster, health, server
+from tflab.runtime import cluster, server
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -93,14 +93,14 @@ def test_a_task_that_nobody_started_is_said():
 
 
 def test_what_listens_and_never_answers_is_said(monkeypatch):
-    monkeypatch.setattr(health, "ANSWER_S", 1)
+    monkeypatch.setattr(server, "ANSWER_S", 1)
     with closing(socket.socket()) as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()
         address = f"127.0.0.1:{mute.getsockname()[1]}"
         start = time.monotonic()
         with pytest.raises(TflabError, match=r"did not answer within 1 s\. Start it there with"):
-            health.check(1, address)
+            server.check(1, address)
     assert time.monotonic() - start < 20
 
 
@@ -109,7 +109,7 @@ def test_a_server_of_another_kind_is_said():
         threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True).start()
         address = f"127.0.0.1:{web.server_port}"
         with pytest.raises(TflabError) as error:
-            health.check(1, address)
+            server.check(1, address)
         web.shutdown()
     assert str(error.value) == (
         f"Task 1 of the cluster, {address}, is not a task: another kind of server answers there. "
@@ -159,14 +159,14 @@ def test_the_connection_that_does_not_pass_is_named(monkeypatch, broken, said):
 def test_a_task_of_another_version_is_said(two_tasks, monkeypatch):
     monkeypatch.setattr(server, "job", lambda: "tflab_1_2_3")
     with pytest.raises(TflabError, match=rf"^Task 1 of the cluster, {two_tasks[1]}, runs Tensor"):
-        health.check(1, two_tasks[1])
+        server.check(1, two_tasks[1])
 
 
 def test_a_server_that_is_not_tflab_s_is_said():
     spec = tf.train.ClusterSpec({"mine": ["127.0.0.1:0"]})
     other = tf.distribute.Server(spec, job_name="mine", task_index=0)
     with pytest.raises(TflabError, match="answers, but is not a task of tflab"):
-        health.check(0, other.target.removeprefix(server.SCHEME))
+        server.check(0, other.target.removeprefix(server.SCHEME))
 
 
 def test_a_task_that_does_not_begin_in_time_is_ended(monkeypatch):

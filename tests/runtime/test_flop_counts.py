@@ -24,7 +24,7 @@ def counted(fetches, feeds=None):
     stage, values = placed(fetches, feeds)
     by_type = {}
     for node, cost in zip(stage.nodes, costs.costs(stage), strict=True):
-        plain = flop_counts.flops.plain_type(node.op)
+        plain = flop_counts.plain_type(node.op)
         by_type.setdefault(plain, []).append(cost.flops)
     return by_type, values
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tflab.runtime import flops
+from tflab.runtime import flop_counts
 
 pytestmark = pytest.mark.tensorflow
 
@@ -158,7 +158,7 @@ def flops_of(op, given, attributes):
         made = getattr(tf.raw_ops, op)(**placed, **attributes)
     made = made if isinstance(made, tf.Operation) else made[0].op
     shapes = [tuple(tensor.shape) for tensor in made.inputs]
-    return flops.flops(op, shapes, [tuple(t.shape) for t in made.outputs], attributes)
+    return flop_counts.flops(op, shapes, [tuple(t.shape) for t in made.outputs], attributes)
 
 
 @pytest.mark.parametrize(("op", "function", "count", "names", "numbers", "attributes"), UPDATES)
@@ -249,7 +249,7 @@ def test_the_gradient_of_batch_norm_computes_as_much_as_is_counted(training):
         np.testing.assert_allclose(dscale[channel], by_scale, rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(doffset[channel], by_offset, rtol=1e-3, atol=1e-4)
     shapes = [x.shape, x.shape, (2,), (2,), (2,), (0,)]
-    assert flops.flops("FusedBatchNormGradV3", shapes, [x.shape], how) == Number.count
+    assert flop_counts.flops("FusedBatchNormGradV3", shapes, [x.shape], how) == Number.count
 
 
 def test_a_running_sum_adds_every_element():
@@ -259,7 +259,7 @@ def test_a_running_sum_adds_every_element():
         total = ZERO
         rows.append([(total := total + Number(value)).value for value in row])
     np.testing.assert_allclose(tf.cumsum(x, 1), rows, rtol=1e-5)
-    assert flops.flops("Cumsum", [(3, 4), ()], [(3, 4)], {}) == Number.count
+    assert flop_counts.flops("Cumsum", [(3, 4), ()], [(3, 4)], {}) == Number.count
 
 
 SCATTERS = [
@@ -278,8 +278,8 @@ def test_a_scattered_update_is_one_operation_for_each_of_its_numbers(op, functio
         held[place] = function(held[place], Number(value))
     found = getattr(tf.raw_ops, op)(tensor=start, indices=places, updates=new)
     np.testing.assert_allclose(found, [number.value for number in held])
-    assert flops.flops(op, [(5,), (4, 1), (4,)], [(5,)], {}) == Number.count
+    assert flop_counts.flops(op, [(5,), (4, 1), (4,)], [(5,)], {}) == Number.count
     if op == "TensorScatterAdd":
         zeros = tf.scatter_nd(places, new, [5])
         np.testing.assert_allclose(zeros, found - start, atol=1e-12)
-        assert flops.flops("ScatterNd", [(4, 1), (4,), (1,)], [(5,)], {}) == Number.count
+        assert flop_counts.flops("ScatterNd", [(4, 1), (4,), (1,)], [(5,)], {}) == Number.count

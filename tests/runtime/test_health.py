@@ -14,7 +14,7 @@ from tflab.cli import ending
 from tflab.errors import LostTaskError
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records.options import Model, Options
-from tflab.runtime import cluster, health, refusals
+from tflab.runtime import cluster, refusals, server
 from tflab.units import task_of
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
@@ -25,11 +25,11 @@ def pool(two_tasks):
     """Addresses of tasks: the first one lives, each of the others is for a test that ends it."""
     with cluster.tasks(4) as addresses:
         yield (two_tasks[0], *addresses)
-    assert all(health.STARTED[address].poll() is not None for address in addresses)
+    assert all(server.STARTED[address].poll() is not None for address in addresses)
 
 
 def send(number, address):
-    os.kill(health.STARTED[address].pid, number)
+    os.kill(server.STARTED[address].pid, number)
 
 
 def placed(options, model=None):
@@ -100,7 +100,7 @@ def kill_while_it_computes(address):
 
 def processor_time(address):
     """Of a task, in hundredths of a second."""
-    with open(f"/proc/{health.STARTED[address].pid}/stat") as file:
+    with open(f"/proc/{server.STARTED[address].pid}/stat") as file:
         fields = file.read().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
 
@@ -109,7 +109,7 @@ def test_a_task_that_stands_still_in_a_step_is_named_after_its_time_limit(pool, 
     options = Options(steps=50, warmup=0, cluster=(pool[0], pool[3]))
     stage = placed(options)
     monkeypatch.setattr(refusals, "TIME_LIMIT_S", 4)
-    monkeypatch.setattr(health, "ANSWER_S", 2)
+    monkeypatch.setattr(server, "ANSWER_S", 2)
     observe = execution.Measured.observe
     stopped = []
 
@@ -131,12 +131,12 @@ def test_a_task_that_stands_still_in_a_step_is_named_after_its_time_limit(pool, 
 @pytest.mark.parametrize("ours", [False, True], ids=["of another", "ours"])
 def test_ctrl_c_does_not_wait_for_a_task_that_stands_still(ours, pool, two_tasks, monkeypatch):
     """Ours is ended for that, and that of another is not."""
-    monkeypatch.setattr(health, "ANSWER_S", 1)
+    monkeypatch.setattr(server, "ANSWER_S", 1)
     monkeypatch.setattr(ending, "CANCEL_S", 1)
     address = pool[4]
-    task = health.STARTED[address]
+    task = server.STARTED[address]
     if not ours:
-        monkeypatch.setattr(health, "STARTED", {})
+        monkeypatch.setattr(server, "STARTED", {})
     options = Options(steps=50, warmup=0, cluster=(two_tasks[0], address))
     stage = placed(options)
     observe = execution.Measured.observe
@@ -159,26 +159,26 @@ def test_ctrl_c_does_not_wait_for_a_task_that_stands_still(ours, pool, two_tasks
 
 
 def test_before_a_session_begins_a_task_that_stands_still_is_named_at_once(two_tasks, monkeypatch):
-    monkeypatch.setattr(health, "ANSWER_S", 1)
-    still = health.STARTED[two_tasks[1]]
-    monkeypatch.setattr(health, "STARTED", {})  # it is not ended for that
+    monkeypatch.setattr(server, "ANSWER_S", 1)
+    still = server.STARTED[two_tasks[1]]
+    monkeypatch.setattr(server, "STARTED", {})  # it is not ended for that
     still.send_signal(signal.SIGSTOP)
     try:
         with pytest.raises(LostTaskError, match=r"task 1 \(127\.0\.0\.1:\d+\) does not answer\.$"):
-            health.check_all(two_tasks)
+            server.check_all(two_tasks)
     finally:
         still.send_signal(signal.SIGCONT)
 
 
 def test_a_task_that_was_started_anew_has_forgotten_its_part(two_tasks, monkeypatch):
-    assert health.failures(two_tasks) == []
-    monkeypatch.setitem(health.INCARNATIONS, two_tasks[1], 5)  # of the one before
+    assert server.failures(two_tasks) == []
+    monkeypatch.setitem(server.INCARNATIONS, two_tasks[1], 5)  # of the one before
     forgotten = tf.errors.AbortedError(None, None, "Session handle is not found: d7fd99f71ae75903.")
     assert str(refusals.refused(forgotten, Options(cluster=two_tasks), tf1.Graph())) == (
         f"A step over 2 tasks was abandoned: task 1 ({two_tasks[1]}) was restarted."
     )
-    health.check_all(two_tasks)  # for a new session it is as good as any
-    assert health.failures(two_tasks) == []
+    server.check_all(two_tasks)  # for a new session it is as good as any
+    assert server.failures(two_tasks) == []
     assert str(refusals.refused(forgotten, Options(cluster=two_tasks), tf1.Graph())) == (
         "A step over 2 tasks was abandoned: another command started to use one of them, and a "
         "task serves one command at a time. Start separate tasks for each command."

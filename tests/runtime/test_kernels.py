@@ -7,7 +7,7 @@ from tensorflow.core.framework import attr_value_pb2, kernel_def_pb2, node_def_p
 
 from tests import walks
 from tflab.records.placed import Kernel
-from tflab.runtime import kernels
+from tflab.runtime import devices
 
 pytestmark = pytest.mark.tensorflow
 
@@ -24,8 +24,8 @@ def node(op, device=CPU, **types):
 
 def fitting(op, device_type="CPU", **types):
     return [
-        kernels.describe(kernel)
-        for kernel in kernels.fitting_kernels(node(op, **types), device_type)
+        devices.describe(kernel)
+        for kernel in devices.fitting_kernels(node(op, **types), device_type)
     ]
 
 
@@ -37,9 +37,9 @@ def of(stage):
 
 
 @every_model
-@pytest.mark.parametrize("devices", [1, 2])
-def test_every_executed_node_has_one_kernel_of_the_type_that_runs(name, devices, walked):
-    stage = walked(name, devices)["placement"]
+@pytest.mark.parametrize("device_count", [1, 2])
+def test_every_executed_node_has_one_kernel_of_the_type_that_runs(name, device_count, walked):
+    stage = walked(name, device_count)["placement"]
     ran = Counter((node.name, node.op, node.device) for node in stage.nodes)
     assert Counter((kernel.name, kernel.op, kernel.device) for kernel in stage.kernels) == ran
 
@@ -102,7 +102,7 @@ def test_a_constraint_on_a_type_that_the_node_does_not_have_does_not_count():
 def test_an_op_without_a_kernel_for_a_device_has_none_there():
     assert fitting("StringJoin", "CPU") == ["CPU"]
     assert fitting("StringJoin", "GPU") == []
-    assert kernels.gpu_choice(node("StringJoin")) is None
+    assert devices.gpu_choice(node("StringJoin")) is None
 
 
 def test_the_kernels_for_every_device_count_only_where_a_device_has_none_of_its_own():
@@ -112,15 +112,15 @@ def test_the_kernels_for_every_device_count_only_where_a_device_has_none_of_its_
 
 def test_the_label_of_a_node_has_to_be_that_of_the_kernel():
     labelled = node("_MklMatMul", T=FLOAT)
-    assert kernels.fitting_kernels(labelled, "CPU") == ()
+    assert devices.fitting_kernels(labelled, "CPU") == ()
     labelled.attr["_kernel"].s = b"MklNameChangeOp"
-    assert [kernels.describe(kernel) for kernel in kernels.fitting_kernels(labelled, "CPU")] == [
+    assert [devices.describe(kernel) for kernel in devices.fitting_kernels(labelled, "CPU")] == [
         "CPU, T in float32, label MklNameChangeOp"
     ]
 
 
 def test_a_type_that_nobody_knows_has_no_kernels():
-    assert kernels.registered("NoSuchOp") == ()
+    assert devices.registered("NoSuchOp") == ()
 
 
 def test_the_kernel_of_the_highest_priority_is_chosen(monkeypatch):
@@ -128,12 +128,12 @@ def test_the_kernel_of_the_highest_priority_is_chosen(monkeypatch):
         kernel_def_pb2.KernelDef(op="Mul", device_type="GPU", priority=priority)
         for priority in (0, 7)
     )
-    monkeypatch.setattr(kernels, "registered", lambda op: (low, high))
-    assert kernels.gpu_choice(node("Mul")) == "GPU, priority 7"
+    monkeypatch.setattr(devices, "registered", lambda op: (low, high))
+    assert devices.gpu_choice(node("Mul")) == "GPU, priority 7"
 
 
 @pytest.mark.parametrize(
     "device, kind", [(CPU, "CPU"), ("/device:GPU:1", "GPU"), ("CPU", "CPU"), ("", "")]
 )
 def test_the_type_of_a_device_stands_in_its_name(device, kind):
-    assert kernels.device_type(device) == kind
+    assert devices.device_type(device) == kind

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from tflab.records.measured import Level, Peaks
-from tflab.runtime import machine, peak_benchmark
+from tflab.runtime import machine
 
-LEVELS = tuple(Level(size, 40.0, 60.0) for size in peak_benchmark.WORKING_SETS)
+LEVELS = tuple(Level(size, 40.0, 60.0) for size in machine.WORKING_SETS)
 MEASURED = Peaks(gflops=100.0, gigabytes_per_s=20.0, levels=LEVELS)
 
 
@@ -22,7 +22,7 @@ MEASURED = Peaks(gflops=100.0, gigabytes_per_s=20.0, levels=LEVELS)
 def benchmark(monkeypatch):
     """A benchmark that only counts how often it ran."""
     calls = []
-    monkeypatch.setattr(peak_benchmark, "measure", lambda: calls.append(1) or MEASURED)
+    monkeypatch.setattr(machine, "benchmark", lambda: calls.append(1) or MEASURED)
     return calls
 
 
@@ -52,7 +52,7 @@ def test_peaks_of_a_busy_machine_are_measured_again_and_the_best_of_a_quiet_one_
     tmp_path, monkeypatch
 ):
     looks = iter([Peaks(60.0, 20.0, LEVELS, busy=True), Peaks(70.0, 10.0, LEVELS), None])
-    monkeypatch.setattr(machine.peak_benchmark, "measure", lambda: next(looks))
+    monkeypatch.setattr(machine, "benchmark", lambda: next(looks))
     assert machine.peaks(tmp_path) == Peaks(60.0, 20.0, LEVELS, busy=True)
     assert machine.peaks(tmp_path) == Peaks(70.0, 20.0, LEVELS)
     assert machine.peaks(tmp_path) == Peaks(70.0, 20.0, LEVELS)  # as the cache has it
@@ -131,7 +131,7 @@ WRITER = """
 import sys, time
 from pathlib import Path
 from tflab.records.measured import Peaks
-from tflab.runtime import machine, peak_benchmark
+from tflab.runtime import machine
 
 path, what = Path(sys.argv[1]), sys.argv[2]
 if what == "slowly":

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tflab.runtime import xplane
+from tflab.runtime import trace
 
 pytestmark = pytest.mark.tensorflow
 
@@ -27,7 +27,7 @@ def test_only_events_of_ops_are_read():
         line = plane.lines.add(timestamp_ns=1_000)
         for number, (offset, duration) in enumerate(EVENTS.values(), 1):
             line.events.add(metadata_id=number, offset_ps=offset, duration_ps=duration)
-    assert xplane.durations(space.SerializeToString()) == (
+    assert trace.profiled_durations(space.SerializeToString()) == (
         ["StatefulPartitionedCall/MatMul", "Mean", "IteratorGetNext"],
         [6_000, 31_000, 41_000],
         [17_000, 2_000, 9_000],

@@ -11,7 +11,7 @@ from tensorboard.backend.event_processing.plugin_event_accumulator import EventA
 from tflab.errors import UsageError
 from tflab.models import toy
 from tflab.train import checkpoints, folders, history, trainer
-from tflab.train.epochs import Settings
+from tflab.train.history import Settings
 
 pytestmark = pytest.mark.tensorflow
 

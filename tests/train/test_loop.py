@@ -18,8 +18,8 @@ from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.records.options import Model, Options, Recipe
 from tflab.records.trained import Epoch
-from tflab.train import checkpoints, epochs, history, loop, trainer
-from tflab.train.epochs import Settings, TimedStep
+from tflab.train import checkpoints, history, loop, trainer
+from tflab.train.history import Settings, TimedStep
 
 pytestmark = pytest.mark.tensorflow
 
@@ -134,7 +134,7 @@ def test_a_step_is_measured_before_it_is_learned_from(straight):
     with tf1.Session(graph=prepared().program.graph) as session:
         session.run(session.graph.get_collection("variables")[0].initializer)
         weights = session.run("weights/Read/ReadVariableOp:0")
-    rows = epochs.order(SETTINGS, 0)[:16]
+    rows = history.order(SETTINGS, 0)[:16]
     loss, right = judged(weights, "train", rows)
     assert records[0].loss == pytest.approx(loss, rel=1e-5)
     assert records[0].accuracy == right

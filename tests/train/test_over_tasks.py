@@ -10,10 +10,10 @@ import pytest
 import tensorflow as tf
 
 from tflab import models
-from tflab.runtime import cluster, health
+from tflab.runtime import cluster, server
 from tflab.train import __main__ as train
 from tflab.train import checkpoints, loop, trainer
-from tflab.train.epochs import Settings
+from tflab.train.history import Settings
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -62,7 +62,7 @@ def test_a_training_goes_on_after_a_task_was_killed_in_a_step(
     monkeypatch.chdir(tmp_path)
     usual = loop.finish_epoch
     with cluster.tasks(1) as (address,):
-        task = health.STARTED[address]
+        task = server.STARTED[address]
 
         def kills_a_task(run, steps):
             epoch = usual(run, steps)
@@ -86,7 +86,7 @@ def test_a_training_goes_on_after_a_task_was_killed_in_a_step(
         np.testing.assert_allclose(resumed[name], value, rtol=1e-4)
 
 
-@pytest.mark.parametrize("error", health.AWAY)
+@pytest.mark.parametrize("error", server.AWAY)
 def test_a_task_that_goes_while_a_checkpoint_is_saved_is_no_failure_of_the_disk(error, tmp_path):
     with pytest.raises(error), loop.writing(tmp_path, 7):
         raise error(None, None, "Socket closed")

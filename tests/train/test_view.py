@@ -10,7 +10,7 @@ from tests.shown import grid
 from tflab.exporters import text
 from tflab.records.trained import Epoch, History
 from tflab.train import view
-from tflab.train.epochs import Settings, TimedStep
+from tflab.train.history import Settings, TimedStep
 
 SETTINGS = Settings("lenet", "MNIST", 60_000, 10_000, 128, 8, 1, True)
 EPOCHS = (

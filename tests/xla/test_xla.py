@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests import needs, versions
 from tflab import xla
 from tflab.errors import TflabError
-from tflab.xla import expressions, links, listings
+from tflab.xla import links, listings
 from tflab.xla.listings import Instruction
 
 HLO = """\
@@ -119,13 +119,11 @@ def test_llvm_instructions_know_their_lanes():
 
 @pytest.mark.parametrize("literal", ["0.0625", "6.250000e-02", "0x3FB0000000000000"])
 def test_hlo_and_llvm_write_the_same_float_differently(literal):
-    assert expressions.float32_bits(literal) == struct.pack(">f", 0.0625)
+    assert links.float32_bits(literal) == struct.pack(">f", 0.0625)
 
 
 def test_what_is_no_number_has_no_bits():
-    assert [expressions.float32_bits(text) for text in ("{1, 2}", "0xzz", "", "undef")] == [
-        None
-    ] * 4
+    assert [links.float32_bits(text) for text in ("{1, 2}", "0xzz", "", "undef")] == [None] * 4
 
 
 def test_code_is_disassembled_for_the_processor_of_the_file():

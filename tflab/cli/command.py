@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import BinaryIO, NoReturn
 
-from tflab.cli import ending, folding
+from tflab.cli import ending, terminal
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError
 from tflab.escaping import visible
 
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{sentence}{self.meant(message)} See `{self.prog} --help`.")
 
     def format_help(self) -> str:
-        return folding.fold(super().format_help(), folding.width())
+        return terminal.fold(super().format_help(), terminal.width())
 
     def meant(self, message: str) -> str:
         """The nearest option to the first one that argparse does not know."""
@@ -62,7 +62,7 @@ def parser(name: str, about: str | None) -> Parser:
         prog=f"python -m tflab.{name}",
         description=about,
         epilog="docs/glossary.md explains terms such as node, op, kernel and fate.",
-        formatter_class=folding.HelpFormatter,
+        formatter_class=terminal.HelpFormatter,
     )
 
 
@@ -161,7 +161,7 @@ def run(body: Callable[[], int]) -> int:
                 return interrupted(ended)
             if isinstance(error, RefusedError) and not isinstance(error, RanDryError):
                 show(chatter)
-            folding.say(f"tflab: {visible(str(error))}", sys.stderr)
+            terminal.say(f"tflab: {visible(str(error))}", sys.stderr)
             return error.status
         except KeyboardInterrupt:
             return interrupted(ended)
@@ -177,7 +177,7 @@ def run(body: Callable[[], int]) -> int:
             if sentence is None:
                 show(chatter)
                 raise
-            folding.say(f"tflab: {visible(sentence)}", sys.stderr)
+            terminal.say(f"tflab: {visible(sentence)}", sys.stderr)
             return TflabError.status
 
 
@@ -185,7 +185,7 @@ def interrupted(ended: ending.Ending) -> int:
     """Print that a signal ended the command; return its exit status."""
     name = ended.signal.name if ended.signal else "SIGINT"
     with suppress(OSError):  # SIGHUP means that the terminal is gone
-        folding.say(f"tflab: interrupted{'' if name == 'SIGINT' else f' by {name}'}.", sys.stderr)
+        terminal.say(f"tflab: interrupted{'' if name == 'SIGINT' else f' by {name}'}.", sys.stderr)
     return ended.status(INTERRUPTED)
 
 
@@ -236,18 +236,18 @@ def chatter_kept() -> Iterator[BinaryIO]:
             return
         logging.basicConfig(stream=os.fdopen(os.dup(kept.fileno()), "w"))
         logging.captureWarnings(True)
-        terminal = os.dup(2)
+        original = os.dup(2)
         python_stderr = sys.stderr
         sys.stderr.flush()
         os.dup2(kept.fileno(), 2)
-        sys.stderr = os.fdopen(os.dup(terminal), "w", buffering=1, errors=HANDLER)
+        sys.stderr = os.fdopen(os.dup(original), "w", buffering=1, errors=HANDLER)
         try:
             yield kept
         finally:
             sys.stderr.close()
             sys.stderr = python_stderr
-            os.dup2(terminal, 2)
-            os.close(terminal)
+            os.dup2(original, 2)
+            os.close(original)
 
 
 def writes_to_descriptor_2() -> bool:
@@ -266,10 +266,10 @@ def show(chatter: BinaryIO) -> None:
     lines = chatter.read().decode(errors="backslashreplace").splitlines()
     messages = Counter(line.rpartition("] ")[2] for line in lines if line.strip())
     if messages:
-        folding.say("TensorFlow's messages:", sys.stderr)
+        terminal.say("TensorFlow's messages:", sys.stderr)
     for message, times in messages.items():
         again = f" ({times} times)" if times > 1 else ""
-        folding.say(f"  {visible(message)}{again}", sys.stderr)
+        terminal.say(f"  {visible(message)}{again}", sys.stderr)
 
 
 # Plain: replacement characters for an output whose encoding lacks some, such as ASCII or GBK

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tflab import atomic
-from tflab.cli import confined, ending, folding, landlock
+from tflab.cli import confined, ending, landlock, terminal
 from tflab.cli.confined import Rights
 from tflab.errors import TflabError
 
@@ -118,7 +118,7 @@ def is_wanted(from_file: bool) -> bool:
     if not from_file or confined.CONFINED is not None or not ENABLED:
         return False
     if not is_available():
-        folding.say(f"tflab: {MISSING}", sys.stderr)
+        terminal.say(f"tflab: {MISSING}", sys.stderr)
     return is_available()
 
 
@@ -166,7 +166,7 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
                 [sys.executable, "-m", "tflab.cli.confined", command, *argv],
                 env=environment,
                 pass_fds=[writing],
-                stderr=terminal(),
+                stderr=standard_error(),
                 start_new_session=True,  # a terminal's Ctrl-C reaches it only through this process
                 preexec_fn=go_on if can_fork() else None,
                 restore_signals=False,  # Python ignores SIGPIPE anyway
@@ -193,7 +193,7 @@ def can_fork() -> bool:
     return threading.active_count() <= 2 and {"numpy", "tensorflow"}.isdisjoint(sys.modules)
 
 
-def terminal() -> int | None:
+def standard_error() -> int | None:
     """The file of Python's standard error; `command` redirects only that of C++."""
     try:
         return sys.stderr.fileno()

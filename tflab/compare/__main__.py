@@ -33,10 +33,9 @@ from tflab.cli import (
     confinement,
     ending,
     environment,
-    folding,
     logdirs,
     new_files,
-    progress,
+    terminal,
 )
 from tflab.compare import output
 from tflab.compare.command_line import KEEP_S, OF_SEVERAL, as_typed, build_parser, named_arguments
@@ -89,7 +88,7 @@ def run(argv: Sequence[str]) -> int:
     if args.save and not confined.CONFINED:
         new_files.check(Path(args.save), files.WHAT)
     options = options_of(args, saved)
-    with progress.phase(args.model), ending.deferred():
+    with terminal.phase(args.model), ending.deferred():
         with output.plots_of(args) as folder:
             comparison = measured(args, sizes, options)
             output.show(comparison, args, environment.describe())
@@ -119,14 +118,14 @@ def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -
     from tflab.compare import observing
 
     if comparison.observed is None or not comparison.observed.processes:
-        folding.say(
+        terminal.say(
             f"\nNothing was saved to {path}: the command ended before the first observation.",
             stream,
         )
         return
     files.write(path, observing.measurement(comparison, options))
     count = plural(len(comparison.observed.processes), "observation")
-    folding.say(f"\nThe measurement is in {path}, with {count} from separate processes", stream)
+    terminal.say(f"\nThe measurement is in {path}, with {count} from separate processes", stream)
 
 
 def options_of(args: argparse.Namespace, saved: Saved) -> Options:
@@ -177,7 +176,7 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
         soft_placement=args.soft_placement,
         split=args.split or SPLITS[0],
     )
-    with progress.phase(args.model):
+    with terminal.phase(args.model):
         series = scaling.measure(args.model, args.phase, args.cluster, options)
     result = scaling.compare(args.model, args.phase, series, options)
     with ending.deferred():
@@ -189,10 +188,10 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
 
 def show_scaling(result: Scaling, args: argparse.Namespace) -> None:
     from tflab.compare import scaling_view
-    from tflab.exporters import formats, json
+    from tflab.exporters import json, text
 
     about = environment.describe()
-    formats.show(
+    text.show_in_format(
         args.format,
         f"{args.model} by number of tasks",
         about,

@@ -14,14 +14,14 @@ from tflab import datasets, models
 from tflab.analysis import verdicts
 from tflab.analysis.accumulator import Accumulator
 from tflab.cli import ending as signals
-from tflab.cli import environment, progress
+from tflab.cli import environment, terminal
 from tflab.compare import sweep
 from tflab.compare.batch_tables import Tables
 from tflab.errors import RefusedError, TflabError
 from tflab.records.measured import Comparison, Observed, ObservedProcess
 from tflab.records.measurements import Measurement
 from tflab.records.options import Options, Program
-from tflab.runtime import child, fingerprint, hardware, measure, own_process, plans, session, trace
+from tflab.runtime import child, devices, fingerprint, measure, own_process, session, trace
 
 # Variables that affect a measurement and are read by TensorFlow or its libraries
 VARIABLES = (
@@ -74,7 +74,7 @@ def observe(
 def measurement(comparison: Comparison, options: Options) -> Measurement:
     """A comparison with its observations, place and time."""
     assert comparison.observed is not None
-    machine = dict(hardware.inspected())
+    machine = dict(devices.inspected())
     set_here = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     return Measurement(
         tflab=tflab.__version__,
@@ -130,8 +130,8 @@ def run_processes(
     requires. Raises TflabError if a step fails."""
     packed = own_process.packed(job)
     rows = [datasets.first_rows(column, UNTRACED * max(keys)) for column in columns]
-    numbers = plans.observations(verdicts.LEAST, budget_s, MOST)
-    for _ in progress.track("processes", numbers, MOST):
+    numbers = measure.observations(verdicts.LEAST, budget_s, MOST)
+    for _ in terminal.track("processes", numbers, MOST):
         yield child.call("tflab.compare.observing:observed_here", packed, rows, keys, A_PROCESS_S)
 
 
@@ -148,7 +148,7 @@ class SizeObservations:
         shapes anew."""
         untraced = [measure.Turn(values, size) for values in islice(batches, UNTRACED)]
         traced = [measure.Turn(values, size, traced=True) for values in islice(batches, TRACED)]
-        for turn in (*untraced[: plans.WARMUP_STEPS], traced[0]):
+        for turn in (*untraced[: measure.WARMUP_STEPS], traced[0]):
             runner.take(turn)
         self.untraced_ns.append(tuple(runner.take(turn)[0].wall_ns for turn in untraced))
         traced_steps = [runner.take(turn) for turn in traced]

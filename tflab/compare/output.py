@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
-from tflab.cli import confined, folding, logdirs
+from tflab.cli import confined, logdirs, terminal
 from tflab.errors import UsageError
 from tflab.escaping import visible
 from tflab.records.measured import Comparison
@@ -36,7 +36,7 @@ def new_plots(folder: str) -> Iterator[Path]:
 def say_plots(args: argparse.Namespace) -> None:
     """Print where the plots are, if there are any."""
     if args.plots:
-        folding.say(f"\nThe plots are in {visible(args.plots)}", stream_of(args))
+        terminal.say(f"\nThe plots are in {visible(args.plots)}", stream_of(args))
 
 
 def draw(comparison: Comparison, folder: Path, threshold: float) -> None:
@@ -58,9 +58,9 @@ def draw(comparison: Comparison, folder: Path, threshold: float) -> None:
 
 def show(comparison: Comparison, args: argparse.Namespace, about: Mapping[str, Any]) -> None:
     from tflab.compare import view
-    from tflab.exporters import csv, formats, json
+    from tflab.exporters import csv, json, text
 
-    formats.show(
+    text.show_in_format(
         args.format,
         f"{comparison.model} by batch size",
         about,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import lcm
 
 from tflab.analysis import ledger, op_stats, op_table
-from tflab.cli import progress
+from tflab.cli import terminal
 from tflab.compare import sweep
 from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import backward as gradients
@@ -117,9 +117,9 @@ def prepare(
 
 def with_gradients(model: str, options: Options) -> Backward:
     """The model's graph, with gradients and updates if it has a loss."""
-    with progress.phase("frontend"):
+    with terminal.phase("frontend"):
         built = frontend.of_model(model, options)
-    with progress.phase("backward"):
+    with terminal.phase("backward"):
         return gradients.differentiate(built, options)
 
 

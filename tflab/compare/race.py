@@ -20,13 +20,13 @@ from statistics import median
 
 from tflab import datasets
 from tflab.analysis import step_times, verdicts
-from tflab.cli import progress
+from tflab.cli import terminal
 from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
 from tflab.errors import UsageError
 from tflab.records.measured import ConfigTimes
 from tflab.records.options import Options, Program
 from tflab.records.verdicts import Verdict
-from tflab.runtime import devices, measure, own_process, plans, session
+from tflab.runtime import devices, measure, own_process, session
 
 OBSERVATIONS = 10  # of each configuration, if there is time
 BUDGET_S = 300.0  # after which no further observation starts
@@ -75,8 +75,8 @@ def run(
         for config in configs
     }
     groups = by_environment(configs)
-    numbers = plans.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
-    plan = progress.track("configurations", numbers, OBSERVATIONS)
+    numbers = measure.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
+    plan = terminal.track("configurations", numbers, OBSERVATIONS)
     most_s = min(OBSERVATION_S, budget_s / OBSERVATIONS)
     observed = list(observations(jobs, groups, rows, batch_sizes, plan, most_s))
     return judged(observed, configs, batch_sizes)

@@ -1,27 +1,42 @@
-"""Saved measurements: one is shown as it was measured, several are compared."""
+"""Saved measurements: one is shown as it was measured, several are compared; so are the watched
+programs that `tflab.run --save` wrote."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import exp, log
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
-from tflab import models
+from tflab import models, units
 from tflab.analysis import verdicts
 from tflab.cli import environment
-from tflab.compare import output, saved_runs
+from tflab.compare import output
 from tflab.compare.command_line import OF_SEVERAL, as_typed
 from tflab.errors import UsageError
-from tflab.exporters import csv, formats, json, notebook
-from tflab.measurements import contrast, files, gate, run_files, view
+from tflab.exporters import csv, json, notebook, text
+from tflab.measurements import contrast, files, view
 from tflab.measurements.comparable import Named
+from tflab.records.blocks import Block, Column, Table
 from tflab.records.measurements import Contrast, Measurement, OverTime, Point, TimeLine
+from tflab.records.watched import Group, Watched
 
 # Options that can be combined with files
 OPTIONS = ("files", "top", "format", "plots", "threshold", "fail_if_undecided", *OF_SEVERAL)
+OPTIONS_OF_RUNS = ("files", "format")
+FORMATS_OF_RUNS = ("text", "json", "markdown")
+NO_VERDICT = (
+    "Each file is of one process. Processes differ by chance too, so no verdict is given; run the "
+    "program several times to see by how much."
+)
+
+Seen = Mapping[str, Watched]  # by the name of the file
+Key = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # fetches, and fed shapes
+
 
 notebook.show_as(Contrast, view.blocks)
 
@@ -37,8 +52,8 @@ class FileOptions:
 def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
     """Show or compare the files of a command line; `arguments_named` are the arguments in
     it. Raises the TflabError of the gate if that fails."""
-    if run_files.read_content(args.files[0]):
-        return saved_runs.run(args, arguments_named)
+    if files.read_content(args.files[0]):
+        return compare_runs(args, arguments_named)
     for name in arguments_named:
         if name not in OPTIONS:
             raise UsageError(
@@ -60,7 +75,7 @@ def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
         if folder:
             draw(result, measurements, folder)
     output.say_plots(args)
-    failure = result.gate and gate.failure(result.gate, first, args.fail_if_undecided)
+    failure = result.gate and contrast.failure(result.gate, first, args.fail_if_undecided)
     if failure:
         raise failure
     return 0
@@ -74,7 +89,7 @@ def compare_files(measurements: Named, chosen: FileOptions) -> Contrast:
     compared = contrast.contrast(measurements, chosen.other_graph)
     if chosen.fail_if_slower is None:
         return compared
-    return replace(compared, gate=gate.judge(measurements, compared, chosen.fail_if_slower))
+    return replace(compared, gate=contrast.judge(measurements, compared, chosen.fail_if_slower))
 
 
 def read_all(paths: Sequence[str]) -> Named:
@@ -107,7 +122,7 @@ def draw(result: Contrast, measurements: Named, folder: Path) -> None:
 
 
 def show(result: Contrast, measurements: Named, args: argparse.Namespace) -> None:
-    formats.show(
+    text.show_in_format(
         args.format,
         f"{result.model}: {', '.join(result.measurements)}",
         environment.describe(),
@@ -161,3 +176,86 @@ def points(samples: Sequence[Sequence[float]]) -> tuple[Point | None, ...]:
         else None
         for sample in samples
     )
+
+
+# Watched programs
+
+
+def compare_runs(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
+    """Show or compare the files of a command line; `arguments_named` are the arguments in it."""
+    for name in arguments_named:
+        if name not in OPTIONS_OF_RUNS:
+            raise UsageError(f"{as_typed(name)} does not apply to watched runs; leave it out.")
+    if args.format not in FORMATS_OF_RUNS:
+        raise UsageError(f"Watched runs are compared as {', '.join(FORMATS_OF_RUNS)}.")
+    names = contrast.short_names(args.files)
+    watched_runs = {
+        name: files.read_run(path) for name, path in zip(names, args.files, strict=True)
+    }
+    text.show_in_format(
+        args.format,
+        "Watched runs",
+        {},
+        blocks_of_runs(watched_runs),
+        json=lambda: json.document(runs=watched_runs),
+    )
+    return 0
+
+
+def blocks_of_runs(seen: Seen) -> Iterator[Block]:
+    yield Table(
+        "Median run of each group, in ratio to the first file",
+        (
+            Column("fetches", lambda row: ", ".join(row[0][0]), elastic=True),
+            Column("fed", lambda row: ", ".join(map(" ".join, row[0][1])), elastic=True),
+            *of_files(seen, median),
+        ),
+        tuple(groups(seen)),
+    )
+    yield Table(
+        "Where the time went",
+        (Column("", lambda row: row[0]), *of_files(seen, spent)),
+        tuple(owners(seen)),
+    )
+    if len(seen) > 1:
+        yield NO_VERDICT
+
+
+def of_files(seen: Seen, cell: Callable[[int, Any], str]) -> Iterator[Column]:
+    for place, name in enumerate(seen):
+        yield Column(name, partial(cell, place), right=True)
+
+
+def groups(seen: Seen) -> Iterator[tuple[Key, tuple[Group | None, ...]]]:
+    """The groups that fetch the same and are fed the same shapes; None where a file has none."""
+    by_key: list[dict[Key, Group]] = [
+        {(group.fetches, tuple(group.feeds.items())): group for group in one.groups}
+        for one in seen.values()
+    ]
+    for key in dict.fromkeys(key for known in by_key for key in known):
+        yield key, tuple(known.get(key) for known in by_key)
+
+
+def owners(seen: Seen) -> Iterator[tuple[str, tuple[int, ...]]]:
+    by_name = [{owner.owner: owner.ns for owner in one.process.owners} for one in seen.values()]
+    for name in dict.fromkeys(name for known in by_name for name in known):
+        yield name, tuple(known.get(name, 0) for known in by_name)
+    yield "the whole process", tuple(one.process.wall_ns for one in seen.values())
+
+
+def median(place: int, row: tuple[Key, tuple[Group | None, ...]]) -> str:
+    """`3.10 ms`, in a later file with its ratio: `3.41 ms (1.10 x)`."""
+    _, in_files = row
+    times = [group.median_ns if group else None for group in in_files]
+    return with_ratio(times[place], times[0] if place else None)
+
+
+def spent(place: int, row: tuple[str, tuple[int, ...]]) -> str:
+    _, times = row
+    return with_ratio(times[place] or None, times[0] if place else None)
+
+
+def with_ratio(ns: float | None, first: float | None) -> str:
+    if ns is None:
+        return ""
+    return f"{units.time(ns)} ({ns / first:.2f} x)" if first else units.time(ns)

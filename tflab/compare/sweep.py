@@ -14,7 +14,7 @@ from tflab.analysis.accumulator import Accumulator
 from tflab.records.measured import Turns
 from tflab.records.options import Options, Program
 from tflab.records.timed import OpRun, StepTime
-from tflab.runtime import measure, plans, session, trace
+from tflab.runtime import measure, session, trace
 
 WAITING_BYTES = 2**18  # of traces that are aggregated together
 KEPT = 3  # traced steps of each batch size, with whole batches, whose op runs are kept
@@ -119,14 +119,14 @@ def run(
     cut = (place for place, column in enumerate(columns) if not isinstance(column, datasets.Whole))
     batched = next(cut, None)
     batches = {
-        size: MeasuredBatch(size, rows, batched, plans.steps_of_rounds(rows, batch_sizes, size))
+        size: MeasuredBatch(size, rows, batched, measure.steps_of_rounds(rows, batch_sizes, size))
         for size in batch_sizes
     }
 
     def observe(turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
         batches[turn.batch_size].fold(turn, timed, recorded, types)
 
-    plan = plans.sweep(columns, rows, batch_sizes, options.warmup, trace_every)
+    plan = measure.sweep(columns, rows, batch_sizes, options.warmup, trace_every)
     ending = measure.run([measure.job_of(program, step, options)], plan, observe)
     for batch in batches.values():
         batch.settle()
@@ -152,7 +152,7 @@ def affordable(
         kind = turn.batch_size, turn.traced
         fastest[kind] = min(timed.wall_ns, fastest.get(kind, timed.wall_ns))
 
-    plan = plans.trial(columns, batch_sizes)
+    plan = measure.trial(columns, batch_sizes)
     measure.run([measure.job_of(program, step, options)], plan, observe).check(kept=False)
     return rows_within(seconds, fastest, rows)
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tflab import atomic
-from tflab.cli import command, ending, folding, logdirs
+from tflab.cli import command, ending, logdirs, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.units import plural
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"{FOLDERS[args.to]}; name one with --out.")
         with logdirs.new_folder(Path(args.out), "--out") as folder:
             WRITERS[args.to](folder, read(args))
-        folding.say_command(*opening_line(args.to, Path(args.out)))
+        terminal.say_command(*opening_line(args.to, Path(args.out)))
         return 0
     if args.to == "columns":
         if args.out is None:
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         with output(args.out) as stream:
             WRITERS[args.to](stream, read(args))
     if args.out is not None:
-        folding.say(visible(args.out))
+        terminal.say(visible(args.out))
     return 0
 
 
@@ -91,7 +91,7 @@ def read(args: argparse.Namespace) -> Recording:
 
     recorded = reading.read(args.files, args.graph)
     for note in recorded.notes:
-        folding.say(f"tflab: {visible(note)}", sys.stderr)
+        terminal.say(f"tflab: {visible(note)}", sys.stderr)
     starts = [step.start_ns for step in recorded.steps]
     apart = max(starts) - min(starts)
     if args.to in ("xspace", "chrome") and apart > LONGEST_NS:
@@ -175,7 +175,7 @@ def write_explorer(folder: Path, recorded: Recording) -> None:
     from tflab.convert import explorer
 
     for sentence in explorer.write(folder, recorded):
-        folding.say(f"tflab: {visible(sentence)}", sys.stderr)
+        terminal.say(f"tflab: {visible(sentence)}", sys.stderr)
 
 
 def opening_line(to: str, folder: Path) -> tuple[str, str]:

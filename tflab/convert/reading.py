@@ -20,7 +20,7 @@ from tflab.analysis.columns import Kind, OpRuns
 from tflab.analysis.memory import US
 from tflab.analysis.parameters import Parameters
 from tflab.analysis.stored import Store, StoredRuns
-from tflab.cli import progress
+from tflab.cli import terminal
 from tflab.convert import decoded, event_files, graphs, protos, rows
 from tflab.convert.fields import DamagedError
 from tflab.convert.graphs import opened
@@ -89,7 +89,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     labels: list[str] = []
     notes: list[str] = []
     left_out: Counter[str] = Counter()
-    for path in progress.track("reading", files, len(files)):
+    for path in terminal.track("reading", files, len(files)):
         for label, found in traces_in(path):
             ran = decoded.nodes(found.graphs, words.names)
             words.types.update({name: node.op for name, node in ran.items()})

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from tflab import untrusted
-from tflab.cli import folding
+from tflab.cli import terminal
 from tflab.errors import TflabError, UsageError, reason
 from tflab.escaping import visible
 
@@ -79,7 +79,7 @@ def announce(stand_in: str, line: str) -> None:
     """Print a line on stderr for a stand-in, once per process and not again for the test split."""
     if stand_in not in announced:
         announced.add(stand_in)
-        folding.say(visible(line), sys.stderr)
+        terminal.say(visible(line), sys.stderr)
 
 
 # What is in them

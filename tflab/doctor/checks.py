@@ -35,11 +35,11 @@ class Check:
 
 CHECKS = (
     Check("System", "surroundings:system", needed=False),
-    Check("Packages", "packages:needed"),
-    Check("Packages", "packages:agreement"),
-    Check("Packages", "packages:profile_plugins"),
-    Check("TensorFlow", "runtime:tensorflow"),
-    Check("TensorBoard", "runtime:profile_plugin"),
+    Check("Packages", "software:needed"),
+    Check("Packages", "software:agreement"),
+    Check("Packages", "software:profile_plugins"),
+    Check("TensorFlow", "software:tensorflow"),
+    Check("TensorBoard", "software:profile_plugin"),
     Check("Data", "surroundings:data", needed=False),
     Check("Variables", "surroundings:variables", needed=False),
     Check("Folders", "surroundings:folders"),

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import command, folding
+from tflab.cli import command, terminal
 from tflab.errors import UsageError
 from tflab.escaping import visible
 
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     ):
         app = server.App(process, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)
-        folding.say("The page, which only this machine can open; Ctrl-C ends it:")
+        terminal.say("The page, which only this machine can open; Ctrl-C ends it:")
         print(f"  {app.address}", flush=True)  # never folded
         if not args.no_browser:
             show(app.address)
@@ -112,18 +112,18 @@ def answer(start: FirstContent, function: str, folder: str) -> int:
 
 def opening(path: Path | None, model: str | None, seconds: float) -> tuple[FirstContent, str]:
     """The first program of the page, and its function that returns a model, if any."""
-    from tflab.explore import markup, programs
-    from tflab.explore.programs import EXAMPLES
+    from tflab.explore import markup, sources
+    from tflab.explore.sources import EXAMPLES
 
     if path:
         if path.suffix != ".py":
             raise UsageError(f"'{path}' is no Python file; give one whose name ends with .py.")
-        text = programs.text_of(path)
-        mark = programs.mark(text)
+        text = sources.text_of(path)
+        mark = sources.mark(text)
         return markup.FirstContent(path.name, text, mark, is_file=True, seconds=seconds), ""
     if model:
         source, function = source_of(model)
-        return markup.FirstContent(source.name, programs.text_of(source), seconds=seconds), function
+        return markup.FirstContent(source.name, sources.text_of(source), seconds=seconds), function
     return markup.FirstContent("program.py", EXAMPLES[0].text, seconds=seconds), ""
 
 
@@ -158,7 +158,7 @@ def show(address: str) -> None:
     thread.start()
     thread.join(5)
     if not opened.is_set() and not thread.is_alive():
-        folding.say("No browser can be opened here: open the address yourself.", sys.stderr)
+        terminal.say("No browser can be opened here: open the address yourself.", sys.stderr)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from tflab.explore import asked
-from tflab.explore.programs import EXAMPLES
+from tflab.explore.sources import EXAMPLES
 from tflab.life import markup
 from tflab.records.options import SWITCHES
 from tflab.report import html

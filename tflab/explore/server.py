@@ -21,7 +21,7 @@ from werkzeug.wrappers import Request, Response
 
 from tflab.cli import environment
 from tflab.errors import TflabError, UsageError, reason
-from tflab.explore import asked, markup, programs
+from tflab.explore import asked, markup, sources
 from tflab.explore.warm import Message, Warm
 from tflab.life import changes
 from tflab.life.markup import for_page
@@ -124,10 +124,10 @@ class App:
         if self.path is None:
             return self.start
         try:
-            text = programs.text_of(self.path)
+            text = sources.text_of(self.path)
         except TflabError:  # the page says so when it looks for the file
             return self.start
-        return replace(self.start, text=text, mark=programs.mark(text))
+        return replace(self.start, text=text, mark=sources.mark(text))
 
     def run(self, request: Request) -> Response:
         body = read(request)
@@ -194,10 +194,10 @@ class App:
         """The text of the file, if it differs from the one that the page has."""
         if self.path is None:
             raise RefusedRequestError(404, "The page follows no file.")
-        text = programs.text_of(self.path)
-        if programs.mark(text) == request.args.get("known"):
+        text = sources.text_of(self.path)
+        if sources.mark(text) == request.args.get("known"):
             return Response(status=204)
-        return as_json({"text": text, "mark": programs.mark(text)})
+        return as_json({"text": text, "mark": sources.mark(text)})
 
     def save(self, request: Request) -> Response:
         if self.path is None:
@@ -207,11 +207,11 @@ class App:
         if not isinstance(text, str) or len(text) > asked.LARGEST_TEXT:
             raise RefusedRequestError(400, "This is no program that can be saved.")
         try:
-            programs.save(self.path, text, str(known))
-        except programs.ChangedError as error:
-            there = programs.mark(programs.text_of(self.path))
+            sources.save(self.path, text, str(known))
+        except sources.ChangedError as error:
+            there = sources.mark(sources.text_of(self.path))
             return as_json({"message": str(error), "mark": there}, 409)
-        return as_json({"mark": programs.mark(text)})
+        return as_json({"mark": sources.mark(text)})
 
 
 ROUTES: Mapping[tuple[str, str], Callable[[App, Request], Response]] = {

@@ -29,8 +29,8 @@ from tflab.analysis import flows, lanes, stored, timeline
 from tflab.analysis.columns import Kind, OpRuns, columns
 from tflab.analysis.lanes import Level
 from tflab.escaping import visible
-from tflab.exporters import json_lines
-from tflab.exporters.json_lines import Field, Lines, TextColumn, Texts
+from tflab.exporters import byte_columns
+from tflab.exporters.byte_columns import Field, Lines, TextColumn, Texts
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 from tflab.records.timed import Capture, OpRun
@@ -175,7 +175,7 @@ def events_by_time(tracks: Sequence[Track], origin: int) -> Iterator[str]:
                 lines.append(Lines(j - i, track.fields(origin, i, j)))
         if lines:
             order = np.argsort(np.concatenate(moments), kind="stable")
-            yield json_lines.merged(lines, order)
+            yield byte_columns.merged(lines, order)
 
 
 def json_text(value: str) -> str:
@@ -221,20 +221,20 @@ def slice_texts(kinds: Sequence[Kind]) -> Texts:
 
 def lane_track(lane: OpRuns, thread: str, texts: Texts) -> Track:
     """Runs as slices."""
-    head = json_lines.text(f',\n{{"ph":"X",{thread}"ts":')
-    size = json_lines.text(',"bytes":')
+    head = byte_columns.text(f',\n{{"ph":"X",{thread}"ts":')
+    size = byte_columns.text(',"bytes":')
 
     def fields(origin: int, i: int, j: int) -> list[Field]:
         return [
             head,
-            *json_lines.thousands(lane.start_ns[i:j] - origin),
-            *json_lines.short(',"dur":'),
-            *json_lines.thousands(lane.duration_ns[i:j]),
+            *byte_columns.thousands(lane.start_ns[i:j] - origin),
+            *byte_columns.short(',"dur":'),
+            *byte_columns.thousands(lane.duration_ns[i:j]),
             TextColumn(texts, lane.kind[i:j]),
-            *json_lines.digits(lane.step[i:j]),
+            *byte_columns.digits(lane.step[i:j]),
             size,
-            *json_lines.digits(lane.requested_bytes[i:j]),
-            *json_lines.short("}}"),
+            *byte_columns.digits(lane.requested_bytes[i:j]),
+            *byte_columns.short("}}"),
         ]
 
     return Track(lane.start_ns, fields)
@@ -246,12 +246,12 @@ def lane_track(lane: OpRuns, thread: str, texts: Texts) -> Track:
 def level_track(level: Level, name_and_unit: tuple[str, str], pid: int) -> Track:
     moments, values = level
     name, unit = name_and_unit
-    head = json_lines.text(f',\n{{"ph":"C","pid":{pid},"tid":{pid},"ts":')
-    tail = json_lines.text(f',"name":{json_text(name)},"args":{{"{unit}":')
+    head = byte_columns.text(f',\n{{"ph":"C","pid":{pid},"tid":{pid},"ts":')
+    tail = byte_columns.text(f',"name":{json_text(name)},"args":{{"{unit}":')
 
     def fields(origin: int, i: int, j: int) -> list[Field]:
-        time = json_lines.thousands(moments[i:j] - origin)
-        return [head, *time, tail, *json_lines.digits(values[i:j]), *json_lines.short("}}")]
+        time = byte_columns.thousands(moments[i:j] - origin)
+        return [head, *time, tail, *byte_columns.digits(values[i:j]), *byte_columns.short("}}")]
 
     return Track(moments, fields)
 
@@ -301,9 +301,9 @@ def arrow_track(
         chosen = order[i:j]
         return [
             TextColumn(heads, np.asarray(numbers.searchsorted(tids[chosen]))),
-            *json_lines.thousands(moments[i:j] - origin),
-            *json_lines.short('5,"id":'),
-            *json_lines.digits(chosen + first),
+            *byte_columns.thousands(moments[i:j] - origin),
+            *byte_columns.short('5,"id":'),
+            *byte_columns.digits(chosen + first),
             TextColumn(tails, kinds[chosen].astype(np.int64)),
         ]
 

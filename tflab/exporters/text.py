@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Iterable
-from typing import TextIO
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TextIO
 
 from rich import box
 from rich.cells import cell_len
@@ -17,7 +17,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tflab.escaping import visible
-from tflab.exporters import fitting
+from tflab.exporters import fitting, markdown
 from tflab.records.blocks import Block, Strip, Table, readable
 from tflab.records.stages import Stage
 from tflab.views import stages
@@ -146,3 +146,23 @@ def show_table(out: Console, table: Table) -> None:
     if fitted.left_out:
         headers = ", ".join(fitted.left_out)
         out.print(Text(f"  Columns omitted (terminal too narrow): {headers}.", style="dim"))
+
+
+def show_in_format(
+    name: str,
+    title: str,
+    about: Mapping[str, Any],
+    blocks: Iterable[Block],
+    **others: Callable[[], str],
+) -> None:
+    """Print blocks in the format that a command's --format names: as text or as a page of Markdown.
+
+    `others` make the formats that no blocks are needed for, such as JSON. `about` describes the
+    machine.
+    """
+    if name in others:
+        print(others[name]().removesuffix("\n"))
+    elif name == "markdown":
+        print(markdown.page(title, dict(about), blocks), end="")
+    else:
+        show_blocks(blocks)

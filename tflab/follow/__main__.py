@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tflab import models
-from tflab.cli import arguments, command, confinement, ending, environment, progress
+from tflab.cli import arguments, command, confinement, ending, environment, terminal
 from tflab.errors import RefusedError, UsageError
 from tflab.records.node_history import NodeHistory
 from tflab.records.options import Options
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     whose = f"{args.model} (--model names another)"
     stages: list[Stage] = []
     followed = None
-    with progress.phase(args.model), ending.deferred():
+    with terminal.phase(args.model), ending.deferred():
         try:
             with ending.released():
                 stages.extend(lifecycle.walk(args.model, options, stop="placement"))
@@ -103,9 +103,9 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 def run_recorded(args: argparse.Namespace) -> int:
     """Follow a node of a program that was watched."""
     from tflab.follow import node_history, recorded
-    from tflab.measurements import run_files
+    from tflab.measurements import files
 
-    seen = run_files.read(args.run)
+    seen = files.read_run(args.run)
     graph = seen.graph
     if graph is None:
         why = " ".join(seen.notes) or "The program ran none, or ended too early."
@@ -119,11 +119,11 @@ def run_recorded(args: argparse.Namespace) -> int:
 
 def show(history: NodeHistory, args: argparse.Namespace, more: Iterable[str] = ()) -> None:
     """Print a history; `more` is what is known of its node in a watched program."""
-    from tflab.exporters import formats, json
+    from tflab.exporters import json, text
     from tflab.follow import view
 
     about = environment.describe()
-    formats.show(
+    text.show_in_format(
         args.format,
         f"{args.node} of {args.model}",
         about,

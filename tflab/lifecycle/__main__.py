@@ -23,9 +23,8 @@ from tflab.cli import (
     confinement,
     ending,
     environment,
-    folding,
     logdirs,
-    progress,
+    terminal,
 )
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
@@ -216,7 +215,7 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
     stages: list[Stage] = []
     run_folder = logdirs.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
     began = time.monotonic()
-    with ending.deferred(), run_folder as place, progress.phase(args.model):
+    with ending.deferred(), run_folder as place, terminal.phase(args.model):
         try:
             show(args, walk(args.model, options, stop), stages)
         except KeyboardInterrupt:
@@ -231,16 +230,16 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
             late = ending.take_pending()  # a signal during the writing, which is complete
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
-        folding.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(place.final), stream)
+        terminal.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(place.final), stream)
         if args.to:
-            folding.say_command(
+            terminal.say_command(
                 "Or in Model Explorer:  ", output.explorer_line(place.final), stream
             )
         if options.cluster and stop == STAGES[-1]:
             chart = visible(str(place.final / output.CHART))
-            folding.say_command("Open it in ui.perfetto.dev:", chart, stream)
+            terminal.say_command("Open it in ui.perfetto.dev:", chart, stream)
         for sentence in (*(captured.left_out if captured else ()), *too_large):
-            folding.say(visible(sentence), stream)
+            terminal.say(visible(sentence), stream)
     failures = [stage.failure for stage in stages if isinstance(stage, Execution) and stage.failure]
     if failures:
         raise TflabError(failures[0])

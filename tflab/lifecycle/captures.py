@@ -18,7 +18,7 @@ from tflab.lifecycle import least_memory, transfers
 from tflab.records.options import Options, Program
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import Capture, StepTime
-from tflab.runtime import dumps, measure, plans, session, trace
+from tflab.runtime import dumps, measure, session, trace
 from tflab.units import plural
 
 STEPS = 5  # of each batch size
@@ -92,7 +92,7 @@ def affordable(
     chosen, left_out, spent = [], [], 0.0
     for size in sorted(sizes):
         step_ns = execution.traced_step_ns.median * max(1.0, size / execution.batch_size)
-        took = step_ns * (plans.WARMUP_STEPS + STEPS) / 1e9
+        took = step_ns * (measure.WARMUP_STEPS + STEPS) / 1e9
         if size == execution.batch_size or spent + took <= seconds:
             chosen.append(size)
             spent += took
@@ -142,8 +142,8 @@ def take_sizes(
 def turns(program: Program, size: int) -> Iterator[measure.Turn]:
     """XLA compiles separately for the traced step, so that is the one to warm up."""
     batches = session.feed_batches(program, size)
-    first = -plans.WARMUP_STEPS
-    for number, values in enumerate(islice(batches, plans.WARMUP_STEPS + STEPS), first):
+    first = -measure.WARMUP_STEPS
+    for number, values in enumerate(islice(batches, measure.WARMUP_STEPS + STEPS), first):
         yield measure.Turn(values, size, number, traced=True, warmup=number < 0)
 
 

@@ -20,7 +20,7 @@ from tflab.records.graph import graph_def_name, node_of, output_name
 from tflab.records.options import Options
 from tflab.records.stages import Placement
 from tflab.records.values import COMPUTED, Defined, Value
-from tflab.runtime import debugger, session, variables
+from tflab.runtime import debugger, session
 from tflab.units import plural
 
 LISTED = 3  # names in a note
@@ -77,7 +77,7 @@ def compared(placement: Placement, ran: recorded_step.Ran, reference: recorded_s
         outputs.setdefault(node_of(tensor), []).append(tensor)
     defined, agrees, left_out = [], {}, 0
     for node in placement.user_nodes:
-        if node.op in (*variables.HANDLES, *variables.REFERENCES, "Placeholder"):
+        if node.op in (*session.HANDLES, *session.REFERENCES, "Placeholder"):
             continue
         fate = fates.get(node.name)
         for number in range(len(node.outputs)):

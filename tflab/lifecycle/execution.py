@@ -37,7 +37,7 @@ from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import OpRun, Race, StepTime
 from tflab.records.verdicts import Load
-from tflab.runtime import costs, load, measure, nodes, plans, session, trace
+from tflab.runtime import costs, load, measure, nodes, session, trace
 
 OBSERVATIONS = 10  # of a comparison, each in new sessions
 ROUNDS = 20  # steps of each variant in an observation
@@ -90,7 +90,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     measured = Measured({node.name: node.op for node in placement.nodes})
     batches = session.feed_batches(program, options.batch_size)
     start = load.beginning()
-    plan = plans.pairs(batches, options.batch_size, options.warmup, options.steps)
+    plan = measure.pairs(batches, options.batch_size, options.warmup, options.steps)
     ending = measure.run([measure.job_of(program, step, options)], plan, measured.observe)
     ending.check(kept=bool(measured.steps) and (not ending.failure or bool(options.cluster)))
     executed = renumber(measured.graphs, placement) or placement.nodes
@@ -230,8 +230,8 @@ def race_passes(program: Program, step: session.Step, options: Options) -> Race 
     jobs = [measure.job_of(program, step, way) for way in ways]
     batches = session.feed_batches(program, options.batch_size)
     observed: list[list[list[int]]] = []
-    for number in plans.observations(verdicts.LEAST, BUDGET_S, OBSERVATIONS):
-        plan = plans.rotation(batches, options.batch_size, len(jobs), ROUNDS)
+    for number in measure.observations(verdicts.LEAST, BUDGET_S, OBSERVATIONS):
+        plan = measure.rotation(batches, options.batch_size, len(jobs), ROUNDS)
         label = f"with and without, part {number + 1}"
         times = measure.in_rotation(jobs, replace(plan, label=label), seed=number)
         if len(times[0]) < ROUNDS:  # Ctrl-C

@@ -16,14 +16,14 @@ from typing import Any
 import tensorflow as tf
 
 from tflab.analysis import verdicts
-from tflab.cli import progress
+from tflab.cli import terminal
 from tflab.errors import TflabError
 from tflab.lifecycle import once_more
 from tflab.records.measured import OpStats
 from tflab.records.options import Options
 from tflab.records.stages import Placement
 from tflab.records.verdicts import Experiment, Experiments, Untried
-from tflab.runtime import measure, plans, session
+from tflab.runtime import measure, session
 
 LARGEST = 10  # ops that are tried
 ROUNDS = 20  # steps of each variant in an observation
@@ -77,10 +77,10 @@ def observe(
     per observation, until the time is over or Ctrl-C."""
     size = options.batch_size
     added_ns: list[list[float]] = []
-    for number in plans.observations(LEAST, options.experiments):
+    for number in measure.observations(LEAST, options.experiments):
         batches = session.feed_batches(placement.program, size, split)
         label = f"experiments, part {number + 1}"
-        plan = replace(plans.rotation(batches, size, len(jobs), ROUNDS), label=label)
+        plan = replace(measure.rotation(batches, size, len(jobs), ROUNDS), label=label)
         times = measure.in_rotation(jobs, plan, seed=number)
         if len(times[0]) < ROUNDS:
             break  # Ctrl-C
@@ -104,7 +104,7 @@ def ways(
     """For each of the largest ops the step that runs it twice, or why there is none."""
     largest = top_ops[:LARGEST]
     variants, untried = [], []
-    for row in progress.track("experiments, preparing", largest, len(largest)):
+    for row in terminal.track("experiments, preparing", largest, len(largest)):
         names = once_more.parts(row.key, placement.ledger)
         reason = once_more.refusal(names, placement)
         job = None if reason else same_kernels(placement, names, options)

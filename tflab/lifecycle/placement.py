@@ -20,7 +20,7 @@ from tflab.records.graph import node_of
 from tflab.records.options import Options, Program
 from tflab.records.placed import Generated, Machined, Partition, Snapshot
 from tflab.records.stages import Backward, Placement
-from tflab.runtime import devices, inlined, kernels, nodes, session, trace
+from tflab.runtime import devices, inlined, nodes, session, trace
 from tflab.units import plural
 from tflab.xla import links
 from tflab.xla.listings import HloOperation
@@ -79,7 +79,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
             Partition(part[0].device, tuple(node.name for node in part)) for part in parts if part
         ),
         transfers=sent,
-        kernels=tuple(kernels.chosen(graphs, program.graph)),
+        kernels=tuple(devices.chosen_kernels(graphs, program.graph)),
         generated=generated,
         varying=trace.varying_shapes(observed.metadata.step_stats),
         partition_graphs=tuple(graphs),

@@ -21,7 +21,7 @@ from tflab.records.options import Options, Program
 from tflab.records.placed import Transfer
 from tflab.records.stages import Placement
 from tflab.records.values import PathPoint
-from tflab.runtime import debugger, nodes, session, variables
+from tflab.runtime import debugger, nodes, session
 
 WHICH = "the first step after initialisation, on the first batch"
 PATH_STEPS = 10  # further steps, if the goal of the variables is known
@@ -59,7 +59,7 @@ def run(folder: str, placement: Placement, options: Options) -> Ran:
     program = placement.program
     step = session.step_of(program, placement.fetches)
     batches = session.feed_batches(program, options.batch_size)
-    readers = variables.readers(program.graph, [node.name for node in placement.nodes])
+    readers = session.variable_readers(program.graph, [node.name for node in placement.nodes])
     with session.fresh(program.graph, options) as live:
         session.begin(live, session.start_of(program))
         ran = run_once(live, step, next(batches), readers, folder)
@@ -81,9 +81,9 @@ def run_once(
     recorded = step.callable(
         live, output_partition_graphs=True, debug_options=debugger.options(live.graph, folder)
     )
-    before = variables.read(live, readers)
+    before = session.variable_values(live, readers)
     fetched = recorded(*batch, run_metadata=metadata)
-    after = variables.read(live, readers)
+    after = session.variable_values(live, readers)
     graphs = metadata.partition_graphs
     return read(
         folder,
@@ -139,7 +139,7 @@ def follow(
     ran: Ran,
 ) -> Iterator[PathPoint]:
     """The values of the variables in the next steps, which are not recorded."""
-    readers = variables.readers(program.graph, program.model.answer)
+    readers = session.variable_readers(program.graph, program.model.answer)
     losses = [number for number, name in enumerate(step.fetches) if name == program.loss.name]
     run_next = step.callable(live)
     fetched: Sequence[Any] = tuple(ran.fetched.values())
@@ -147,6 +147,6 @@ def follow(
         if number > 1:
             fetched = run_next(*next(batches))
         known = (ran.before, ran.after)
-        at = known[number] if number < 2 else variables.read(live, readers)
+        at = known[number] if number < 2 else session.variable_values(live, readers)
         loss = float(fetched[losses[0]]) if number and losses else None
         yield PathPoint(number, loss, {name: float(at[name]) for name in readers if name in at})

@@ -21,7 +21,7 @@ from tflab.lifecycle import recorded_step
 from tflab.lifecycle.recorded_step import Arrays, Ran
 from tflab.records.graph import Node, node_of, reach, turned_around
 from tflab.records.options import Options, Program
-from tflab.runtime import nodes, session, variables
+from tflab.runtime import nodes, session
 from tflab.saved_graphs.starting import ASSIGNMENTS
 
 # Nodes that run functions: the graph that runs has no nodes of these names
@@ -65,7 +65,9 @@ def run(
     extra = () if passes else tuple(hidden_tensors(program.graph, step, feeds))
     config = session.config_of(options) if passes else config_of(options)
     widened = session.Step(feeds, (*step.fetches, *extra), step.targets)
-    readers = variables.readers(program.graph, [op.name for op in program.graph.get_operations()])
+    readers = session.variable_readers(
+        program.graph, [op.name for op in program.graph.get_operations()]
+    )
     with session.fresh(program.graph, options, config) as live:
         session.begin(live, session.start_of(program))
         set_to(live, program, readers, start)
@@ -125,7 +127,7 @@ def draws_inside(graph: tf.Graph) -> bool:
 
 def set_to(live: tf1.Session, program: Program, readers: Mapping[str, str], start: Arrays) -> None:
     """Give the variables these values, by feeding nodes that assign to them."""
-    now = variables.read(live, {name: readers[name] for name in start if name in readers})
+    now = session.variable_values(live, {name: readers[name] for name in start if name in readers})
     other = [name for name, value in now.items() if not arrays_equal(value, start[name])]
     setters = {}
     for name in other:
@@ -165,7 +167,7 @@ def value(tensor: str, program: Mapping[str, Node], ran: Ran) -> np.ndarray | No
         for arrays in (ran.hidden, ran.fetched, ran.fed):
             if full in arrays:
                 return np.asarray(arrays[full])
-        if node in ran.before and program[node].op in variables.REFERENCES:
+        if node in ran.before and program[node].op in session.REFERENCES:
             return ran.before[node]
         if node not in program or program[node].op != "Identity":
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tflab.cli import progress
+from tflab.cli import terminal
 from tflab.errors import RefusedError, UnreadyError
 from tflab.exporters import notebook
 from tflab.lifecycle import advice, backward, execution, frontend, placement
@@ -27,21 +27,21 @@ def run_stages(model: str, options: Options, runs: bool = True) -> Iterator[Stag
     If a step will run, its data are checked before the first stage is returned. A graph that cannot
     run is shown nevertheless, and the first stage that has to run it refuses it.
     """
-    with progress.phase("frontend"):
+    with terminal.phase("frontend"):
         built = frontend.of_model(model, options)
     if built.program and built.program.model.fixed_batch:
         options = replace(options, batch_size=built.program.model.fixed_batch)
     if runs and built.program and not built.program.model.unready:
         next(session.feed_batches(built.program, options.batch_size))
     yield built
-    with progress.phase("backward"):
+    with terminal.phase("backward"):
         derived = backward.differentiate(built, options)
     yield derived
     try:
-        with progress.phase("placement"):
+        with terminal.phase("placement"):
             placed = placement.place(derived, options)
         yield placed
-        with progress.phase("execution"):
+        with terminal.phase("execution"):
             executed = execution.execute(placed, options)
         yield executed
     except (RefusedError, UnreadyError) as error:

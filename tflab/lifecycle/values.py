@@ -29,7 +29,7 @@ from tflab.records.options import Options
 from tflab.records.placed import Fate
 from tflab.records.stages import Execution, Placement
 from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE, RecordedStep, Value
-from tflab.runtime import debugger, variables
+from tflab.runtime import debugger, session
 from tflab.units import plural
 
 LISTED = 3  # names in a note
@@ -224,7 +224,7 @@ def notes_of(ran: recorded_step.Ran, measured: Iterable[Node], options: Options)
             f"({plural(len(opaque), 'node')}: {', '.join(opaque[:LISTED])}{more})."
             f"{' Without --xla these nodes are recorded.' if options.xla else ''}"
         )
-    unread = sum(node.op in variables.HANDLES and node.name not in ran.before for node in ran.nodes)
+    unread = sum(node.op in session.HANDLES and node.name not in ran.before for node in ran.nodes)
     if unread:
         yield (
             f"The values of {plural(unread, 'variable')} were not read: they are not initialised, "

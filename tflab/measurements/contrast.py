@@ -11,12 +11,14 @@ from pathlib import Path
 from statistics import median
 
 from tflab.analysis import quality, step_times, two_samples
-from tflab.errors import UsageError
+from tflab.errors import SlowerError, TflabError, UndecidedError, UsageError
 from tflab.measurements import comparable
 from tflab.measurements.comparable import Named
 from tflab.records.measured import ConfigTimes, ObservedProcess, OpStats
-from tflab.records.measurements import Contrast, Measurement, RowTimes
+from tflab.records.measurements import Contrast, Gate, Measurement, RowTimes
 from tflab.records.verdicts import Verdict
+from tflab.units import time
+from tflab.views.abreast import ratio_text
 
 
 def short_names(files: Sequence[str]) -> list[str]:
@@ -140,3 +142,58 @@ def keys(measurements: Named, size: int) -> list[str]:
 
 def stats_of(measurement: Measurement, size: int, key: str) -> OpStats | None:
     return next((row for row in measurement.comparison.tables[size] if row.key == key), None)
+
+
+# The gate: whether a step is proven to be slower by a given percentage. That is so if the verdict
+# is "slower" and its interval lies above the percentage, with all batch sizes of all measurements
+# tested together. An undecided comparison is no proof; an option gives it an exit status of its
+# own.
+
+
+def judge(measurements: Named, held: Contrast, percent: float) -> Gate:
+    sizes = sorted({row.batch_size for row in held.steps})
+    factor = 1 + percent / 100
+    pairs = step_pairs(measurements, sizes)
+    proven = dict(zip(pairs, two_samples.proven_slower(list(pairs.values()), factor), strict=True))
+    slower, undecided = [], []
+    usual = {row.batch_size: row for row in held.steps if row.config == held.measurements[0]}
+    for row in held.steps:
+        if row.config == held.measurements[0]:
+            continue
+        verdict, pair = row.verdict, (row.config, row.batch_size)
+        where = f"'{row.config}' at batch {row.batch_size}"
+        assert verdict is not None
+        if verdict.word == "slower" and proven[pair]:
+            before = time(usual[row.batch_size].untraced_ns.median)
+            after = time(row.untraced_ns.median)
+            slower.append(f"{where}, {ratio_text(verdict)} ({after} after {before})")
+        elif verdict.word == "withheld" or verdict.high > factor:
+            undecided.append(f"{where}, {ratio_text(verdict)}")
+    return Gate(percent, tuple(slower), tuple(undecided))
+
+
+def failure(gate: Gate, first: str, if_undecided: bool) -> TflabError | None:
+    """The error with which the command ends, if any: slower takes precedence over undecided."""
+    if gate.slower:
+        return SlowerError(sentence(gate, first))
+    if gate.undecided and if_undecided:
+        return UndecidedError(sentence(gate, first))
+    return None
+
+
+def sentence(gate: Gate, first: str) -> str:
+    """The result of the gate, for the view and the error."""
+    share = f"{gate.percent:g} %"
+    if gate.slower:
+        text = f"Proven to be slower than '{first}' by more than {share}: {listed(gate.slower)}."
+    elif gate.undecided:
+        text = f"Nothing is proven to be slower than '{first}' by more than {share}."
+    else:
+        text = f"Nothing is slower than '{first}' by more than {share}."
+    if gate.undecided:
+        text += f" Not enough to tell: {listed(gate.undecided)}."
+    return text
+
+
+def listed(items: Sequence[str]) -> str:
+    return "; ".join(items)

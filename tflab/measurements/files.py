@@ -2,7 +2,7 @@
 
 A file is JSON, possibly compressed by gzip: its kind, the version of its format, a `Measurement`
 with all fields of its records, and a checksum of all this. docs/measurements.md describes it for
-other programs.
+other programs. `tflab.run` writes the record of a watched program.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ from tflab.errors import UsageError
 from tflab.measurements.decoding import WrongError, decoded, encoded
 from tflab.records.measured import Comparison, Fingerprint, Observed
 from tflab.records.measurements import Measurement
+from tflab.records.watched import Watched
 
 KIND = "tflab measurement"
 FORMAT = 2  # a file that older versions would misread gets the next number
@@ -35,6 +37,11 @@ MOST_TEXT = 2**28  # of its JSON: a small file may unpack to a very large one
 GZIP = b"\x1f\x8b"  # the first bytes of compressed content
 WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 DIGEST = re.compile("[0-9a-f]{16}")
+# Of a watched program
+RUN_KIND = "tflab run"
+RUN_FORMAT = 1  # a file that older versions would misread gets the next number
+RUN_NAME = "run.json"  # in a logdir
+GIVE_RUN = "give a file that `python -m tflab.run --save FILE` wrote"
 
 
 def write(path: Path, measurement: Measurement) -> None:
@@ -211,3 +218,38 @@ def of_processes(measurement: Measurement) -> Iterator[str]:
                 yield "has a process with a step of zero or negative time"
         if {*process.rows_ns} != sizes:
             yield "has a process with rows of other batch sizes"
+
+
+# The record of a watched program, as a file that other commands read
+
+
+def run_text(seen: Watched) -> str:
+    content = {"kind": RUN_KIND, "format": RUN_FORMAT, **encoded(seen)}
+    return json.dumps(content, indent=1, allow_nan=False)
+
+
+def read_run(path: str) -> Watched:
+    """The run in a file, or in the logdir of one. Raises UsageError for a file of another kind or a
+    newer version, and for one with invalid content."""
+    content = read_content(os.path.join(path, RUN_NAME) if os.path.isdir(path) else path)
+    if content is None:
+        raise UsageError(f"'{path}' is not a watched run; {GIVE_RUN}.")
+    if content.get("format") != RUN_FORMAT:
+        raise UsageError(
+            f"'{path}' is of format {str(content.get('format'))[:20]}; this tflab reads format "
+            f"{RUN_FORMAT}. Use the version that wrote it."
+        )
+    try:
+        watched: Watched = decoded(Watched, content)
+    except WrongError as error:
+        raise UsageError(f"'{path}' is not in the format that tflab writes: {error}.") from error
+    return watched
+
+
+def read_content(path: str) -> dict[str, Any] | None:
+    """The content of a file, if it says that it is a watched run."""
+    try:
+        content = json.loads(json_of(path))
+    except (UsageError, ValueError, RecursionError):
+        return None
+    return content if isinstance(content, dict) and content.get("kind") == RUN_KIND else None

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflab.analysis.two_samples import DRIFT
-from tflab.measurements import gate
+from tflab.measurements.contrast import sentence
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.measurements import Contrast, RowTimes
 from tflab.units import percent, time
@@ -37,7 +37,7 @@ def parts(contrast: Contrast, top: int) -> Iterator[Block]:
         yield from rows(contrast, size, top)
     yield basis()
     if contrast.gate:
-        yield gate.sentence(contrast.gate, first)
+        yield sentence(contrast.gate, first)
 
 
 def made(contrast: Contrast) -> Table:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import atomic, models
-from tflab.cli import arguments, command, confined, confinement, ending, folding, logdirs, progress
+from tflab.cli import arguments, command, confined, confinement, ending, logdirs, terminal
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.escaping import visible
@@ -109,11 +109,11 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     models.find(args.model)
     granted = confined.output("--out")
     out = granted[1] if granted else Path(args.out) if args.out else free(args.force)
-    with progress.phase("report"), ending.deferred():
+    with terminal.phase("report"), ending.deferred():
         with staging(out, args.force) as folder:
             lab = measured(args, names, trained, measurements)
             write(lab, args, names, folder)
-        folding.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
+        terminal.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return command.INTERRUPTED if lab.interrupted else 0
 
 
@@ -187,7 +187,7 @@ def announced() -> Callable[[str], None]:
     start = time.monotonic()
 
     def announce(part: str) -> None:
-        folding.say(f"{time.monotonic() - start:5.0f} s  {visible(part)}", sys.stderr)
+        terminal.say(f"{time.monotonic() - start:5.0f} s  {visible(part)}", sys.stderr)
 
     return announce
 

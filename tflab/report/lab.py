@@ -27,7 +27,7 @@ from tflab.records.trained import History
 from tflab.report import over_tasks, selection
 from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.report.selection import TOY
-from tflab.runtime import devices, hardware, load
+from tflab.runtime import devices, load
 from tflab.train import history
 
 STEPS = 50  # measured steps of each walk
@@ -84,7 +84,7 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     compared = measured.get("compared")
     return Lab(
         model=wanted.model,
-        environment=[("Date", environment.now()), *hardware.inspected()],
+        environment=[("Date", environment.now()), *devices.inspected()],
         toy=measured.get("walked" if wanted.model == TOY else "toy"),
         walked=measured.get("walked"),
         history=measured.get("history"),

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tflab import atomic
-from tflab.cli import command, folding
+from tflab.cli import command, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.run import launch, programs
 
@@ -165,11 +165,10 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
         settings["KEEP"] = "1"
     with atomic.temporary("run") as folder:
         ended = launch.run(args.program, Path(folder), settings, import_rest)
-        from tflab.run import graph as graphs
-        from tflab.run import summary
+        from tflab.run import largest, summary
 
         segment = summary.read(Path(folder))
-        graph, values, notes = graphs.read(Path(folder))
+        graph, values, notes = largest.read(Path(folder))
         os.umask(0o077)  # lines and values of a program may be private
         status = 0 if segment.get("stopped") else ended.status
         seen = summary.watched(args.program, segment, ended.wall_ns, status, graph)
@@ -195,7 +194,7 @@ def keras_2(args: argparse.Namespace, status: int) -> Iterator[str]:
 def import_rest() -> None:
     """Import what reads and shows the results."""
     from tflab.exporters import json, text  # noqa: F401
-    from tflab.run import graph, summary, view  # noqa: F401
+    from tflab.run import largest, summary, view  # noqa: F401
 
 
 def show(
@@ -227,28 +226,28 @@ def show(
         raise TflabError(f"The logdir '{args.logdir}' was removed while the program ran.")
     written = args.place and any(args.place.work.iterdir())
     if written:
-        from tflab.measurements import run_files
+        from tflab.measurements.files import RUN_NAME, run_text
 
-        (args.place.work / run_files.NAME).write_text(run_files.text(seen), encoding="utf-8")
+        (args.place.work / RUN_NAME).write_text(run_text(seen), encoding="utf-8")
         keep_life(args.place.work, seen)
     outputs.close()  # renames the logdir
     if written:
         from tflab.cli import logdirs
 
         line = logdirs.opening_line(args.place.final)
-        folding.say_command("Open it in TensorBoard:", line, sys.stderr)
+        terminal.say_command("Open it in TensorBoard:", line, sys.stderr)
     elif args.place:
-        folding.say(NOTHING, sys.stderr)
+        terminal.say(NOTHING, sys.stderr)
     return 0
 
 
 def write_op_runs(path: Path, folder: Path, segment: Mapping[str, Any]) -> None:
     from tflab.cli import new_files
-    from tflab.run import op_runs
+    from tflab.run import op_runs_file
 
-    written = op_runs.to_parquet(folder, segment)
+    written = op_runs_file.to_parquet(folder, segment)
     if written is None:
-        folding.say("There are no op runs: no run was traced.", sys.stderr)
+        terminal.say("There are no op runs: no run was traced.", sys.stderr)
     else:
         new_files.write(path, written, OP_RUNS)
 
@@ -263,24 +262,24 @@ def keep_life(folder: Path, seen: Watched) -> None:
         if life := page.life(seen):
             storage.write(folder, life)
     except storage.LargeError as error:
-        folding.say(str(error), sys.stderr)
+        terminal.say(str(error), sys.stderr)
 
 
 def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:
     """Name, kind and content of each requested file."""
     if args.save:
-        from tflab.measurements import run_files
+        from tflab.measurements.files import run_text
 
-        yield args.save, WHAT, run_files.text(seen)
+        yield args.save, WHAT, run_text(seen)
     if args.html:
         from tflab.report import html
         from tflab.run import page
 
         yield args.html, PAGE, html.page(page.report(seen))
     if args.stacks:
-        from tflab.run import stacks
+        from tflab.run import page
 
-        yield args.stacks, STACKS, stacks.collapsed(seen)
+        yield args.stacks, STACKS, page.collapsed(seen)
 
 
 if __name__ == "__main__":

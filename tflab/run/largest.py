@@ -5,9 +5,11 @@ These are the fates of its nodes and, on request, its graph, its values and its 
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,17 @@ from typing import Any
 from tflab.analysis import ledger as ledgers
 from tflab.analysis import passes
 from tflab.errors import TflabError
+from tflab.measurements.decoding import WrongError, decoded, encoded
 from tflab.records.graph import Node
+from tflab.records.placed import Fate, Origin, Pass
 from tflab.records.timed import Capture, OpRun, StepTime
-from tflab.run import graph as graphs
-from tflab.run.graph import NOT_SEEN, Account
+from tflab.records.watched import OpTimes, Recorded, RecordedValues
 from tflab.run.groups import RunGroup
-from tflab.run.passes import OTHERS
+from tflab.run.program_graphs import OTHERS
 from tflab.runtime import dumps, trace
+
+NAME, VALUES = "graph", "values"
+MOST_NODES = 10_000  # limit for a graph that is saved
 
 
 def fates(recorder: Any) -> dict[str, Any]:
@@ -120,7 +126,7 @@ def keep(
     if not recorder.watcher.keeps:
         return
     try:
-        graphs.write(recorder.watcher.folder, group, user_nodes, executed, account, parts)
+        write(recorder.watcher.folder, group, user_nodes, executed, account, parts)
     except TflabError as error:
         recorder.note(str(error))
 
@@ -157,3 +163,76 @@ def write_profile(
             writer.add_run_metadata(tensorboard.drawable(parsed(content)), f"run {number}", number)
     if steps:
         xspace.write(logdir, [Capture("watched", tuple(steps), tuple(runs))])
+
+
+# The graph of the group, and the runtime's versions of it. The program's process writes them at its
+# end; the command reads them.
+
+
+@dataclass(frozen=True)
+class Account:
+    """The fate of each node of a graph, pass by pass."""
+
+    passes: tuple[Pass, ...]
+    ledger: tuple[Fate, ...]
+    origins: tuple[Origin, ...]
+
+
+NOT_SEEN = Account((), (), ())
+
+
+def write(
+    folder: str,
+    group: RunGroup,
+    nodes: tuple[Node, ...],
+    executed: tuple[Node, ...],
+    account: Account,
+    parts: Any,
+) -> None:
+    """Save the graph of a group. `parts` are the GraphDefs that ran. Raises TflabError for a graph
+    that is too large."""
+    from tflab.runtime import devices
+
+    if len(nodes) > MOST_NODES:
+        raise TflabError(f"The graph has {len(nodes):,} nodes; at most {MOST_NODES:,} are kept.")
+    origins, ledger = account.origins, account.ledger
+    graph = Recorded(
+        group=group.number,
+        nodes=nodes,
+        derived=derived(group.graph),
+        variables=len(group.graph.get_collection("trainable_variables")),
+        fetches=group.fetches,
+        executed=executed,
+        passes=account.passes,
+        ledger=ledger,
+        origins=origins,
+        assignments=tuple(devices.assignments(group.graph, executed, origins, ledger)),
+        kernels=tuple(devices.chosen_kernels(parts, group.graph)),
+        traced=group.traced,
+        ops={name: OpTimes(runs, ns) for name, (runs, ns, _) in group.ops.items()},
+    )
+    Path(folder, NAME).write_text(json.dumps(encoded(graph)), encoding="utf-8")
+
+
+def derived(graph: Any) -> dict[str, str]:
+    """Each node of a gradient, with the node of the program from which it is derived."""
+    from tflab.runtime import nodes
+
+    names = (op.name for op in graph.get_operations())
+    forward = ((name, nodes.forward_of(graph, name)) for name in names)
+    return {name: origin for name, origin in forward if origin}
+
+
+def read(folder: Path) -> tuple[Recorded | None, RecordedValues | None, tuple[str, ...]]:
+    """The saved graph and values, or why they cannot be read; None if none were saved."""
+    kept: list[Any] = []
+    notes: list[str] = []
+    for kind, name in ((Recorded, NAME), (RecordedValues, VALUES)):
+        file, content = folder / name, None
+        try:
+            if file.exists():
+                content = decoded(kind, json.loads(file.read_text(encoding="utf-8")))
+        except (WrongError, ValueError, RecursionError) as error:
+            notes.append(f"The {name} of the largest group cannot be read: {error}.")
+        kept.append(content)
+    return kept[0], kept[1], tuple(notes)

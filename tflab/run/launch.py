@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tflab import atomic
 from tflab.errors import UsageError
-from tflab.run import segments, startup
+from tflab.run import startup, watcher
 
 PREFIX = "TFLAB_RUN_"  # as in startup/sitecustomize.py
 PASSED_ON = {  # signals that ask a process for something
@@ -108,8 +108,8 @@ def wait(child: subprocess.Popen[bytes], folder: Path, meanwhile: Callable[[], o
 def ask_for_segment(child: subprocess.Popen[bytes], folder: Path) -> None:
     """Let the program's process write its results now, if it answers soon."""
     end = time.monotonic() + ANSWER_S
-    segments.ask(str(folder))
-    while segments.is_asked(str(folder)) and time.monotonic() < end and child.poll() is None:
+    watcher.ask(str(folder))
+    while watcher.is_asked(str(folder)) and time.monotonic() < end and child.poll() is None:
         time.sleep(POLL_S)
 
 

@@ -1,4 +1,5 @@
-"""Page: a watched program as a page, with its lines next to the drawing of its graph."""
+"""Page: a watched program as a page, with its lines next to the drawing of its graph; and its
+stacks."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from tflab import units
+from tflab.escaping import visible
 from tflab.follow import recorded
 from tflab.life import data
 from tflab.records.blocks import Column, Table
@@ -17,12 +19,13 @@ from tflab.records.watched import Group, Recorded, RecordedValues, Watched, Watc
 from tflab.report import drawing
 from tflab.report.contents import Annotated, Chapter, DrawnGraph, Part, Report, Script, ScriptLine
 from tflab.report.drawn import State
-from tflab.run import line_notes, summary, view
+from tflab.run import sampler, summary, view
 from tflab.views import values
 
 MOST_FILES = 10
 MOST_LINES = 5_000  # of a file that is shown completely
 HEADERS = ("forward", "backward", "updates", "Python", "op runs")
+PYTHON = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER, "Python")  # owners with known lines
 
 
 def report(seen: Watched) -> Report:
@@ -110,8 +113,8 @@ def scripts(seen: Watched) -> Iterator[Script]:
     own = seen.program[0]
     files = sorted(by_file, key=lambda file: (file != own, -spent[file], file))
     most = max(map(summary.total_ns, seen.lines), default=0)
-    nodes = line_notes.nodes_by_line(seen.graph)
-    told = line_notes.by_line(seen.graph, seen.lines)
+    nodes = view.nodes_by_line(seen.graph)
+    told = view.by_line(seen.graph, seen.lines)
     for file in files[:MOST_FILES]:
         texts = lines_of_file(file, by_file[file])
         about = "" if texts else "the file has changed; only the recorded lines are shown"
@@ -196,3 +199,37 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
         statistic="mean",
         start=len(states) - 1,
     )
+
+
+# The stacks
+
+
+def collapsed(seen: Watched) -> str:
+    """The ledger of a process as collapsed stacks, which speedscope and flamegraph.pl draw.
+
+    A line has the frames, the outermost first, separated by semicolons, and then nanoseconds. The
+    lines add up to the time of the process.
+    """
+    return "".join(
+        f"{';'.join(map(frame, frames))} {ns}\n" for frames, ns in stacks(seen) if ns > 0
+    )
+
+
+def stacks(seen: Watched) -> Iterator[tuple[tuple[str, ...], int]]:
+    """The frames below the name of the program, and the time spent there itself."""
+    name = view.name_of(seen)
+    for owner in seen.process.owners:
+        if owner.owner not in PYTHON:
+            yield (name, owner.owner), owner.ns
+    python_ns = sum(owner.ns for owner in seen.process.owners if owner.owner in PYTHON)
+    for line in seen.lines:
+        yield (name, "Python", frame_of(line)), line.python_ns
+    yield (name, "Python"), python_ns - sum(line.python_ns for line in seen.lines)
+
+
+def frame_of(line: WatchedLine) -> str:
+    return f"{os.path.basename(line.file)}:{line.line} {line.code}"
+
+
+def frame(text: str) -> str:
+    return visible(text).replace(";", ",")

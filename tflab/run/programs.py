@@ -9,14 +9,15 @@ from __future__ import annotations
 import ast
 import difflib
 import os
+import re
 import tokenize
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tflab.errors import UsageError
-from tflab.run import python2
-from tflab.run.v1 import gone
+from tflab.run import v1
 
 PACKAGE = "tensorflow"
 MOST_FILES = 50  # files of the program that are read
@@ -50,6 +51,18 @@ ONLY_V1 = frozenset(  # paths in `tensorflow`, and below them, that version 2 do
 )
 
 KERAS_2 = ("compat.v1.layers.", "compat.v1.nn.rnn_cell.")  # they need Keras 2
+# Constructs of Python 2, and replacements of the same length that Python 3 can read
+TRANSLATIONS = (
+    (re.compile(r"\b(print|exec)\b(?=[ \t]*[\"'`]|[ \t]+[^\s=(.,)\]}:#>])"), "_="),
+    (re.compile(r"\bexcept\s+([^:#]+?)\s*,\s*(\w+)\s*:"), r"except (\1, \2):"),
+    (re.compile(r"\braise\s+([\w.]+)\s*,"), r"_= \1,"),
+    (re.compile(r"`([^`\n]*)`"), r"(\1)"),
+    (re.compile(r"<>"), "!="),
+    (re.compile(r"\b0(\d+)\b"), r"0o\1"),
+    (re.compile(r"\b(0[xX][\da-fA-F]+|\d+)[lL]\b"), r"\1"),
+    (re.compile(r"\b[uU][rR](?=[\"'])"), "r"),
+    (re.compile(r"(\bdef\s+\w+\s*\(.*|\blambda\s*)\((\w+(?:\s*,\s*\w+)*)\)"), r"\1_"),
+)
 
 
 @dataclass(frozen=True)
@@ -103,7 +116,7 @@ def check_python(script: Path) -> None:
             source = file.read()
     except (OSError, SyntaxError, UnicodeDecodeError):
         return  # Python reports it better
-    if line := python2.line_of(source):
+    if line := python_2_line(source):
         code = source.splitlines()[line - 1].strip()
         raise UsageError(
             f"{script} is written in Python 2 (line {line}: {code}), and this is Python 3; "
@@ -129,7 +142,7 @@ def keras_2(script: Path) -> UsedName | None:
 def check_gone(script: Path) -> None:
     """Raise UsageError if a script of TensorFlow 1 uses a part that nothing replaces."""
     for use in uses(script):
-        if use.file == script and (why := gone.reason(use.path)):
+        if use.file == script and (why := v1.reason(use.path)):
             raise UsageError(f"{script}, line {use.line}: {why}")
 
 
@@ -230,3 +243,41 @@ def chain(node: ast.AST) -> str:
         words.append(node.attr)
         node = node.value
     return ".".join([node.id, *reversed(words)]) if isinstance(node, ast.Name) else ""
+
+
+# Python 2: whether a script is written in it, judged by code that only Python 2 can read.
+#
+# If Python 3 cannot read a script, known constructs of Python 2 are translated at the position of
+# the error. If Python 3 can read it then, the script is written in Python 2.
+
+
+def python_2_line(source: str) -> int | None:
+    """The first line that only Python 2 can read, if the script is written in Python 2; otherwise
+    None."""
+    error = error_in(source)
+    first = error.lineno if error else None
+    if isinstance(error, TabError):
+        source = source.expandtabs()
+        error = error_in(source)
+    for _ in TRANSLATIONS:
+        if error is None:
+            return first
+        lines = source.splitlines(keepends=True)
+        line = lines[error.lineno - 1] if error.lineno and error.lineno <= len(lines) else ""
+        for pattern, translation in TRANSLATIONS:
+            if pattern.search(line):
+                source = pattern.sub(translation, source)
+        error = error_in(source)
+    return first if error is None else None
+
+
+def error_in(source: str) -> SyntaxError | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, "", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return error
+    except ValueError:  # a zero byte
+        return None
+    return None

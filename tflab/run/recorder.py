@@ -20,15 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 from tflab.errors import TflabError
 from tflab.records.graph import Node
-from tflab.run.functions import Functions
+from tflab.run.function_calls import Functions
 from tflab.run.groups import PythonCall, RunGroup, WatchedRun
-from tflab.run.lines import Lines, line_of
-from tflab.run.op_runs import OpRunsFile
-from tflab.run.passes import MOST_CONSTANTS, Dumps
+from tflab.run.op_runs_file import OpRunsFile
+from tflab.run.program_graphs import MOST_CONSTANTS, Dumps, Lines, line_of
 from tflab.runtime import private
 
 if TYPE_CHECKING:
-    from tflab.run.values import Values
+    from tflab.run.recorded_values import Values
 
 MOST_GROUPS = 100  # later ones form one group
 MOST_GRAPHS = 16  # graphs that are kept until the end
@@ -70,7 +69,7 @@ class Recorder:
         self.values = self.recorded_values() if watcher.values is not None else None
 
     def recorded_values(self) -> Values:
-        from tflab.run.values import Values  # few programs need it
+        from tflab.run.recorded_values import Values  # few programs need it
 
         return Values(self)
 
@@ -288,12 +287,14 @@ class Recorder:
         """Add up the waiting traces, in another thread than those that run steps."""
         if not self.waiting:
             return
-        from tflab.runtime import trace, xplane  # many programs end before the first trace
+        from tflab.runtime import trace  # many programs end before the first trace
 
         while self.waiting:
             group, number, content, took_ns, called_ns = self.waiting.popleft()
             began_ns = perf_counter_ns()
-            rows = xplane.durations(content) if group.function else trace.columns(content, 0)
+            rows = (
+                trace.profiled_durations(content) if group.function else trace.columns(content, 0)
+            )
             if rows is None:
                 rows = trace.durations(self.tracer.parsed(content).step_stats, 0)
             if self.op_runs:

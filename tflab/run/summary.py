@@ -21,7 +21,7 @@ from tflab.records.watched import (
     Watched,
     WatchedLine,
 )
-from tflab.run import sampler, segments
+from tflab.run import sampler, watcher
 from tflab.run.groups import DATA_OPS
 
 FIRST_RUNS = "first runs"
@@ -49,9 +49,9 @@ ORDER = (
 def read(folder: Path) -> Mapping[str, Any]:
     """The last segment of a process; empty if it left none."""
     faults = [
-        file.read_text(encoding="utf-8") for file in [folder / segments.FAULT] if file.exists()
+        file.read_text(encoding="utf-8") for file in [folder / watcher.FAULT] if file.exists()
     ]
-    file = folder / segments.NAME
+    file = folder / watcher.SEGMENT
     if not file.exists():
         return {**NOTHING, "faults": faults}
     text = file.read_text(encoding="utf-8", errors="surrogateescape")

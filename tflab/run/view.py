@@ -5,26 +5,33 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tflab import units
 from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.graph import Node, Source
+from tflab.records.placed import Fate
 from tflab.records.timed import Owner
 from tflab.records.watched import (
     Group,
     MadeAnew,
+    Recorded,
     RecordedValues,
     Tracing,
     Watched,
     WatchedLine,
 )
-from tflab.run import line_notes, summary
+from tflab.run import summary
 from tflab.views import values
 
 ROWS = 7  # of the table of owners
 LINES = 15
 ORIGINS = 2  # of NaN and Inf, each with a sentence
+CARRIED = {"fused": "into", "merged": "with"}  # fates of nodes whose work another node does
+NOT_NEEDED = "not needed by this group"
+
+Line = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -228,15 +235,13 @@ def fetched(seen: Watched) -> Iterator[str]:
 
 def table_of_lines(seen: Watched) -> Table:
     """The most expensive lines, then lines whose nodes took no time, with the reason."""
-    notes = line_notes.by_line(seen.graph, seen.lines)
+    notes = by_line(seen.graph, seen.lines)
 
     def note(line: WatchedLine) -> str:
         return notes.get((line.file, line.line), "")
 
     known = [
-        line
-        for line in seen.lines
-        if summary.total_ns(line) or note(line) not in ("", line_notes.NOT_NEEDED)
+        line for line in seen.lines if summary.total_ns(line) or note(line) not in ("", NOT_NEEDED)
     ]
     columns: tuple[Column, ...] = (
         Column("line", lambda line: f"{os.path.basename(line.file)}:{line.line}"),
@@ -253,3 +258,61 @@ def table_of_lines(seen: Watched) -> Table:
 
 def time(ns: int) -> str:
     return units.time(ns) if ns else ""
+
+
+# The fates of the nodes of a line, in a few words
+
+
+def nodes_by_line(graph: Recorded | None) -> dict[Line, list[str]]:
+    made: dict[Line, list[str]] = {}
+    for node in graph.nodes if graph else ():
+        if node.source:
+            made.setdefault(line_of(node.source), []).append(node.name)
+    return made
+
+
+def by_line(graph: Recorded | None, lines: Sequence[WatchedLine]) -> dict[Line, str]:
+    """The fates of the nodes of each line, unless all were executed."""
+    if graph is None:
+        return {}
+    by_name = {node.name: node for node in graph.nodes}
+    fates = {fate.name: fate for fate in graph.ledger}
+    spent = {
+        (line.file, line.line): line.forward_ns + line.backward_ns + line.update_ns
+        for line in lines
+    }
+    return {
+        line: "; ".join(
+            notes(
+                line, [fates[name] for name in names if name in fates], by_name, spent.get(line, 0)
+            )
+        )
+        for line, names in nodes_by_line(graph).items()
+    }
+
+
+def notes(line: Line, fates: Sequence[Fate], by_name: Mapping[str, Node], ns: int) -> Iterator[str]:
+    """`fused into line 41`, `folded: free`."""
+    reached = [fate for fate in fates if fate.fate != "unreached"]
+    if fates and not reached:
+        yield NOT_NEEDED
+        return
+    for how, word in CARRIED.items():
+        into = [by_name.get(fate.into or "") for fate in reached if fate.fate == how]
+        places = Counter(line_of(node.source) for node in into if node and node.source)
+        for (file, number), count in places.items():
+            if (file, number) != line:
+                other = "" if file == line[0] else f"{os.path.basename(file)} "
+                yield f"{some_of(count, len(reached))}{how} {word} {other}line {number}"
+    folded = Counter(fate.fate for fate in reached)["folded"]
+    if folded:
+        free = ": free" if folded == len(reached) and not ns else ""
+        yield f"{some_of(folded, len(reached))}folded{free}"
+
+
+def line_of(source: Source) -> Line:
+    return source.file, source.line
+
+
+def some_of(count: int, total: int) -> str:
+    return "" if count == total else f"{count} of {total} nodes "

@@ -2,7 +2,8 @@
 
 It starts before the program, notices the import of TensorFlow, and writes the results to a folder
 of the waiting command: every few seconds, when the command asks for it, and at the end of the
-process. An error in here ends the watching, but not the program.
+process. An error in here ends the watching, but not the program. This imports nothing that a file
+of the program may be named like.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import sys
 from time import perf_counter_ns
 
-from tflab.run import sampler, segments, v1
+from tflab.run import sampler, v1
 
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 SESSION = "tensorflow.python.client.session"
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
+# Files in the folder
+SEGMENT = "segment"
+FAULT = "fault"  # why watching failed
+ASKED = "asked"  # exists while the command waits for a new segment
 FLUSH_S = 3.0
 ASK_EVERY = 10  # turns of the thread: to look for a file takes longer than all else in a turn
 FLUSH_SHARE = 100  # writing takes at most 1 / FLUSH_SHARE of the time
@@ -109,11 +114,11 @@ class Watcher:
                     if self.recorder:
                         self.recorder.read_traces()
                     self.turns += 1
-                    asked = self.turns % ASK_EVERY == 0 and segments.is_asked(self.folder)
+                    asked = self.turns % ASK_EVERY == 0 and is_asked(self.folder)
                     if asked or perf_counter_ns() > self.flush_at_ns:
                         self.flush()
                     if asked:
-                        segments.answer(self.folder)
+                        answer(self.folder)
         except Exception as error:
             self.broke(error)
         finally:
@@ -196,7 +201,7 @@ class Watcher:
     def flush(self, final: bool = False) -> None:
         """Write the results so far."""
         began_ns = perf_counter_ns()
-        segments.write(self.folder, self.segment(final))
+        write_segment(self.folder, self.segment(final))
         took_ns = perf_counter_ns() - began_ns
         self.flush_at_ns = began_ns + max(int(FLUSH_S * 1e9), FLUSH_SHARE * took_ns)
 
@@ -229,7 +234,7 @@ class Watcher:
         except BaseException as error:  # also Ctrl-C, which atexit would report as an error
             self.faults.append(f"{type(error).__name__}: {error}")
             try:  # noqa: SIM105  (the program may have a contextlib.py)
-                segments.write_fault(self.folder, self.faults[0])
+                write_fault(self.folder, self.faults[0])
             except OSError:
                 pass  # for example a full disk; the command reports missing results
         if getattr(sys, "last_type", None) is KeyboardInterrupt:
@@ -262,6 +267,34 @@ def begin(given: dict[str, str]) -> None:
     """Watch this process from now on, with the settings of `tflab.run.launch`."""
     Watcher(given).begin()
     if given.get("V1"):
-        from tflab.run.v1 import imports
+        v1.begin()
 
-        imports.begin()
+
+# The results that this process writes for the command, as Python literals. It may end at any
+# moment, so there is always a complete segment: it is written under another name and renamed.
+
+
+def write_segment(folder: str, segment: dict[str, object]) -> None:
+    path = os.path.join(folder, SEGMENT)
+    with open(f"{path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(repr(segment))
+    os.replace(f"{path}.new", path)
+
+
+def write_fault(folder: str, fault: str) -> None:
+    with open(os.path.join(folder, FAULT), "w", encoding="utf-8") as file:
+        file.write(fault)
+
+
+def ask(folder: str) -> None:
+    """Ask the program's process for a segment."""
+    with open(os.path.join(folder, ASKED), "w", encoding="utf-8"):
+        pass
+
+
+def is_asked(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, ASKED))
+
+
+def answer(folder: str) -> None:
+    os.remove(os.path.join(folder, ASKED))

@@ -20,8 +20,7 @@ from typing import Any
 from tflab import atomic
 from tflab.records.blocks import Block
 from tflab.records.watched import Watched
-from tflab.run import graph as graphs
-from tflab.run import recorder, summary
+from tflab.run import largest, recorder, summary
 from tflab.run.watcher import Watcher
 from tflab.runtime import private
 
@@ -97,7 +96,7 @@ def end(watcher: Watcher) -> Watched:
     segment: dict[str, Any] = {**watcher.segment(final=True), "own_ns": 0}
     wall_ns = sum(segment["owners"].values())
     wall_ns += sum(sum(group["main_ns"]) for group in segment["groups"])
-    graph, *_ = graphs.read(Path(watcher.folder))
+    graph, *_ = largest.read(Path(watcher.folder))
     return summary.watched(("a part of a program",), segment, wall_ns, 0, graph)
 
 

@@ -20,7 +20,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.cli import confined
 from tflab.errors import TflabError
-from tflab.runtime import child, health, server
+from tflab.runtime import child, server
 
 JOB = "worker"  # of the tasks in a session
 CLIENT = "client"  # the job of this process
@@ -36,14 +36,14 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
     Raises TflabError, with the task's name, for one that does not come.
     """
     if not isinstance(wanted, int):
-        health.check_each(wanted)
+        server.check_each(wanted)
         check_reach(wanted)
         yield tuple(wanted)
         return
     with ExitStack() as stack:
         starting = [stack.enter_context(process()) for _ in range(wanted)]
         addresses = tuple(begun(number, *task) for number, task in enumerate(starting))
-        health.STARTED.update(zip(addresses, (task for task, _ in starting), strict=True))
+        server.STARTED.update(zip(addresses, (task for task, _ in starting), strict=True))
         yield addresses
 
 
@@ -52,7 +52,7 @@ def close(session: tf1.Session) -> None:
     meanwhile; so no one waits for it for long."""
     closing = threading.Thread(target=session.close, daemon=True)
     closing.start()
-    closing.join(health.ANSWER_S)
+    closing.join(server.ANSWER_S)
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def check_reach(addresses: Sequence[str]) -> None:
 def passes_on(addresses: Sequence[str], host: str | None = None) -> bool:
     """Whether a number that is fed here passes from this process to each task, and from each task
     to every other one."""
-    config = tf1.ConfigProto(operation_timeout_in_ms=health.ANSWER_S * 1000)
+    config = tf1.ConfigProto(operation_timeout_in_ms=server.ANSWER_S * 1000)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     configure(config, addresses, host)
     with tf.Graph().as_default() as graph:
@@ -169,7 +169,7 @@ def passes_on(addresses: Sequence[str], host: str | None = None) -> bool:
     session = tf1.Session(target(config), graph, config)
     try:
         session.run(received, {fed: 1.0})
-    except health.AWAY:
+    except server.AWAY:
         return False
     finally:
         close(session)

@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import datasets
 from tflab.records.options import Options, Start
 from tflab.records.timed import OpRun, StepTime
-from tflab.runtime import child, measure, plans, refusals, session, trace
+from tflab.runtime import child, measure, refusals, session, trace
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def untraced_here(
         in_turn = [ready[place] for place in places]
         with measure.sessions(in_turn, traced=False) as runners:
             for _ in range(turns):
-                plan = plans.several_rotations(columns, batch_sizes, len(ready), rounds)
+                plan = measure.several_rotations(columns, batch_sizes, len(ready), rounds)
                 yield run_plan(plan, runners, in_turn, places)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -18,9 +18,11 @@ from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.records.options import SWITCHES, Options, Program, Start
 from tflab.records.timed import StepTime
-from tflab.runtime import cluster, health, nodes, private, refusals
+from tflab.runtime import cluster, nodes, private, refusals, server
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
+HANDLES = ("VarHandleOp",)
+REFERENCES = ("VariableV2", "Variable")  # their output is the value itself
 
 
 @cache
@@ -88,13 +90,13 @@ def fresh(
     """
     config = config or config_of(options)
     tasks = cluster.addresses_of(config)
-    health.check_all(tasks)
+    server.check_all(tasks)
     session = tf1.Session(cluster.target(config), graph, config)
     try:
         with private.ctrl_c_kept(), ExitStack() as stack:
             # A step over tasks does not end with its session, but with the tasks that do not
             # respond
-            cancel = (lambda: health.failures(tasks)) if tasks else session.close
+            cancel = (lambda: server.failures(tasks)) if tasks else session.close
             stack.enter_context(ending.cancelled_by(cancel))
             yield session
     except tf.errors.OpError as error:
@@ -269,3 +271,41 @@ def timed_step(traced: Any, values: Sequence[np.ndarray], index: int) -> tuple[S
     epoch, start = time.time_ns(), time.perf_counter_ns()
     traced(*values, run_metadata=recorded)
     return StepTime(index, epoch, time.perf_counter_ns() - start), recorded
+
+
+# The values of variables, read by the nodes that the graph already has
+
+
+def variable_readers(graph: tf.Graph, names: Iterable[str]) -> dict[str, str]:
+    """Variable -> the tensor that is its value, for those of the named nodes that are variables.
+
+    A read that waits for another node does not count: that node may change the variable. A variable
+    without such a read is omitted.
+    """
+    by_name = {op.name: op for op in graph.get_operations()}
+    tensors = {}
+    for op in (by_name[name] for name in names if name in by_name):
+        if op.type in REFERENCES:
+            tensors[op.name] = op.outputs[0].name
+        elif op.type in HANDLES:
+            reads = (
+                variable_values.outputs[0].name
+                for variable_values in op.outputs[0].consumers()
+                if variable_values.type == "ReadVariableOp" and not variable_values.control_inputs
+            )
+            if tensor := next(reads, None):
+                tensors[op.name] = tensor
+    return tensors
+
+
+def variable_values(live: tf1.Session, tensors: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """The values of these variables; uninitialised variables are omitted."""
+    try:
+        return {name: np.array(value) for name, value in live.run(dict(tensors)).items()}
+    except tf.errors.FailedPreconditionError:
+        if len(tensors) < 2:
+            return {}
+    values: dict[str, np.ndarray] = {}
+    for name, tensor in tensors.items():
+        values |= variable_values(live, {name: tensor})
+    return values

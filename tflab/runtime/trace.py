@@ -1,4 +1,4 @@
-"""Trace: StepStats of a traced step go in, `OpRun` records come out.
+"""Trace: StepStats of a traced step go in, `OpRun` records come out; and the op runs of a profile.
 
 Works on the protos as objects and imports no TensorFlow. The format is that of
 tensorflow/core/framework/step_stats.proto.
@@ -18,9 +18,15 @@ from tflab.records.buffers import Output
 from tflab.records.cluster import Received
 from tflab.records.graph import Shape
 from tflab.records.timed import Allocation, OpRun
+from tflab.runtime import private
 
 RECEIVED = "RecvTensor"  # what tasks call a row of a tensor that came over the wire
 EXECUTOR = "_SOURCE"  # the executor's own start: in every trace, but no node of the graph
+HOST = "/host:CPU"  # the plane of a profile
+OP = re.compile(r"(?P<node>[^\s:]+):(?P<op>\w+)")  # `StatefulPartitionedCall/MatMul:_MklMatMul`
+# The profiler does not record the run of an op that returns later, but the wait of an iterator
+DATA = "IteratorGetNext"
+WAIT = re.compile(rf"(?P<node>{DATA})\w*Op::DoCompute")
 
 
 def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[OpRun]:
@@ -246,3 +252,33 @@ ITEM_BYTES = {
     **dict.fromkeys((2, 8, 9, 23), 8),  # double, complex64, int64, uint64
     18: 16,  # complex128
 }
+
+
+# The op runs in what TensorFlow's profiler recorded of a function
+
+
+def profiled_durations(content: bytes) -> tuple[list[str], list[int], list[int]]:
+    """Node, start and duration in ns of every op run, as three lists. A run that waits for data of
+    an iterator is that of `DATA`, whatever its node.
+
+    The name of an event is that of its node and its type; all other events have none such. On a
+    device other than the host the profiler names kernels, which are left out.
+    """
+    names: list[str] = []
+    starts: list[int] = []
+    spans: list[int] = []
+    for plane in private.read_xspace(content).planes:
+        if plane.name != HOST:
+            continue
+        matches = {
+            key: OP.fullmatch(event.name) or WAIT.fullmatch(event.name)
+            for key, event in plane.event_metadata.items()
+        }
+        nodes = {key: match["node"] for key, match in matches.items() if match}
+        for line in plane.lines:
+            for event in line.events:
+                if event.metadata_id in nodes:
+                    names.append(nodes[event.metadata_id])
+                    starts.append(line.timestamp_ns + event.offset_ps // 1000)
+                    spans.append(event.duration_ps // 1000)
+    return names, starts, spans

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import arguments, command, ending, folding, logdirs, progress
+from tflab.cli import arguments, command, ending, logdirs, terminal
 from tflab.errors import LostTaskError, RefusedError
 from tflab.escaping import visible
 from tflab.records.options import SPLITS, Options
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from tflab.train.checkpoints import Checkpoint
-    from tflab.train.epochs import Settings, TimedStep
+    from tflab.train.history import Settings, TimedStep
     from tflab.train.trainer import Trainer
 
 SEED = 1
@@ -152,7 +152,7 @@ def prepare(
     args: argparse.Namespace, saved: Settings | None, tasks: tuple[str, ...]
 ) -> tuple[Trainer, Settings]:
     """The graph and the settings: those given, else those saved before, else the recipe's."""
-    from tflab.train.epochs import Settings
+    from tflab.train.history import Settings
 
     settings_given = {
         name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None
@@ -189,7 +189,7 @@ def train(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint 
     with (
         closing(loop.train(trainer, settings, folder, start)) as records,
         progress_bar() as bar,
-        progress.phase("training", settings.steps) as phase,
+        terminal.phase("training", settings.steps) as phase,
     ):
         task = bar.add_task("", total=settings.steps, completed=done, about="")
         for record in records:
@@ -227,11 +227,11 @@ def show(folder: Path) -> None:
     from tflab.train import history, view
 
     text.show_blocks(view.blocks(history.read(folder / history.NAME)))
-    folding.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(folder))
+    terminal.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(folder))
 
 
 def note(sentence: str) -> None:
-    folding.say(visible(sentence), sys.stderr)
+    terminal.say(visible(sentence), sys.stderr)
 
 
 if __name__ == "__main__":

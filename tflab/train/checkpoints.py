@@ -15,7 +15,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import TflabError
-from tflab.runtime import health, refusals
+from tflab.runtime import refusals, server
 
 FOLDER = "checkpoints"  # in the logdir
 PREFIX = "step"
@@ -53,7 +53,7 @@ def restore(saver: tf1.train.Saver, session: tf1.Session, start: Checkpoint) -> 
         check_shapes(session.graph, start)
         with session.graph.as_default():
             saver.restore(session, str(start.path))
-    except health.AWAY:  # a task is gone: that is not a failure of the checkpoint
+    except server.AWAY:  # a task is gone: that is not a failure of the checkpoint
         raise
     except (tf.errors.OpError, ValueError, IndexError) as error:
         reason = refusals.sentence(getattr(error, "message", str(error)))

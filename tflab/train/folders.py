@@ -12,7 +12,7 @@ from tflab.errors import TflabError, UsageError
 from tflab.exporters import tensorboard
 from tflab.train import checkpoints, history
 from tflab.train.checkpoints import Checkpoint
-from tflab.train.epochs import Settings
+from tflab.train.history import Settings
 from tflab.train.trainer import Trainer
 
 RATES = " The learning rate of every step depends on the number of epochs."

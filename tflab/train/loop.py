@@ -25,10 +25,10 @@ from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.records.options import Options, Program
 from tflab.records.trained import Epoch
-from tflab.runtime import health, refusals, session
-from tflab.train import checkpoints, epochs, finder, history, prediction_images, summaries
+from tflab.runtime import refusals, server, session
+from tflab.train import checkpoints, finder, history, prediction_images, summaries
 from tflab.train.checkpoints import Checkpoint
-from tflab.train.epochs import Settings, TimedStep
+from tflab.train.history import Settings, TimedStep
 from tflab.train.trainer import Trainer
 
 PAUSE_S = 10.0  # between checkpoints within an epoch: the most work that a kill may lose
@@ -160,7 +160,7 @@ def batches(run: RunningTraining) -> finder.Batch:
     """The feeds of each step, by its number in the whole training, from 0."""
     settings = run.settings
     columns = list(session.feed_columns(run.trainer.program, "train").values())
-    order = functools.lru_cache(maxsize=1)(functools.partial(epochs.order, settings))
+    order = functools.lru_cache(maxsize=1)(functools.partial(history.order, settings))
 
     def batch(before: int) -> list[Any]:
         epoch, index = divmod(before, settings.epoch_steps)
@@ -180,7 +180,7 @@ def finish_epoch(run: RunningTraining, steps: Sequence[TimedStep]) -> Epoch:
     """Evaluate on the test data, record the epoch, and save a checkpoint."""
     weights = finite_weights(run, steps[-1].step)
     result = evaluate(run.trainer, run.live)
-    epoch = epochs.epoch_of(run.settings, steps, result.loss, result.accuracy)
+    epoch = history.epoch_of(run.settings, steps, result.loss, result.accuracy)
     with writing(run.folder, epoch.step):
         history.add(run.history_file, epoch)
         summaries.add_epoch(run.event_files, epoch)
@@ -234,7 +234,7 @@ def writing(folder: Path, step: int) -> Iterator[None]:
         yield
     except OSError as error:
         raise write_failure(folder, step, str(error.strerror)) from error
-    except health.AWAY:  # a task is gone: that is not a failure of the checkpoint
+    except server.AWAY:  # a task is gone: that is not a failure of the checkpoint
         raise
     except tf.errors.OpError as error:
         raise write_failure(folder, step, refusals.sentence(error.message)) from error

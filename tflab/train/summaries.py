@@ -24,7 +24,7 @@ from tflab.lifecycle import captures
 from tflab.records.options import Program
 from tflab.records.timed import StepTime
 from tflab.records.trained import Epoch, TrainingStep
-from tflab.runtime import plans, session
+from tflab.runtime import measure, session
 from tflab.train import prediction_images
 from tflab.train.trainer import Trainer
 
@@ -125,7 +125,7 @@ def add_image(files: EventFiles, step: int, tag: str, picture: prediction_images
 # Graphs and Profile: some of the first steps of a training are traced. Tracing does not change what
 # they compute.
 
-WARM = plans.WARMUP_STEPS
+WARM = measure.WARMUP_STEPS
 TRACED = range(WARM, WARM + captures.STEPS)  # of a training, counted from 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.trained import Epoch, History
-from tflab.train.epochs import Settings, TimedStep
+from tflab.train.history import Settings, TimedStep
 from tflab.units import plural, time
 
 

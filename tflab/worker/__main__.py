@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tflab.cli import arguments, command, environment, folding
+from tflab.cli import arguments, command, environment, terminal
 from tflab.runtime import quiet_import
 
 WATCHED = "--watched"  # by the process that started this one: it ends with standard input
@@ -56,10 +56,10 @@ def run(args: argparse.Namespace) -> int:
     host, _, port = address.rpartition(":")
     local = server.is_local(host) and server.is_kept_local(int(port))
     reach = "this machine only" if local else "every address of this machine"
-    folding.say(
+    terminal.say(
         f"A task of TensorFlow {environment.version('tensorflow')} at {address}, open to {reach}."
     )
-    folding.say(f"Its connections are {server.OPEN}. Ctrl-C ends the task.")
+    terminal.say(f"Its connections are {server.OPEN}. Ctrl-C ends the task.")
     sys.stdout.flush()
     try:
         while True:

@@ -14,11 +14,14 @@ from pathlib import Path
 
 from tflab.errors import TflabError
 from tflab.xla import listings
-from tflab.xla.expressions import MOVES
 from tflab.xla.listings import Hlo, HloOperation, LlvmFunction, ObjectCode
 
 # Operations that compute nothing
 PASSIVE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}
+# Operations that change no element
+MOVES = {"broadcast", "reshape", "bitcast", "copy", "transpose"}
+# Operations that change no element
+MOVES = {"broadcast", "reshape", "bitcast", "copy", "transpose"}
 
 # TensorFlow 2.18 omits the types of arguments and the % of names by default.
 DUMPED = "--xla_dump_hlo_as_text --xla_dump_hlo_as_long_text --xla_dump_hlo_as_proto"

@@ -37,7 +37,7 @@ def draw(rows: Sequence[OpStats], peaks: Peaks) -> Figure:
     """Each row at its intensity and speed, both logarithmic, below the roof; its area is its share.
 
     Rows of which FLOPs or bytes are not known, or are 0, have no place and are counted. An op may
-    come out above the roof: see `tflab.runtime.machine.measure` and `tflab.runtime.costs`.
+    come out above the roof: see `tflab.runtime.machine.benchmark` and `tflab.runtime.costs`.
     """
     shown_rows = sorted(filter(has_place, rows), key=lambda row: -row.self_ns)
     if not shown_rows:

@@ -1,4 +1,5 @@
-"""tf.contrib.layers: layers with variables `weights` and `biases`, under the names of theirs.
+"""tf.contrib.layers: layers with variables `weights` and `biases`, under the names of theirs, and
+batch_norm, by the layer of tf.layers.
 
 Arguments, defaults and names are those of tensorflow/contrib/layers/python/layers/layers.py,
 TensorFlow 1.15. Collections for outputs are not kept.
@@ -6,51 +7,84 @@ TensorFlow 1.15. Collections for outputs are not kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow.compat.v1 as tf
 
-from tflab.run.v1.initializers import xavier_initializer
-from tflab.run.v1.scopes import add_arg_scope
+from tflab.run.v1.layer_arguments import add_arg_scope, xavier_initializer
 
 relu_function = tf.nn.relu
 DEFAULT = object()  # an initialiser that is made anew for each layer
 FIRST = "NC"  # of a data format with the channels after the rows: "NCHW"
+PARAMETERS = ("beta", "gamma", "moving_mean", "moving_variance")  # of batch_norm
+
+
+@dataclass
+class Weighted:
+    """The arguments that all layers with weights have, last and in this order; and what such a
+    layer does with them."""
+
+    activation_fn: Any = relu_function
+    normalizer_fn: Any = None
+    normalizer_params: Any = None
+    weights_initializer: Any = DEFAULT
+    weights_regularizer: Any = None
+    biases_initializer: Any = DEFAULT
+    biases_regularizer: Any = None
+    reuse: Any = None
+    variables_collections: Any = None
+    outputs_collections: Any = None
+    trainable: bool = True
+    scope: Any = None
+
+    @contextmanager
+    def scoped(self, name: str, inputs: Any) -> Iterator[Any]:
+        """The layer's scope, and the inputs as a tensor."""
+        with tf.variable_scope(self.scope, name, [inputs], reuse=self.reuse):
+            yield tf.convert_to_tensor(inputs)
+
+    def weights(self, inputs: Any, shape: Sequence[int]) -> Any:
+        default = self.weights_initializer is DEFAULT
+        first = xavier_initializer() if default else self.weights_initializer
+        return self.variable("weights", inputs, shape, first, self.weights_regularizer)
+
+    def finished(self, outputs: Any, size: int, layout: str | None = None) -> Any:
+        """The outputs with biases or normalized, and activated."""
+        if self.normalizer_fn is not None:
+            outputs = self.normalizer_fn(outputs, **(self.normalizer_params or {}))
+        elif self.biases_initializer is not None:
+            default = self.biases_initializer is DEFAULT
+            first = tf.zeros_initializer() if default else self.biases_initializer
+            biases = self.variable("biases", outputs, [size], first, self.biases_regularizer)
+            outputs = tf.nn.bias_add(outputs, biases, layout)
+        return outputs if self.activation_fn is None else self.activation_fn(outputs)
+
+    def variable(
+        self, name: str, of: Any, shape: Sequence[int], initializer: Any, regularizer: Any
+    ) -> Any:
+        """A variable of the type of the tensor `of`, in the collections of contrib."""
+        given = self.variables_collections
+        added = given.get(name, []) if isinstance(given, dict) else (given or [])
+        keys = [tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.MODEL_VARIABLES, *added]
+        dtype = of.dtype.base_dtype
+        return tf.get_variable(name, shape, dtype, initializer, regularizer, self.trainable, keys)
 
 
 @add_arg_scope
-def fully_connected(
-    inputs: Any,
-    num_outputs: int,
-    activation_fn: Any = relu_function,
-    normalizer_fn: Any = None,
-    normalizer_params: Any = None,
-    weights_initializer: Any = DEFAULT,
-    weights_regularizer: Any = None,
-    biases_initializer: Any = DEFAULT,
-    biases_regularizer: Any = None,
-    reuse: Any = None,
-    variables_collections: Any = None,
-    outputs_collections: Any = None,
-    trainable: bool = True,
-    scope: Any = None,
-) -> Any:
+def fully_connected(inputs: Any, num_outputs: int, *given: Any, **named: Any) -> Any:
     """activation(inputs x weights + biases), over the last axis."""
-    with tf.variable_scope(scope, "fully_connected", [inputs], reuse=reuse):
-        inputs = tf.convert_to_tensor(inputs)
-        made = Maker(inputs, trainable, variables_collections)
-        shape = [inputs.shape.as_list()[-1], num_outputs]
-        weights = made.weights(shape, weights_initializer, weights_regularizer)
+    layer = Weighted(*given, **named)
+    with layer.scoped("fully_connected", inputs) as inputs:
+        weights = layer.weights(inputs, [inputs.shape.as_list()[-1], num_outputs])
         outputs = (
             tf.matmul(inputs, weights)
             if inputs.shape.ndims == 2
             else tf.tensordot(inputs, weights, [[inputs.shape.ndims - 1], [0]])
         )
-        if not normalizer_fn and biases_initializer is not None:
-            biases = made.biases(num_outputs, biases_initializer, biases_regularizer)
-            outputs = tf.nn.bias_add(outputs, biases)
-        return finished(outputs, activation_fn, normalizer_fn, normalizer_params)
+        return layer.finished(outputs, num_outputs)
 
 
 @add_arg_scope
@@ -62,33 +96,18 @@ def conv2d(
     padding: str = "SAME",
     data_format: str | None = None,
     rate: Any = 1,
-    activation_fn: Any = relu_function,
-    normalizer_fn: Any = None,
-    normalizer_params: Any = None,
-    weights_initializer: Any = DEFAULT,
-    weights_regularizer: Any = None,
-    biases_initializer: Any = DEFAULT,
-    biases_regularizer: Any = None,
-    reuse: Any = None,
-    variables_collections: Any = None,
-    outputs_collections: Any = None,
-    trainable: bool = True,
-    scope: Any = None,
+    *given: Any,
+    **named: Any,
 ) -> Any:
     """activation(the convolution of inputs and weights + biases)."""
-    with tf.variable_scope(scope, "Conv", [inputs], reuse=reuse):
-        inputs = tf.convert_to_tensor(inputs)
+    layer = Weighted(*given, **named)
+    with layer.scoped("Conv", inputs) as inputs:
         layout = data_format or "NHWC"
-        made = Maker(inputs, trainable, variables_collections)
-        shape = [*pair(kernel_size), channels(inputs, layout), num_outputs]
-        weights = made.weights(shape, weights_initializer, weights_regularizer)
+        weights = layer.weights(inputs, [*pair(kernel_size), channels(inputs, layout), num_outputs])
         outputs = tf.nn.conv2d(
             inputs, weights, window(stride, layout), padding, True, layout, window(rate, layout)
         )
-        if not normalizer_fn and biases_initializer is not None:
-            biases = made.biases(num_outputs, biases_initializer, biases_regularizer)
-            outputs = tf.nn.bias_add(outputs, biases, layout)
-        return finished(outputs, activation_fn, normalizer_fn, normalizer_params)
+        return layer.finished(outputs, num_outputs, layout)
 
 
 @add_arg_scope
@@ -99,26 +118,14 @@ def conv2d_transpose(
     stride: Any = 1,
     padding: str = "SAME",
     data_format: str = "NHWC",
-    activation_fn: Any = relu_function,
-    normalizer_fn: Any = None,
-    normalizer_params: Any = None,
-    weights_initializer: Any = DEFAULT,
-    weights_regularizer: Any = None,
-    biases_initializer: Any = DEFAULT,
-    biases_regularizer: Any = None,
-    reuse: Any = None,
-    variables_collections: Any = None,
-    outputs_collections: Any = None,
-    trainable: bool = True,
-    scope: Any = None,
+    *given: Any,
+    **named: Any,
 ) -> Any:
     """activation(the gradient of a convolution for its inputs, of such inputs, + biases)."""
-    with tf.variable_scope(scope, "Conv2d_transpose", [inputs], reuse=reuse):
-        inputs = tf.convert_to_tensor(inputs)
-        made = Maker(inputs, trainable, variables_collections)
+    layer = Weighted(*given, **named)
+    with layer.scoped("Conv2d_transpose", inputs) as inputs:
         kernel, steps = pair(kernel_size), pair(stride)
-        shape = [*kernel, num_outputs, channels(inputs, data_format)]
-        weights = made.weights(shape, weights_initializer, weights_regularizer)
+        weights = layer.weights(inputs, [*kernel, num_outputs, channels(inputs, data_format)])
         first = 2 if data_format.startswith(FIRST) else 1
         sizes = [
             (inputs.shape.as_list()[first + at] or tf.shape(inputs)[first + at]) * steps[at]
@@ -137,10 +144,7 @@ def conv2d_transpose(
         )
         known = [size if isinstance(size, int) else None for size in whole[1:]]
         outputs.set_shape([inputs.shape.as_list()[0], *known])
-        if not normalizer_fn and biases_initializer is not None:
-            biases = made.biases(num_outputs, biases_initializer, biases_regularizer)
-            outputs = tf.nn.bias_add(outputs, biases, data_format)
-        return finished(outputs, activation_fn, normalizer_fn, normalizer_params)
+        return layer.finished(outputs, num_outputs, data_format)
 
 
 def pooling(pool: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -235,46 +239,83 @@ def embed_sequence(
         return tf.nn.embedding_lookup(embeddings, ids)
 
 
-class Maker:
-    """Makes the variables of a layer."""
+@add_arg_scope
+def batch_norm(
+    inputs: Any,
+    decay: float = 0.999,
+    center: bool = True,
+    scale: bool = False,
+    epsilon: float = 0.001,
+    activation_fn: Any = None,
+    param_initializers: Any = None,
+    param_regularizers: Any = None,
+    updates_collections: Any = tf.GraphKeys.UPDATE_OPS,
+    is_training: Any = True,
+    reuse: Any = None,
+    variables_collections: Any = None,
+    outputs_collections: Any = None,
+    trainable: bool = True,
+    batch_weights: Any = None,
+    fused: Any = None,
+    data_format: str = "NHWC",
+    zero_debias_moving_mean: bool = False,
+    scope: Any = None,
+    **renorm: Any,
+) -> Any:
+    """(inputs - mean) / sqrt(variance + epsilon), times gamma, plus beta, of each channel.
 
-    def __init__(self, inputs: Any, trainable: bool, collections: Any) -> None:
-        self.dtype, self.trainable, self.collections = (
-            inputs.dtype.base_dtype,
-            trainable,
-            collections,
+    Where it is training, mean and variance are those of the batch, and the moving averages are
+    updated: at once where `updates_collections` is None, else by the ops in that collection.
+    """
+    if batch_weights is not None or zero_debias_moving_mean or any(renorm.values()):
+        raise NotImplementedError(
+            "What stands in for contrib.layers.batch_norm takes no batch_weights, no "
+            "zero_debias_moving_mean and no renorm."
         )
-
-    def weights(self, shape: Sequence[int], initializer: Any, regularizer: Any) -> Any:
-        first = xavier_initializer() if initializer is DEFAULT else initializer
-        return self.variable("weights", shape, first, regularizer)
-
-    def biases(self, size: int, initializer: Any, regularizer: Any) -> Any:
-        first = tf.zeros_initializer() if initializer is DEFAULT else initializer
-        return self.variable("biases", [size], first, regularizer)
-
-    def variable(self, name: str, shape: Sequence[int], initializer: Any, regularizer: Any) -> Any:
-        added = (
-            self.collections.get(name, [])
-            if isinstance(self.collections, dict)
-            else (self.collections or [])
+    initializers, regularizers = param_initializers or {}, param_regularizers or {}
+    with tf.variable_scope(scope, "BatchNorm", [inputs], reuse=reuse) as variables:
+        inputs = tf.convert_to_tensor(inputs)
+        given = {
+            f"{name}_initializer": initializers[name] for name in PARAMETERS if name in initializers
+        }
+        given |= {
+            f"{name}_regularizer": regularizers[name]
+            for name in ("beta", "gamma")
+            if name in regularizers
+        }
+        layer = tf.layers.BatchNormalization(
+            axis=1 if data_format.startswith(FIRST) and inputs.shape.ndims > 2 else -1,
+            momentum=decay,
+            epsilon=epsilon,
+            center=center,
+            scale=scale,
+            trainable=trainable,
+            fused=fused,
+            name=variables.name,
+            _scope=variables,
+            _reuse=reuse,
+            **given,
         )
-        keys = tf.GraphKeys
-        return tf.get_variable(
-            name,
-            shape,
-            self.dtype,
-            initializer,
-            regularizer,
-            self.trainable,
-            [keys.GLOBAL_VARIABLES, keys.MODEL_VARIABLES, *added],
-        )
+        outputs = applied(layer, inputs, is_training, updates_collections)
+        return outputs if activation_fn is None else activation_fn(outputs)
 
 
-def finished(outputs: Any, activation: Any, normalizer: Any, params: Any) -> Any:
-    if normalizer is not None:
-        outputs = normalizer(outputs, **(params or {}))
-    return outputs if activation is None else activation(outputs)
+def applied(layer: Any, inputs: Any, is_training: Any, updates_collections: Any) -> Any:
+    """The outputs of the layer; its updates and variables are in the collections of contrib."""
+    waiting = tf.get_collection_ref(tf.GraphKeys.UPDATE_OPS)
+    before = len(waiting)
+    outputs = layer.apply(inputs, training=is_training)
+    for variable in layer.variables:
+        if variable not in tf.get_collection(tf.GraphKeys.MODEL_VARIABLES):
+            tf.add_to_collection(tf.GraphKeys.MODEL_VARIABLES, variable)
+    updates = waiting[before:]
+    del waiting[before:]
+    if updates_collections is None:
+        with tf.control_dependencies(updates):
+            return tf.identity(outputs)
+    for update in updates:
+        tf.add_to_collections(updates_collections, update)
+    return outputs
 
 
 def pair(sizes: Any) -> list[int]:
@@ -298,7 +339,7 @@ relu = fully_connected
 convolution2d, convolution2d_transpose = conv2d, conv2d_transpose
 
 __all__ = [
-    *("avg_pool2d", "conv2d", "conv2d_transpose", "convolution2d", "dropout"),
+    *("avg_pool2d", "batch_norm", "conv2d", "conv2d_transpose", "convolution2d", "dropout"),
     *("convolution2d_transpose", "embed_sequence", "flatten", "fully_connected", "linear"),
     *("max_pool2d", "one_hot_encoding", "relu"),
 ]

@@ -11,16 +11,6 @@ knows the names of graph dumps, `tflab.xla` XLA's own flags and dumps.
 """
 
 from tflab.runtime.private.corner import CHECKED, moved
-from tflab.runtime.private.functions import (
-    Profiling,
-    arguments,
-    called,
-    is_new,
-    read_xspace,
-    traced_code,
-    traced_name,
-    watch_functions,
-)
 from tflab.runtime.private.graphs import (
     debug_info,
     derivations,
@@ -59,4 +49,14 @@ from tflab.runtime.private.steps import (
     debug_options,
     no_values,
     shared_step,
+)
+from tflab.runtime.private.watched_functions import (
+    Profiling,
+    arguments,
+    called,
+    is_new,
+    read_xspace,
+    traced_code,
+    traced_name,
+    watch_functions,
 )

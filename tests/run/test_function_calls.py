@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from tests.run.test_summary import SEGMENT, WATCHED
 from tests.shown import grid, layout
 from tflab.records.watched import MadeAnew, Tracing
-from tflab.run import functions, summary, view
+from tflab.run import function_calls, summary, view
 
 TRACINGS = (
     Tracing("step", "train.py:3", False, (), 500_000),
@@ -19,15 +19,15 @@ TRACINGS = (
 
 def test_a_tracing_is_compared_with_the_earlier_one_that_is_most_alike():
     earlier = [{"x": "int32 (1,)", "n": "3"}, {"x": "float32 (8,)", "n": "3"}]
-    assert functions.nearest({"x": "float32 (7,)", "n": "3"}, earlier[1:]) == [
+    assert function_calls.nearest({"x": "float32 (7,)", "n": "3"}, earlier[1:]) == [
         ("x", "float32 (8,)", "float32 (7,)")
     ]
-    assert functions.nearest({"x": "float32 (8,)", "n": "4"}, earlier) == [("n", "3", "4")]
-    assert functions.nearest({"x": "float32 (8,)"}, earlier) == [("n", "3", "nothing")]
-    assert functions.nearest({"x": "float32 (8,)", "n": "3"}, earlier) == []
-    assert functions.nearest({"x": "float32 (8,)"}, []) == []
+    assert function_calls.nearest({"x": "float32 (8,)", "n": "4"}, earlier) == [("n", "3", "4")]
+    assert function_calls.nearest({"x": "float32 (8,)"}, earlier) == [("n", "3", "nothing")]
+    assert function_calls.nearest({"x": "float32 (8,)", "n": "3"}, earlier) == []
+    assert function_calls.nearest({"x": "float32 (8,)"}, []) == []
     shapes = [{"x": "float32 (1, 3)"}, {"x": "float32 (2, 3)"}]
-    assert functions.nearest({"x": "float64 (2, 3)"}, shapes) == [
+    assert function_calls.nearest({"x": "float64 (2, 3)"}, shapes) == [
         ("x", "float32 (2, 3)", "float64 (2, 3)")
     ]
 
@@ -80,7 +80,7 @@ def test_functions_made_anew_of_the_same_code_are_counted_and_not_taken_for_one(
     sampler = SimpleNamespace(is_program=lambda file: file == __file__)
     faults = []
     watcher = SimpleNamespace(sampler=sampler, broke=faults.append)
-    seen = functions.Functions(SimpleNamespace(watcher=watcher))
+    seen = function_calls.Functions(SimpleNamespace(watcher=watcher))
     cache = []  # whose id the next function has, too
     for _ in range(3):
         traced(cache)
@@ -95,7 +95,7 @@ def test_functions_made_anew_of_the_same_code_are_counted_and_not_taken_for_one(
     spent = sum(tracing["ns"] for tracing in segment["tracings"][:3])
     assert (anew["functions"], anew["ns"]) == (3, spent)
     known = summary.watched(("train.py",), {**SEGMENT, **segment}, 10_000, 0).made_anew
-    made = f"test_functions.py:{step.__code__.co_firstlineno} in step"
+    made = f"test_function_calls.py:{step.__code__.co_firstlineno} in step"
     assert known == (MadeAnew(made, "train.py:9 in main", 3, spent),)
     shorter = MadeAnew("a.py:1", "a.py:2", 9, 5)
     longer = replace(known[0], made="train.py:4 in step", ns=600_000)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflab.exporters import json_lines
-from tflab.exporters.json_lines import Lines, TextColumn, Texts
+from tflab.exporters import byte_columns
+from tflab.exporters.byte_columns import Lines, TextColumn, Texts
 
 HEADS = ("head of 8", "exactly8", "größer als acht", "sixteen bytes ...", "x" * 50)
 EDGES = sorted({10**n + more for n in range(19) for more in (-1, 0, 1)} | {2**63 - 1})
@@ -14,8 +14,8 @@ EDGES = sorted({10**n + more for n in range(19) for more in (-1, 0, 1)} | {2**63
 
 def written(fields, count: int) -> str:
     """Each row between two texts, so that each row keeps to its place."""
-    begin, end = json_lines.text("<<<<<<<<"), json_lines.text(">>>>>>>>")
-    content = json_lines.merged([Lines(count, [begin, *fields, end])], np.arange(count))
+    begin, end = byte_columns.text("<<<<<<<<"), byte_columns.text(">>>>>>>>")
+    content = byte_columns.merged([Lines(count, [begin, *fields, end])], np.arange(count))
     assert content[:8] == "<<<<<<<<" and content[-8:] == ">>>>>>>>"
     return content[8:-8]
 
@@ -26,13 +26,13 @@ def between(rows) -> str:
 
 @pytest.mark.parametrize("numbers", [EDGES, [-number for number in EDGES], [5], [0, -1]])
 def test_numbers_have_their_digits(numbers):
-    fields = json_lines.digits(np.array(numbers, np.int64))
+    fields = byte_columns.digits(np.array(numbers, np.int64))
     assert written(fields, len(numbers)) == between(map(str, numbers))
 
 
 def test_thousands_have_three_decimals():
     numbers = [0, 1, 999, 1_000, 12_345_678_901, -1]
-    fields = json_lines.thousands(np.array(numbers))
+    fields = byte_columns.thousands(np.array(numbers))
     texts = ["0.000", "0.001", "0.999", "1.000", "12345678.901", "-1.999"]
     assert written(fields, len(numbers)) == between(texts)
 
@@ -40,8 +40,8 @@ def test_thousands_have_three_decimals():
 @pytest.mark.parametrize("places", [[0, 1, 2, 3, 4, 1, 0], [2], []])
 def test_a_row_has_one_of_the_texts(places):
     column = TextColumn(Texts(HEADS), np.array(places, np.int32))
-    lines = Lines(len(places), [column, *json_lines.digits(np.array(places, np.int64))])
-    content = json_lines.merged([lines], np.arange(len(places)))
+    lines = Lines(len(places), [column, *byte_columns.digits(np.array(places, np.int64))])
+    content = byte_columns.merged([lines], np.arange(len(places)))
     assert content == "".join(f"{HEADS[place]}{place}" for place in places)
 
 
@@ -57,13 +57,13 @@ def test_lines_of_several_forms_are_in_the_order_that_is_given(first, second, ra
     for rows in (first, second):
         table = np.array(rows, np.int64).reshape(-1, 2)
         name = TextColumn(Texts(HEADS), table[:, 0])
-        digits, short = json_lines.digits(table[:, 1]), json_lines.short
-        fields = [json_lines.text("a constant: "), *digits, name]
+        digits, short = byte_columns.digits(table[:, 1]), byte_columns.short
+        fields = [byte_columns.text("a constant: "), *digits, name]
         if rows is first:
-            thousands = json_lines.thousands(table[:, 1])
+            thousands = byte_columns.thousands(table[:, 1])
             fields = [name, *digits, *short(", "), *thousands, *short("}}")]
         groups.append(Lines(len(rows), fields))
     order = list(range(len(expected)))
     random.shuffle(order)
-    content = json_lines.merged(groups, np.array(order, np.int64))
+    content = byte_columns.merged(groups, np.array(order, np.int64))
     assert content == "".join(expected[place] for place in order)

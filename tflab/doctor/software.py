@@ -1,22 +1,32 @@
-"""Runtime: whether TensorFlow and TensorBoard's Profile plugin load.
+"""Software: installed versions against those that tflab and the packages themselves require, and
+whether TensorFlow and TensorBoard's Profile plugin load.
 
-Each is loaded in a process of its own with a time limit, so that a crash or a hang becomes a
-finding.
+The ranges are read from where they are declared: the project's pyproject.toml, or the metadata of
+an installed tflab. So they cannot differ from those that an installation uses.
 """
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import tflab
 from tflab import atomic
-from tflab.doctor.checks import NOTE, Finding, sentence
+from tflab.cli.environment import version
+from tflab.doctor.checks import INSTALL, NOTE, Finding, sentence
 from tflab.errors import TflabError
 from tflab.runtime import child
 
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+PROJECT = Path(tflab.__file__).parents[1]
 SECONDS = 90  # time limit; an import takes 2 to 5, much more on a busy machine
 NVIDIA = Path("/dev/nvidiactl")  # exists where a driver of NVIDIA's is loaded
 REINSTALL = "python -m pip install --force-reinstall -r requirements.txt"
@@ -30,6 +40,70 @@ REMEDIES = {  # a part of an error message -> what helps
     "status -9": "It was killed, probably because memory ran out; close other programs.",
     "did not end": "Try again when the machine is less busy.",
 }
+
+
+def declared() -> tuple[str, ...]:
+    """What tflab requires, such as `numpy>=2.0,<3`."""
+    try:
+        text = (PROJECT / "pyproject.toml").read_text("utf-8")
+    except OSError:
+        own = metadata.distribution("tflab")
+        return tuple(line for line in own.requires or () if "extra ==" not in line)
+    # Python 3.10 has no parser for TOML, and the form of our own file is known.
+    block = re.findall(r"^dependencies = \[(.*?)^\]", text, re.M | re.S)
+    return tuple(re.findall(r'"(.+?)"', block[0]))
+
+
+def needed() -> Iterator[Finding]:
+    """Packages that are missing or out of their range."""
+    from packaging.requirements import Requirement
+
+    for line in declared():
+        requirement = Requirement(line)
+        if not fits(requirement):
+            installed = version(requirement.name) or "missing"
+            state = f"{installed} (required: {line.removeprefix(requirement.name)})"
+            yield Finding("Packages", requirement.name, state, f'python -m pip install "{line}"')
+
+
+def fits(requirement: Requirement) -> bool:
+    """Whether what is installed satisfies a requirement."""
+    from packaging.version import InvalidVersion
+
+    installed = version(requirement.name)
+    try:
+        return installed is not None and requirement.specifier.contains(installed, prereleases=True)
+    except InvalidVersion:
+        return False
+
+
+def agreement() -> Iterator[Finding]:
+    """What packages that tflab requires miss of others, by `pip check`."""
+    names = {re.split("[<>=]", line)[0].lower() for line in declared()}
+    check = [sys.executable, "-m", "pip", "check", "--disable-pip-version-check"]
+    for line in subprocess.run(check, capture_output=True, text=True).stdout.splitlines():
+        if line.partition(" ")[0].lower() in names:
+            yield Finding("Packages", "compatibility", line, INSTALL)
+
+
+def profile_plugins() -> Iterator[Finding]:
+    """Several packages that provide TensorBoard's Profile plugin: it takes one of them."""
+    entries = metadata.entry_points(group="tensorboard_plugins", name="profile")
+    packages = {entry.dist.name: entry.dist.version for entry in entries if entry.dist}
+    if len(packages) > 1:
+        named = " and ".join(f"{name} {packages[name]}" for name in sorted(packages))
+        extra = " ".join(sorted(packages.keys() - {"xprof"}))
+        advice = f"python -m pip uninstall {extra} && python -m pip install --force-reinstall xprof"
+        yield Finding(
+            "Packages",
+            "Profile plugin",
+            f"{named} provide it and cannot be installed together",
+            advice,
+        )
+
+
+# What loads: each is tried in a process of its own with a time limit, so that a crash or a hang
+# becomes a finding.
 
 
 def tensorflow() -> Iterator[Finding]:

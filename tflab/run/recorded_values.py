@@ -26,7 +26,7 @@ from tflab.records.graph import Node, node_of
 from tflab.records.placed import Fate
 from tflab.records.values import Value
 from tflab.records.watched import RecordedValues
-from tflab.run import graph
+from tflab.run import largest
 from tflab.run.groups import RunGroup, WatchedRun
 from tflab.runtime import private, trace
 
@@ -99,7 +99,7 @@ class Values:
         if plan.reason:
             return None
         self.bytes += bytes_
-        plan.folder = os.path.join(folder, f"{graph.VALUES}-{group.number}-{group.calls}")
+        plan.folder = os.path.join(folder, f"{largest.VALUES}-{group.number}-{group.calls}")
         os.mkdir(plan.folder)
         if debugger.LIMIT not in os.environ:  # which the program does not see
             os.putenv(debugger.LIMIT, str(2 * debugger.MOST_BYTES))
@@ -155,7 +155,7 @@ class Values:
         graphs = self.recorder.tracer.parsed(plan.graphs).partition_graphs
         seen = of_run(plan, group, graphs, user_nodes, ledger)
         text = json.dumps(encoded(seen))
-        Path(self.recorder.watcher.folder, graph.VALUES).write_text(text, encoding="utf-8")
+        Path(self.recorder.watcher.folder, largest.VALUES).write_text(text, encoding="utf-8")
         shutil.rmtree(plan.folder)
 
 
@@ -214,7 +214,7 @@ def of_run(
 def found_in(ran: Any, feeds: Sequence[str], fetches: Sequence[str]) -> dict[str, Any]:
     """The feeds and fetches, and the variables as they were read, from the files of the
     corresponding nodes."""
-    from tflab.runtime import variables
+    from tflab.runtime.session import HANDLES, REFERENCES
 
     by_name = {node.name: node for node in ran.nodes}
     args = {
@@ -224,11 +224,11 @@ def found_in(ran: Any, feeds: Sequence[str], fetches: Sequence[str]) -> dict[str
     places = {name: feed for name, feed in args.items() if name in ran.files}
     before = {}
     for node in ran.nodes:
-        if node.op in variables.REFERENCES and node.name in ran.files:
+        if node.op in REFERENCES and node.name in ran.files:
             before[node.name] = ran.array(node.name, 0)
         elif node.op == "ReadVariableOp" and node.name in ran.files and not node.control_inputs:
             handle = by_name.get(node_of(node.inputs[0]))
-            if handle and handle.op in variables.HANDLES:
+            if handle and handle.op in HANDLES:
                 before.setdefault(handle.name, ran.array(node.name, 0))
     fetched = {
         fetch: ran.array(name)

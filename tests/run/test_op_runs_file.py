@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tflab.run import op_runs
+from tflab.run import op_runs_file
 
 PAGE = Path(__file__).parents[2] / "docs" / "run.md"
 SEGMENT = {
@@ -35,9 +35,9 @@ CHILD = """
 import json, sys
 from pathlib import Path
 import duckdb
-from tflab.run import op_runs
+from tflab.run import op_runs_file
 folder, segment, questions = json.load(sys.stdin)
-file = op_runs.to_parquet(Path(folder), segment)
+file = op_runs_file.to_parquet(Path(folder), segment)
 with duckdb.connect() as database:
     asked = [question.replace("ops.parquet", str(file)) for question in questions]
     json.dump([database.execute(question).fetchall() for question in asked], sys.stdout)
@@ -55,7 +55,7 @@ def answers(folder, questions):
 
 
 def test_each_op_run_is_a_row_and_the_questions_of_the_documentation_have_answers(tmp_path):
-    seen = op_runs.OpRunsFile(str(tmp_path), pytest.fail)
+    seen = op_runs_file.OpRunsFile(str(tmp_path), pytest.fail)
     seen.add(2, 7, ["y", "g"], [1_000, 1_200], [200, 100])
     seen.flush()
     seen.add(2, 1_007, ["y", 'odd",\n'], [5_000, 5_000], [400, 200])
@@ -80,27 +80,27 @@ def test_each_op_run_is_a_row_and_the_questions_of_the_documentation_have_answer
 
 
 def test_rows_are_written_many_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(op_runs, "ROWS", 3)
-    seen = op_runs.OpRunsFile(str(tmp_path), pytest.fail)
+    monkeypatch.setattr(op_runs_file, "ROWS", 3)
+    seen = op_runs_file.OpRunsFile(str(tmp_path), pytest.fail)
     seen.add(1, 1, ["a", "b"], [1, 2], [3, 4])
-    assert not (tmp_path / op_runs.NAME).exists()
+    assert not (tmp_path / op_runs_file.NAME).exists()
     seen.add(1, 2, ["a"], [5], [6])
-    assert (tmp_path / op_runs.NAME).read_text() == '1,1,"a",1,3\n1,1,"b",2,4\n1,2,"a",5,6\n'
+    assert (tmp_path / op_runs_file.NAME).read_text() == '1,1,"a",1,3\n1,1,"b",2,4\n1,2,"a",5,6\n'
 
 
 def test_a_full_disk_leaves_whole_rows_and_a_note(tmp_path, monkeypatch):
     notes, write = [], os.write
-    seen = op_runs.OpRunsFile(str(tmp_path), notes.append)
+    seen = op_runs_file.OpRunsFile(str(tmp_path), notes.append)
     seen.add(1, 1, ["a", "b"], [1, 2], [3, 4])
-    monkeypatch.setattr(op_runs.os, "write", lambda file, content: write(file, content[:15]))
+    monkeypatch.setattr(op_runs_file.os, "write", lambda file, content: write(file, content[:15]))
     seen.flush()
     seen.add(1, 2, ["a"], [5], [6])
     seen.flush()
-    assert (tmp_path / op_runs.NAME).read_text() == '1,1,"a",1,3\n'
+    assert (tmp_path / op_runs_file.NAME).read_text() == '1,1,"a",1,3\n'
     assert notes == [
         f"The op runs end before the program does: {os.strerror(errno.ENOSPC)}.",
     ]
 
 
 def test_without_traced_runs_there_is_no_file(tmp_path):
-    assert op_runs.to_parquet(tmp_path, {}) is None
+    assert op_runs_file.to_parquet(tmp_path, {}) is None

@@ -1,0 +1,158 @@
+"""Terminal: sentences, commands and help are no wider than it, and lose nothing; progress."""
+
+import io
+import shlex
+import sys
+from contextlib import suppress
+
+import pytest
+
+from tflab import __main__
+from tflab.__main__ import COMMANDS
+from tflab.cli import terminal
+
+PATH = "/srv/somebody/with/a/rather/long/name/of/a/folder/runs/lenet-20260101-120000"
+
+
+def test_a_line_that_fits_stays_and_another_goes_on_further_to_the_right():
+    text = "The measurement is here.\n\n  The model has a batch size of its own."
+    assert terminal.fold(text, 24) == (
+        "The measurement is here.\n\n  The model has a batch\n    size of its own."
+    )
+    assert terminal.fold(text, 0) == text
+
+
+def test_a_name_that_is_longer_than_a_line_is_cut_and_whole():
+    lines = terminal.fold(f"tflab: There is no file '{PATH}'.", 30).split("\n")
+    assert max(map(len, lines)) == 30
+    assert PATH in "".join(line.strip() for line in lines)
+
+
+def test_a_command_of_several_lines_is_one_for_a_shell(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    terminal.say_command(
+        "\nOpen it in TensorBoard:", "tensorboard --logdir runs/toy-20260101-120000"
+    )
+    about, first, second = capsys.readouterr().out.strip().split("\n")
+    assert about == "Open it in TensorBoard:"
+    assert shlex.split(f"{first}\n{second}".replace("\\\n", "")) == [
+        *("tensorboard", "--logdir", "runs/toy-20260101-120000")
+    ]
+    line = f"tensorboard --logdir {PATH}"
+    terminal.say_command("Open it:", line)
+    about, *lines = capsys.readouterr().out.strip().split("\n")
+    assert max(map(len, lines)) <= 40
+    assert "\n".join(lines).replace("\\\n", "") == line
+    monkeypatch.setenv("COLUMNS", "100")
+    terminal.say_command("Open it:", "tensorboard --logdir runs/toy")
+    assert capsys.readouterr().out == "Open it:  tensorboard --logdir runs/toy\n"
+
+
+def test_in_a_file_nothing_is_folded(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    terminal.say(f"The plots are in {PATH}{PATH}")
+    assert capsys.readouterr().out == f"The plots are in {PATH}{PATH}\n"
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_is_no_wider_than_the_terminal_and_has_every_word(command, monkeypatch, capsys):
+    def help_of(columns: int) -> str:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        with suppress(SystemExit):
+            __main__.main([*filter(None, [command]), "--help"])
+        return capsys.readouterr().out
+
+    wide = help_of(200)
+    assert len(wide.splitlines()) > 5
+    for columns in (40, 63):
+        narrow = help_of(columns)
+        assert max(map(len, narrow.splitlines())) <= columns
+        assert "".join(wide.split()) == "".join(narrow.split())
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    """`watch(stream)`: what is on stderr while the first item is worked on, and at the end."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def drawn(stream: io.StringIO, patience: float = 0) -> list[str]:
+        monkeypatch.setattr(terminal, "PATIENCE_S", patience)
+        monkeypatch.setattr(sys, "stderr", stream)
+        seen = []
+        for item in terminal.track("working", ["one", "two"], 2, lambda item: f"at {item}"):
+            deadline = terminal.time.monotonic() + 5
+            while f"at {item}" not in stream.getvalue() and terminal.time.monotonic() < deadline:
+                terminal.time.sleep(0.02)
+                if patience or not stream.isatty():
+                    break
+            seen.append(stream.getvalue())
+        return seen
+
+    return drawn
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_what_is_worked_on_from_the_first_item_on(watch):
+    first, second = watch(Terminal())
+    assert "working: at one" in first
+    assert "at two" not in first
+    assert "working: at two" in second
+
+
+def test_what_is_over_soon_draws_no_bar(watch):
+    assert "working" not in "".join(watch(Terminal(), patience=60))
+
+
+def test_a_file_gets_nothing_of_what_is_over_soon(watch):
+    assert watch(io.StringIO()) == ["", ""]
+
+
+def waited(stream: io.StringIO, text: str) -> str:
+    deadline = terminal.time.monotonic() + 5
+    while text not in stream.getvalue() and terminal.time.monotonic() < deadline:
+        terminal.time.sleep(0.01)
+    return stream.getvalue()
+
+
+def test_a_file_gets_lines_of_the_innermost_phase(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(terminal, "LINES_S", 0.01)
+    with terminal.phase("lenet"):
+        waited(stream, "tflab: lenet: 0 s\n")
+        for item in terminal.track("steps", "ab", 2, lambda item: f"at {item}"):
+            waited(stream, f"tflab: steps: at {item}: {'ab'.index(item)} of 2, 0 s\n")
+        before = stream.getvalue()
+        waited(stream, before + "tflab: lenet: 0 s\n")
+    written = stream.getvalue()
+    assert [*dict.fromkeys(written.splitlines())] == [
+        "tflab: lenet: 0 s",
+        "tflab: steps: at a: 0 of 2, 0 s",
+        "tflab: steps: at b: 1 of 2, 0 s",
+    ]
+    assert terminal.phases == []
+    terminal.time.sleep(0.05)
+    assert stream.getvalue() == written  # the thread has ended
+
+
+def test_between_two_lines_there_are_seconds(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(terminal, "LINES_S", 0.04)
+    start = terminal.time.monotonic()
+    with terminal.phase("lenet"):
+        for name in "abcdefghij":
+            with terminal.phase(name):
+                terminal.time.sleep(0.01)
+    seconds = terminal.time.monotonic() - start
+    assert 1 <= len(stream.getvalue().splitlines()) <= seconds / 0.04
+
+
+def test_all_items_are_passed_on():
+    assert list(terminal.track("working", iter("abc"), 3)) == ["a", "b", "c"]
