@@ -160,12 +160,12 @@ def types_that_run(job: measure.Job, placement: Placement, options: Options) -> 
         return {}
 
 
-# The graph in which an op runs twice. The copy waits for the original, and everything that takes the
-# original's output waits for the copy, so the step does the op's work once more, at the same point.
-# The waiting is done by separate nodes and never by the op itself, because the runtime does not fuse
-# ops with control edges; the one before the copy is a PlaceholderWithDefault, which no pass removes,
-# because ops that share an input may also be merged. If several nodes of the program were fused into
-# the op, all are copied.
+# The graph in which an op runs twice. The copy waits for the original, and everything that takes
+# the original's output waits for the copy, so the step does the op's work once more, at the same
+# point. The waiting is done by separate nodes and never by the op itself, because the runtime does
+# not fuse ops with control edges; the one before the copy is a PlaceholderWithDefault, which no
+# pass removes, because ops that share an input may also be merged. If several nodes of the program
+# were fused into the op, all are copied.
 
 SUFFIX = "once_more"
 
