@@ -24,11 +24,10 @@ from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.lifecycle import not_finite, recorded_step, reference_step
 from tflab.records.graph import Node, Source
-from tflab.records.maps import Maps
 from tflab.records.options import Options
 from tflab.records.placed import Fate
 from tflab.records.stages import Execution, Placement
-from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE, RecordedStep, Value
+from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE, Maps, RecordedStep, Value
 from tflab.runtime import debugger, variables
 from tflab.units import plural
 

@@ -12,9 +12,9 @@ from tflab.analysis import step_times
 from tflab.compare import view
 from tflab.exporters import plots
 from tflab.records.blocks import Column, Table
-from tflab.records.maps import Maps, Probabilities
 from tflab.records.measured import Comparison
 from tflab.records.trained import Epoch, History
+from tflab.records.values import Maps, Probabilities
 from tflab.report import contents, graph_chapter, pictures
 from tflab.report.contents import EPOCHS, TOP, Lab, Method, Part, Walked
 from tflab.runtime import trace

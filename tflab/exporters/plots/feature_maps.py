@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from tflab.exporters.plots import lettering, mosaic, style
 from tflab.exporters.plots.mosaic import Mosaic
 from tflab.exporters.plots.sheet import LINE, NUMBER, Page, box, image, name, sheet, wrapped, write
-from tflab.records.maps import IMAGE, KERNEL, FeatureMap, Maps, Probabilities
+from tflab.records.values import IMAGE, KERNEL, FeatureMap, Maps, Probabilities
 from tflab.units import percent, plural
 
 EDGE = style.MARGIN * style.POINTS  # points
