@@ -6,9 +6,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.pictures import caption, title
-from tests.report import test_pass_log as walk
+from tests.report import test_graph_states as walk
 from tests.report.test_drawing import STAGES
-from tests.report.test_pass_log import STAGES as LONGER
+from tests.report.test_graph_states import STAGES as LONGER
 from tflab.follow import node_history
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, handout

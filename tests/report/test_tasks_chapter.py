@@ -7,7 +7,7 @@ import pytest
 from tests.compare.test_scaling_view import SCALING
 from tests.records_by_hand import BUSY, BUSY_LINE
 from tests.report.lab_by_hand import LAB, shown
-from tests.report.test_pass_log import EXECUTION, PLACEMENT
+from tests.report.test_graph_states import EXECUTION, PLACEMENT
 from tests.views.test_network import NETWORK
 from tflab.compare import scaling_view
 from tflab.errors import UsageError

@@ -15,9 +15,19 @@ from tflab.escaping import visible
 from tflab.exporters.markdown import escape, fenced, paragraph, rendered
 from tflab.exporters.plots import files, lettering, style
 from tflab.records.graph import Node, node_of
-from tflab.report import pass_log, stops
-from tflab.report.contents import Annotated, Beside, DrawnGraph, Method, Part, Picture, Report
-from tflab.report.drawn import DIRECTIONS, Box, nodes_of
+from tflab.report import graph_states, stops
+from tflab.report.contents import (
+    DIRECTIONS,
+    Annotated,
+    Beside,
+    Box,
+    DrawnGraph,
+    Method,
+    Part,
+    Picture,
+    Report,
+    nodes_of,
+)
 from tflab.units import plural
 
 FOLDER = "report_files"
@@ -54,7 +64,7 @@ def markdown(part: Part, names: Mapping[int, str]) -> str:
         return (
             f"![{escape(part.name)}]({FOLDER}/{names[id(part)]}.png)\n\n"
             "In [report.html](report.html) you can click its nodes; its states are listed here.\n\n"
-            + rendered(pass_log.changes(part.drawing.states))
+            + rendered(graph_states.changes(part.drawing.states))
             + idle(part)
         )
     if isinstance(part, Beside):
@@ -126,7 +136,7 @@ class Placed:
 def draw(graph: DrawnGraph) -> Figure:
     """The graph before the runtime changes it, with the nodes that remain in the end."""
     states = graph.drawing.states
-    versions = pass_log.versions(states)
+    versions = graph_states.versions(states)
     nodes = passes.graph_at(versions, stops.last_made(states))
     remaining = passes.graph_at(versions, len(states) - 1)
     boxes, across = arranged(graph.drawing.tracks, nodes)

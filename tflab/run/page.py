@@ -15,8 +15,16 @@ from tflab.records.blocks import Column, Table
 from tflab.records.options import STAGES
 from tflab.records.watched import Group, Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing
-from tflab.report.contents import Annotated, Chapter, DrawnGraph, Part, Report, Script, ScriptLine
-from tflab.report.drawn import State
+from tflab.report.contents import (
+    Annotated,
+    Chapter,
+    DrawnGraph,
+    Part,
+    Report,
+    Script,
+    ScriptLine,
+    State,
+)
 from tflab.run import line_notes, summary, view
 from tflab.views import values
 
