@@ -14,7 +14,7 @@ from tflab.measurements import view as contrast_view
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.records.measured import Comparison
 from tflab.records.measurements import Measurement
-from tflab.report import contents, pictures
+from tflab.report import contents
 from tflab.report.contents import TOP, Method, Part
 from tflab.units import percent, plural, time
 from tflab.views import execution
@@ -58,7 +58,7 @@ def configurations_recipe(comparison: Comparison, names: tuple[str, ...], second
 
 def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield table(comparison)
-    yield pictures.picture("batch_sizes", plots.batch_sizes.draw, comparison)
+    yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
     if len(comparison.batch_sizes) > 1:
         yield view.side_by_side(comparison, TOP)
     if comparison.findings:

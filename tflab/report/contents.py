@@ -3,8 +3,9 @@ commands and drawn graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from tflab.records.blocks import Block, Frame
 from tflab.records.cluster import Network, Scaling, Tasks
@@ -16,6 +17,9 @@ from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.trained import History
 from tflab.units import plural
+
+if TYPE_CHECKING:  # a page without plots needs no matplotlib
+    from matplotlib.figure import Figure
 
 TOP = 10  # rows of a table of ops
 EPOCHS = 2  # of a training for the report: enough for curves, and done in seconds
@@ -94,6 +98,18 @@ class Picture:
     svg: str = field(repr=False)
     narrow: str = field(repr=False)  # the same, drawn for a phone
     png: bytes = field(repr=False)
+
+
+def picture(name: str, draw: Callable[..., Figure], *records: Any) -> Picture:
+    """A plot of some records, drawn for a page and again for a phone."""
+    from tflab.exporters import plots
+    from tflab.exporters.plots import files, style
+
+    figure = draw(*records)
+    with style.narrow():
+        narrow = draw(*records)
+    words = str(figure.get_label())
+    return Picture(name, words, plots.svg(figure), plots.svg(narrow), files.png(figure))
 
 
 @dataclass(frozen=True)

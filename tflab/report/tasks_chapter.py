@@ -12,7 +12,7 @@ from tflab.exporters import plots
 from tflab.records.cluster import Network, as_given
 from tflab.records.placed import Partition
 from tflab.records.stages import Placement
-from tflab.report import contents, over_tasks, pictures
+from tflab.report import contents, over_tasks
 from tflab.report.contents import Method, OneStep, OverTasks, Part
 from tflab.runtime import trace
 from tflab.units import plural, short_task, size, task_of
@@ -51,7 +51,7 @@ def one_step(model: str, measured: OverTasks, shown: OneStep) -> Iterator[Part]:
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.name != trace.EXECUTOR]
     path, transfers = step.critical_path, shown.placement.transfers
-    yield pictures.picture("tasks", plots.tasks.draw, runs, step.wires, middle, path, transfers)
+    yield contents.picture("tasks", plots.tasks.draw, runs, step.wires, middle, path, transfers)
     yield execution.owners(step)
     yield from network.blocks(step)
     yield Method(contents.warm(step), walking(model, measured, shown))
