@@ -10,7 +10,7 @@ from functools import partial
 
 from tflab import units
 from tflab.follow import recorded
-from tflab.life import data
+from tflab.life import storage
 from tflab.records.blocks import Column, Table
 from tflab.records.options import STAGES
 from tflab.records.watched import Group, Recorded, RecordedValues, Watched, WatchedLine
@@ -51,14 +51,14 @@ def report(seen: Watched) -> Report:
     return Report(view.name_of(seen), about, command, tuple(chapters))
 
 
-def life(seen: Watched) -> data.Life | None:
+def life(seen: Watched) -> storage.Life | None:
     """The graph of the largest group as TensorBoard's Life shows it; None where none was kept."""
     if seen.graph is None:
         return None
     _, *where = view.blocks(seen, lines=False)
     parts = (("In short", where), ("Runs", groups(seen)))
     numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": len(seen.graph.executed)}
-    return data.life(
+    return storage.life(
         STAGES[-1 if seen.graph.executed else 0], drawn_graph(seen.graph), parts, numbers
     )
 
