@@ -22,7 +22,7 @@ from markupsafe import escape
 from tflab.errors import TflabError, UsageError
 from tflab.explore import asked, keys, warm
 from tflab.explore.asked import Asked
-from tflab.life import markup, storage
+from tflab.life import pages, storage
 from tflab.records.options import STAGES
 
 CELL = "cell"  # how errors and lines call the program
@@ -57,7 +57,7 @@ class CellLife:
 
     def _repr_html_(self) -> str:
         parts = {title: rows for title, rows in self.life["parts"].items() if title != STORY}
-        page = markup.page_of(self.life | {"parts": parts})
+        page = pages.page_of(self.life | {"parts": parts})
         frame = FRAME.format(title="The life of the cell", page=escape(page), height=HEIGHT)
         return f"<pre>{escape(repr(self))}</pre>{frame}"
 

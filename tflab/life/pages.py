@@ -1,4 +1,4 @@
-"""Markup: a life as pages show it, with its drawing as data and its tables as markup.
+"""Pages: a life as pages show it, with its drawing as data and its tables as markup.
 
 The drawing, its panel and the tables are those of the report, which also escapes names.
 """
