@@ -16,13 +16,12 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.analysis import not_finite, values
 from tflab.analysis.not_finite import Bad
-from tflab.lifecycle import transfers
 from tflab.records.graph import Node, output_name
 from tflab.records.options import Options, Program
 from tflab.records.placed import Transfer
 from tflab.records.stages import Placement
 from tflab.records.values import PathPoint, Value
-from tflab.runtime import debugger, nodes, session, variables
+from tflab.runtime import debugger, devices, nodes, session, variables
 
 WHICH = "the first step after initialisation, on the first batch"
 PATH_STEPS = 10  # further steps, if the goal of the variables is known
@@ -124,7 +123,7 @@ def read(folder: str, graphs: Sequence[Any], **known: Any) -> Ran:
             bads[tensor] = bad
     return Ran(
         nodes=graph,
-        transfers=tuple(transfers.of_graphs(graphs, {}, {})),
+        transfers=tuple(devices.transfers(graphs, {}, {})),
         files=files,
         us=us,
         bads=bads,
