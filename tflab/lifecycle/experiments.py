@@ -31,6 +31,8 @@ LARGEST = 10  # ops that are tried
 ROUNDS = 20  # steps of each variant in an observation
 LEAST = 6  # observations, whatever the budget: fewer give no interval
 CONFIDENCE = 0.95
+SCOPE = "once_more"  # of the nodes that are added to a graph
+WAITING = ("last", "first", "all")  # which inputs of a copy wait for the original
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def same_kernels(
     judged by the partition graphs. None if no way of copying achieves that."""
     graph_def = placement.program.graph.as_graph_def()
     types = {node.name: node.op for node in placement.nodes}
-    for way in WAYS:
+    for way in WAITING:
         free: frozenset[str] = frozenset()
         for _ in range(2):  # if a node that uses the op changed, it does not wait
             changed, target = with_copy(graph_def, names, way, free)
@@ -167,8 +169,6 @@ def types_that_run(job: measure.Job, placement: Placement, options: Options) -> 
 # pass removes, because ops that share an input may also be merged. If several nodes of the program
 # were fused into the op, all are copied.
 
-SUFFIX = "once_more"
-
 
 def nodes_of(carrier: str, ledger: Iterable[Fate]) -> tuple[str, ...]:
     """The nodes of the program whose work an executed node does, including itself."""
@@ -197,15 +197,12 @@ def refusal(names: Sequence[str], placement: Placement) -> str | None:
     return None
 
 
-WAYS = ("last", "first", "all")  # which inputs of the copy wait for the original
-
-
 def with_copy(
     graph: tf1.GraphDef, names: Sequence[str], way: str = "all", free: Set[str] = frozenset()
 ) -> tuple[tf1.GraphDef, str]:
     """The graph with the work of these nodes done once more, and the node to run for it.
 
-    The last of the names is the op that the others were fused into. `way` is one of WAYS: some
+    The last of the names is the op that the others were fused into. `way` is one of WAITING: some
     kernels are chosen only if an input comes directly from its maker. For the same reason, the
     nodes in `free` take the original's output without waiting.
     """
@@ -268,20 +265,20 @@ def outputs_of(graph: tf1.GraphDef, names: Set[str]) -> dict[str, tf.Tensor]:
 
 
 def input_of(carrier: str, number: int) -> str:
-    return f"{SUFFIX}/{carrier}/input_{number}"
+    return f"{SCOPE}/{carrier}/input_{number}"
 
 
 def gate_of(tensor: str) -> str:
-    return f"{SUFFIX}/gate/{tensor.replace(':', '_output_')}"
+    return f"{SCOPE}/gate/{tensor.replace(':', '_output_')}"
 
 
 def copy_of(name: str) -> str:
-    return f"{SUFFIX}/{name}"
+    return f"{SCOPE}/{name}"
 
 
 def before(carrier: str) -> str:
-    return f"{SUFFIX}/{carrier}/original"
+    return f"{SCOPE}/{carrier}/original"
 
 
 def after(carrier: str) -> str:
-    return f"{SUFFIX}/{carrier}/done"
+    return f"{SCOPE}/{carrier}/done"

@@ -41,10 +41,9 @@ def over_devices(graph: tf.Graph, devices: int) -> None:
         if not op.device:
             private.set_device(op, f"/device:CPU:{part}")
     for op in free:
-        for group in op.colocation_groups():
-            mate = by_name.get(group.decode().removeprefix("loc:@"))
-            if mate is not None:
-                private.set_device(op, mate.device)
+        for name in mates(op):
+            if name in by_name:
+                private.set_device(op, by_name[name].device)
 
 
 def over_tasks(graph: tf.Graph, tasks: int) -> dict[str, str]:
