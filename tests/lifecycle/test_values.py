@@ -19,7 +19,7 @@ from tflab.lifecycle import backward, execution, frontend, placement, recorded_s
 from tflab.models import toy
 from tflab.records.options import Model, Options
 from tflab.runtime import debugger
-from tflab.views import execution as view
+from tflab.views import flowed
 
 pytestmark = pytest.mark.tensorflow
 
@@ -650,7 +650,7 @@ def test_a_derivative_that_does_not_flow_is_seen(walked):
     wrong = replace(placed, derivatives=(replace(y, value=y.value + 0.01), z))
     stage = execution.execute(wrong, FEW16)
     assert [row.difference for row in stage.derivatives] == pytest.approx([0.01, 0], abs=1e-6)
-    (sentence,) = (block for block in view.derivatives(stage.derivatives) if isinstance(block, str))
+    (sentence,) = (block for block in flowed.blocks(stage.derivatives) if isinstance(block, str))
     assert sentence.startswith(
         "dL/dy differs by more than rounding: the backward stage computed -0.623878, and "
     )

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from tests.buffers_by_hand import BUFFERS
 from tests.records_by_hand import BUSY, BUSY_LINE, CPU_0, CPU_1, op_total, read
-from tflab.records.gradients import FlowedDerivative
 from tflab.records.graph import Node
 from tflab.records.stages import Execution
 from tflab.records.timed import (
@@ -21,7 +20,7 @@ from tflab.records.timed import (
     StepTime,
 )
 from tflab.records.verdicts import Experiment, Untried, Verdict
-from tflab.views import buffers, execution, stages
+from tflab.views import buffers, stages
 
 TYPES = (
     op_total("Conv2D", "_FusedConv2D", 8, 6_400_000, 5_600_000, 800_000.0, 0.7),
@@ -342,50 +341,3 @@ def test_of_a_busy_machine_what_an_op_costs_is_withheld():
 def test_the_buffers_of_the_step_come_last():
     shown = list(map(read, buffers.blocks(BUFFERS)))
     assert told(buffers=BUFFERS) == [*told(), *shown]
-
-
-# The derivatives of the backward stage in the recorded step
-
-
-Y = FlowedDerivative("y", "mean(2 * x * error)", 7.0, "product:0", 7.0000004, 4e-7)
-W = FlowedDerivative("w/kernel", "x + w", [[0.5, 2.0]], "sum:0", [[0.5, 2.0]], 0.0)
-GONE = FlowedDerivative("z", "mean(2 * error)", 1.0, None, None, None)
-TITLE = "The derivatives: as the backward stage computed them, and in one recorded step"
-HEAD = ("variable", "derivative", "computed", "flowed", "differ by", "held by")
-
-
-def blocks(*rows):
-    return list(map(read, execution.derivatives(rows)))
-
-
-def test_what_flowed_stands_beside_what_was_computed():
-    assert blocks(Y, W, GONE) == [
-        [
-            TITLE,
-            HEAD,
-            ("y", "mean(2 * x * error)", "7", "7", "4.0e-07", "product"),
-            ("w/kernel", "x + w", "0.5, ...", "0.5, ...", "0.0e+00", "sum"),
-            ("z", "mean(2 * error)", "1", "not by itself", "", ""),
-            "",
-        ]
-    ]
-
-
-def test_another_number_is_said_to_be_another():
-    wrong = replace(Y, flowed=5.5, difference=1.5)
-    other = replace(W, flowed=[[0.5, -2.0]], difference=4.0)
-    assert blocks(wrong, other)[1:] == [
-        "dL/dy differs by more than rounding: the backward stage computed 7, and product had 5.5 "
-        "in the recorded step.",
-        "dL/d(w/kernel) differs by more than rounding: the backward stage computed 0.5, ..., and "
-        "sum had 0.5, ... in the recorded step.",
-    ]
-
-
-def test_variables_that_start_at_random_are_said_to():
-    assert blocks(replace(Y, difference=None), GONE)[1:] == [execution.AT_RANDOM]
-    assert len(blocks(GONE)) == 1
-
-
-def test_without_a_derivative_nothing_is_said():
-    assert blocks() == []

@@ -9,7 +9,7 @@ from tests.records_by_hand import BUSY, BUSY_LINE, read, source
 from tests.views.test_execution import STAGE
 from tflab.records.gradients import FlowedDerivative
 from tflab.records.values import Entered, NotFinite, PathPoint, RecordedStep, Statistics, Value
-from tflab.views import execution, stages, values
+from tflab.views import flowed, stages, values
 
 NAN, INF = float("nan"), float("inf")
 STEP = RecordedStep("the first step of all", 268_000_000, (), (), {})
@@ -345,7 +345,7 @@ def test_the_first_nan_stands_above_everything_and_the_values_above_the_times():
         STAGE, not_finite=(FIRST,), values=SMALL, recorded_step=STEP, derivatives=(DERIVATIVE,)
     )
     shown = list(map(read, stages.blocks(stage)))
-    derivatives = list(map(read, execution.derivatives((DERIVATIVE,))))
+    derivatives = list(map(read, flowed.blocks((DERIVATIVE,))))
     assert shown == [*values.not_finite(stage), *blocks(*SMALL), *derivatives, *whole]
     busy = list(map(read, stages.blocks(replace(stage, quality=BUSY))))
     assert busy[:3] == [*values.not_finite(stage), BUSY_LINE]

@@ -12,7 +12,7 @@ from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.report import contents, drawing
 from tflab.report.contents import Beside, DrawnGraph, Method, Part, Walked
 from tflab.units import plural, short_device, time
-from tflab.views import chain_rule, execution, numbered, placement, values
+from tflab.views import chain_rule, flowed, numbered, placement, values
 from tflab.views.words import place
 
 SHORT = 12  # lines of a program that is shown completely
@@ -39,7 +39,7 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         yield from chain_rule.opening(backward)
     if step.recorded_step and step.recorded_step.path:
         yield values.path(step.recorded_step)
-    yield from execution.derivatives(step.derivatives)
+    yield from flowed.blocks(step.derivatives)
     if placing.passes:
         yield placement.fate_counts(placing)
         yield placement.balance(placing)

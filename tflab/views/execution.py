@@ -8,16 +8,13 @@ from dataclasses import replace
 from tflab.analysis import quality
 from tflab.analysis.step_times import median_step
 from tflab.records.blocks import Block, Column, Table, shortened
-from tflab.records.gradients import FlowedDerivative
-from tflab.records.graph import Node, graph_def_name
+from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
 from tflab.records.timed import Memory, Race, StepTime
 from tflab.records.verdicts import Experiments, Quality
 from tflab.units import percent, plural, short_device, size, time
-from tflab.views import buffers, network, op_table, values
-from tflab.views.chain_rule import first, total
-from tflab.views.words import LONGEST
+from tflab.views import buffers, flowed, network, op_table, values
 
 TOP = 10
 HOLDERS = 3  # largest holders of memory at the peak that are named; JSON has the rest
@@ -31,7 +28,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
     if stage.interrupted:
         yield "Interrupted: these are the measurements up to that point."
     yield from values.blocks(stage)
-    yield from derivatives(stage.derivatives)
+    yield from flowed.blocks(stage.derivatives)
     yield (
         f"{plural(stage.steps, 'untraced step')} and as many traced ones, alternating, after "
         f"{plural(stage.warmup_steps, 'warm-up step')} of each, which are not counted. Batch size "
@@ -249,56 +246,3 @@ def op_costs(
 
 def time_or_blank(ns: float | None) -> str:
     return "" if ns is None else time(ns)
-
-
-# The derivatives of the backward stage, and their values in the recorded step
-
-AT_RANDOM = (
-    "The variables start at random values that differ between sessions, so these derivatives "
-    "cannot be compared with those of the backward stage."
-)
-
-
-def derivatives(rows: Sequence[FlowedDerivative]) -> Iterable[Block]:
-    """The two values of each derivative side by side, and whether they agree."""
-    if not rows:
-        return
-    from tflab.analysis.values import agrees  # NumPy, which `--help` does not need
-
-    yield shortened(
-        "The derivatives: as the backward stage computed them, and in one recorded step",
-        (
-            Column("variable", lambda row: row.variable, name=True),
-            Column("derivative", lambda row: row.formula, elastic=True, least=26, spare=2),
-            Column("computed", lambda row: first(row.value), right=True),
-            Column("flowed", flowed_text, right=True),
-            Column("differ by", difference_text, right=True),
-            Column("held by", holder, elastic=True, name=True, spare=1),
-        ),
-        rows,
-        LONGEST,
-    )
-    compared = [row for row in rows if row.difference is not None]
-    if any(row.flowed is not None for row in rows) and not compared:
-        yield AT_RANDOM
-    yield from (difference_sentence(row) for row in compared if not agrees(row))
-
-
-def flowed_text(row: FlowedDerivative) -> str:
-    return "not by itself" if row.flowed is None else first(row.flowed)
-
-
-def difference_text(row: FlowedDerivative) -> str:
-    return "" if row.difference is None else f"{row.difference:.1e}"
-
-
-def holder(row: FlowedDerivative) -> str:
-    return graph_def_name(row.tensor or "")
-
-
-def difference_sentence(row: FlowedDerivative) -> str:
-    """A derivative with another value in the recorded step."""
-    return (
-        f"{total(row.variable)} differs by more than rounding: the backward stage computed "
-        f"{first(row.value)}, and {holder(row)} had {first(row.flowed)} in the recorded step."
-    )
