@@ -1,25 +1,22 @@
-"""Values: statistics of the elements of tensors, the order of tensors, and whether the derivatives
-of the backward stage are among them."""
+"""Values: statistics of the elements of tensors, and the order of tensors."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tflab.analysis import critical_path
-from tflab.records.gradients import Derivative, FlowedDerivative
-from tflab.records.graph import Node, graph_def_name
+from tflab.records.graph import Node
 from tflab.records.placed import Transfer
-from tflab.records.values import VARIABLE, Defined, Statistics, Value
+from tflab.records.values import Statistics
 
 KEPT = 64  # elements of a tensor whose values are kept
 LONGEST = 64  # characters of an element that is text
 # By bytes per element: passes add in another order, and half precision has few digits
 ROUNDING = {2: 0.03, 4: 1e-4, 8: 1e-9, 16: 1e-9}
-DERIVED = 1e-4  # of the largest element, in both graphs
 NO_NUMBERS: dict[str, None] = dict.fromkeys(("mean", "std", "min", "max"))
 
 
@@ -120,63 +117,3 @@ def agree(first: np.ndarray, other: np.ndarray) -> bool:
         return bool(
             difference <= ROUNDING[first.dtype.itemsize] * np.abs(other[finite]).max(initial=0)
         )
-
-
-# The derivatives of the backward stage, compared with the recorded step. Both are computed on the
-# first batch, with the initial values of the variables. If these are random and differ from session
-# to session, the two cannot agree.
-
-
-def flowed(
-    derivatives: Sequence[Derivative], defined: Iterable[Defined], values: Sequence[Value]
-) -> Iterator[FlowedDerivative]:
-    """A record for each derivative. `values` are those of the recorded step; `defined` are those of
-    its tensors that the program defines."""
-    holders = {graph_def_name(value.tensor): value.held_by for value in defined}
-    by_tensor = {graph_def_name(value.tensor): value for value in values}
-    starts = {value.tensor: value.values for value in values if value.kind == VARIABLE}
-    alike = all(equal(row.start, starts.get(row.variable)) for row in derivatives)
-    for row in derivatives:
-        recorded = by_tensor.get(holders.get(graph_def_name(row.tensor)) or "")
-        number = None if recorded is None else recorded.values
-        yield FlowedDerivative(
-            variable=row.variable,
-            formula=row.formula,
-            value=row.value,
-            tensor=recorded.tensor if recorded else None,
-            flowed=None if number is None else shaped(number, row.value),
-            difference=distance(row.value, number) if alike else None,
-        )
-
-
-def shaped(numbers: Sequence[Any], like: Any) -> Any:
-    """Flat numbers in the shape of the derivative; flat if their number differs."""
-    shape = np.shape(like)
-    array = np.asarray(numbers)
-    return array.reshape(shape).tolist() if array.size == np.size(like) else array.tolist()
-
-
-def distance(value: Any, flowed: Sequence[Any] | None) -> float | None:
-    """The largest difference of two elements; None if nothing can be compared."""
-    left, right = flat(value), flat(flowed)
-    if flowed is None or left.shape != right.shape:
-        return None
-    return float(np.abs(left - right).max(initial=0))
-
-
-def equal(start: Any, recorded: Sequence[Any] | None) -> bool:
-    if start is None or recorded is None:
-        return True  # nothing is known that contradicts it
-    return np.array_equal(flat(start), flat(recorded), equal_nan=True)
-
-
-def agrees(row: FlowedDerivative) -> bool:
-    """Whether the recorded step has this value, within rounding."""
-    if row.difference is None:
-        return False
-    largest = float(np.abs(flat(row.value)).max(initial=0))
-    return row.difference <= DERIVED * max(1e-30, largest)
-
-
-def flat(value: Any) -> np.ndarray:
-    return np.asarray([] if value is None else value, np.float64).ravel()

@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from tflab import atomic
-from tflab.analysis import feature_maps
+from tflab.analysis import feature_maps, flowed
 from tflab.analysis import values as analysis
 from tflab.cli import ending
 from tflab.errors import TflabError
@@ -97,7 +97,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         values=rows,
         defined=both.defined,
         not_finite=origins,
-        derivatives=tuple(analysis.flowed(placement.derivatives, both.defined, rows)),
+        derivatives=tuple(flowed.flowed(placement.derivatives, both.defined, rows)),
         recorded_step=step_record,
         maps=maps,
     )

@@ -21,7 +21,7 @@ def blocks(rows: Sequence[FlowedDerivative]) -> Iterable[Block]:
     """The two values of each derivative side by side, and whether they agree."""
     if not rows:
         return
-    from tflab.analysis.values import agrees  # NumPy, which `--help` does not need
+    from tflab.analysis.flowed import agrees  # NumPy, which `--help` does not need
 
     yield shortened(
         "The derivatives: as the backward stage computed them, and in one recorded step",
