@@ -21,7 +21,7 @@ from tflab.lifecycle import least_memory
 from tflab.records.options import Options, Program
 from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.timed import Capture, StepTime
-from tflab.runtime import devices, dumps, measure, plans, session, trace
+from tflab.runtime import dumps, measure, nodes, plans, session, trace
 from tflab.units import plural
 
 STEPS = 5  # of each batch size
@@ -169,7 +169,7 @@ def on_one_axis(capture: Capture, traced: Traced) -> Capture:
     received = (
         one for timed, metadata in traced for one in trace.received(timed.step, metadata.step_stats)
     )
-    sent = devices.transfers(traced[-1][1].partition_graphs, {})
+    sent = nodes.transfers(traced[-1][1].partition_graphs, {})
     axis = wires.one_axis(capture.runs, received, capture.steps, tuple(sent))
     return replace(capture, runs=(*axis.runs, *axis.wires))
 

@@ -37,7 +37,7 @@ from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import OpRun, Race, StepTime
 from tflab.records.verdicts import Load
-from tflab.runtime import costs, devices, load, measure, nodes, plans, session, trace
+from tflab.runtime import costs, load, measure, nodes, plans, session, trace
 
 OBSERVATIONS = 10  # of a comparison, each in new sessions
 ROUNDS = 20  # steps of each variant in an observation
@@ -145,7 +145,7 @@ def networked(
 ) -> tuple[tuple[Transfer, ...], list[OpRun], Network]:
     """The tensors on the wire; the times of the runs are also moved to the common axis."""
     shapes = {one.tensor: one.shape for one in placement.transfers}
-    sent = tuple(devices.transfers(measured.graphs, shapes))
+    sent = tuple(nodes.transfers(measured.graphs, shapes))
     axis = wires.one_axis(measured.runs, measured.received, measured.steps, sent)
     measured.runs = axis.runs
     ops = [run for run in axis.runs if run.name != trace.EXECUTOR]

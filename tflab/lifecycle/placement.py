@@ -58,7 +58,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
     makers = dict(inlined.origins(names, backward.nodes, backward.functions))
     makers |= {node.name: node for node in backward.nodes}
     arrived = trace.received(0, observed.metadata.step_stats)
-    sent = tuple(devices.transfers(graphs, shapes, {one.edge: one.bytes for one in arrived}))
+    sent = tuple(nodes.transfers(graphs, shapes, {one.edge: one.bytes for one in arrived}))
     shapes |= {transfer.recv: transfer.shape for transfer in sent}  # a `_Recv` is not in the trace
     parts = [nodes.from_graph_def(graph, makers, shapes) for graph in graphs]
     generated, notes = generated_code(program, fetches, observed, options)

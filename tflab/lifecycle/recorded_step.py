@@ -21,7 +21,7 @@ from tflab.records.options import Options, Program
 from tflab.records.placed import Transfer
 from tflab.records.stages import Placement
 from tflab.records.values import PathPoint, Value
-from tflab.runtime import debugger, devices, nodes, session, variables
+from tflab.runtime import debugger, nodes, session, variables
 
 WHICH = "the first step after initialisation, on the first batch"
 PATH_STEPS = 10  # further steps, if the goal of the variables is known
@@ -123,7 +123,7 @@ def read(folder: str, graphs: Sequence[Any], **known: Any) -> Ran:
             bads[tensor] = bad
     return Ran(
         nodes=graph,
-        transfers=tuple(devices.transfers(graphs, {}, {})),
+        transfers=tuple(nodes.transfers(graphs, {}, {})),
         files=files,
         us=us,
         bads=bads,

@@ -1,22 +1,20 @@
-"""Devices: why each node is where it is, and which tensors are sent between devices."""
+"""Devices: why each node is where it is."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import tensorflow as tf
 
 from tflab.cli import environment
 from tflab.errors import TflabError
-from tflab.records.graph import Node, Shape, Tensor
-from tflab.records.placed import Assignment, Fate, Origin, Transfer
-from tflab.runtime import costs, kernels, nodes, private
+from tflab.records.graph import Node
+from tflab.records.placed import Assignment, Fate, Origin
+from tflab.runtime import kernels, nodes, private
 from tflab.units import CLUSTER_JOBS
 
-SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")  # the second ones: from host memory
 SPLIT, CLUSTER = "--devices", "--cluster"  # who requests a device if the model itself does not
 
 
@@ -116,43 +114,3 @@ def matches(request: str, device: str) -> bool:
         None,
         got.device_index,
     )
-
-
-# Tensors that are sent from one device to another, in the graphs that run
-
-
-def transfers(
-    graphs: Iterable[Any], shapes: Mapping[str, Shape], received: Mapping[str, int] | None = None
-) -> Iterator[Transfer]:
-    """One Transfer for each `_Send`; the `_Recv` with the same rendezvous name is its other end.
-
-    `received` are the bytes that tasks recorded, by edge, for tensors whose size does not follow
-    from a shape: of unknown shape, or of text.
-    """
-    node_defs = [node_def for graph in graphs for node_def in graph.node]
-    receivers = {
-        rendezvous(node_def): node_def.name for node_def in node_defs if node_def.op in RECVS
-    }
-    for node_def in node_defs:
-        if node_def.op not in SENDS or node_def.attr["client_terminated"].b:
-            continue  # or a fetch from a cluster
-        dtype = tf.dtypes.as_dtype(node_def.attr["T"].type)
-        shape = shapes.get(node_def.input[0])
-        edge = node_def.attr["tensor_name"].s.decode()
-        size = costs.tensor_bytes(Tensor(dtype.name, shape))
-        yield Transfer(
-            tensor=node_def.input[0],
-            send=node_def.name,
-            recv=receivers.get(rendezvous(node_def), ""),
-            from_device=node_def.attr["send_device"].s.decode(),
-            to_device=node_def.attr["recv_device"].s.decode(),
-            dtype=dtype.name,
-            shape=shape,
-            bytes=(received or {}).get(edge) if size is None else size,
-            edge=edge,
-        )
-
-
-def rendezvous(node_def: Any) -> tuple[bytes, ...]:
-    """What a `_Send` and its `_Recv` have in common (rendezvous.h, `CreateKey`)."""
-    return tuple(node_def.attr[key].s for key in ("send_device", "recv_device", "tensor_name"))
