@@ -183,11 +183,11 @@ def prepared(end: float) -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
 
 def candidates(placed: Any, options: Any) -> Iterator[tuple[str, Any]]:
     """Steps in which one op runs once more, the one nearest to a tenth first."""
-    from tflab.lifecycle import experiments, once_more
+    from tflab.lifecycle import experiments
 
     for name, _ in by_share(placed, options):
-        names = once_more.parts(name, placed.ledger)
-        if not once_more.refusal(names, placed):
+        names = experiments.nodes_of(name, placed.ledger)
+        if not experiments.refusal(names, placed):
             slower = experiments.same_kernels(placed, names, options)
             if slower:
                 yield name, slower

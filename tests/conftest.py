@@ -61,7 +61,7 @@ TOGETHER = {
         *("lifecycle/test_command", "lifecycle/test_derivatives"),
         *("lifecycle/test_execution", "lifecycle/test_experiments"),
         *("lifecycle/test_frontend", "lifecycle/test_maps", "lifecycle/test_meaning"),
-        *("lifecycle/test_once_more", "lifecycle/test_placement", "lifecycle/test_values"),
+        *("lifecycle/test_placement", "lifecycle/test_values"),
         *("report/test_command", "runtime/test_costs", "runtime/test_devices"),
         "runtime/test_kernels",
     ),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tflab.records.maps import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities
+from tflab.records.values import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities
 
 IMAGES = FeatureMap(
     "images", IMAGE, (2, 3, 1), np.array([[[0.0], [0.5], [1.0]], [[1], [0], [0]]]), None

@@ -9,7 +9,7 @@ from matplotlib import image
 from tests.browser.test_report_page import PHONE, drawn_graph
 from tflab.exporters.plots import style
 from tflab.records.blocks import Column, Table
-from tflab.report import html, pictures
+from tflab.report import contents, html
 from tflab.report.contents import Beside, Chapter, Question, Report
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
@@ -37,7 +37,7 @@ def address(walked, tmp_path_factory):
         stages = tuple(walked(model).values())
         graph = drawn_graph(model, stages, ns={node.name: 900.0 for node in stages[3].nodes[:4]})
         two = replace(drawn_graph("on two", stages[:3]), name="x on two devices")
-        parts = ("A paragraph.", graph, pictures.picture("p", plot), *TABLES)
+        parts = ("A paragraph.", graph, contents.picture("p", plot), *TABLES)
         chapters = (Chapter("Graph", parts), Chapter("Beside", (Beside((two, two), "device"),)))
         path = tmp_path_factory.mktemp("looks") / f"{model}.html"
         report = Report(model, "About it.", "python", chapters, ASKED)

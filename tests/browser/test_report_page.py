@@ -14,7 +14,7 @@ from tflab.records.blocks import Column, Table
 from tflab.records.graph import Node
 from tflab.records.options import Options
 from tflab.records.stages import Backward, Frontend, Gradient, Placement
-from tflab.report import drawing, guide, html, pass_log
+from tflab.report import drawing, graph_states, html, stops
 from tflab.report.contents import Beside, Chapter, DrawnGraph, Picture, Question, Report
 from tflab.units import size
 
@@ -125,7 +125,7 @@ def test_a_click_shows_a_history_from_its_line_to_its_time(viewer, artefacts):
 
 def test_each_state_has_a_labelled_button(viewer, lenet):
     placement = next(stage for stage in lenet if isinstance(stage, Placement))
-    for number, state in enumerate(pass_log.states(lenet)):
+    for number, state in enumerate(graph_states.states(lenet)):
         go(viewer, number)
         if state.place is not None:
             step = placement.passes[state.place]
@@ -143,7 +143,7 @@ def test_the_buttons_go_to_the_stages(viewer, lenet):
 
 
 def test_two_buttons_go_one_state_on_and_back(viewer, lenet):
-    first, second, third = (state.title for state in pass_log.states(lenet)[:3])
+    first, second, third = (state.title for state in graph_states.states(lenet)[:3])
     title = viewer.locator("[data-part=title]")
     assert title.inner_text() == first
     for button, shown in (
@@ -178,7 +178,7 @@ def test_a_reader_who_chooses_a_colour_keeps_it(viewer):
 def test_passes_are_named_with_their_iteration_and_their_change(viewer, lenet):
     placement = next(stage for stage in lenet if isinstance(stage, Placement))
     buttons = viewer.get_by_role("group", name="Rewritten, pass by pass").get_by_role("button")
-    changed = [step for step in placement.passes if pass_log.changed(step)][1:]
+    changed = [step for step in placement.passes if graph_states.changed(step)][1:]
     for button, step in zip(buttons.all(), changed, strict=True):
         words = button.inner_text().split()
         assert words[0] == step.name
@@ -213,7 +213,7 @@ def test_the_drawing_stays_where_it_is_from_state_to_state(page, written, lenet,
     page.goto(written.as_uri())
     viewer = page.locator(".viewer")
     known = {}
-    for number in range(len(pass_log.states(lenet))):
+    for number in range(len(graph_states.states(lenet))):
         go(viewer, number)
         for box, place in places(viewer).items():
             assert known.setdefault(box, place) == place
@@ -231,7 +231,7 @@ LEFT = """svg => {
 
 def test_a_state_is_drawn_as_if_it_had_been_the_first(page, viewer, lenet, written):
     """Only what differs is changed: boxes that stay are not moved, and the picture is the same."""
-    last = len(pass_log.states(lenet)) - 1
+    last = len(graph_states.states(lenet)) - 1
     picture = viewer.locator("[data-part=paper] svg")
     picture.evaluate(LEFT)
     for state in (last, 1, 3, 2):
@@ -468,9 +468,9 @@ def screen(page, written):
 
 
 def test_a_presentation_has_a_screen_for_each_state_and_a_sentence_on_it(screen, page, lenet):
-    states = pass_log.states(lenet)
+    states = graph_states.states(lenet)
     ns = critical_path.median_per_step(lenet[3].runs)
-    sentences = list(guide.sentences(states, ns))
+    sentences = list(stops.sentences(states, ns))
     for number, (key, state) in enumerate(zip(FORTH, states, strict=False)):
         assert screen.locator("[data-part=screen-number]").inner_text() == (
             f"{number + 1} of {len(states)}"
@@ -548,7 +548,7 @@ def test_the_drawing_of_a_presentation_stays_where_it_is(page, tmp_path, walked)
     page.goto(path.as_uri())
     page.get_by_role("button", name="Present").click()
     known = {}
-    for _ in pass_log.states(stages):
+    for _ in graph_states.states(stages):
         for box, place in places(page.get_by_role("dialog")).items():
             assert known.setdefault(box, place) == place
         page.keyboard.press("ArrowRight")

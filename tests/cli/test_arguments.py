@@ -7,7 +7,7 @@ import pytest
 
 from tflab.cli import arguments, command
 from tflab.errors import UsageError
-from tflab.saved_graphs import reviewed_ops
+from tflab.saved_graphs import effects
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_each_option_allows_an_effect_that_is_refused_without_it(option, monkeyp
     arguments.saved(parser)
     chosen = arguments.saved_of(parser.parse_args(["--allow-side-effects", *option]))
     assert len(chosen.allowed) == 1
-    assert {*chosen.allowed} <= {*reviewed_ops.GATED}
+    assert {*chosen.allowed} <= {*effects.GATED}

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, op_stats
-from tests.report import test_pass_log
+from tests.report import test_graph_states
 from tflab.errors import UsageError
 from tflab.follow import node_history, view
 from tflab.records.graph import Node, Source, Tensor, makers, turned_around
@@ -82,7 +82,7 @@ PLACEMENT = Placement(
     ),
 )
 PATH = CriticalPath(("relu",), 10.0, 1.0, slack=(("_arg_x", 5.0), ("relu", 0.0)))
-EXECUTION = replace(test_pass_log.EXECUTION, nodes=(FEED, FUSED), critical_path=PATH)
+EXECUTION = replace(test_graph_states.EXECUTION, nodes=(FEED, FUSED), critical_path=PATH)
 
 
 def row(key: str) -> OpStats:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.shown import grid, layout
-from tflab.life import changes, data
+from tflab.life import changes, storage
 from tflab.records.placed import Fate
 
 BEFORE = {
@@ -112,4 +112,4 @@ def test_two_runs_are_called_by_their_names():
     ],
 )
 def test_a_fate_names_the_node_that_took_over(fate, into, words):
-    assert data.with_heir(Fate("a", fate, None, into)) == words
+    assert storage.with_heir(Fate("a", fate, None, into)) == words

@@ -547,13 +547,13 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path, monkeypatch):
 
 
 def test_a_signal_while_the_logdir_is_written_loses_nothing(tmp_path, monkeypatch):
-    keep = command.keep_life
+    write = storage.write
 
     def interrupted(*given):
         os.kill(os.getpid(), signal.SIGTERM)
-        return keep(*given)
+        return write(*given)
 
-    monkeypatch.setattr(command, "keep_life", interrupted)
+    monkeypatch.setattr(storage, "write", interrupted)
     args = ("--steps", "1", "--warmup", "0", "--logdir", "logs")
     done = run_here(command.main, *args, folder=tmp_path)
     assert done.returncode == 128 + signal.SIGTERM

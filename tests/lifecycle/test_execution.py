@@ -16,7 +16,7 @@ from tflab import datasets
 from tflab.analysis import op_stats, op_table
 from tflab.errors import TflabError
 from tflab.exporters.plots import timeline
-from tflab.lifecycle import backward, execution, frontend, output, placement
+from tflab.lifecycle import backward, captures, execution, frontend, placement
 from tflab.records.options import Model, Options
 from tflab.records.timed import Race, Spread
 from tflab.records.verdicts import Load, Quality, Verdict
@@ -271,9 +271,9 @@ def test_a_step_that_fails_is_one_sentence():
 def test_a_walk_that_was_interrupted_leaves_a_profile_of_its_steps(walked, tmp_path):
     stages = list(walked("toy").values())
     ended = [*stages[:-1], replace(stages[-1], interrupted=True)]
-    output.write(tmp_path, ended, Options(steps=5), seconds=1)
+    captures.write(tmp_path, ended, Options(steps=5), seconds=1)
     (profile,) = tmp_path.glob("plugins/profile/*/*.xplane.pb")
     assert profile.parent.name == "toy"
     content = profile.read_bytes()
     assert b"mul:Mul" in content
-    assert not (tmp_path / output.CHART).exists()  # that is for steps of several tasks
+    assert not (tmp_path / captures.CHART).exists()  # that is for steps of several tasks

@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from tflab.lifecycle import execution, experiments
+from tflab.records.graph import node_of
 from tflab.records.options import Options
 from tflab.runtime import measure
 
@@ -61,3 +64,107 @@ def test_ctrl_c_keeps_the_execution_and_says_so(walked, monkeypatch):
         stages["execution"], stages["placement"], Options(experiments=1)
     )
     assert kept == replace(stages["execution"], interrupted=True)
+
+
+# The graph in which an op runs twice
+
+
+def chain() -> tf1.GraphDef:
+    """`x -> square -> minus -> twice`, and `half` beside `twice`."""
+    with tf.Graph().as_default() as graph:
+        x = tf1.placeholder(tf.float32, [4], name="x")
+        minus = tf.negative(tf.square(x, name="square"), name="minus")
+        tf.multiply(minus, 2.0, name="twice")
+        tf.multiply(minus, 0.5, name="half")
+    return graph.as_graph_def()
+
+
+def inputs(graph_def: tf1.GraphDef) -> dict[str, list[str]]:
+    return {node.name: list(node.input) for node in graph_def.node}
+
+
+def test_the_copy_waits_for_the_original_and_what_follows_waits_for_the_copy():
+    changed, target = experiments.with_copy(chain(), ["minus"])
+    by_name = inputs(changed)
+    assert by_name["once_more/minus"] == ["once_more/minus/input_0"]
+    assert by_name["once_more/minus/input_0"] == ["square", "^once_more/minus/original"]
+    assert by_name["once_more/minus/original"] == ["minus"]
+    assert by_name["once_more/gate/minus"] == ["minus", "^once_more/minus/done"]
+    assert (target, by_name[target]) == ("once_more/minus/done", ["once_more/minus"])
+    assert by_name["twice"][0] == by_name["half"][0] == "once_more/gate/minus"
+    assert by_name["minus"] == ["square"]
+
+
+def test_a_node_that_is_free_does_not_wait():
+    by_name = inputs(experiments.with_copy(chain(), ["minus"], free=frozenset({"half"}))[0])
+    assert (by_name["half"][0], by_name["twice"][0]) == ("minus", "once_more/gate/minus")
+
+
+def test_of_fused_nodes_all_are_copied_and_take_one_another():
+    by_name = inputs(experiments.with_copy(chain(), ["square", "minus"], "first")[0])
+    assert by_name["once_more/minus"] == ["once_more/square"]
+    assert by_name["once_more/square"] == ["once_more/minus/input_0"]
+    assert by_name["once_more/minus/input_0"] == ["x", "^once_more/minus/original"]
+
+
+def test_both_graphs_compute_the_same():
+    def results(graph_def, *more):
+        with tf.Graph().as_default() as graph:
+            tf.import_graph_def(graph_def, name="")
+        with tf1.Session(graph=graph) as session:
+            fetched = session.run(["twice:0", "half:0", *more], {"x:0": [1, 2, 3, 4]})
+        return [values.tolist() for values in fetched]
+
+    changed, _ = experiments.with_copy(chain(), ["square", "minus"])
+    twice, half, copy = results(changed, "once_more/minus:0")
+    assert [twice, half] == results(chain())
+    assert copy == [-1, -4, -9, -16]
+
+
+@pytest.mark.parametrize(
+    "name, reason",
+    [
+        ("_arg_images_0_0", "the runtime made it, so the program has no node to copy"),
+        ("conv1/Conv2D", None),
+    ],
+)
+def test_what_cannot_be_run_twice_says_why(walked, name, reason):
+    assert experiments.refusal([name], walked("lenet")["placement"]) == reason
+
+
+def test_an_update_is_not_run_twice(walked):
+    placement = walked("lenet")["placement"]
+    update = next(node for node in placement.user_nodes if node.op.startswith("ResourceApply"))
+    reason = f"{update.op} changes state or is random, so its copy would not do the same work"
+    assert experiments.refusal([update.name], placement) == reason
+
+
+def test_nodes_with_others_between_them_are_not_run_twice(walked):
+    """The copies would wait for the nodes between, and these for the copies."""
+    placement = walked("lenet")["placement"]
+    reason = "other nodes lie between those that it does the work of"
+    assert experiments.refusal(["conv1/Conv2D", "conv1/Relu"], placement) == reason
+    assert experiments.refusal(["conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu"], placement) is None
+
+
+@pytest.fixture(scope="module")
+def fused(walked):
+    """LeNet's first convolution, which runs under the name of its ReLU."""
+    placement = walked("lenet")["placement"]
+    names = experiments.nodes_of("conv1/Relu", placement.ledger)
+    return placement, names, experiments.same_kernels(placement, names, Options())
+
+
+def test_a_fused_convolution_is_run_once_more_as_the_same_kernel(fused):
+    placement, names, job = fused
+    assert set(names) == {"conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu"}
+    ran = experiments.types_that_run(job, placement, Options())
+    types = {node.name: node.op for node in placement.nodes}
+    assert ran["once_more/conv1/Relu"] == types["conv1/Relu"]
+    assert {name: ran[name] for name in types} == types
+
+
+def test_the_copy_of_a_fused_convolution_takes_what_the_original_takes(fused):
+    _, _, job = fused
+    by_name = inputs(job.graph.as_graph_def())
+    assert node_of(by_name["once_more/conv1/Relu"][0]) == "once_more/conv1/BiasAdd"

@@ -3,7 +3,7 @@
 import pytest
 
 from tflab.exporters import plots
-from tflab.report import pictures
+from tflab.report import contents
 
 
 @pytest.fixture
@@ -12,4 +12,4 @@ def undrawn(monkeypatch):
     names = ("batch_sizes", "buffers", "curves", "feature_maps", "memory", "roofline", "tasks")
     for name in (*names, "timeline", "top_ops"):
         monkeypatch.setattr(getattr(plots, name), "draw", lambda *drawn, name=name: (name, *drawn))
-    monkeypatch.setattr(pictures, "picture", lambda name, draw, *drawn: (name, draw(*drawn)))
+    monkeypatch.setattr(contents, "picture", lambda name, draw, *drawn: (name, draw(*drawn)))

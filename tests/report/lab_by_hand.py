@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.records_by_hand import op_at_size, op_stats, op_total, verdict
-from tests.report import test_pass_log as walk
+from tests.report import test_graph_states as walk
 from tests.shown import grid
 from tflab.follow import node_history
 from tflab.records.blocks import Table

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE
-from tests.report import test_pass_log as walk
+from tests.report import test_graph_states as walk
 from tests.report.lab_by_hand import COMPARED, LAB, LINEAR, RACED, STAGES, SWEPT, TOY, shown
 from tests.shown import grid, layout
 from tflab.records.blocks import Frame, Strip

@@ -23,9 +23,9 @@ from tflab.report import __main__ as report
 from tflab.report import (
     chapters,
     graph_chapter,
+    graph_states,
     handout,
     html,
-    pass_log,
     selection,
     step_chapters,
     viewer_data,
@@ -166,13 +166,13 @@ def whole(lab):
 def test_the_states_of_a_drawing_end_in_the_graph_that_ran(walked, model):
     stages = tuple(walked(model).values())
     placement = next(stage for stage in stages if isinstance(stage, Placement))
-    states = pass_log.states(stages)
-    versions = pass_log.versions(states)
+    states = graph_states.states(stages)
+    versions = graph_states.versions(states)
     last = passes.graph_at(versions, len(states) - 1)
     assert {name: (node.op, node.inputs) for name, node in last.items()} == {
         node.name: (node.op, node.inputs) for node in placement.nodes
     }
-    sizes = pass_log.node_counts(states, versions)
+    sizes = graph_states.node_counts(states, versions)
     for state, before, after in zip(states[1:], sizes, sizes[1:], strict=False):
         if state.place is not None:
             step = placement.passes[state.place]

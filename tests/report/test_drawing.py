@@ -11,8 +11,8 @@ from tflab.records.graph import Node
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Fate, Pass, Takeover
 from tflab.records.stages import Backward, Frontend, Gradient, Placement
-from tflab.report import drawing, layering, pass_log, viewer_data
-from tflab.report.drawn import OUTSIDE, Box, Lane, nodes_of
+from tflab.report import drawing, graph_states, layering, viewer_data
+from tflab.report.contents import OUTSIDE, Box, Lane, nodes_of
 from tflab.report.layering import Waits
 
 X = Node("x", "Placeholder")
@@ -426,19 +426,19 @@ def test_every_node_of_every_state_has_one_place():
 
 
 def test_a_state_for_each_pass_that_changed_something():
-    states = pass_log.states(STAGES)
+    states = graph_states.states(STAGES)
     assert [(state.stage, state.title, state.place) for state in states] == [
         ("frontend", "Written", None),
         ("backward", "With gradients", None),
         ("placement", "remapper", 1),
         ("placement", "feeds_and_fetches", 2),
     ]
-    assert pass_log.node_counts(states, pass_log.versions(states)) == [6, 11, 10, 10]
+    assert graph_states.node_counts(states, graph_states.versions(states)) == [6, 11, 10, 10]
     assert states[2].touched == ("layer/Relu",)
 
 
 def test_the_changes_count_nodes_before_and_after():
-    rows = [cells[:3] for cells in pass_log.changes(pass_log.states(STAGES)).cells()]
+    rows = [cells[:3] for cells in graph_states.changes(graph_states.states(STAGES)).cells()]
     assert rows == [
         ("Written", "0", "6"),
         ("With gradients", "6", "11"),
@@ -448,7 +448,7 @@ def test_the_changes_count_nodes_before_and_after():
 
 
 def test_the_panel_links_to_the_pass_and_to_the_node_that_took_over():
-    states = pass_log.states(STAGES)
+    states = graph_states.states(STAGES)
     history = node_history.histories(STAGES)["layer/MatMul"]
     placed = viewer_data.sections(history, states, {"layer/Relu": 7})[2]
     assert (placed["title"], placed["state"]) == ("Placed", 2)

@@ -21,8 +21,18 @@ from tflab.records.node_history import NodeHistory, Touch
 from tflab.records.placed import Fate, Transfer
 from tflab.records.stages import Frontend
 from tflab.report import drawing, html, viewer_data
-from tflab.report.contents import Chapter, DrawnGraph, Method, Picture, Report
-from tflab.report.drawn import Box, Drawing, Lane, StandIn, State
+from tflab.report.contents import (
+    Box,
+    Chapter,
+    Drawing,
+    DrawnGraph,
+    Lane,
+    Method,
+    Picture,
+    Report,
+    StandIn,
+    State,
+)
 from tflab.views import words
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&{{ 7*7 }}\u2028\\'\""

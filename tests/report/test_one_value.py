@@ -100,7 +100,7 @@ def written(tmp_path_factory):
     more than their captions."""
     from tests.commands import in_one_process, run_here
     from tflab.report import __main__ as report
-    from tflab.report import pictures
+    from tflab.report import contents
     from tflab.report.contents import Picture
     from tflab.train import __main__ as train
 
@@ -111,7 +111,7 @@ def written(tmp_path_factory):
     of_model = ("--model", "lenet", "--logdir", str(folder / "training"))
     with pytest.MonkeyPatch.context() as patch:
         in_one_process(patch)
-        patch.setattr(pictures, "picture", captioned)
+        patch.setattr(contents, "picture", captioned)
         for module, names in SHORTER.items():
             for name, value in names.items():
                 patch.setattr(importlib.import_module(f"tflab.{module}"), name, value)

@@ -6,7 +6,7 @@ from tests.follow.test_view import HISTORY, PLAIN
 from tflab.follow import view
 from tflab.records.gradients import GradientNode
 from tflab.report import viewer_data
-from tflab.report.drawn import State
+from tflab.report.contents import State
 
 INDEX = {"conv": 0, "relu": 1, "split": 2, "bias": 3, "x": 4}
 STATES = tuple(

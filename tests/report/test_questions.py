@@ -6,7 +6,7 @@ import pytest
 
 from tests.follow.test_values import value
 from tests.report.lab_by_hand import COMPARED, LAB, LINEAR
-from tests.report.test_pass_log import EXECUTION, PLACEMENT
+from tests.report.test_graph_states import EXECUTION, PLACEMENT
 from tflab.follow import node_history
 from tflab.records.placed import Fate
 from tflab.records.timed import Spread

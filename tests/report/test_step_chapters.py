@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.buffers_by_hand import BUFFERS
-from tests.report import test_pass_log as walk
+from tests.report import test_graph_states as walk
 from tests.report.lab_by_hand import (
     COMPARED,
     LINEAR,

@@ -7,14 +7,14 @@ import pytest
 from tests.compare.test_scaling_view import SCALING
 from tests.records_by_hand import BUSY, BUSY_LINE
 from tests.report.lab_by_hand import LAB, shown
-from tests.report.test_pass_log import EXECUTION, PLACEMENT
+from tests.report.test_graph_states import EXECUTION, PLACEMENT
 from tests.views.test_network import NETWORK
 from tflab.compare import scaling_view
 from tflab.errors import UsageError
 from tflab.records.placed import Partition, Transfer
 from tflab.records.timed import OpRun
 from tflab.report import __main__ as report
-from tflab.report import chapters, selection, tasks_chapter
+from tflab.report import chapters, comparison_chapters, selection
 from tflab.report.contents import Method, OneStep, OverTasks
 from tflab.views import execution, network
 
@@ -48,7 +48,7 @@ SCALED = Method(
 
 
 def test_first_what_is_where_and_what_is_sent():
-    assert shown(tasks_chapter.parts("lenet", MADE))[:3] == [
+    assert shown(comparison_chapters.tasks("lenet", MADE))[:3] == [
         "A training step of lenet on 2 tasks of TensorFlow's distributed runtime, and on this "
         "process, the client, which feeds the data. Each task has consecutive layers.",
         [
@@ -68,20 +68,20 @@ def test_a_step_sends_the_bytes_of_all_tensors_together():
     tensors = tuple(
         replace(tensor, bytes=amount) for tensor, amount in zip(NETWORK.tensors, sizes, strict=True)
     )
-    assert tasks_chapter.sent(replace(NETWORK, tensors=tensors)).startswith(
+    assert comparison_chapters.sent(replace(NETWORK, tensors=tensors)).startswith(
         "A step sends 3 tensors over the wire, 1.50 KiB in all"
     )
 
 
 def test_the_step_of_median_length_is_drawn_with_what_went_over_the_wire():
-    name, (drawn, runs, *rest) = shown(tasks_chapter.parts("lenet", MADE))[3]
+    name, (drawn, runs, *rest) = shown(comparison_chapters.tasks("lenet", MADE))[3]
     assert (name, drawn) == ("tasks", "tasks")
     assert runs == [run for run in EXECUTION.runs if run.name != "_SOURCE"]
     assert rest == [WIRES, EXECUTION.step_times[0], EXECUTION.critical_path, SENT]
 
 
 def test_then_who_owned_the_time_and_at_last_what_more_tasks_bring():
-    assert shown(tasks_chapter.parts("lenet", MADE))[4:] == [
+    assert shown(comparison_chapters.tasks("lenet", MADE))[4:] == [
         *shown([execution.owners(RAN), *network.blocks(RAN)]),
         Method(
             "3 untraced steps and as many traced ones, alternating, after 2 warm-up steps of each; "
@@ -97,27 +97,29 @@ def test_then_who_owned_the_time_and_at_last_what_more_tasks_bring():
 def test_copies_of_a_model_have_parts_of_the_rows_and_given_tasks_are_named():
     at = ("a:1", "b:2")
     given = replace(MADE, clusters=(at[:1], at), split="batch", shown=replace(MADE.shown, tasks=at))
-    first, *_, last = shown(tasks_chapter.parts("lenet", given))
+    first, *_, last = shown(comparison_chapters.tasks("lenet", given))
     assert first.endswith(
         "Each task has a copy of the model and its part of the rows; task 0 has the variables."
     )
     assert last.command.endswith("--cluster a:1 a:1,b:2 --split batch")
-    commands = [part.command for part in tasks_chapter.parts("m", given) if type(part) is Method]
+    commands = [
+        part.command for part in comparison_chapters.tasks("m", given) if type(part) is Method
+    ]
     assert commands[0].endswith("--cluster a:1,b:2 --split batch")
 
 
 def test_a_busy_machine_and_a_task_that_died_come_before_all_numbers():
     died = replace(SCALING, quality=BUSY, failure="Task 1 is gone.")
-    parts = shown(tasks_chapter.parts("lenet", replace(MADE, scaling=died)))
+    parts = shown(comparison_chapters.tasks("lenet", replace(MADE, scaling=died)))
     assert parts[:2] == [BUSY_LINE, "These are the measurements up to this error: Task 1 is gone."]
-    *one_step, recipe = shown(tasks_chapter.parts("lenet", MADE))
+    *one_step, recipe = shown(comparison_chapters.tasks("lenet", MADE))
     concluded = len(shown(scaling_view.tables(SCALING))) - 2  # of a quiet machine only
     assert parts[2:] == [*one_step[:-concluded], recipe]
 
 
 def test_where_only_this_process_was_measured_no_step_is_shown():
     died = replace(SCALING, rows=SCALING.rows[:1], failure="It died.")
-    assert shown(tasks_chapter.parts("m", replace(MADE, scaling=died, shown=None)))[:2] == [
+    assert shown(comparison_chapters.tasks("m", replace(MADE, scaling=died, shown=None)))[:2] == [
         "These are the measurements up to this error: It died.",
         "A step of training on the same 64 rows of MNIST, split by layers. 0 tasks are this "
         "process alone. Each number of tasks was measured once, so speed-ups have no "
@@ -127,7 +129,7 @@ def test_where_only_this_process_was_measured_no_step_is_shown():
 
 def test_where_nothing_was_measured_a_sentence_says_why():
     nothing = replace(MADE, scaling=None, shown=None, failure="Task 0 did not begin.")
-    assert [*tasks_chapter.parts("lenet", nothing)] == [
+    assert [*comparison_chapters.tasks("lenet", nothing)] == [
         "lenet was not run over tasks. Task 0 did not begin."
     ]
 

@@ -15,7 +15,7 @@ from tflab.errors import RefusedError, TflabError, UsageError
 from tflab.records.graph import Call, Function, Source
 from tflab.records.options import Options, Saved
 from tflab.runtime import functions, nodes, refusals, session
-from tflab.saved_graphs import graph_files, lines
+from tflab.saved_graphs import debug_info, graph_files
 
 pytestmark = pytest.mark.tensorflow
 
@@ -370,10 +370,10 @@ def test_nodes_of_a_file_have_the_lines_that_are_saved_with_it(with_lines):
 def test_damaged_lines_are_told_with_what_goes_without_them(with_lines, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(with_lines, folder)
-    (folder / lines.BESIDE).write_bytes(b"\xff")
+    (folder / debug_info.BESIDE).write_bytes(b"\xff")
     with pytest.raises(TflabError, match=r"lines of the nodes .* To show the graph without lines"):
         walk(folder, "frontend")
-    (folder / lines.BESIDE).unlink()
+    (folder / debug_info.BESIDE).unlink()
     assert not [node for node in walk(folder, "frontend")["frontend"].nodes if node.source]
 
 
@@ -388,7 +388,7 @@ def test_lines_within_a_graph_are_read_as_any_version_wrote_them():
     old = info.traces["sub"].file_line_cols
     old.add(file_index=0, line=5, code=" y = x - 1 ")
     old.add(file_index=44, line=6)
-    assert lines.lines(info) == {
+    assert debug_info.lines(info) == {
         (None, "mul"): Source("user.py", 3, "f", ""),
         ("function", "add"): Source("user.py", 3, "f", ""),
         (None, "sub"): Source("user.py", 5, "", "y = x - 1"),

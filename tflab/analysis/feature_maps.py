@@ -15,7 +15,7 @@ from tflab.analysis import values
 from tflab.analysis.gradient_graph import PASSES_ON, VARIABLES, gradient_name
 from tflab.records import graph
 from tflab.records.graph import Node, node_of
-from tflab.records.maps import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities
+from tflab.records.values import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities
 
 CHANNELS = 16  # channels of a map that are kept
 INPUTS = 8  # most input channels of a kernel that is kept

@@ -9,7 +9,7 @@ from typing import Any
 
 from tflab.explore import asked
 from tflab.explore.sources import EXAMPLES
-from tflab.life import markup
+from tflab.life import pages
 from tflab.records.options import SWITCHES
 from tflab.report import html
 
@@ -62,8 +62,8 @@ def saved(name: str, by: str, seen: Mapping[str, Any]) -> str:
 
 def rendered(scripts: Sequence[str], settings: Any, **about: Any) -> tuple[str, str]:
     """A page with its policy, which stands in a saved one."""
-    script = html.join_modules([*markup.modules(), *map(read, scripts)])
-    style = "\n".join([markup.style(), *map(read, STYLES)])
+    script = html.join_modules([*pages.modules(), *map(read, scripts)])
+    style = "\n".join([pages.style(), *map(read, STYLES)])
     policy = html.policy(style, script)
     template = html.environment(read).from_string(read("explore.html.j2"))
     whole = template.render(

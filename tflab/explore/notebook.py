@@ -22,7 +22,7 @@ from markupsafe import escape
 from tflab.errors import TflabError, UsageError
 from tflab.explore import asked, keys, warm
 from tflab.explore.asked import Asked
-from tflab.life import data, markup
+from tflab.life import pages, storage
 from tflab.records.options import STAGES
 
 CELL = "cell"  # how errors and lines call the program
@@ -44,20 +44,20 @@ def load_ipython_extension(shell: Any) -> None:
 class CellLife:
     """The life of a cell: a drawing where there is HTML, the story in short as text elsewhere."""
 
-    def __init__(self, life: data.Life) -> None:
+    def __init__(self, life: storage.Life) -> None:
         self.life = life
 
     def __repr__(self) -> str:
         from tflab.exporters import text
 
         written = io.StringIO()
-        text.show_blocks(map(data.read_block, self.life["parts"][STORY]), written)
+        text.show_blocks(map(storage.read_block, self.life["parts"][STORY]), written)
         lines = written.getvalue().strip("\n").splitlines()
         return "\n".join(map(str.rstrip, lines))
 
     def _repr_html_(self) -> str:
         parts = {title: rows for title, rows in self.life["parts"].items() if title != STORY}
-        page = markup.page_of(self.life | {"parts": parts})
+        page = pages.page_of(self.life | {"parts": parts})
         frame = FRAME.format(title="The life of the cell", page=escape(page), height=HEIGHT)
         return f"<pre>{escape(repr(self))}</pre>{frame}"
 
@@ -133,7 +133,7 @@ class Cells:
             self.process = warm.Warm(CELL, seconds=SECONDS)
             atexit.register(self.process.close)
         self.number += 1
-        life: data.Life = {}
+        life: storage.Life = {}
         for message in self.process.life(CELL, self.number, wanted):
             if "printed" in message:
                 print(message["printed"], end="")

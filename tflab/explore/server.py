@@ -24,7 +24,7 @@ from tflab.errors import TflabError, UsageError, reason
 from tflab.explore import asked, markup, sources
 from tflab.explore.warm import Message, Warm
 from tflab.life import changes
-from tflab.life.markup import for_page
+from tflab.life.pages import for_page
 
 HOST = "127.0.0.1"
 LARGEST = 4 * asked.LARGEST_TEXT  # bytes of a request

@@ -18,10 +18,10 @@ from PIL import Image
 from tflab.escaping import visible
 from tflab.exporters import plots, xspace
 from tflab.exporters.plots import files, mosaic
-from tflab.records.maps import Maps
 from tflab.records.options import Program
 from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.timed import Capture
+from tflab.records.values import Maps
 
 LARGE = 2**16  # bytes of one constant
 RECORDED = "recorded step"  # the run of its feature maps

@@ -8,7 +8,7 @@ from typing import Any
 
 from tflab.analysis import critical_path, quality
 from tflab.follow import node_history
-from tflab.life import data
+from tflab.life import storage
 from tflab.records.blocks import Block
 from tflab.records.node_history import NodeHistory
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
@@ -24,7 +24,7 @@ from tflab.views import values as not_finite
 FUSIONS = 8  # that are listed at their lines
 
 
-def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> data.Life:
+def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> storage.Life:
     """The drawing of the stages so far, their tables and numbers. With the `file` of the program,
     its nodes have the lines whose work they do."""
     histories = node_history.histories(stages)
@@ -39,7 +39,7 @@ def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> da
         batch_size=ran.batch_size if ran else 0,
         chain_rule=chain_rule.equation(derived) if derived else "",
     )
-    life = data.life(views.name(last), graph, parts(stages), numbers(stages))
+    life = storage.life(views.name(last), graph, parts(stages), numbers(stages))
     if file:
         life["graph"]["lines"] = lines(histories, file)
         life["graph"]["fusions"] = fusions(histories, file)

@@ -28,7 +28,7 @@ from tflab.cli import (
 )
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
-from tflab.lifecycle import STAGES, output, walk
+from tflab.lifecycle import STAGES, walk
 from tflab.records.blocks import Block, in_full, offered
 from tflab.records.options import SPLITS, Options
 from tflab.records.stages import Execution, Frontend, Stage
@@ -211,7 +211,7 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         split=args.split or SPLITS[0],
         even_if_busy=args.even_if_busy,
     )
-    captured, cut_short, late = None, False, False
+    interrupted = cut_short = late = False
     stages: list[Stage] = []
     run_folder = logdirs.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
     began = time.monotonic()
@@ -223,45 +223,61 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
                 raise
             cut_short = True
         if place:
-            captured = output.write(place.work, stages, options, time.monotonic() - began)
-            if args.to:
-                output.write_explorer(place.work, args.model, stages, captured)
-            too_large = keep_life(place.work, args.model, stages)
+            seconds = time.monotonic() - began
+            interrupted, left_out = write(place.work, args, stages, options, seconds)
             late = ending.take_pending()  # a signal during the writing, which is complete
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
-        terminal.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(place.final), stream)
-        if args.to:
-            terminal.say_command(
-                "Or in Model Explorer:  ", output.explorer_line(place.final), stream
-            )
-        if options.cluster and stop == STAGES[-1]:
-            chart = visible(str(place.final / output.CHART))
-            terminal.say_command("Open it in ui.perfetto.dev:", chart, stream)
-        for sentence in (*(captured.left_out if captured else ()), *too_large):
+        for program, line in opening_lines(place.final, args, stop):
+            terminal.say_command(program, line, stream)
+        for sentence in left_out:
             terminal.say(visible(sentence), stream)
     failures = [stage.failure for stage in stages if isinstance(stage, Execution) and stage.failure]
     if failures:
         raise TflabError(failures[0])
     if cut_short:  # there is a stage that was not reached
         raise KeyboardInterrupt
-    interrupted = (captured is not None and captured.interrupted) or any(
-        stage.interrupted for stage in stages if isinstance(stage, Execution)
-    )
+    interrupted |= any(stage.interrupted for stage in stages if isinstance(stage, Execution))
     return command.INTERRUPTED if interrupted or late else 0
 
 
-def keep_life(folder: Path, model: str, stages: Sequence[Stage]) -> tuple[str, ...]:
-    """Write what TensorBoard's Life shows; returns why not, if so."""
+def write(
+    folder: Path,
+    args: argparse.Namespace,
+    stages: Sequence[Stage],
+    options: Options,
+    seconds: float,
+) -> tuple[bool, tuple[str, ...]]:
+    """Write what TensorBoard shows, its tab Life included, and what Model Explorer does; returns
+    whether that was interrupted, and sentences about what is missing."""
+    from tflab.exporters import model_explorer
     from tflab.life import stages as life
     from tflab.life import storage
+    from tflab.lifecycle import captures
 
+    captured = captures.write(folder, stages, options, seconds)
+    if args.to:
+        runs = {steps.batch_size: steps.capture.runs for steps in captured.captured}
+        model_explorer.write(folder / model_explorer.FOLDER, args.model, stages, runs)
     try:
         storage.check_size(max(len(stage.nodes) for stage in stages))
-        storage.write(folder, life.life_of(tuple(stages), model))
+        storage.write(folder, life.life_of(tuple(stages), args.model))
     except storage.LargeError as error:
-        return (str(error),)
-    return ()
+        return captured.interrupted, (*captured.left_out, str(error))
+    return captured.interrupted, captured.left_out
+
+
+def opening_lines(folder: Path, args: argparse.Namespace, stop: str) -> Iterator[tuple[str, str]]:
+    """What shows the files of a logdir, each with its command or its file."""
+    from tflab.exporters import model_explorer
+    from tflab.lifecycle import captures
+
+    yield "\nOpen it in TensorBoard:", logdirs.opening_line(folder)
+    if args.to:
+        explorer = model_explorer.opening_line(folder / model_explorer.FOLDER)
+        yield "Or in Model Explorer:  ", explorer
+    if args.cluster and stop == STAGES[-1]:
+        yield "Open it in ui.perfetto.dev:", visible(str(folder / captures.CHART))
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:

@@ -1,6 +1,7 @@
-"""Captures: traced steps for TensorBoard's graphs and profile, at several batch sizes.
+"""Captures: traced steps for TensorBoard's graphs and profile, at several batch sizes; and the
+files of a walk in its logdir, for TensorBoard and Perfetto.
 
-For a graph from a file, only at the requested batch size.
+Of a graph from a file, steps are captured only at the requested batch size.
 """
 
 from __future__ import annotations
@@ -12,16 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from tflab.analysis import wires
+from tflab.cli import ending, logdirs
 from tflab.errors import TflabError
+from tflab.exporters import chrome_trace, tensorboard, xspace
 from tflab.exporters.tensorboard import Captured
-from tflab.lifecycle import least_memory, transfers
+from tflab.lifecycle import least_memory
 from tflab.records.options import Options, Program
-from tflab.records.stages import Execution, Placement
+from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.timed import Capture, StepTime
-from tflab.runtime import dumps, measure, session, trace
+from tflab.runtime import dumps, measure, nodes, session, trace
 from tflab.units import plural
 
 STEPS = 5  # of each batch size
+CHART = "trace.json"
 
 Traced = Sequence[tuple[StepTime, Any]]  # with their RunMetadata
 
@@ -124,9 +128,9 @@ def take_sizes(
 
     plan = measure.Plan("captures", rounds(), len(sizes), untraced=False)
     step = session.step_of(program, placement.fetches)
-    ending = measure.run([measure.job_of(program, step, options)], plan, observe)
-    if ending.failure:
-        return Captures(()), ([*earlier_protos][-1], ending.failure)
+    ended = measure.run([measure.job_of(program, step, options)], plan, observe)
+    if ended.failure:
+        return Captures(()), ([*earlier_protos][-1], ended.failure)
     after = [*list(earlier_protos.values())[1:], protos(folder)]
     captured = []
     for (size, before), then in zip(earlier_protos.items(), after, strict=True):
@@ -136,7 +140,7 @@ def take_sizes(
                 capture = on_one_axis(capture, traced[size])
             modules = modules_of(capture, then - before)
             captured.append(Captured(size, capture, traced[size][-1][1], modules))
-    return Captures(tuple(captured), interrupted=ending.interrupted), None
+    return Captures(tuple(captured), interrupted=ended.interrupted), None
 
 
 def turns(program: Program, size: int) -> Iterator[measure.Turn]:
@@ -165,7 +169,7 @@ def on_one_axis(capture: Capture, traced: Traced) -> Capture:
     received = (
         one for timed, metadata in traced for one in trace.received(timed.step, metadata.step_stats)
     )
-    sent = transfers.of_graphs(traced[-1][1].partition_graphs, {})
+    sent = nodes.transfers(traced[-1][1].partition_graphs, {})
     axis = wires.one_axis(capture.runs, received, capture.steps, tuple(sent))
     return replace(capture, runs=(*axis.runs, *axis.wires))
 
@@ -185,3 +189,43 @@ def modules_of(capture: Capture, paths: Iterable[Path]) -> dict[str, bytes]:
         if any(scope.startswith(f"{cluster}_") for scope in scopes):
             modules[module] = path.read_bytes()
     return modules
+
+
+# The files of a walk in its logdir
+
+
+def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: float) -> Captures:
+    """Write what TensorBoard shows, from further steps that take about this many seconds, and
+    generated code."""
+    placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
+    execution = stages[-1] if whole_walk(stages) else None
+    captured = Captures(())
+    if placement and isinstance(execution, Execution) and not ending.is_pending():
+        captured = take(placement, options, execution, seconds)
+    if ending.take_pending():
+        captured = replace(captured, interrupted=True)
+    tensorboard.write(folder, stages[-1], placement, captured.captured)
+    for stage in stages:
+        if isinstance(stage, Execution) and placement and stage.step_times:
+            write_steps(folder, stage, placement, profile=execution is None)
+    for code in placement.generated if placement else ():
+        logdirs.write_listings(folder / "code" / code.cluster, code.listings)
+    return captured
+
+
+def write_steps(folder: Path, stage: Execution, placement: Placement, profile: bool) -> None:
+    """Write the traced steps themselves: those of several tasks on one time axis, for Perfetto;
+    with `profile` those of a walk that ended early, for which no others were captured."""
+    runs = (*stage.runs, *stage.wires)
+    capture = Capture(placement.program.name, stage.step_times, runs)
+    if stage.network:
+        with (folder / CHART).open("w", encoding="utf-8") as stream:
+            chrome_trace.write(stream, [capture], stage.nodes, placement.transfers)
+    if profile:
+        xspace.write(folder, [capture])
+
+
+def whole_walk(stages: Sequence[Stage]) -> bool:
+    """Whether the last stage was reached, and measured completely."""
+    last = stages[-1]
+    return isinstance(last, Execution) and not (last.interrupted or last.failure)

@@ -28,7 +28,7 @@ from tflab.analysis import (
     wires,
 )
 from tflab.cli import ending as signals
-from tflab.lifecycle import experiments, transfers, values
+from tflab.lifecycle import experiments, values
 from tflab.records.buffers import Buffers
 from tflab.records.cluster import Network, Received
 from tflab.records.graph import Node
@@ -145,7 +145,7 @@ def networked(
 ) -> tuple[tuple[Transfer, ...], list[OpRun], Network]:
     """The tensors on the wire; the times of the runs are also moved to the common axis."""
     shapes = {one.tensor: one.shape for one in placement.transfers}
-    sent = tuple(transfers.of_graphs(measured.graphs, shapes))
+    sent = tuple(nodes.transfers(measured.graphs, shapes))
     axis = wires.one_axis(measured.runs, measured.received, measured.steps, sent)
     measured.runs = axis.runs
     ops = [run for run in axis.runs if run.name != trace.EXECUTOR]

@@ -8,27 +8,31 @@ memory makes all of its steps faster or slower.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from tflab.analysis import verdicts
 from tflab.cli import terminal
 from tflab.errors import TflabError
-from tflab.lifecycle import once_more
+from tflab.records.graph import makers, node_of, reach, turned_around
 from tflab.records.measured import OpStats
 from tflab.records.options import Options
+from tflab.records.placed import Fate
 from tflab.records.stages import Placement
 from tflab.records.verdicts import Experiment, Experiments, Untried
-from tflab.runtime import measure, session
+from tflab.runtime import measure, private, session
 
 LARGEST = 10  # ops that are tried
 ROUNDS = 20  # steps of each variant in an observation
 LEAST = 6  # observations, whatever the budget: fewer give no interval
 CONFIDENCE = 0.95
+SCOPE = "once_more"  # of the nodes that are added to a graph
+WAITING = ("last", "first", "all")  # which inputs of a copy wait for the original
 
 
 @dataclass(frozen=True)
@@ -105,8 +109,8 @@ def ways(
     largest = top_ops[:LARGEST]
     variants, untried = [], []
     for row in terminal.track("experiments, preparing", largest, len(largest)):
-        names = once_more.parts(row.key, placement.ledger)
-        reason = once_more.refusal(names, placement)
+        names = nodes_of(row.key, placement.ledger)
+        reason = refusal(names, placement)
         job = None if reason else same_kernels(placement, names, options)
         if job:
             variants.append(Variant(row.key, row.ops[0], job))
@@ -123,17 +127,17 @@ def same_kernels(
     judged by the partition graphs. None if no way of copying achieves that."""
     graph_def = placement.program.graph.as_graph_def()
     types = {node.name: node.op for node in placement.nodes}
-    for way in once_more.WAYS:
+    for way in WAITING:
         free: frozenset[str] = frozenset()
         for _ in range(2):  # if a node that uses the op changed, it does not wait
-            changed, target = once_more.copied(graph_def, names, way, free)
+            changed, target = with_copy(graph_def, names, way, free)
             job = job_of(placement, changed, target, options)
             ran = types_that_run(job, placement, options)
             others = {name for name, op in types.items() if ran.get(name) != op}
-            copied = ran.get(once_more.copy_of(names[-1])) == types[names[-1]]
-            if copied and not others:
+            alike = ran.get(copy_of(names[-1])) == types[names[-1]]
+            if alike and not others:
                 return job
-            if not copied:
+            if not alike:
                 break
             free = frozenset(others)
     return None
@@ -156,3 +160,125 @@ def types_that_run(job: measure.Job, placement: Placement, options: Options) -> 
             return session.types_that_run(live, job.step, job.start, values)
     except TflabError:
         return {}
+
+
+# The graph in which an op runs twice. The copy waits for the original, and everything that takes
+# the original's output waits for the copy, so the step does the op's work once more, at the same
+# point. The waiting is done by separate nodes and never by the op itself, because the runtime does
+# not fuse ops with control edges; the one before the copy is a PlaceholderWithDefault, which no
+# pass removes, because ops that share an input may also be merged. If several nodes of the program
+# were fused into the op, all are copied.
+
+
+def nodes_of(carrier: str, ledger: Iterable[Fate]) -> tuple[str, ...]:
+    """The nodes of the program whose work an executed node does, including itself."""
+    fused = (fate.name for fate in ledger if fate.fate == "fused" and fate.into == carrier)
+    return (*fused, carrier)
+
+
+def refusal(names: Sequence[str], placement: Placement) -> str | None:
+    """Why an op cannot be run once more; None if it can."""
+    by_name = {node.name: node for node in placement.user_nodes}
+    for name in names:
+        node = by_name.get(name)
+        if node is None:
+            return "the runtime made it, so the program has no node to copy"
+        definition = private.op_def(node.op)
+        if definition is None:
+            return f"{node.op} calls a function of the graph"
+        if definition.is_stateful and node.op != "ReadVariableOp":
+            return f"{node.op} changes state or is random, so its copy would not do the same work"
+        if node.op in ("Enter", "Exit", "NextIteration", "Merge", "Switch", "LoopCond"):
+            return "it is part of a loop"
+    edges = makers(placement.user_nodes)
+    between = reach(names, edges) & reach(names, turned_around(edges)) - set(names)
+    if between:  # the copy would wait for it, and it for the copy
+        return "other nodes lie between those that it does the work of"
+    return None
+
+
+def with_copy(
+    graph: tf1.GraphDef, names: Sequence[str], way: str = "all", free: Set[str] = frozenset()
+) -> tuple[tf1.GraphDef, str]:
+    """The graph with the work of these nodes done once more, and the node to run for it.
+
+    The last of the names is the op that the others were fused into. `way` is one of WAITING: some
+    kernels are chosen only if an input comes directly from its maker. For the same reason, the
+    nodes in `free` take the original's output without waiting.
+    """
+    carrier, copied_names = names[-1], set(names)
+    changed = tf1.GraphDef()
+    changed.CopyFrom(graph)
+    kept = copied_names | free
+    for node in changed.node:
+        if node.name not in kept:
+            redirect(node, copied_names)
+    output_tensors = outputs_of(graph, copied_names)
+    for tensor, live in output_tensors.items():
+        gate = changed.node.add(name=gate_of(tensor), op="Identity")
+        gate.attr["T"].type = live.dtype.as_datatype_enum
+        gate.input.extend([tensor, f"^{after(carrier)}"])
+    originals = [node for node in graph.node if node.name in copied_names]
+    outer = [t for node in originals for t in node.input if node_of(t) not in copied_names]
+    outer = [tensor for tensor in dict.fromkeys(outer) if not tensor.startswith("^")]
+    waiting = {"last": outer[-1:], "first": outer[:1], "all": outer}[way]
+    gates: dict[str, str] = {}
+    for number, (tensor, live) in enumerate(outputs_of(graph, set(map(node_of, outer))).items()):
+        if tensor in waiting:
+            gate = changed.node.add(name=input_of(carrier, number), op="PlaceholderWithDefault")
+            gate.attr["dtype"].type = live.dtype.as_datatype_enum
+            gate.attr["shape"].shape.CopyFrom(live.shape.as_proto())
+            gate.input.extend([tensor, f"^{before(carrier)}"])
+            gates[tensor] = gate.name
+    for node in originals:
+        copy = changed.node.add()
+        copy.CopyFrom(node)
+        copy.name = copy_of(node.name)
+        del copy.input[:]
+        for tensor in node.input:
+            if not tensor.startswith("^"):
+                within = node_of(tensor) in copied_names
+                copy.input.append(copy_of(tensor) if within else gates.get(tensor, tensor))
+    for name, original in ((before(carrier), carrier), (after(carrier), copy_of(carrier))):
+        end = changed.node.add(name=name, op="Identity")
+        end.attr["T"].type = output_tensors[carrier].dtype.as_datatype_enum
+        end.input.append(original)
+    return changed, after(carrier)
+
+
+def redirect(node: tf1.NodeDef, copied_names: Set[str]) -> None:
+    """Let a node take the outputs of the copied nodes only after the copy ran."""
+    for index, tensor in enumerate(node.input):
+        if node_of(tensor) in copied_names and not tensor.startswith("^"):
+            node.input[index] = gate_of(tensor)
+
+
+def outputs_of(graph: tf1.GraphDef, names: Set[str]) -> dict[str, tf.Tensor]:
+    """Every output of these nodes that some node takes, and the first output of each."""
+    with tf.Graph().as_default() as built:
+        tf.import_graph_def(graph, name="")
+    consumed = {t for node in graph.node for t in node.input if node_of(t) in names and t[0] != "^"}
+    tensors = {}
+    for tensor in consumed | {name for name in names if built.get_operation_by_name(name).outputs}:
+        tensors[tensor] = built.get_tensor_by_name(tensor if ":" in tensor else f"{tensor}:0")
+    return tensors
+
+
+def input_of(carrier: str, number: int) -> str:
+    return f"{SCOPE}/{carrier}/input_{number}"
+
+
+def gate_of(tensor: str) -> str:
+    return f"{SCOPE}/gate/{tensor.replace(':', '_output_')}"
+
+
+def copy_of(name: str) -> str:
+    return f"{SCOPE}/{name}"
+
+
+def before(carrier: str) -> str:
+    return f"{SCOPE}/{carrier}/original"
+
+
+def after(carrier: str) -> str:
+    return f"{SCOPE}/{carrier}/done"

@@ -18,7 +18,7 @@ from tflab import models
 from tflab.datasets import Dataset, Whole
 from tflab.errors import TflabError, reason
 from tflab.escaping import with_full_stop
-from tflab.lifecycle import split, towers
+from tflab.lifecycle import split
 from tflab.models import compiled, saved
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
@@ -56,7 +56,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     if options.devices > 1:
         split.over_devices(graph, options.devices)
     if options.cluster and options.split == "batch":
-        model, places = towers.built(name, model, graph, options)
+        model, places = split.into_towers(name, model, graph, options)
     elif options.cluster:
         places = split.over_tasks(graph, len(options.cluster))
     program_built = Program(

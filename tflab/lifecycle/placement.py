@@ -15,7 +15,7 @@ import tensorflow as tf
 from tflab import xla
 from tflab.analysis import ledger, passes
 from tflab.errors import TflabError, UsageError
-from tflab.lifecycle import instrumented_step, least_memory, split, transfers
+from tflab.lifecycle import instrumented_step, least_memory, split
 from tflab.records.graph import node_of
 from tflab.records.options import Options, Program
 from tflab.records.placed import Generated, Machined, Partition, Snapshot
@@ -58,7 +58,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
     makers = dict(inlined.origins(names, backward.nodes, backward.functions))
     makers |= {node.name: node for node in backward.nodes}
     arrived = trace.received(0, observed.metadata.step_stats)
-    sent = tuple(transfers.of_graphs(graphs, shapes, {one.edge: one.bytes for one in arrived}))
+    sent = tuple(nodes.transfers(graphs, shapes, {one.edge: one.bytes for one in arrived}))
     shapes |= {transfer.recv: transfer.shape for transfer in sent}  # a `_Recv` is not in the trace
     parts = [nodes.from_graph_def(graph, makers, shapes) for graph in graphs]
     generated, notes = generated_code(program, fetches, observed, options)

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.analysis import not_finite
+from tflab.analysis import not_finite, values
 from tflab.analysis.not_finite import Bad
-from tflab.lifecycle import transfers
 from tflab.records.graph import Node, output_name
 from tflab.records.options import Options, Program
 from tflab.records.placed import Transfer
 from tflab.records.stages import Placement
-from tflab.records.values import PathPoint
+from tflab.records.values import PathPoint, Value
 from tflab.runtime import debugger, nodes, session
 
 WHICH = "the first step after initialisation, on the first batch"
@@ -123,7 +123,7 @@ def read(folder: str, graphs: Sequence[Any], **known: Any) -> Ran:
             bads[tensor] = bad
     return Ran(
         nodes=graph,
-        transfers=tuple(transfers.of_graphs(graphs, {}, {})),
+        transfers=tuple(nodes.transfers(graphs, {}, {})),
         files=files,
         us=us,
         bads=bads,
@@ -150,3 +150,10 @@ def follow(
         at = known[number] if number < 2 else session.variable_values(live, readers)
         loss = float(fetched[losses[0]]) if number and losses else None
         yield PathPoint(number, loss, {name: float(at[name]) for name in readers if name in at})
+
+
+def value_of(array: np.ndarray, calls: int = 1, **known: Any) -> Value:
+    """A row of a tensor; its type is that of the array, unless `known` has it."""
+    statistics = vars(values.statistics(array))
+    known.setdefault("dtype", tf.dtypes.as_dtype(array.dtype).name)
+    return Value(**statistics, **known, shape=array.shape, calls=calls, after=None, moved=None)

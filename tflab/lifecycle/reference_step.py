@@ -4,25 +4,32 @@ Graph passes fold, fuse, rename and rewire nodes, so a node of the graph that ru
 of a node in the program and compute something else. Here all passes are off that can be switched
 off, functions, branches and loops are inlined, and the step starts from the same values and takes
 the same data. Random numbers of the recorded step are fed.
+
+So it has the tensors of a program as the program defines them, and tells which tensors of the graph
+that ran hold the same values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.analysis import ledger
+from tflab.analysis import values as analysis
 from tflab.errors import TflabError
 from tflab.lifecycle import recorded_step
 from tflab.lifecycle.recorded_step import Arrays, Ran
-from tflab.records.graph import Node, node_of, reach, turned_around
+from tflab.records.graph import Node, graph_def_name, node_of, output_name, reach, turned_around
 from tflab.records.options import Options, Program
-from tflab.runtime import nodes, session
+from tflab.records.stages import Placement
+from tflab.records.values import COMPUTED, Defined
+from tflab.runtime import debugger, nodes, session
 from tflab.saved_graphs.starting import ASSIGNMENTS
+from tflab.units import plural
 
 # Nodes that run functions: the graph that runs has no nodes of these names
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")
@@ -31,6 +38,9 @@ CHOICES = ("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhil
 MERGED = ("Conv2D", "Conv2DBackpropFilter", "Pad", "PadV2")
 FRAMES = ("Enter", "RefEnter", "Switch", "RefSwitch")  # after these, a tensor may be missing
 NO_NUMBERS = (tf.resource, tf.variant)
+LISTED = 3  # names in a note
+# limit for the tensors of the reference step, as a multiple of those of the recorded step
+MOST_TIMES = 3
 
 
 def config_of(options: Options) -> tf1.ConfigProto:
@@ -128,7 +138,7 @@ def draws_inside(graph: tf.Graph) -> bool:
 def set_to(live: tf1.Session, program: Program, readers: Mapping[str, str], start: Arrays) -> None:
     """Give the variables these values, by feeding nodes that assign to them."""
     now = session.variable_values(live, {name: readers[name] for name in start if name in readers})
-    other = [name for name, value in now.items() if not arrays_equal(value, start[name])]
+    other = [name for name, value in now.items() if not same_bytes(value, start[name])]
     setters = {}
     for name in other:
         op = setter(live.graph.get_operation_by_name(name))
@@ -152,7 +162,7 @@ def setter(variable: tf.Operation) -> tf.Operation | None:
     return next(fitting, None)
 
 
-def arrays_equal(first: np.ndarray, other: np.ndarray) -> bool:
+def same_bytes(first: np.ndarray, other: np.ndarray) -> bool:
     return first.shape == other.shape and first.tobytes() == other.tobytes()
 
 
@@ -172,3 +182,108 @@ def value(tensor: str, program: Mapping[str, Node], ran: Ran) -> np.ndarray | No
         if node not in program or program[node].op != "Identity":
             return None
         tensor = program[node].inputs[0]
+
+
+# The reference step of a recorded step, and what the two have in common
+
+
+def reference_of(
+    folder: str, placement: Placement, ran: Ran, options: Options
+) -> tuple[Ran | None, tuple[str, ...]]:
+    """The reference step of the step that ran; or None and the reason."""
+    graph = placement.program.graph
+    drawn: dict[str, np.ndarray] = {}
+    for name, tensors in draws(graph).items():
+        arrays = [ran.array(graph_def_name(tensor)) for tensor in tensors]
+        once = all(len(ran.files.get(graph_def_name(tensor), ())) == 1 for tensor in tensors)
+        if once and name in ran.us:
+            drawn |= {t: a for t, a in zip(tensors, arrays, strict=True) if a is not None}
+    step = session.step_of(placement.program, placement.fetches)
+    batch = [ran.fed[name] for name in step.feeds]
+    files = sum(map(len, ran.files.values())) * MOST_TIMES
+    try:
+        if reason := debugger.refusal((), 0, files, folder):
+            raise TflabError(reason)
+        start = ran.before
+        return run(folder, placement.program, step, batch, start, drawn, options), ()
+    except (TflabError, OSError) as error:
+        return None, (
+            "No value was compared with a step without graph passes, because that step could not "
+            f"be recorded: {error}",
+        )
+
+
+@dataclass(frozen=True)
+class Both:
+    """The recorded step combined with the reference step."""
+
+    defined: tuple[Defined, ...] = ()
+    # tensor of a row -> whether both agree
+    agrees: Mapping[str, bool] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def compared(placement: Placement, ran: Ran, reference: Ran) -> Both:
+    """The tensors of the program by definition, and the tensors of the graph that ran with the
+    same values. Tensors that depend on random numbers drawn anew in the reference step are
+    omitted."""
+    users = {node.name: node for node in placement.user_nodes}
+    fates = {fate.name: fate for fate in placement.ledger}
+    anew = redrawn(placement, reference)
+    random = with_dependents(placement.user_nodes, anew)
+    outputs: dict[str, list[str]] = {}
+    for tensor in ran.files:
+        outputs.setdefault(node_of(tensor), []).append(tensor)
+    defined, agrees, left_out = [], {}, 0
+    for node in placement.user_nodes:
+        if node.op in (*session.HANDLES, *session.REFERENCES, "Placeholder"):
+            continue
+        fate = fates.get(node.name)
+        for number in range(len(node.outputs)):
+            tensor = output_name(node.name, number)
+            array = value(tensor, users, reference)
+            if array is None or fate is None or fate.fate == "unreached":
+                continue
+            holders = [tensor] if tensor in ran.files else []
+            if fate.outputs:
+                holders += [now for own, now in fate.outputs if own == tensor]
+            else:
+                holders += outputs.get(fate.into or "", ())
+            holder = next((name for name in holders if holds(ran.array(name), array)), None)
+            if holder is None and node.name in random:
+                left_out += 1
+                continue
+            if tensor in ran.files:
+                agrees[f"{node.name}:{number}"] = holder == tensor
+            row = recorded_step.value_of(
+                array,
+                tensor=f"{node.name}:{number}",
+                node=node.name,
+                op=node.op,
+                kind=COMPUTED,
+            )
+            defined.append(Defined(**vars(row), held_by=holder))
+    notes = (
+        f"{plural(left_out, 'tensor')} depend on random numbers that differ in each run, so "
+        "their values were not compared with those of the program "
+        f"({', '.join(sorted(anew)[:LISTED])}).",
+    )
+    return Both(tuple(defined), agrees, notes if left_out else ())
+
+
+def holds(first: np.ndarray | None, other: np.ndarray) -> bool:
+    return first is not None and analysis.agree(first, other)
+
+
+def redrawn(placement: Placement, reference: Ran) -> list[str]:
+    """The nodes of the program that drew other numbers in the reference step, or may have."""
+    graph = placement.program.graph
+    drawing = [
+        name
+        for name, tensors in draws(graph).items()
+        if not any(tensor in reference.fed for tensor in tensors)
+    ]
+    if draws_inside(graph):
+        types = (*CALLS, *CHOICES)
+        drawing += [node.name for node in placement.user_nodes if node.op in types]
+    return drawing

@@ -22,13 +22,12 @@ from tflab.analysis import feature_maps
 from tflab.analysis import values as analysis
 from tflab.cli import ending
 from tflab.errors import TflabError
-from tflab.lifecycle import definitions, not_finite, recorded_step, reference_step
+from tflab.lifecycle import not_finite, recorded_step, reference_step
 from tflab.records.graph import Node, Source
-from tflab.records.maps import Maps
 from tflab.records.options import Options
 from tflab.records.placed import Fate
 from tflab.records.stages import Execution, Placement
-from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE, RecordedStep, Value
+from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE, Maps, RecordedStep, Value
 from tflab.runtime import debugger, session
 from tflab.units import plural
 
@@ -65,10 +64,14 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         ran = recorded_step.run(os.fspath(place), placement, options)
         about = not_finite.knowledge_of(program)
         values_read = read(ran)
-        reference, notes = definitions.reference_of(
+        reference, notes = reference_step.reference_of(
             os.fspath(reference_place), placement, ran, options
         )
-        both = definitions.compared(placement, ran, reference) if reference else definitions.Both()
+        both = (
+            reference_step.compared(placement, ran, reference)
+            if reference
+            else reference_step.Both()
+        )
         plan = feature_maps.plan(
             placement.user_nodes, placement.backward_nodes, placement.gradients, ran.fed
         )
@@ -148,7 +151,7 @@ def read(ran: recorded_step.Ran) -> ValuesByTensor:
         if dumped.node in ran.places or dumped.array is None:
             continue
         op = ops.get(dumped.node, "")
-        by_tensor[tensor] = definitions.value_of(
+        by_tensor[tensor] = recorded_step.value_of(
             dumped.array,
             tensor=f"{dumped.node}:{dumped.output}",
             node=dumped.node,
@@ -181,13 +184,13 @@ def fed(ran: recorded_step.Ran, tensor: str, node: str) -> Value:
     """A feed; if no node takes it, it has no node in the graph that ran."""
     array = np.asarray(ran.fed[tensor])
     op = "_Arg" if node else ""
-    return definitions.value_of(array, tensor=tensor, node=node, op=op, kind=FED)
+    return recorded_step.value_of(array, tensor=tensor, node=node, op=op, kind=FED)
 
 
 def variable(ran: recorded_step.Ran, name: str, op: str) -> Value:
     """A variable before the step, and after it."""
     before, after = ran.before[name], ran.after.get(name)
-    value = definitions.value_of(before, tensor=name, node=name, op=op, kind=VARIABLE)
+    value = recorded_step.value_of(before, tensor=name, node=name, op=op, kind=VARIABLE)
     if after is None:
         return value
     moved = analysis.largest_change(before, after)

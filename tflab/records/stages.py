@@ -12,7 +12,6 @@ from tflab.records.buffers import Buffers
 from tflab.records.cluster import Network
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Function, Node, Shape
-from tflab.records.maps import Maps
 from tflab.records.measured import OpStats
 from tflab.records.options import Program
 from tflab.records.placed import (
@@ -27,7 +26,7 @@ from tflab.records.placed import (
     Transfer,
 )
 from tflab.records.timed import CriticalPath, Memory, OpRun, Owner, Race, Spread, StepTime
-from tflab.records.values import Defined, NotFinite, RecordedStep, Value
+from tflab.records.values import Defined, Maps, NotFinite, RecordedStep, Value
 from tflab.records.verdicts import Experiment, Quality, Untried
 
 

@@ -16,7 +16,6 @@ from tflab.report import (
     questions,
     selection,
     step_chapters,
-    tasks_chapter,
 )
 from tflab.report.contents import Chapter, Lab, Part, Report, Walked
 from tflab.report.selection import TOY
@@ -169,7 +168,7 @@ def roofline(lab: Lab) -> Iterator[Chapter]:
 def tasks(lab: Lab) -> Iterator[Chapter]:
     """Only if there were tasks to run on."""
     if lab.tasks:
-        parts = tuple(tasks_chapter.parts(lab.model, lab.tasks))
+        parts = tuple(comparison_chapters.tasks(lab.model, lab.tasks))
         yield Chapter("One step over several tasks", parts)
 
 

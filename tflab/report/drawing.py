@@ -17,8 +17,8 @@ from math import ceil, sqrt
 from tflab.records.graph import Node, node_of
 from tflab.records.node_history import NodeHistory
 from tflab.records.stages import Placement, Stage
-from tflab.report import layering, pass_log
-from tflab.report.drawn import Box, Drawing, Lane, nodes_of
+from tflab.report import graph_states, layering
+from tflab.report.contents import Box, Drawing, Lane, nodes_of
 from tflab.report.layering import Row, Waits
 
 LEAST = 3  # nodes of a scope with a box; nodes of smaller scopes are drawn separately
@@ -37,7 +37,7 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
 
     `histories` are those of the same walk, which may have ended before its last stage.
     """
-    states = pass_log.states(stages)
+    states = graph_states.states(stages)
     waits = waiting(node for state in states for node in state.defined)
     homes = homes_of(waits, histories, stages)
     within = Waits(
@@ -55,8 +55,8 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
     kinds = {name: history.kind for name, history in histories.items()}
     return replace(
         drawing,
-        idle=pass_log.idle(placement),
-        stand_ins=pass_log.stand_ins(placement, kinds),
+        idle=graph_states.idle(placement),
+        stand_ins=graph_states.stand_ins(placement, kinds),
         transfers=placement.transfers,
     )
 

@@ -15,7 +15,7 @@ from functools import cached_property
 import igraph
 
 from tflab.analysis import critical_path
-from tflab.report.drawn import OUTSIDE, Box, Lane, nodes_of
+from tflab.report.contents import OUTSIDE, Box, Lane, nodes_of
 
 OUTSIDE_BELOW = "/below"  # no name of a node begins with a slash
 SWEEPS = 100  # over the rows, each with fewer crossings

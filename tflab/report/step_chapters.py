@@ -12,10 +12,10 @@ from tflab.analysis import step_times
 from tflab.compare import view
 from tflab.exporters import plots
 from tflab.records.blocks import Column, Table
-from tflab.records.maps import Maps, Probabilities
 from tflab.records.measured import Comparison
 from tflab.records.trained import Epoch, History
-from tflab.report import contents, graph_chapter, pictures
+from tflab.records.values import Maps, Probabilities
+from tflab.report import contents, graph_chapter
 from tflab.report.contents import EPOCHS, TOP, Lab, Method, Part, Walked
 from tflab.runtime import trace
 from tflab.train import view as training_view
@@ -26,7 +26,7 @@ from tflab.views import buffers, execution, words
 def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
     step = walked.execution
     yield phases(walked)
-    yield pictures.picture("top_ops", plots.top_ops.draw, step.top_ops)
+    yield contents.picture("top_ops", plots.top_ops.draw, step.top_ops)
     heading = "A training step's nodes" if trains(walked) else "A step's nodes"
     yield execution.top_table(heading, step.top_ops, step, "node")
     yield Method(contents.warm(step), contents.walking(walked))
@@ -77,7 +77,7 @@ def times(walked: Walked) -> Iterator[Part]:
     yield execution.owners(step)
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
-    yield pictures.picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
+    yield contents.picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
     yield from execution.parallel(step)
     yield Method(contents.warm(step), contents.walking(walked))
 
@@ -85,10 +85,10 @@ def times(walked: Walked) -> Iterator[Part]:
 def memory(walked: Walked) -> Iterator[Part]:
     step = walked.execution
     if step.memory.curve and not execution.compiled(step.nodes):
-        yield pictures.picture("memory", plots.memory.draw, step.memory.curve)
+        yield contents.picture("memory", plots.memory.draw, step.memory.curve)
     yield from execution.remembered(step.memory, step.nodes)
     if step.buffers:
-        yield pictures.picture("buffers", plots.buffers.draw, step.buffers)
+        yield contents.picture("buffers", plots.buffers.draw, step.buffers)
     yield from buffers.blocks(step.buffers)
     yield Method(
         "Computed from the memory that each op requested from its allocators in traced steps. "
@@ -102,7 +102,7 @@ def roofline(compared: Comparison) -> Iterator[Part]:
     if peaks is None:
         yield "No roof is drawn, because the peaks of this machine were not measured."
         return
-    yield pictures.picture("roofline", plots.roofline.draw, compared.tables[largest], peaks)
+    yield contents.picture("roofline", plots.roofline.draw, compared.tables[largest], peaks)
     yield Method(
         f"Inference at batch {largest}. FLOPs are counted from shapes; bytes are those of all "
         "inputs and outputs. The roof of this machine was measured by a benchmark of 3 seconds: "
@@ -135,7 +135,7 @@ def network(walked: Walked, maps: Maps) -> Iterator[Part]:
             "images in the batch. A step against it raises the score of the label and lowers all "
             "others."
         )
-    yield pictures.picture("feature_maps", plots.feature_maps.draw, maps)
+    yield contents.picture("feature_maps", plots.feature_maps.draw, maps)
     yield Method(
         "Every tensor is read from one step that the runtime's debugger recorded and that was "
         "not timed. If a line says softmax, tflab computed it from the scores.",
@@ -163,7 +163,7 @@ def training(lab: Lab) -> Iterator[Part]:
     if lab.history is None:
         yield f"{lab.model} has no loss, so it cannot be trained."
         return
-    yield pictures.picture("curves", plots.curves.draw, lab.history)
+    yield contents.picture("curves", plots.curves.draw, lab.history)
     if lab.history.interrupted:
         yield "Partial: this training ended before its last epoch."
     if lab.history.epochs:

@@ -20,10 +20,8 @@ from tflab.records.graph import node_of
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Transfer
 from tflab.records.values import VARIABLE
-from tflab.report import guide, pass_log
-from tflab.report.contents import Annotated, DrawnGraph
-from tflab.report.drawn import DIRECTIONS, Box, Lane, StandIn, State
-from tflab.report.stops import last_made, stops, ticks
+from tflab.report import graph_states, stops
+from tflab.report.contents import DIRECTIONS, Annotated, Box, DrawnGraph, Lane, StandIn, State
 from tflab.units import short_device, size, time
 from tflab.views import gradient_drawing, words
 from tflab.views.values import brief
@@ -48,9 +46,9 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
     """The data that the script draws: boxes, states and nodes by number, nodes with their
     versions."""
     drawing, histories = graph.drawing, graph.histories
-    sentences = guide.sentences(drawing.states, graph.ns, graph.chain_rule, graph.statistic)
-    versions = pass_log.versions(drawing.states)
-    counts = pass_log.node_counts(drawing.states, versions)
+    sentences = stops.sentences(drawing.states, graph.ns, graph.chain_rule, graph.statistic)
+    versions = graph_states.versions(drawing.states)
+    counts = graph_states.node_counts(drawing.states, versions)
     index = {name: number for number, name in enumerate(histories)}
     boxes: list[dict[str, Any]] = []
     tracks = [flat(track, None, boxes, index) for track in drawing.tracks]
@@ -78,7 +76,7 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
             for state, count, sentence in zip(drawing.states, counts, sentences, strict=True)
         ],
         "start": graph.start,
-        "made": last_made(drawing.states),
+        "made": stops.last_made(drawing.states),
         "stops": list(stops_data(drawing.states)),
         "idle": asdict(drawing.idle) if drawing.idle else None,
         "standIns": [stand_in_data(row, index) for row in drawing.stand_ins],
@@ -195,8 +193,8 @@ def hand_on(box: dict[str, Any], boxes: Sequence[dict[str, Any]], node: Mapping[
 
 def stops_data(states: Sequence[State]) -> Iterator[dict[str, Any]]:
     """The stages at which the drawing halts, each with the passes on its way."""
-    for stop in stops(states):
-        passes = [asdict(tick) for tick in ticks(states, stop)]
+    for stop in stops.stops(states):
+        passes = [asdict(tick) for tick in stops.ticks(states, stop)]
         yield {**asdict(stop), "entry": stop.entry, "ticks": passes}
 
 

@@ -12,13 +12,21 @@ from functools import partial
 from tflab import units
 from tflab.escaping import visible
 from tflab.follow import recorded
-from tflab.life import data
+from tflab.life import storage
 from tflab.records.blocks import Column, Table
 from tflab.records.options import STAGES
 from tflab.records.watched import Group, Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing
-from tflab.report.contents import Annotated, Chapter, DrawnGraph, Part, Report, Script, ScriptLine
-from tflab.report.drawn import State
+from tflab.report.contents import (
+    Annotated,
+    Chapter,
+    DrawnGraph,
+    Part,
+    Report,
+    Script,
+    ScriptLine,
+    State,
+)
 from tflab.run import sampler, summary, view
 from tflab.views import values
 
@@ -46,14 +54,14 @@ def report(seen: Watched) -> Report:
     return Report(view.name_of(seen), about, command, tuple(chapters))
 
 
-def life(seen: Watched) -> data.Life | None:
+def life(seen: Watched) -> storage.Life | None:
     """The graph of the largest group as TensorBoard's Life shows it; None where none was kept."""
     if seen.graph is None:
         return None
     _, *where = view.blocks(seen, lines=False)
     parts = (("In short", where), ("Runs", groups(seen)))
     numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": len(seen.graph.executed)}
-    return data.life(
+    return storage.life(
         STAGES[-1 if seen.graph.executed else 0], drawn_graph(seen.graph), parts, numbers
     )
 

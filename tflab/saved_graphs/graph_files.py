@@ -25,7 +25,7 @@ from tflab.errors import TflabError, UsageError, reason
 from tflab.escaping import with_full_stop
 from tflab.records.graph import Lines
 from tflab.runtime import private, refusals
-from tflab.saved_graphs import keras_archives, lines
+from tflab.saved_graphs import debug_info, keras_archives
 
 KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a .keras file"
 LARGEST_TEXT = 64 * 2**20  # bytes; parsing a text proto takes about a second per megabyte
@@ -191,8 +191,8 @@ def served_meta_graph(saved: Any) -> Any:
 
 
 def known_lines(path: Path, kind: str, graph_def: Any) -> Lines:
-    beside = lines.of_saved_model(path.parent) if kind == "SavedModel" else {}
-    return {**lines.of_graph(graph_def), **beside}
+    beside = debug_info.of_saved_model(path.parent) if kind == "SavedModel" else {}
+    return {**debug_info.of_graph(graph_def), **beside}
 
 
 def checkpoint(path: Path, kind: str) -> str | None:

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from tflab.exporters.plots import lettering, mosaic, style
 from tflab.exporters.plots.mosaic import Mosaic
-from tflab.records.maps import IMAGE, KERNEL, FeatureMap, Maps, Probabilities
+from tflab.records.values import IMAGE, KERNEL, FeatureMap, Maps, Probabilities
 from tflab.units import percent, plural
 
 LINE = 14  # points

@@ -1,4 +1,4 @@
-"""Markup: a life as pages show it, with its drawing as data and its tables as markup.
+"""Pages: a life as pages show it, with its drawing as data and its tables as markup.
 
 The drawing, its panel and the tables are those of the report, which also escapes names.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from tflab.life import changes, data
+from tflab.life import changes, storage
 from tflab.report import html
 
 FOLDER = resources.files("tflab.life") / "page"
@@ -19,17 +19,17 @@ OF_REPORTS = ("script.js", "still.js", "folded.js", "start.js")  # alone
 
 
 def for_page(
-    life: data.Life,
+    life: storage.Life,
     before: Mapping[str, Any] | None = None,
     heads: tuple[str, str] = changes.EDIT,
-) -> data.Life:
+) -> storage.Life:
     """A life for a page; with another life, also the differences. `heads` name the other life and
     this one."""
     parts = {
-        title: html.fragment(map(data.read_block, blocks))
+        title: html.fragment(map(storage.read_block, blocks))
         for title, blocks in life["parts"].items()
     }
-    shown: data.Life = {"stage": life["stage"], "graph": life["graph"], "parts": parts}
+    shown: storage.Life = {"stage": life["stage"], "graph": life["graph"], "parts": parts}
     if "printed" in life:
         shown["printed"] = str(life["printed"])
     if "questions" in life:
@@ -57,7 +57,7 @@ def read(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def page_of(life: data.Life) -> str:
+def page_of(life: storage.Life) -> str:
     """A life as a self-contained page."""
     script, look = html.join_modules([*modules(), read("alone.js")]), style()
     return (

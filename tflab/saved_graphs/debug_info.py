@@ -1,4 +1,4 @@
-"""Lines: the program's line for each node, in files that record it.
+"""Debug info: the program's line for each node, in files that record it.
 
 A GraphDef may contain a GraphDebugInfo, and a SavedModel may have one next to it (if it was saved
 with `SaveOptions(save_debug_info=True)`): for each node the Python stack at its creation, the
@@ -84,11 +84,11 @@ def save_graph(path: str, graph: Any = None) -> None:
 
     graph = graph or tf.compat.v1.get_default_graph()
     content = graph.as_graph_def(add_shapes=True)
-    content.debug_info.CopyFrom(debug_info(nodes.from_graph(graph)))
+    content.debug_info.CopyFrom(info_of(nodes.from_graph(graph)))
     new_files.write(Path(path), content.SerializeToString(), "graph")
 
 
-def debug_info(nodes: tuple[Node, ...]) -> Any:
+def info_of(nodes: tuple[Node, ...]) -> Any:
     """The line of each node, as a stack of one frame."""
     info = private.debug_info()
     files: dict[str, int] = {}

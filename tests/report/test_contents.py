@@ -1,14 +1,14 @@
-"""Pictures: a plot becomes both formats, with its caption, for a page and for a phone."""
+"""Contents: a plot becomes both formats, with its caption, for a page and for a phone."""
 
 from tflab.exporters.plots import style
-from tflab.report import pictures
+from tflab.report import contents
 
 
 def test_a_picture_is_drawn_for_a_page_and_again_for_a_phone():
     def draw(title, sentence):
         return style.canvas(title, sentence, 2.0)[0]
 
-    drawn = pictures.picture("roofline", draw, "What it shows", "It is here.")
+    drawn = contents.picture("roofline", draw, "What it shows", "It is here.")
     assert (drawn.name, drawn.caption) == ("roofline", "What it shows. It is here.")
     assert drawn.svg.startswith('<svg width="540pt"')
     assert drawn.narrow.startswith('<svg width="352.8pt"')

@@ -24,8 +24,8 @@ from tflab.records.timed import (
     StepShape,
     StepTime,
 )
-from tflab.report import pass_log
-from tflab.report.drawn import StandIn, State
+from tflab.report import graph_states
+from tflab.report.contents import StandIn, State
 
 CPU_0, CPU_1 = (f"/job:localhost/replica:0/task:0/device:CPU:{n}" for n in range(2))
 
@@ -302,19 +302,19 @@ EXECUTED = State(
 
 
 def test_a_walk_has_a_state_for_each_stage_and_each_pass_that_changed_something():
-    assert pass_log.states(STAGES) == (WRITTEN, DIFFERENTIATED, *PLACED, EXECUTED)
+    assert graph_states.states(STAGES) == (WRITTEN, DIFFERENTIATED, *PLACED, EXECUTED)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_a_walk_that_ended_early_has_the_states_until_there(length):
     assert (
-        pass_log.states(STAGES[:length])
+        graph_states.states(STAGES[:length])
         == (WRITTEN, DIFFERENTIATED, *PLACED)[: {1: 1, 2: 2, 3: 6}[length]]
     )
 
 
 def test_a_model_without_a_loss_has_an_empty_state_that_says_why():
-    assert pass_log.with_gradients(FRONTEND, Backward(None, FORWARD)) == State(
+    assert graph_states.with_gradients(FRONTEND, Backward(None, FORWARD)) == State(
         stage="backward",
         title="With gradients",
         about="There is nothing to differentiate, so nothing was added.",
@@ -325,12 +325,12 @@ def test_a_model_without_a_loss_has_an_empty_state_that_says_why():
 
 
 def test_a_graph_that_came_with_gradients_is_not_said_to_have_no_loss():
-    state = pass_log.with_gradients(FRONTEND, Backward(None, FORWARD, inferred=True))
+    state = graph_states.with_gradients(FRONTEND, Backward(None, FORWARD, inferred=True))
     assert state.about == "The graph already has its gradients: nothing was added."
 
 
 def test_gradients_that_were_not_checked_are_not_said_to_have_been():
-    assert list(pass_log.grown(replace(BACKWARD, gradient_checks=()))) == [
+    assert list(graph_states.grown(replace(BACKWARD, gradient_checks=()))) == [
         "4 nodes to differentiate 2 ops, 3 nodes to update 5 variables"
     ]
 
@@ -338,7 +338,7 @@ def test_gradients_that_were_not_checked_are_not_said_to_have_been():
 def test_a_node_that_changed_is_defined_again():
     renewed = replace(LOSS, control_inputs=())
     backward = replace(BACKWARD, nodes=(*FORWARD[:-1], renewed, SEED))
-    assert pass_log.with_gradients(FRONTEND, backward).defined == (renewed, SEED)
+    assert graph_states.with_gradients(FRONTEND, backward).defined == (renewed, SEED)
 
 
 def test_a_pass_is_about_what_it_added_what_it_rewrote_and_what_took_over():
@@ -356,30 +356,30 @@ def test_a_pass_is_about_what_it_added_what_it_rewrote_and_what_took_over():
             Takeover("idle", "removed", None),
         ),
     )
-    assert pass_log.touched(step) == ("new", "relu", "twin")
+    assert graph_states.touched(step) == ("new", "relu", "twin")
 
 
 def test_a_pass_that_gives_every_node_its_device_is_about_none_of_them():
     step = replace(PASSES[0], added=("copy",), taken=(Takeover("a", "merged", "b"),))
-    (state,) = pass_log.after_passes(replace(PLACEMENT, passes=(step,)))
+    (state,) = graph_states.after_passes(replace(PLACEMENT, passes=(step,)))
     assert state.touched == ()
 
 
 def test_the_passes_that_changed_nothing_stand_apart_from_the_states():
-    assert pass_log.idle(PLACEMENT) == Frame(
+    assert graph_states.idle(PLACEMENT) == Frame(
         "3 other runs of passes", "changed nothing", ("layout, memory_optimizer",)
     )
-    assert pass_log.idle(replace(PLACEMENT, passes=PASSES[2:3])) is None
+    assert graph_states.idle(replace(PLACEMENT, passes=PASSES[2:3])) is None
 
 
 def test_a_pass_of_which_another_run_changed_something_is_not_said_to_have_changed_nothing():
     again = replace(PASSES[3], name="remapper")
-    assert pass_log.idle(replace(PLACEMENT, passes=(*PASSES, again))) == Frame(
+    assert graph_states.idle(replace(PLACEMENT, passes=(*PASSES, again))) == Frame(
         "4 other runs of passes",
         "changed nothing",
         ("layout, memory_optimizer", "other runs of remapper"),
     )
-    once = pass_log.idle(replace(PLACEMENT, passes=PASSES[:3]))
+    once = graph_states.idle(replace(PLACEMENT, passes=PASSES[:3]))
     assert once == Frame("1 other pass", "changed nothing", ("layout",))
 
 
@@ -399,14 +399,14 @@ def test_a_gradients_node_stands_in_for_the_forward_nodes_that_it_was_merged_wit
     )
     then = Pass("folding", 1, 6, 5, taken=(Takeover("grad", "merged", "twin"),))
     stage = replace(PLACEMENT, passes=(first, then))
-    assert pass_log.stand_ins(stage, {**kinds, "one_more": "forward"}) == (
+    assert graph_states.stand_ins(stage, {**kinds, "one_more": "forward"}) == (
         StandIn("grad", "one", "cse"),
         StandIn("twin", "one", "cse"),
     )
 
 
 def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
-    versions = pass_log.versions(pass_log.states(STAGES))
+    versions = graph_states.versions(graph_states.states(STAGES))
     graphs = [tuple(passes.graph_at(versions, state).values()) for state in range(7)]
     first, grown, placed, fused, folded, fed, ran = graphs
     assert first == FORWARD
@@ -424,7 +424,7 @@ def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
 
 
 def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
-    assert grid(pass_log.changes(pass_log.states(STAGES))) == [
+    assert grid(graph_states.changes(graph_states.states(STAGES))) == [
         "The changes of the graph, step by step",
         ("step", "nodes before", "after", "what happened"),
         ("Written", "0", "7", "7 nodes, 8 edges"),
@@ -464,6 +464,6 @@ def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
 
 
 def test_numbers_of_nodes_stand_right_and_what_happened_gives_way():
-    assert layout(pass_log.changes(pass_log.states(STAGES))) == [
+    assert layout(graph_states.changes(graph_states.states(STAGES))) == [
         *("step", "nodes before right", "after right", "what happened gives way to 16")
     ]

@@ -1,4 +1,4 @@
-"""Pass log: a graph in each of its states, as the changes since the previous state.
+"""Graph states: a graph in each of its states, as the changes since the previous state.
 
 The first state is the graph as written; then come the gradients, each pass of the runtime that
 changed something, and the graph that ran.
@@ -15,7 +15,7 @@ from tflab.records.blocks import Column, Frame, Table
 from tflab.records.graph import edge_count
 from tflab.records.placed import Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
-from tflab.report.drawn import StandIn, State
+from tflab.report.contents import StandIn, State
 from tflab.units import percent, plural, time
 from tflab.views import pass_log
 

@@ -1,4 +1,4 @@
-"""Towers: what cannot be cut by rows is refused before anything runs."""
+"""Split: what cannot be cut by rows is refused before anything runs."""
 
 import pytest
 import tensorflow as tf
