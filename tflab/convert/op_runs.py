@@ -17,7 +17,7 @@ from tflab.convert.reading import Recording
 from tflab.escaping import visible
 from tflab.exporters import parquet
 from tflab.exporters.csv import cell
-from tflab.exporters.json import op_stats, plain
+from tflab.exporters.json import plain
 from tflab.records.timed import OpRun
 
 PARQUET = """
@@ -43,7 +43,7 @@ def write_json(stream: TextIO, conversion: Conversion) -> None:
         "parameters": recorded.parameters,
         "notes": recorded.notes,
     }
-    top_ops = [op_stats(row, "top_ops") | {"kind": kind} for kind, row in ranked(conversion)]
+    top_ops = [plain(row, "top_ops") | {"kind": kind} for kind, row in ranked(conversion)]
     head = json.dumps(plain(about) | {"top_ops": top_ops}, indent=1)
     stream.write(head.removesuffix("\n}") + ',\n "runs": [')
     names = [item.name for item in fields(OpRun)]

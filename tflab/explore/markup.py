@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 from tflab.explore import asked
 from tflab.explore.sources import EXAMPLES
 from tflab.life import pages
+from tflab.records.codec import encoded
 from tflab.records.options import SWITCHES
 from tflab.report import html
 
@@ -37,9 +38,9 @@ def page(start: FirstContent) -> tuple[str, str]:
     """The whole page, and its Content-Security-Policy: only its own style and script, and requests
     to its own server."""
     settings = {
-        "start": asdict(start),
-        "examples": [asdict(example) for example in EXAMPLES],
-        "defaults": asdict(asked.Asked("")),
+        "start": encoded(start),
+        "examples": encoded(EXAMPLES),
+        "defaults": encoded(asked.Asked("")),
     }
     whole, policy = rendered(
         LIVE,

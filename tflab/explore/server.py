@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from tflab.explore import asked, markup, sources
 from tflab.explore.warm import Message, Warm
 from tflab.life import changes
 from tflab.life.pages import for_page
+from tflab.records.codec import encoded
 
 HOST = "127.0.0.1"
 LARGEST = 4 * asked.LARGEST_TEXT  # bytes of a request
@@ -178,7 +179,7 @@ class App:
         now, pinned = self.versions[name], self.pinned.get(name)
         versions = {"now": now} | ({"pinned": pinned} if pinned else {})
         saved = {
-            which: {"asked": asdict(version.asked), "told": version.shown}
+            which: {"asked": encoded(version.asked), "told": version.shown}
             for which, version in versions.items()
         }
         by = f"TensorFlow {environment.version('tensorflow')}"

@@ -17,12 +17,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from typing import Any
 
 from tflab.errors import TflabError
 from tflab.explore import processes
 from tflab.explore.asked import Asked
+from tflab.records.codec import encoded
 from tflab.runtime import child
 
 START_S = 120.0  # time limit for importing TensorFlow, on a busy machine
@@ -93,7 +93,7 @@ class Warm:
         with self.turn:
             order: Message = {
                 "run": {
-                    "asked": asdict(asked),
+                    "asked": encoded(asked),
                     "file": self.file,
                     "folder": self.folder,
                     "function": self.function,

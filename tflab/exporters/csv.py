@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any
 
 from tflab.escaping import visible
-from tflab.exporters.json import OP_STATS, op_stats
+from tflab.exporters.json import OP_STATS, plain
 from tflab.records.measured import Comparison
 from tflab.records.measurements import Contrast
 from tflab.records.verdicts import Verdict
@@ -33,7 +33,7 @@ def comparison(comparison: Comparison) -> str:
     for size, rows in comparison.tables.items():
         steps = comparison.steps[size].steps
         for row in rows:
-            values = op_stats(row, "csv").values()
+            values = plain(row, "csv").values()
             writer.writerow(map(cell, [comparison.data, partial, size, steps, *values]))
     return out.getvalue()
 

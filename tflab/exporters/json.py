@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any
 
+from tflab.records import codec
 from tflab.records.graph import edge_count
 from tflab.records.measured import Comparison, OpStats
 from tflab.records.measurements import Contrast
@@ -104,32 +104,26 @@ def watched(seen: Watched) -> str:
     return document(**plain(seen))
 
 
-def op_stats(row: OpStats, within: str) -> dict[str, Any]:
-    """What is written of a row, which depends on the field that contains it; a single row is
-    written as in tables."""
-    names = OP_STATS.get(within, ROW)
-    return {key: plain(getattr(row, name)) for key, name in names.items()}
-
-
 def plain(value: Any, within: str = "tables") -> Any:
     """Records as dicts, tuples as lists, at all depths, without live objects.
 
-    `within` is the field of a record that the value comes from.
+    `within` is the field that contains the value: what is written of op statistics depends on it.
     """
-    record: Any = type(value)
-    if isinstance(value, OpStats):
-        return op_stats(value, within)
-    if is_dataclass(value):
-        return {key: plain(getattr(value, name), name) for name, key in keys(record)}
-    if isinstance(value, tuple | list):
-        return [plain(item, within) for item in value]
-    if isinstance(value, dict) and within in PAIRED:
-        return [[key, plain(item, within)] for key, item in value.items()]
-    if isinstance(value, dict):
-        return {str(key): plain(item, within) for key, item in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        return None  # JSON has no word for it
-    return value
+    return codec.encoded(value, parts, within)
+
+
+def parts(record: Any, within: str) -> codec.Parts:
+    """What is written of a record in this field of another."""
+    if isinstance(record, OpStats):
+        names = OP_STATS.get(within, ROW).items()
+        return ((key, name, getattr(record, name)) for key, name in names)
+    kind: Any = type(record)
+    return ((key, name, paired(record, name)) for name, key in keys(kind))
+
+
+def paired(record: Any, name: str) -> Any:
+    value = getattr(record, name)
+    return tuple(value.items()) if name in PAIRED else value
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from tflab import untrusted
 from tflab.analysis.row_labels import KEYS
 from tflab.cli import new_files
 from tflab.errors import UsageError
-from tflab.measurements.decoding import WrongError, decoded, encoded
+from tflab.records.codec import WrongError, decoded, encoded
 from tflab.records.measured import Comparison, Fingerprint, Observed
 from tflab.records.measurements import Measurement
 from tflab.records.watched import Watched

@@ -12,7 +12,6 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
 from functools import cache, partial
 from importlib import resources
 from itertools import count
@@ -80,7 +79,7 @@ def page(report: Report) -> str:
             data=lambda id, graph: element(id, viewer_data.graph_data(graph)),
             nodes_of_lines=lambda id, part: element(id, viewer_data.nodes_of_lines(part)),
             heat=lambda share: None if share is None else viewer_data.heat(share, 1),
-            answers=lambda id: element(id, [asdict(one) for one in report.questions]),
+            answers=lambda id: element(id, report.questions),
             counter=partial(next, count(1)),
         )
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from math import sqrt
 from typing import Any
 
@@ -16,6 +15,7 @@ from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.passes import Version
 from tflab.follow import values, view
 from tflab.follow.view import Aside, Code, NodeLink, Part, PassLink
+from tflab.records.codec import encoded
 from tflab.records.graph import node_of
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Transfer
@@ -78,7 +78,7 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         "start": graph.start,
         "made": stops.last_made(drawing.states),
         "stops": list(stops_data(drawing.states)),
-        "idle": asdict(drawing.idle) if drawing.idle else None,
+        "idle": encoded(drawing.idle),
         "standIns": [stand_in_data(row, index) for row in drawing.stand_ins],
         "transfers": [transfer_data(row, index) for row in drawing.transfers],
         "legend": {
@@ -194,8 +194,8 @@ def hand_on(box: dict[str, Any], boxes: Sequence[dict[str, Any]], node: Mapping[
 def stops_data(states: Sequence[State]) -> Iterator[dict[str, Any]]:
     """The stages at which the drawing halts, each with the passes on its way."""
     for stop in stops.stops(states):
-        passes = [asdict(tick) for tick in stops.ticks(states, stop)]
-        yield {**asdict(stop), "entry": stop.entry, "ticks": passes}
+        passes = [encoded(tick) for tick in stops.ticks(states, stop)]
+        yield {**encoded(stop), "entry": stop.entry, "ticks": passes}
 
 
 def stand_in_data(row: StandIn, index: Mapping[str, int]) -> dict[str, Any]:

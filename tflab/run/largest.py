@@ -17,7 +17,7 @@ from typing import Any
 from tflab.analysis import ledger as ledgers
 from tflab.analysis import passes
 from tflab.errors import TflabError
-from tflab.measurements.decoding import WrongError, decoded, encoded
+from tflab.records.codec import WrongError, decoded, encoded
 from tflab.records.graph import Node
 from tflab.records.placed import Fate, Origin, Pass
 from tflab.records.timed import Capture, OpRun, StepTime

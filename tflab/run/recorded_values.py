@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tflab.measurements.decoding import encoded
+from tflab.records.codec import encoded
 from tflab.records.graph import Node, node_of
 from tflab.records.placed import Fate
 from tflab.records.values import Value

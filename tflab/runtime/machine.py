@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from tflab.cli import environment
+from tflab.records import codec
 from tflab.records.measured import Level, Peaks
 from tflab.runtime import load
 
@@ -126,25 +126,13 @@ def read(path: Path, machine: dict[str, Any]) -> Peaks | None:
         content = json.loads(path.read_bytes())
         if content["machine"] != machine:
             return None
-        peaks = Peaks(
-            float(content["gflops"]),
-            float(content["gigabytes_per_s"]),
-            tuple(
-                Level(
-                    int(level["working_set_bytes"]),
-                    float(level["one_thread_gb_s"]),
-                    float(level["all_threads_gb_s"]),
-                )
-                for level in content.get("levels", ())
-            ),
-            content.get("busy", False) is True,
-        )
-    except (ArithmeticError, LookupError, OSError, RecursionError, TypeError, ValueError):
+        peaks: Peaks = codec.decoded(Peaks, content)
+    except (LookupError, OSError, RecursionError, TypeError, ValueError):
         return None
     numbers = [peaks.gflops, peaks.gigabytes_per_s]
     for level in peaks.levels:
         numbers += (level.working_set_bytes, level.one_thread_gb_s, level.all_threads_gb_s)
-    return peaks if all(0 < number < math.inf for number in numbers) else None
+    return peaks if all(number > 0 for number in numbers) else None
 
 
 def keep(path: Path, machine: dict[str, Any], measured: Peaks) -> Peaks:
@@ -180,7 +168,7 @@ def write(path: Path, machine: dict[str, Any], measured: Peaks) -> None:
     """Replace the cache file in one step, so that no other process reads half of it."""
     draft = path.with_suffix(f".{os.getpid()}")
     try:
-        text = json.dumps({"machine": machine, **asdict(measured)}, indent=2)
+        text = json.dumps({"machine": machine, **codec.encoded(measured)}, indent=2)
         draft.write_text(text + "\n", "utf-8")
         os.replace(draft, path)
     except OSError:  # it will be measured again; that costs three seconds

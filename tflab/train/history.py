@@ -20,7 +20,7 @@ import numpy as np
 
 from tflab import untrusted
 from tflab.errors import TflabError, UsageError
-from tflab.measurements.decoding import decoded, encoded
+from tflab.records.codec import decoded, encoded
 from tflab.records.trained import Epoch, History, TrainingStep
 
 NAME = "history.jsonl"  # in the logdir

@@ -1,8 +1,8 @@
-"""Decoding: complete records as JSON, and back again from files that may come from strangers.
+"""Codec: records as JSON, and complete ones back again from files that may come from strangers.
 
 The types of the fields define the content of a record, and each value is checked against them:
 numbers are finite, and not negative unless they may be a difference. Nothing is unpickled or
-imported. For other programs there is `exporters.json`, which omits and renames fields.
+imported.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import functools
 import math
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -49,16 +49,30 @@ class WrongError(ValueError):
         super().__init__(f"{path.lstrip('.') or 'its content'} {wrong}")
 
 
-def encoded(value: Any) -> Any:
-    """Records as objects with all their fields, for `json.dumps`."""
+# The parts of a record that are written: key, name of the field, and value
+Parts = Iterable[tuple[str, str, Any]]
+
+
+def every_field(value: Any, within: str) -> Parts:
+    return ((item.name, item.name, getattr(value, item.name)) for item in fields(value))
+
+
+def encoded(value: Any, parts: Callable[[Any, str], Parts] = every_field, within: str = "") -> Any:
+    """Records as objects, tuples as lists, and numbers that are not finite as null, at all depths.
+
+    `parts` returns what is written of a record in the field `within` of another record. With all
+    fields the result can be `decoded`.
+    """
+    if value is None or isinstance(value, (str, int)):  # most are: the shortest way
+        return value
     if is_dataclass(value):
-        return {item.name: encoded(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, tuple):
-        return [encoded(item) for item in value]
+        return {key: encoded(part, parts, name) for key, name, part in parts(value, within)}
+    if isinstance(value, tuple | list):
+        return [encoded(item, parts, within) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): encoded(item) for key, item in value.items()}
+        return {str(key): encoded(item, parts, within) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
-        return None
+        return None  # JSON has no word for it
     return value
 
 
