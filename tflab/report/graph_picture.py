@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from tflab.analysis import passes
-from tflab.exporters.plots import lettering, style
+from tflab.exporters.plots import style
 from tflab.records.graph import Node, node_of
 from tflab.report import pass_log, stops
 from tflab.report.contents import DrawnGraph
@@ -93,7 +93,9 @@ def arranged(tracks: Sequence[Box], nodes: Collection[str]) -> tuple[list[Placed
     start = 0.0
     for track, box in enumerate(tracks):
         rows = [list(boxes_with(row, nodes)) for row in box.rows]
-        widths = [[lettering.width(label, LETTERS) + 10 for label, _ in row] for row in rows if row]
+        widths = [
+            [style.text_width(label, LETTERS) + 10 for label, _ in row] for row in rows if row
+        ]
         if not widths:
             continue
         widest = max(sum(row) + GAP * (len(row) - 1) for row in widths)
@@ -119,7 +121,7 @@ def boxes_with(
         if not box.framed and len(inner) <= MANY:
             yield from boxes_with(inner, nodes)
         elif names:
-            label = lettering.short(box.label, LONGEST) or plural(len(names), "node")
+            label = style.short_name(box.label, LONGEST) or plural(len(names), "node")
             yield (f"{label} ({len(names)})" if box.rows and box.label else label), names
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tflab.escaping import visible
+from tflab.exporters import plots
 from tflab.exporters.markdown import escape, fenced, paragraph, rendered
-from tflab.exporters.plots import files
 from tflab.report import graph_picture
 from tflab.report.contents import Annotated, Beside, DrawnGraph, Method, Part, Picture, Report
 from tflab.report.pass_log import changes
@@ -87,5 +87,5 @@ def write_pictures(report: Report, folder: Path) -> None:
         for part in chapter.parts:
             if isinstance(part, DrawnGraph):
                 figure = graph_picture.draw(part)
-                (folder / f"{names[id(part)]}.png").write_bytes(files.png(figure))
-                (folder / f"{names[id(part)]}.svg").write_text(files.svg(figure), "utf-8")
+                (folder / f"{names[id(part)]}.png").write_bytes(plots.png(figure))
+                (folder / f"{names[id(part)]}.svg").write_text(plots.svg(figure), "utf-8")

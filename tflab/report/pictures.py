@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from tflab.exporters import plots
-from tflab.exporters.plots import files, style
+from tflab.exporters.plots import style
 from tflab.report.contents import Picture
 
 
@@ -18,4 +18,4 @@ def picture(name: str, draw: Callable[..., Figure], *records: Any) -> Picture:
     with style.narrow():
         narrow = draw(*records)
     words = str(figure.get_label())
-    return Picture(name, words, plots.svg(figure), plots.svg(narrow), files.png(figure))
+    return Picture(name, words, plots.svg(figure), plots.svg(narrow), plots.png(figure))

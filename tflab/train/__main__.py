@@ -102,22 +102,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
-    from tflab.train import folders, history
+    from tflab.train import checkpoints, history
 
     if args.resume:
-        folder = folders.find_training(
+        folder = checkpoints.find_training(
             Path(args.logdir or logdirs.RUNS), args.model or arguments.MODEL
         )
         saved = history.settings(folder / history.NAME)
         if not args.model:
-            folders.check_own_model(folder, saved)
+            checkpoints.check_own_model(folder, saved)
         trainer, settings = prepare(args, saved, tasks)
-        folders.check_same_settings(folder, saved, settings)
-        start, going_on = folders.checkpoint_to_resume(folder, settings)
+        checkpoints.check_same_settings(folder, saved, settings)
+        start, going_on = checkpoints.checkpoint_to_resume(folder, settings)
         note(going_on)
     else:
         trainer, settings = prepare(args, None, tasks)
-        folder, start = folders.begin_training(args.logdir, trainer, settings), None
+        folder, start = checkpoints.begin_training(args.logdir, trainer.program, settings), None
     status = 0
     try:
         if start is None or start.step < settings.steps:
