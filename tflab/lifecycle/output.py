@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tflab.cli import ending, logdirs
+from tflab.cli import ending, new_files
 from tflab.records.options import Options
 from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.timed import Capture
@@ -36,7 +36,7 @@ def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: floa
         if isinstance(stage, Execution) and placement and stage.step_times:
             write_steps(folder, stage, placement, profile=execution is None)
     for code in placement.generated if placement else ():
-        logdirs.write_listings(folder / "code" / code.cluster, code.listings)
+        new_files.write_listings(folder / "code" / code.cluster, code.listings)
     return captured
 
 

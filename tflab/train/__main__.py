@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import arguments, command, ending, logdirs, terminal
+from tflab.cli import arguments, command, ending, new_files, terminal
 from tflab.errors import LostTaskError, RefusedError
 from tflab.escaping import visible
 from tflab.records.options import SPLITS, Options
@@ -106,7 +106,7 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
 
     if args.resume:
         folder = checkpoints.find_training(
-            Path(args.logdir or logdirs.RUNS), args.model or arguments.MODEL
+            Path(args.logdir or new_files.RUNS), args.model or arguments.MODEL
         )
         saved = history.settings(folder / history.NAME)
         if not args.model:
@@ -227,7 +227,7 @@ def show(folder: Path) -> None:
     from tflab.train import history, view
 
     text.show_blocks(view.blocks(history.read(folder / history.NAME)))
-    terminal.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(folder))
+    terminal.say_command("\nOpen it in TensorBoard:", new_files.opening_line(folder))
 
 
 def note(sentence: str) -> None:
