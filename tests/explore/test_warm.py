@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from tflab.explore import processes, warm, worker
+from tflab.explore import warm, worker
 from tflab.explore.asked import Asked
 from tflab.explore.sources import EXAMPLES
 
@@ -296,7 +296,7 @@ def test_an_endless_loop_is_ended_at_its_line_by_the_same_process(run, monkeypat
 def test_a_fork_neither_answers_nor_stays(run):
     messages = run("import os\nfor _ in range(3):\n    os.fork()\n" + SMALL)
     assert [message.get("stage") for message in messages] == [*STAGES, None]
-    assert not list(processes.descendants(run.process.process.pid))
+    assert not list(worker.descendants(run.process.process.pid))
 
 
 @pytest.mark.parametrize(

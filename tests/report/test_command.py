@@ -286,7 +286,7 @@ def measured(monkeypatch):
     monkeypatch.setattr(measuring.over_tasks, "measure", over_tasks)
     monkeypatch.setattr(measuring, "has_loss", lambda *_: True)
     monkeypatch.setattr(measuring.comparison, "compare_configurations", compare)
-    monkeypatch.setattr(measuring.hardware, "inspected", list)
+    monkeypatch.setattr(measuring.devices, "inspected", list)
     monkeypatch.setattr(measuring.devices, "gpus", list)
 
     def of(model, *names, **more):

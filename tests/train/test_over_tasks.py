@@ -23,10 +23,10 @@ STEPS = 22
 
 def trained(folder, tasks=(), way="layers"):
     """The variables of the last checkpoint, and the test loss of each epoch."""
-    from tflab.train import folders
+    from tflab.train import checkpoints
 
     ready = trainer.prepare("toy", models.find("toy"), 1, None, tasks, way)
-    folders.begin_training(str(folder), ready, SETTINGS)
+    checkpoints.begin_training(str(folder), ready.program, SETTINGS)
     records = list(loop.train(ready, SETTINGS, folder, None))
     losses = [record.test_loss for record in records if hasattr(record, "test_loss")]
     return values(folder), losses

@@ -33,7 +33,6 @@ from tflab.cli import (
     confinement,
     ending,
     environment,
-    logdirs,
     new_files,
     terminal,
 )
@@ -102,13 +101,13 @@ def run(argv: Sequence[str]) -> int:
     return command.INTERRUPTED if comparison.interrupted else 0
 
 
-def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[logdirs.Run]]:
+def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[new_files.Run]]:
     """The files that a confined process writes."""
-    places: dict[str, AbstractContextManager[logdirs.Run]] = {}
+    places: dict[str, AbstractContextManager[new_files.Run]] = {}
     if args.plots:
-        places["--plots"] = logdirs.place(Path(args.plots), output.new_plots(args.plots))
+        places["--plots"] = new_files.folder_place(Path(args.plots), output.new_plots(args.plots))
     if args.save:
-        places["--save"] = new_files.place(Path(args.save), files.WHAT)
+        places["--save"] = new_files.file_place(Path(args.save), files.WHAT)
     return places
 
 

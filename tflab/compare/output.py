@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
-from tflab.cli import confined, logdirs, terminal
+from tflab.cli import confined, new_files, terminal
 from tflab.errors import UsageError
 from tflab.escaping import visible
 from tflab.records.measured import Comparison
@@ -27,9 +27,9 @@ def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
 
 @contextmanager
 def new_plots(folder: str) -> Iterator[Path]:
-    if not confined.CONFINED and not logdirs.takable(Path(folder)):
+    if not confined.CONFINED and not new_files.takable(Path(folder)):
         raise UsageError(f"The folder '{folder}' is not empty; give --plots a new folder.")
-    with logdirs.new_folder(Path(folder), "--plots") as work:
+    with new_files.new_folder(Path(folder), "--plots") as work:
         yield work
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tflab import atomic
-from tflab.cli import command, ending, logdirs, terminal
+from tflab.cli import command, ending, new_files, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.units import plural
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     if args.to in FOLDERS:
         if args.out is None:
             raise UsageError(f"{FOLDERS[args.to]}; name one with --out.")
-        with logdirs.new_folder(Path(args.out), "--out") as folder:
+        with new_files.new_folder(Path(args.out), "--out") as folder:
             WRITERS[args.to](folder, read(args))
         terminal.say_command(*opening_line(args.to, Path(args.out)))
         return 0
@@ -124,7 +124,7 @@ def new_file(name: str) -> Iterator[Path]:
             final.open("x").close()  # fails if the name was taken meanwhile
             half.replace(final)
     except atomic.TakenError as error:
-        raise logdirs.being_written(final, "--out") from error
+        raise new_files.being_written(final, "--out") from error
     except OSError as error:
         raise TflabError(f"'{name}' cannot be written: {error.strerror or error}.") from error
 
@@ -180,7 +180,7 @@ def write_explorer(folder: Path, recorded: Recording) -> None:
 
 def opening_line(to: str, folder: Path) -> tuple[str, str]:
     if to == "xspace":
-        return "Open it in TensorBoard:", logdirs.opening_line(folder)
+        return "Open it in TensorBoard:", new_files.opening_line(folder)
     from tflab.exporters import model_explorer
 
     return "Open it in Model Explorer:", visible(model_explorer.opening_line(folder))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tflab.cli import confinement
-from tflab.cli.logdirs import RUNS
+from tflab.cli.new_files import RUNS
 from tflab.datasets import files, mnist
 from tflab.doctor.checks import NOTE, Finding
 from tflab.errors import TflabError

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from tflab.errors import RefusedError, TflabError
-from tflab.explore import processes, program
-from tflab.explore.asked import Asked
+from tflab.explore import program
+from tflab.explore.asked import MEMORY, Asked
 from tflab.exporters.json import plain
 from tflab.follow import node_history
 from tflab.life.stages import life_of
@@ -83,9 +83,7 @@ def problem(error: BaseException, file: str) -> dict[str, Any]:
         return {"message": str(error), "line": line}
     message = cause.msg if isinstance(cause, SyntaxError) else str(cause).strip()
     if isinstance(cause, MemoryError):
-        message = (
-            message or f"a program may have {size(processes.MEMORY)} in addition to TensorFlow"
-        )
+        message = message or f"a program may have {size(MEMORY)} in addition to TensorFlow"
     kind = type(cause).__name__
     return {"message": f"{kind}: {message}" if message else kind, "line": line}
 

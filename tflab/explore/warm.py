@@ -20,8 +20,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tflab.errors import TflabError
-from tflab.explore import processes
-from tflab.explore.asked import Asked
+from tflab.explore import worker
+from tflab.explore.asked import MEMORY, Asked
 from tflab.records.codec import encoded
 from tflab.runtime import child
 
@@ -30,7 +30,7 @@ GRACE_S = 2.0  # after the time limit of a stage, for the worker to end it
 LOOK_S = 0.2  # between two checks of its memory
 MOST_BYTES = 2**26  # of an answer
 MOST_LINES = 4  # waiting lines
-RESIDENT = processes.MEMORY + 2 * 2**30  # bytes; a larger process is replaced
+RESIDENT = MEMORY + 2 * 2**30  # bytes; a larger process is replaced
 SAID = 4_000  # bytes kept of the last output of a process
 
 Message = dict[str, Any]
@@ -134,7 +134,7 @@ class Warm:
         answer = self.read(self.seconds + GRACE_S)
         if answer.pop("mark", None) != mark:
             raise LostError("The program was ended: it wrote into the results of tflab.")
-        if processes.resident(self.process.pid) > RESIDENT:
+        if worker.resident(self.process.pid) > RESIDENT:
             self.replace()
             if "stage" in answer:
                 return {"error": {"message": "The programs took too much memory.", "line": None}}
@@ -149,7 +149,7 @@ class Warm:
                     f"The program was ended: it did not stop within {self.seconds:g} s. TensorFlow "
                     "is loading again, which takes a few seconds."
                 )
-            if processes.resident(self.process.pid) > RESIDENT:
+            if worker.resident(self.process.pid) > RESIDENT:
                 raise LostError("The program was ended: it took too much memory.")
             try:
                 line = self.lines.get(timeout=LOOK_S)
@@ -178,7 +178,7 @@ class Warm:
 
     def end(self) -> None:
         """End the process and all processes that its program started."""
-        processes.end_with_children(self.process.pid)
+        worker.end_with_children(self.process.pid)
         self.process.kill()
         self.process.wait()
         assert self.process.stdin

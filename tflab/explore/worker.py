@@ -6,6 +6,7 @@ is a line of JSON on the original standard output. The output of programs is red
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -13,16 +14,19 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tflab.explore import processes
+from tflab.explore.asked import MEMORY
 from tflab.runtime import dumps, quiet_import
 
 PRINTED = 4_000  # characters that are kept of a program's output
 LOOK_S = 1.0  # between two checks whether the server exists
+PROC = Path("/proc/")  # on Linux
+ADOPT = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
 
 class StageTimeoutError(BaseException):
@@ -51,7 +55,7 @@ def main() -> None:
     if hasattr(os, "register_at_fork"):
         for pipe in (orders, answers):  # not for forks of the program
             os.register_at_fork(after_in_child=partial(os.close, pipe.fileno()))
-    processes.adopt()
+    adopt()
     threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     dumps.prepare()
     quiet_import.load()
@@ -59,7 +63,7 @@ def main() -> None:
 
     gc.collect()
     gc.freeze()  # objects of TensorFlow's import stay, so collections can skip them
-    processes.limit_memory(processes.MEMORY)
+    limit_memory(MEMORY)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, late)
     walked: Iterator[dict[str, Any]] = iter(())
@@ -92,7 +96,7 @@ def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> 
     """The next stage, or its error, or that there is none."""
     printed = KeptOutput()
     try:
-        processes.limit_time(order["seconds"])
+        limit_time(order["seconds"])
         with redirect_stdout(printed):
             message = next(walked, {"done": True})
     except StageTimeoutError as error:
@@ -102,8 +106,8 @@ def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> 
     except BaseException as error:  # a program may raise anything
         message = {"error": life.problem(error, order["file"])}
     finally:
-        processes.limit_time(0)
-    processes.end_children()
+        limit_time(0)
+    end_children()
     return message | ({"printed": printed.text} if printed.text else {})
 
 
@@ -116,6 +120,77 @@ def watch(server: int) -> None:
 
 def late(number: int, frame: FrameType | None) -> None:
     raise StageTimeoutError
+
+
+# The memory, the time and the children of a program's process, and how to end it. Functions that
+# macOS or Windows do not support do nothing there.
+
+
+def adopt() -> None:
+    """Let this process inherit the orphans of its children."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(ADOPT, 1)
+
+
+def limit_memory(more: int) -> None:
+    """Limit the memory that this process can take in addition; beyond it there is a MemoryError."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        taken = next(
+            int(line.split()[1]) * 1024
+            for line in (PROC / "self" / "status").read_text("ascii").splitlines()
+            if line.startswith("VmData")
+        )
+        resource.setrlimit(resource.RLIMIT_DATA, (taken + more, taken + more))
+
+
+def limit_time(seconds: float) -> None:
+    """Send SIGALRM to this process after this time; 0 is never."""
+    with suppress(AttributeError):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def descendants(process: int) -> Iterator[int]:
+    """The children of a process, and their children."""
+    with suppress(OSError):
+        for children in (PROC / str(process) / "task").glob("*/children"):
+            for child in map(int, children.read_text("ascii").split()):
+                yield from descendants(child)
+                yield child
+
+
+def end_children() -> None:
+    """Kill the processes that this process started, directly or indirectly."""
+    for process in descendants(os.getpid()):
+        end(process)
+    with suppress(AttributeError, ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def end_with_children(process: int) -> None:
+    """Kill a process and its descendants, which cannot start others meanwhile."""
+    with suppress(AttributeError, OSError):
+        os.kill(process, signal.SIGSTOP)
+    for child in descendants(process):
+        end(child)
+    end(process)
+
+
+def end(process: int) -> None:
+    with suppress(AttributeError, OSError):
+        os.kill(process, signal.SIGKILL)
+
+
+def resident(process: int) -> int:
+    """The resident bytes of a process and its descendants; 0 if unknown."""
+    total = 0
+    for one in (process, *descendants(process)):
+        with suppress(AttributeError, OSError, ValueError):
+            pages = int((PROC / str(one) / "statm").read_text("ascii").split()[1])
+            total += pages * os.sysconf("SC_PAGE_SIZE")
+    return total
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from PIL import Image
 
 from tflab.escaping import visible
 from tflab.exporters import plots, xspace
-from tflab.exporters.plots import files, mosaic
+from tflab.exporters.plots import mosaic
 from tflab.records.options import Program
 from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.timed import Capture
@@ -85,7 +85,7 @@ def write_images(logdir: str | Path, maps: Maps) -> None:
     """Feature maps and gradients as the run `recorded step`, in Images: the whole picture, and
     each row separately."""
     with run(os.path.join(logdir, RECORDED)) as writer:
-        add_image(writer, IMAGES, files.png(plots.feature_maps.draw(maps)))
+        add_image(writer, IMAGES, plots.png(plots.feature_maps.draw(maps)))
         for item in maps.maps:
             whole, gradient = plots.feature_maps.mosaics(item)
             add_image(writer, item.name, mosaic.png(whole))

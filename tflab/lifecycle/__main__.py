@@ -23,7 +23,7 @@ from tflab.cli import (
     confinement,
     ending,
     environment,
-    logdirs,
+    new_files,
     terminal,
 )
 from tflab.errors import TflabError, UsageError
@@ -172,7 +172,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
             f"{STAGES[-1]}, or omit --stage."
         )
     if confinement.is_wanted(models.is_file(args.model)):
-        run_folder = {"--logdir": logdirs.new_run(args.logdir, args.model)}
+        run_folder = {"--logdir": new_files.new_run(args.logdir, args.model)}
         return confinement.run("lifecycle", argv, args, run_folder if is_kept(args, stop) else {})
     from tflab.runtime import dumps, quiet_import
 
@@ -213,7 +213,9 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
     )
     interrupted = cut_short = late = False
     stages: list[Stage] = []
-    run_folder = logdirs.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
+    run_folder = (
+        new_files.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
+    )
     began = time.monotonic()
     with ending.deferred(), run_folder as place, terminal.phase(args.model):
         try:
@@ -272,7 +274,7 @@ def opening_lines(folder: Path, args: argparse.Namespace, stop: str) -> Iterator
     from tflab.exporters import model_explorer
     from tflab.lifecycle import captures
 
-    yield "\nOpen it in TensorBoard:", logdirs.opening_line(folder)
+    yield "\nOpen it in TensorBoard:", new_files.opening_line(folder)
     if args.to:
         explorer = model_explorer.opening_line(folder / model_explorer.FOLDER)
         yield "Or in Model Explorer:  ", explorer

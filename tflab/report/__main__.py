@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import atomic, models
-from tflab.cli import arguments, command, confined, confinement, ending, logdirs, terminal
+from tflab.cli import arguments, command, confined, confinement, ending, new_files, terminal
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.escaping import visible
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     arguments.check_cluster(args)
     if confinement.is_wanted(models.is_file(args.model)):
         out = Path(args.out) if args.out else free(args.force)
-        place = logdirs.place(out, staging(out, args.force))
+        place = new_files.folder_place(out, staging(out, args.force))
         readable = [name for name in (*args.others, args.logdir) if name]
         return confinement.run("report", argv, args, {"--out": place}, readable)
     measurements = selection.measurements(args.others, args.model)
@@ -231,7 +231,7 @@ def staging(out: Path, force: bool) -> Iterator[Path]:
             stack.callback(remove_if_empty, out if is_new else None)
             work = stack.enter_context(atomic.new_folder_beside(out / REPORT))
         except atomic.TakenError as error:
-            raise logdirs.being_written(out, "--out") from error
+            raise new_files.being_written(out, "--out") from error
         except OSError as error:
             raise UsageError(
                 f"The report cannot be written to '{out}': {error.strerror}. "
@@ -244,7 +244,7 @@ def staging(out: Path, force: bool) -> Iterator[Path]:
                 replace(work / name, out / name)
         except OSError as error:
             if error.errno in command.NO_ROOM:
-                raise logdirs.disk_full(out, error) from error
+                raise new_files.disk_full(out, error) from error
             raise
 
 

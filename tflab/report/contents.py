@@ -103,13 +103,13 @@ class Picture:
 def picture(name: str, draw: Callable[..., Figure], *records: Any) -> Picture:
     """A plot of some records, drawn for a page and again for a phone."""
     from tflab.exporters import plots
-    from tflab.exporters.plots import files, style
+    from tflab.exporters.plots import style
 
     figure = draw(*records)
     with style.narrow():
         narrow = draw(*records)
     words = str(figure.get_label())
-    return Picture(name, words, plots.svg(figure), plots.svg(narrow), files.png(figure))
+    return Picture(name, words, plots.svg(figure), plots.svg(narrow), plots.png(figure))
 
 
 @dataclass(frozen=True)

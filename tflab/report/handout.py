@@ -12,8 +12,9 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from tflab.analysis import passes
 from tflab.escaping import visible
+from tflab.exporters import plots
 from tflab.exporters.markdown import escape, fenced, paragraph, rendered
-from tflab.exporters.plots import files, lettering, style
+from tflab.exporters.plots import style
 from tflab.records.graph import Node, node_of
 from tflab.report import graph_states, stops
 from tflab.report.contents import (
@@ -105,8 +106,8 @@ def write_pictures(report: Report, folder: Path) -> None:
         for part in chapter.parts:
             if isinstance(part, DrawnGraph):
                 figure = draw(part)
-                (folder / f"{names[id(part)]}.png").write_bytes(files.png(figure))
-                (folder / f"{names[id(part)]}.svg").write_text(files.svg(figure), "utf-8")
+                (folder / f"{names[id(part)]}.png").write_bytes(plots.png(figure))
+                (folder / f"{names[id(part)]}.svg").write_text(plots.svg(figure), "utf-8")
 
 
 # A drawn graph as a picture: the user's graph, with closed scopes, in the rows and tracks of the
@@ -184,7 +185,9 @@ def arranged(tracks: Sequence[Box], nodes: Collection[str]) -> tuple[list[Placed
     start = 0.0
     for track, box in enumerate(tracks):
         rows = [list(boxes_with(row, nodes)) for row in box.rows]
-        widths = [[lettering.width(label, LETTERS) + 10 for label, _ in row] for row in rows if row]
+        widths = [
+            [style.text_width(label, LETTERS) + 10 for label, _ in row] for row in rows if row
+        ]
         if not widths:
             continue
         widest = max(sum(row) + GAP * (len(row) - 1) for row in widths)
@@ -210,7 +213,7 @@ def boxes_with(
         if not box.framed and len(inner) <= MANY:
             yield from boxes_with(inner, nodes)
         elif names:
-            label = lettering.short(box.label, LONGEST) or plural(len(names), "node")
+            label = style.short_name(box.label, LONGEST) or plural(len(names), "node")
             yield (f"{label} ({len(names)})" if box.rows and box.label else label), names
 
 

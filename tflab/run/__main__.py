@@ -144,10 +144,10 @@ def arguments(
             new_files.check(Path(name), what)
     args.place = None
     if args.logdir:
-        from tflab.cli import logdirs
+        from tflab.cli import new_files
 
         name = Path(args.program[args.module is not None]).stem
-        args.place = outputs.enter_context(logdirs.new_run(args.logdir, name))
+        args.place = outputs.enter_context(new_files.new_run(args.logdir, name))
     read.append(args)
     return 0
 
@@ -232,9 +232,9 @@ def show(
         keep_life(args.place.work, seen)
     outputs.close()  # renames the logdir
     if written:
-        from tflab.cli import logdirs
+        from tflab.cli import new_files
 
-        line = logdirs.opening_line(args.place.final)
+        line = new_files.opening_line(args.place.final)
         terminal.say_command("Open it in TensorBoard:", line, sys.stderr)
     elif args.place:
         terminal.say(NOTHING, sys.stderr)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import arguments, command, ending, logdirs, terminal
+from tflab.cli import arguments, command, ending, new_files, terminal
 from tflab.errors import LostTaskError, RefusedError
 from tflab.escaping import visible
 from tflab.records.options import SPLITS, Options
@@ -102,22 +102,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
-    from tflab.train import folders, history
+    from tflab.train import checkpoints, history
 
     if args.resume:
-        folder = folders.find_training(
-            Path(args.logdir or logdirs.RUNS), args.model or arguments.MODEL
+        folder = checkpoints.find_training(
+            Path(args.logdir or new_files.RUNS), args.model or arguments.MODEL
         )
         saved = history.settings(folder / history.NAME)
         if not args.model:
-            folders.check_own_model(folder, saved)
+            checkpoints.check_own_model(folder, saved)
         trainer, settings = prepare(args, saved, tasks)
-        folders.check_same_settings(folder, saved, settings)
-        start, going_on = folders.checkpoint_to_resume(folder, settings)
+        checkpoints.check_same_settings(folder, saved, settings)
+        start, going_on = checkpoints.checkpoint_to_resume(folder, settings)
         note(going_on)
     else:
         trainer, settings = prepare(args, None, tasks)
-        folder, start = folders.begin_training(args.logdir, trainer, settings), None
+        folder, start = checkpoints.begin_training(args.logdir, trainer.program, settings), None
     status = 0
     try:
         if start is None or start.step < settings.steps:
@@ -227,7 +227,7 @@ def show(folder: Path) -> None:
     from tflab.train import history, view
 
     text.show_blocks(view.blocks(history.read(folder / history.NAME)))
-    terminal.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(folder))
+    terminal.say_command("\nOpen it in TensorBoard:", new_files.opening_line(folder))
 
 
 def note(sentence: str) -> None:

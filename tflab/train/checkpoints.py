@@ -1,25 +1,97 @@
-"""Checkpoints: the weights and the optimiser's variables, in files.
-
-`tf.compat.v1.train.Saver` writes both files of a checkpoint under temporary names and then renames
-them, the index last. It does the same with the file `checkpoint`, which names the newest one (seen
-in the system calls of TensorFlow 2.21). So if the process is killed meanwhile, the previous
-checkpoint is unchanged.
-"""
+"""Checkpoints: the folder of a new training, or of one to resume, and in it the weights and the
+optimiser's variables."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.errors import TflabError
+from tflab import models
+from tflab.cli import new_files
+from tflab.errors import TflabError, UsageError
+from tflab.exporters import tensorboard
+from tflab.records.options import Program
 from tflab.runtime import refusals, server
+from tflab.train import history
+from tflab.train.history import Settings
 
+RATES = " The learning rate of every step depends on the number of epochs."
+RESTORED = (
+    "Restored: all variables and the order of the rows. Not restored: the state of random ops, "
+    "such as dropout, which start again."
+)
 FOLDER = "checkpoints"  # in the logdir
 PREFIX = "step"
 KEPT = 3  # the newest ones
+
+
+def begin_training(logdir: str | None, program: Program, settings: Settings) -> Path:
+    """Create a folder with the graph and a history without steps. Raises UsageError."""
+    folder = new_files.choose_run_folder(logdir, f"{settings.model}-train")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        history.create(folder / history.NAME, settings)
+    except OSError as error:
+        raise new_files.unwritable_folder(folder, error) from error
+    tensorboard.write_graph(folder, program)
+    return folder
+
+
+def find_training(root: Path, model: str) -> Path:
+    """The folder to resume: `root` itself, else the newest training of this model in it."""
+    if (root / history.NAME).exists():
+        return root
+    histories = root.glob(f"*/{history.NAME}")
+    for path in sorted(histories, key=lambda path: path.stat().st_mtime, reverse=True):
+        with suppress(TflabError):
+            if history.settings(path).model == model:
+                return path.parent
+    raise UsageError(
+        f"There is no training of '{model}' in '{root}' to continue. Omit --resume to start one."
+    )
+
+
+def check_own_model(folder: Path, saved: Settings) -> None:
+    """Raise UsageError for a model that is not tflab's: a file must not decide what is imported."""
+    if saved.model not in models.MODELS:
+        raise UsageError(
+            f"The training in '{folder}' is of '{saved.model}', which is not a built-in model. "
+            f"Give --model '{saved.model}' as well."
+        )
+
+
+def check_same_settings(folder: Path, saved: Settings, given: Settings) -> None:
+    """Raise UsageError that lists every setting that differs from the saved one."""
+    differences = [
+        f"{item.name.replace('_', ' ')}: {getattr(saved, item.name)} before, "
+        f"{getattr(given, item.name)} now"
+        for item in fields(saved)
+        if getattr(saved, item.name) != getattr(given, item.name)
+    ]
+    if differences:
+        why = RATES if saved.epochs != given.epochs else ""
+        raise UsageError(
+            f"The training in '{folder}' can continue only with the same settings: "
+            f"{'; '.join(differences)}.{why} To start again, omit --resume."
+        )
+
+
+def checkpoint_to_resume(folder: Path, settings: Settings) -> tuple[Checkpoint | None, str]:
+    """The newest checkpoint, or None to begin anew; and what it restores."""
+    start = newest(folder / FOLDER)
+    done = start.step if start else 0
+    note = f"Continuing in '{folder}': {done:,} of {settings.steps:,} steps are done."
+    return start, f"{note} {RESTORED}" if 0 < done < settings.steps else note
+
+
+# The files. `tf.compat.v1.train.Saver` writes both files of a checkpoint under temporary names and
+# then renames them, the index last. It does the same with the file `checkpoint`, which names the
+# newest one (seen in the system calls of TensorFlow 2.21). So if the process is killed meanwhile,
+# the previous checkpoint is unchanged.
 
 
 @dataclass(frozen=True)

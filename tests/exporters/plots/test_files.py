@@ -9,7 +9,6 @@ from PIL import Image
 
 from tflab.errors import UsageError
 from tflab.exporters import plots
-from tflab.exporters.plots import files
 
 
 def small() -> Figure:
@@ -32,7 +31,7 @@ def test_a_picture_is_saved_as_png_and_svg(figure, tmp_path):
     folder = tmp_path / "new" / "folder"
     assert paths == [folder / "lenet-v1.5.png", folder / "lenet-v1.5.svg"]
     assert sorted(folder.iterdir()) == paths
-    assert paths[0].read_bytes() == files.png(figure)
+    assert paths[0].read_bytes() == plots.png(figure)
     assert paths[1].read_text() == plots.svg(figure)
 
 
@@ -111,7 +110,7 @@ def test_an_svg_can_stand_in_a_page(figure):
 
 def test_text_of_an_svg_is_text(figure):
     root = ElementTree.fromstring(plots.svg(figure))
-    texts = [text.text for text in root.iter(f"{{{files.SVG}}}text")]
+    texts = [text.text for text in root.iter(f"{{{plots.SVG}}}text")]
     assert texts[-1] == "a < b & 2 $"
 
 
@@ -131,5 +130,5 @@ def test_ids_begin_with_a_hash_of_the_picture_and_references_lead_to_them(figure
 
 def test_the_same_figure_gives_the_same_bytes(figure):
     svg = plots.svg(figure)
-    assert files.png(figure) == files.png(small())
+    assert plots.png(figure) == plots.png(small())
     assert svg == plots.svg(figure) == plots.svg(small())

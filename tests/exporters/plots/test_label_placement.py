@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tests.pictures import look
-from tflab.exporters.plots import label_placement, lettering
+from tflab.exporters.plots import label_placement, style
 from tflab.exporters.plots.label_placement import LabelledPoint, LabelPosition
 
 
@@ -78,7 +78,7 @@ def test_places_lie_on_eight_sides_the_nearest_first():
     """Of a marker of 6 points at (100, 200): the nearest are 4 points from its edge."""
     point = LabelledPoint(1, 2, 6, ["loss", "Softmax"])
     places = list(label_placement.places((100, 200), point))
-    wide = lettering.width("Softmax", 8.5)
+    wide = style.text_width("Softmax", 8.5)
     high = 1.3 * 8.5  # half of two lines
     up = 10 + high - 8.5 / 2  # the middle of a label above or below the marker
     assert len(places) == 6 * 8

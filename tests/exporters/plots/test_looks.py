@@ -8,15 +8,7 @@ from matplotlib.colors import to_hex
 
 from tests.pictures import caption, look, points, stroke, title, words
 from tests.records_by_hand import op_at_size, op_stats, op_total
-from tflab.exporters.plots import (
-    batch_sizes,
-    label_placement,
-    layers,
-    lettering,
-    roofline,
-    style,
-    top_ops,
-)
+from tflab.exporters.plots import batch_sizes, label_placement, layers, roofline, style, top_ops
 from tflab.records.measured import Compared, Comparison, OpStats, Peaks, StepTimes
 from tflab.records.timed import Spread
 
@@ -60,7 +52,7 @@ def totals(count: int) -> list[OpStats]:
 
 def test_a_name_stands_above_its_bar_and_its_type_behind_it_smaller_and_fainter():
     (axes,) = top_ops.draw(totals(1)).axes
-    behind = lettering.width("net/0", 10.5) + 8
+    behind = style.text_width("net/0", 10.5) + 8
     assert [look(text) for text in axes.texts] == [
         ("10.0 %, 1.00 us", (0.1, 0), (6, 0), "left", "center", 10.5, INK, "normal"),
         ("net/0", (0, -0.2), (0, 4), "left", "baseline", 10.5, INK, "normal"),

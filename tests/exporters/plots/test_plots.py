@@ -23,10 +23,7 @@ from tests.pictures import caption, plain, points, title
 from tests.records_by_hand import op_at_size, op_stats, op_total
 from tflab.compare import saved_measurements
 from tflab.exporters import plots
-from tflab.exporters.plots import (
-    files,
-    style,
-)
+from tflab.exporters.plots import style
 from tflab.measurements import contrast
 from tflab.records.buffers import Amount
 from tflab.records.measured import Compared, Comparison, OpStats, Peaks, StepTimes
@@ -238,7 +235,7 @@ def test_a_users_settings_change_no_picture_and_are_left_as_they_were(name):
     """Nor does what was drawn before: the same input gives the same bytes."""
     figure = drawn(name, *EXAMPLES[name])
     expected = plots.svg(figure)
-    files.png(figure)
+    plots.png(figure)
     with matplotlib.rc_context({"font.size": 40, "axes.linewidth": 5, "svg.fonttype": "path"}):
         before = dict(matplotlib.rcParams)
         assert plots.svg(drawn(name, *EXAMPLES[name])) == expected
@@ -285,7 +282,7 @@ def test_names_can_hold_anything(name, tmp_path):
     figure = drawn(name, *HOSTILE_EXAMPLES[name])
     plots.save(figure, tmp_path / "picture")
     page = ElementTree.fromstring(plots.svg(figure))
-    assert {part.tag for part in page.iter()} <= {f"{{{files.SVG}}}{tag}" for tag in TAGS}
+    assert {part.tag for part in page.iter()} <= {f"{{{plots.SVG}}}{tag}" for tag in TAGS}
     assert SHOWN in plain("".join(page.itertext()))
 
 

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from tests.pictures import caption, ticks, title
 from tflab import units
-from tflab.exporters.plots import lettering, style
+from tflab.exporters.plots import style
 
 WORDS = "Ops run in parallel, so all of it may be more than the wall time."
 
@@ -42,8 +42,8 @@ def test_long_words_are_wrapped_within_the_margins_and_the_sheet_grows():
     lines = [line.get_text() for line in figure.texts]
     bold = [line.get_text() for line in figure.texts if line.get_weight() == "bold"]
     assert lines == [
-        *lettering.wrapped(WORDS * 2, room, 13, "bold"),
-        *lettering.wrapped(WORDS * 4, room, 9.5),
+        *style.wrapped(WORDS * 2, room, 13, "bold"),
+        *style.wrapped(WORDS * 4, room, 9.5),
     ]
     assert (len(bold), len(lines)) == (2, 5)
     assert (title(figure), caption(figure)) == (WORDS * 2, WORDS * 4)
@@ -57,7 +57,7 @@ def test_a_picture_for_a_phone_is_narrower_and_its_letters_are_as_large():
     assert figure.get_figwidth() == 4.9
     room = (4.9 - 2 * 0.12) * 72
     assert caption(figure) == WORDS
-    assert [line.get_text() for line in figure.texts][1:] == lettering.wrapped(WORDS, room, 9.5)
+    assert [line.get_text() for line in figure.texts][1:] == style.wrapped(WORDS, room, 9.5)
     assert {line.get_size() for line in figure.texts} == {13, 9.5}
     assert figure.texts[0].get_position()[0] == pytest.approx(0.12 / 4.9)
     assert style.canvas("A title", "", 3.0)[0].get_figwidth() == 7.5

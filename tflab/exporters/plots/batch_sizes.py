@@ -10,7 +10,7 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from tflab.exporters import fitting
-from tflab.exporters.plots import label_placement, lettering, style
+from tflab.exporters.plots import label_placement, style
 from tflab.records.measured import Compared, Comparison
 from tflab.units import plural
 
@@ -47,7 +47,7 @@ def draw(comparison: Comparison) -> Figure:
         axes.set_yscale("log")
         low, high = axes.get_ylim()
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lettering.time_tick))
+        axes.yaxis.set_major_formatter(FuncFormatter(style.time_tick))
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(list(comparison.steps), [f"{size:,}" for size in comparison.steps])
@@ -68,7 +68,7 @@ def lines(comparison: Comparison, unit: str) -> list[Line]:
         ("whole step", {size: steps[size].untraced_ns.median / part[size] for size in steps}, STEP)
     ]
     rows = most_expensive(comparison)[: len(LOOKS)]
-    names = lettering.distinct([row.key for row in rows], 24)
+    names = style.distinct_names([row.key for row in rows], 24)
     for row, name, look in zip(rows, names, LOOKS, strict=False):
         times = {
             size: stats.total_ns / steps[size].steps if unit == "step" else stats.image_ns or 0
@@ -88,11 +88,12 @@ def most_expensive(comparison: Comparison) -> list[Compared]:
 
 
 def curve(axes: Axes, name: str, times: Mapping[int, float], look: tuple) -> Annotation:
+    """A line of times by their places on the axis, with its name at the end."""
     color, marker, glyph, dashes = look
-    sizes = sorted(times)
+    places = sorted(times)
     axes.plot(
-        sizes,
-        [times[size] for size in sizes],
+        places,
+        [times[place] for place in places],
         color=color,
         marker=marker,
         linestyle=dashes,
@@ -100,7 +101,7 @@ def curve(axes: Axes, name: str, times: Mapping[int, float], look: tuple) -> Ann
         markersize=6,
         markeredgecolor="white",
     )
-    return label_placement.label(axes, (sizes[-1], times[sizes[-1]]), name, color, glyph)
+    return label_placement.label(axes, (places[-1], times[places[-1]]), name, color, glyph)
 
 
 def headline(comparison: Comparison) -> str:

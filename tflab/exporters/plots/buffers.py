@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 
 from tflab.analysis import timeline
 from tflab.analysis.pieces import address_space
-from tflab.exporters.plots import lettering, style
+from tflab.exporters.plots import style
 from tflab.exporters.plots.timeline import LETTERS
 from tflab.records.buffers import BACKWARD, FORWARD, Buffer, Buffers
 from tflab.units import plural, size, time
@@ -167,10 +167,10 @@ def write_name(axes: Axes, part: Part) -> None:
 def fitting(name: str, room: float, lines: int) -> str:
     """The longest form of a name that fits into `lines` lines of `room` points, broken only between
     its scopes; "" if none does."""
-    for form in (name, lettering.without_inner_scopes(name), name.rpartition("/")[2]):
-        form = lettering.short(form, 80)
-        if lettering.width(max(form.split("/"), key=len) + "/", LETTERS) <= room:
-            folded = lettering.folded(form, room, LETTERS)
+    for form in (name, style.without_inner_scopes(name), name.rpartition("/")[2]):
+        form = style.short_name(form, 80)
+        if style.text_width(max(form.split("/"), key=len) + "/", LETTERS) <= room:
+            folded = style.folded_name(form, room, LETTERS)
             if 0 < len(folded) <= lines:
                 return "\n".join(folded)
     return ""

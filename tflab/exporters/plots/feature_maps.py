@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from tflab.exporters.plots import lettering, mosaic, style
+from tflab.exporters.plots import mosaic, style
 from tflab.exporters.plots.mosaic import Mosaic
 from tflab.records.values import IMAGE, KERNEL, FeatureMap, Maps, Probabilities
 from tflab.units import percent, plural
@@ -57,14 +57,14 @@ def sheet(figure: Figure, room: float) -> Axes:
 def name(page: Page, top: float, words: str, note: str) -> None:
     """A name, and a note in a fainter colour, shortened to the width of the page."""
     room = page.lefts[1] + page.width - page.lefts[0]
-    left = room - lettering.width(note, style.SMALL) - 8
+    left = room - style.text_width(note, style.SMALL) - 8
     short = words
     for most in range(60, 8, -2):
-        short = lettering.short(words, most)
-        if lettering.width(short, style.SMALL, "bold") <= left:
+        short = style.short_name(words, most)
+        if style.text_width(short, style.SMALL, "bold") <= left:
             break
     write(page, page.lefts[0], top, short, style.INK, weight="bold")
-    after = page.lefts[0] + lettering.width(short, style.SMALL, "bold") + 8
+    after = page.lefts[0] + style.text_width(short, style.SMALL, "bold") + 8
     write(page, after, top, note, style.FAINT)
 
 
@@ -96,7 +96,7 @@ def box(
 
 
 def wrapped(page: Page, words: str) -> str:
-    return "\n".join(lettering.wrapped(words, page.width, style.SMALL))
+    return "\n".join(style.wrapped(words, page.width, style.SMALL))
 
 
 def write(
@@ -213,7 +213,7 @@ def draw_scale(page: Page, drawn: Mosaic, left: float, top: float) -> None:
     if drawn.signed:
         low, high = f"{-most:.2g}", f"+{most:.2g}"
     write(page, left, top, low, style.FAINT, size=NUMBER)
-    left += lettering.width(low, NUMBER) + 4
+    left += style.text_width(low, NUMBER) + 4
     image(page, mosaic.strip(drawn), left, top + 2.5, STRIP)
     box(page, left, top + 2.5, STRIP, "none", style.FAINT)
     write(page, left + STRIP[0] + 4, top, high, style.FAINT, size=NUMBER)
@@ -272,7 +272,7 @@ def draw_classes(page: Page, record: Probabilities, top: float) -> None:
     name(page, top, record.name, origin)
     best = record.best
     shares = np.nan_to_num(record.array, nan=0, posinf=0, neginf=0)
-    digits = max(lettering.width(f"{len(record.array) - 1}", style.SMALL, "bold"), 8) + 5
+    digits = max(style.text_width(f"{len(record.array) - 1}", style.SMALL, "bold"), 8) + 5
     room = page.width - digits - 92
     for number, (share, exact) in enumerate(zip(shares, record.array, strict=True)):
         at = top + LINE + number * (BAR + 3)

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.text import Annotation
 
-from tflab.exporters.plots import lettering, style
+from tflab.exporters.plots import style
 
 LETTERS = 8.5  # points
 LINE = 1.3  # line height, in font sizes
@@ -75,7 +75,7 @@ def place_labels(
 
 def places(at: Point, point: LabelledPoint) -> Iterator[LabelPosition]:
     """All places around a marker, the nearest first."""
-    width = max(lettering.width(line, LETTERS) for line in point.lines)
+    width = max(style.text_width(line, LETTERS) for line in point.lines)
     half = LINE * LETTERS * len(point.lines) / 2
     for distance in DISTANCES:
         for right, up in AROUND:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tflab.analysis import quality
-from tflab.exporters.plots import lettering, style
+from tflab.exporters.plots import style
 from tflab.records.measured import OpStats
 from tflab.records.verdicts import Quality
 from tflab.units import percent, time
@@ -69,7 +69,7 @@ def draw(
         zorder=1,
     )
     letters = LETTERS if wide() else NARROW_LETTERS
-    axes.set_yticks(range(len(rows)), lettering.distinct([row.key for row in rows], letters))
+    axes.set_yticks(range(len(rows)), style.distinct_names([row.key for row in rows], letters))
     axes.tick_params(axis="y", length=0, labelcolor=style.INK)
     style.ruled(axes.xaxis, axes.get_xlim()[1], time, 4)  # long names make the panel narrow
     axes.set_xlabel("time in a step")

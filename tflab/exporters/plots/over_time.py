@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from tflab.exporters.plots import label_placement, lettering, style
-from tflab.exporters.plots.batch_sizes import LOOKS, STEP
+from tflab.exporters.plots import label_placement, style
+from tflab.exporters.plots.batch_sizes import LOOKS, STEP, curve
 from tflab.records.measurements import OverTime, TimeLine
 from tflab.units import plural
 from tflab.views.abreast import ratio_text
@@ -37,14 +37,14 @@ def draw(series: OverTime) -> Figure:
     labels = []
     for axes, size in zip(panels, sizes, strict=True):
         lines = [line for line in series.lines if line.batch_size == size and any(line.points)]
-        names = lettering.distinct([line.name for line in lines], LETTERS)
+        names = style.distinct_names([line.name for line in lines], LETTERS)
         drawn = zip(lines, names, (STEP, *LOOKS), strict=False)
-        labels.append([curve(axes, *line) for line in drawn])
+        labels.append([curve_with_intervals(axes, *line) for line in drawn])
         axes.set_ylabel(f"a step at batch {size:,}")
         axes.set_yscale("log")
         low, high = axes.get_ylim()
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lettering.time_tick))
+        axes.yaxis.set_major_formatter(FuncFormatter(style.time_tick))
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(axis="y")
         axes.set_xlim(-0.3, len(series.when) - 0.7)
@@ -56,24 +56,14 @@ def draw(series: OverTime) -> Figure:
     return figure
 
 
-def curve(axes: Axes, line: TimeLine, name: str, look: tuple) -> Annotation:
-    color, marker, glyph, dashes = look
-    points = [(place, point) for place, point in enumerate(line.points) if point]
-    places, times = [place for place, _ in points], [point.ns for _, point in points]
-    axes.plot(
-        places,
-        times,
-        color=color,
-        marker=marker,
-        linestyle=dashes,
-        linewidth=1.6,
-        markersize=6,
-        markeredgecolor="white",
-    )
-    for place, point in points:
+def curve_with_intervals(axes: Axes, line: TimeLine, name: str, look: tuple) -> Annotation:
+    points = {place: point for place, point in enumerate(line.points) if point}
+    label = curve(axes, name, {place: point.ns for place, point in points.items()}, look)
+    color, *_ = look
+    for place, point in points.items():
         if isfinite(point.high_ns) and point.low_ns > 0:
             axes.plot([place, place], [point.low_ns, point.high_ns], color=color, linewidth=1.2)
-    return label_placement.label(axes, (places[-1], times[-1]), name, color, glyph)
+    return label
 
 
 def date_over_time(when: str) -> str:
@@ -84,7 +74,7 @@ def date_over_time(when: str) -> str:
 
 def headline(series: OverTime) -> str:
     """The verdict on the latest measurement of the step."""
-    model = lettering.short(series.contrast.model)
+    model = style.short_name(series.contrast.model)
     parts = [
         f"{ratio_text(line.verdict)} at batch {line.batch_size:,}"
         for line in steps(series.lines)
@@ -92,7 +82,9 @@ def headline(series: OverTime) -> str:
     ]
     if not parts:
         return f"A step of {model} in {plural(len(series.when), 'measurement')}"
-    latest, first = map(lettering.short, (series.measurements[-1], series.contrast.measurements[0]))
+    latest, first = map(
+        style.short_name, (series.measurements[-1], series.contrast.measurements[0])
+    )
     return f"A step of {model}, '{latest}' against '{first}': {'; '.join(parts)}"
 
 
@@ -104,7 +96,7 @@ def steps(lines: Sequence[TimeLine]) -> list[TimeLine]:
 def caption(series: OverTime) -> str:
     contrast = series.contrast
     return (
-        f"{lettering.short(contrast.model)}, {contrast.phase}. Step: untraced. Others: the time "
+        f"{style.short_name(contrast.model)}, {contrast.phase}. Step: untraced. Others: the time "
         f"that a traced step spends in each {contrast.by}, for the {len(LOOKS)} largest at most. "
         "Each point is the mean of several processes. Its bar is the 99 % interval of the mean "
         "over processes. Times in UTC."

@@ -17,7 +17,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tflab.analysis.roofline import bandwidth, roof
 from tflab.exporters import fitting
-from tflab.exporters.plots import label_placement, lettering, style
+from tflab.exporters.plots import label_placement, style
 from tflab.records.measured import OpStats, Peaks
 from tflab.units import percent, plural
 
@@ -148,10 +148,11 @@ def names(drawn: Sequence[OpStats]) -> list[list[str]]:
     """The names of the rows that cost most, in lines, shortened if they still differ; none for
     others."""
     keys = [row.key for row in drawn[:MOST]]
-    short = list(map(lettering.without_inner_scopes, keys))
+    short = list(map(style.without_inner_scopes, keys))
     clear = short if len(set(short)) == len(short) else keys
     lines = [
-        lettering.folded(lettering.short(name, 60), NAME, label_placement.LETTERS) for name in clear
+        style.folded_name(style.short_name(name, 60), NAME, label_placement.LETTERS)
+        for name in clear
     ]
     return lines + [[]] * (len(drawn) - len(lines))
 
@@ -227,7 +228,7 @@ def name_parts(
 
         foot, top = (label_placement.on_page(axes, x, height(x)) for x in (start, stop))
         turn = atan2(top[1] - foot[1], top[0] - foot[0])
-        room = lettering.width(words, style.SMALL)
+        room = style.text_width(words, style.SMALL)
         places = []
         for above, part in product(HEIGHTS, ALONG):
             x = start * (stop / start) ** part

@@ -8,23 +8,31 @@ only sign of anything: a hatch, a marker, a line style or the lightness differs 
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.textpath import text_to_path
 from matplotlib.ticker import MaxNLocator
 
+from tflab import units
+from tflab.analysis import row_labels
 from tflab.escaping import visible
-from tflab.exporters.plots import lettering
+from tflab.exporters import fitting
 from tflab.units import SIZES, TIMES
 
+FONT = "DejaVu Sans"  # it comes with matplotlib
 WIDTH = 7.5  # inches
 NARROW = 4.9  # inches, which are as many points as a page of 400 pixels has room for
 POINTS = 72  # in an inch
@@ -47,7 +55,7 @@ PALE = "#BFDDF0"  # what is not highlighted, beside BLUE or VERMILION
 TITLE, BODY, SMALL = 13.0, 10.5, 9.5  # points
 
 SETTINGS: dict[str, Any] = {
-    "font.family": [lettering.FONT],
+    "font.family": [FONT],
     "font.size": BODY,
     "text.color": INK,
     "text.parse_math": False,  # a name may hold `$`
@@ -67,6 +75,87 @@ SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "tflab",
 }
+
+
+# Names and numbers, and their widths
+
+
+def short_name(name: str, most: int = 30) -> str:
+    """A name on one line, of at most `most` characters; a longer one loses its first scopes."""
+    return fitting.short_name(visible(name), most)
+
+
+def distinct_names(names: Sequence[str], most: int) -> list[str]:
+    """Each name shortened to `most` characters; to more if two would look the same."""
+    shorter = [short_name(name, most) for name in names]
+    if len(set(shorter)) == len(set(names)):
+        return shorter
+    apart = fitting.short_names(map(visible, names), 2 * most - 1)
+    return [apart[visible(name)] for name in names]
+
+
+@lru_cache(maxsize=10_000)
+def text_width(words: str, size: float, weight: str = "normal") -> float:
+    """The width of a text in points, computed without a renderer."""
+    font = FontProperties(family=FONT, weight=weight, size=size)
+    return float(text_to_path.get_text_width_height_descent(words, font, ismath=False)[0])
+
+
+def wrapped(words: str, room: float, size: float, weight: str = "normal") -> list[str]:
+    """A text in lines of at most `room` points; a longer word has a line to itself.
+
+    A number and its unit stay together.
+    """
+    lines: list[str] = []
+    for word in re.sub(r"(?<=\d) ", "\N{NO-BREAK SPACE}", words).split(" "):
+        if lines and text_width(f"{lines[-1]} {word}", size, weight) < room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def without_inner_scopes(name: str) -> str:
+    """A name without the scopes within its layer: `gradients/conv2/Conv2DBackpropInput` for
+    `gradients/conv2/Conv2D_grad/Conv2DBackpropInput`, so that no gradient looks like a node of the
+    layer itself."""
+    return min(name, f"{row_labels.layer(name)}/{name.rpartition('/')[2]}", key=len)
+
+
+def folded_name(name: str, room: float, size: float) -> list[str]:
+    """A name in lines of at most `room` points, broken between its parts; empty if a part is wider.
+
+    Its parts are scopes, and the words of a scope that is too wide.
+    """
+    lines: list[str] = []
+    scopes = re.split(r"(?<=/)", name)
+    words = [
+        re.split(r"(?<=_)|(?<=[a-z])(?=[A-Z])", scope)
+        if text_width(scope, size) > room
+        else [scope]
+        for scope in scopes
+    ]
+    for part in chain.from_iterable(words):
+        if text_width(part, size) > room:
+            return []
+        if lines and text_width(lines[-1] + part, size) <= room:
+            lines[-1] += part
+        else:
+            lines.append(part)
+    return lines
+
+
+def without_zeros(words: str) -> str:
+    """`1.00 us` as `1 us`, because ticks are round numbers."""
+    number, _, unit = words.partition(" ")
+    return f"{float(number):g} {unit}"
+
+
+def time_tick(ns: float, _: Any = None) -> str:
+    return without_zeros(units.time(ns))
+
+
+# The figure
 
 
 @contextmanager
@@ -103,8 +192,8 @@ def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[F
     across = width()
     title, sentence = visible(title), visible(sentence)
     room = (across - 2 * MARGIN) * POINTS
-    lines = [(line, TITLE, "bold", INK) for line in lettering.wrapped(title, room, TITLE, "bold")]
-    lines += [(line, SMALL, "normal", FAINT) for line in lettering.wrapped(sentence, room, SMALL)]
+    lines = [(line, TITLE, "bold", INK) for line in wrapped(title, room, TITLE, "bold")]
+    lines += [(line, SMALL, "normal", FAINT) for line in wrapped(sentence, room, SMALL)]
     head = MARGIN + sum(1.4 * size for _, size, *_ in lines) / POINTS + 0.08
     total_height = head + height
     figure = Figure(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from tflab.analysis import timeline as ledger
 from tflab.analysis import wires as wire_runs
 from tflab.analysis.timeline import Span
-from tflab.exporters.plots import lettering, style, timeline
+from tflab.exporters.plots import style, timeline
 from tflab.records.placed import Transfer
 from tflab.records.timed import CriticalPath, OpRun, StepTime
 from tflab.units import percent, plural, short_task, size, task_of, time
@@ -158,8 +158,8 @@ def places(
     tensor and its bytes, or these alone."""
     low, high = next(s for s in ledger.union([own, *silent]) if s[0] <= own[0] <= s[1])
     bytes_ = size(transfer.bytes or 0)
-    for words in (f"{lettering.short(transfer.tensor)}, {bytes_}", bytes_):
-        width = ceil((lettering.width(words, timeline.LETTERS) + 2 * AWAY) * a_point)
+    for words in (f"{style.short_name(transfer.tensor)}, {bytes_}", bytes_):
+        width = ceil((style.text_width(words, timeline.LETTERS) + 2 * AWAY) * a_point)
         yield words, (high, high + width)
         yield words, (low - width, low)
 

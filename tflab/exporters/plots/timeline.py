@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from tflab.analysis import lanes, timeline
 from tflab.analysis.timeline import Span
-from tflab.exporters.plots import lettering, style
+from tflab.exporters.plots import style
 from tflab.records.timed import CriticalPath, OpRun, StepTime
 from tflab.units import percent, plural, short_device, time
 
@@ -82,7 +82,7 @@ def lanes_by_device(runs: Iterable[OpRun]) -> list[tuple[str, Sequence[OpRun]]]:
     for run in runs:
         runs_of_device.setdefault(short_device(run.device), []).append(run)
     return [
-        (lettering.short(device, 16) if lane == 0 else "", packed)
+        (style.short_name(device, 16) if lane == 0 else "", packed)
         for device in sorted(runs_of_device)
         for lane, packed in enumerate(lanes.pack(runs_of_device[device], nest=False))
     ]
@@ -166,8 +166,8 @@ def fitting(name: str, room: float, lines: int) -> str:
     """The longest form of a name that fits into `lines` lines of `room` points; "" if none does."""
     if room < 1.5 * LETTERS:
         return ""
-    forms = (name, lettering.without_inner_scopes(name), name.rpartition("/")[2])
-    folded = (lettering.folded(lettering.short(form, 80), room, LETTERS) for form in forms)
+    forms = (name, style.without_inner_scopes(name), name.rpartition("/")[2])
+    folded = (style.folded_name(style.short_name(form, 80), room, LETTERS) for form in forms)
     return next(
         ("\n".join(lines_of_form) for lines_of_form in folded if 0 < len(lines_of_form) <= lines),
         "",

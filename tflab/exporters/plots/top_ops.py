@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tflab.exporters.plots import lettering, style
+from tflab.exporters.plots import style
 from tflab.records.measured import OpStats
 from tflab.units import percent, plural, time
 
@@ -55,9 +55,9 @@ def draw(rows: Sequence[OpStats]) -> Figure:
 
 def title(axes: Axes, place: int, name: str, kind: str) -> None:
     """The name above the bar and, if it fits, its types behind it in smaller letters."""
-    behind = lettering.width(name, style.BODY) + 8
+    behind = style.text_width(name, style.BODY) + 8
     room = (style.width() - 3 * style.MARGIN) * style.POINTS
-    if behind + lettering.width(kind, style.SMALL - 1) > room:
+    if behind + style.text_width(kind, style.SMALL - 1) > room:
         kind = ""
     for words, across, size, color in (
         (name, 0, style.BODY, style.INK),
@@ -76,7 +76,7 @@ def title(axes: Axes, place: int, name: str, kind: str) -> None:
 def names(row: OpStats) -> tuple[str, str]:
     """The name, and the types that ran if the name is not the type itself."""
     others = ", ".join(kind for kind in row.ops if kind != row.key)
-    return lettering.short(row.key, 52), lettering.short(others, 34)
+    return style.short_name(row.key, 52), style.short_name(others, 34)
 
 
 def headline(top: Sequence[OpStats], rest: Sequence[OpStats]) -> str:
