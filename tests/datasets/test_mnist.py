@@ -1,6 +1,7 @@
 """MNIST: what comes out of its files, where they are looked for, and what stands in for them."""
 
 import gzip
+import hashlib
 import os
 from pathlib import Path
 
@@ -103,6 +104,16 @@ def test_the_real_files_are_the_published_ones(split, counts, mean):
     assert np.bincount(dataset.columns["labels"]).tolist() == counts
     assert dataset.columns["images"].shape == (sum(counts), 28, 28, 1)
     assert round(float(dataset.columns["images"].mean(dtype=np.float64)), 4) == mean
+
+
+@pytest.mark.mnist
+@pytest.mark.parametrize("name", ARRAYS)
+def test_the_checksums_of_the_gzipped_files_are_those_of_the_published_ones(name):
+    path = Path(str(REAL_FILES), f"{name}.gz")
+    if not path.exists():
+        pytest.skip("these files are unpacked")
+    (published,) = (file for file in mnist.every_file() if file.name == name)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == published.gzipped_sha256
 
 
 # Where the files are looked for

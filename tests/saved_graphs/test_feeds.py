@@ -15,6 +15,7 @@ from tflab.lifecycle import __main__ as lifecycle_command
 from tflab.lifecycle import advice
 from tflab.records.options import Options, Saved
 from tflab.runtime import session
+from tflab.saved_graphs import made_up as made_up_values
 
 pytestmark = pytest.mark.tensorflow
 
@@ -374,6 +375,40 @@ def test_a_shape_that_does_not_help_is_not_advised(tmp_path, monkeypatch):
     with pytest.raises(RefusedError) as error:
         walk(written(tmp_path, build), "placement", fetches=("y",))
     assert str(error.value).endswith("It was fed made-up values: 'x' (float32 [16]).")
+
+
+@pytest.mark.parametrize(
+    "static, shapes",
+    [
+        ([None, None], [(None, 7), (None, 1)]),
+        ([5, None], [(5, 7), (5, 1)]),
+        ([None, None, 2], [(None, 1, 2)]),
+        ([None, None, None, 3], [(None, n, n, 3) for n in (1, 28, 32, 224, 299, 7)]),
+        ([None, 3, None, None, 1], []),
+        (
+            None,
+            [
+                (),
+                *[(None, 7), (None, 1)],
+                *[(None, 1, 7), (None, 1, 1)],
+                *[(None, n, n, d) for d in (7, 1, 3) for n in (1, 28, 32, 224, 299, 7)],
+                (None,),
+            ],
+        ),
+    ],
+)
+def test_shapes_that_are_tried_have_the_sizes_that_are_known(static, shapes):
+    assert made_up_values.other_shapes(tf.TensorShape(static), [7]) == shapes
+
+
+def test_a_shape_is_found_beside_a_tensor_that_no_node_takes(tmp_path):
+    def build():
+        tf1.placeholder(tf.float32, [None, None], name="alone")
+        strangers.unsaid_width()
+
+    stage = walk(written(tmp_path, build), fetches=("y", "alone"))["frontend"]
+    values = next(session.feed_batches(stage.program, 16))
+    assert sorted(value.shape for value in values) == [(16, 1), (16, 784)]
 
 
 def test_other_shapes_of_a_scalar_have_one_row_and_begin_with_what_the_runtime_named():

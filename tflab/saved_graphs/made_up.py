@@ -39,6 +39,7 @@ PICTURES = ("DecodeImage", "DecodeJpeg", "DecodePng")  # each of them decodes al
 Shape = tuple[int | None, ...]  # None as first dimension is the batch
 BATCH = 13  # its size during trials, which hardly any graph contains
 SIDES = (28, 32, 224, 299)  # of images
+LARGEST_SIZE = 2**16  # to try
 BUDGET_S = 10.0  # for trials
 NODE = re.compile(r"\{\{node (\S+?)\}\}")
 NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
@@ -230,24 +231,24 @@ def refusal(
     the reason, which may be the right sizes; None if none does."""
     with tf.Graph().as_default():
         fed = {}
-        for name, shape in shapes.items():
-            tensor = flat.tensor(name)
-            sizes = [BATCH if size is None else size for size in shape]
-            if tensor.consumers():
-                with tf1.name_scope("tflab"):
-                    fed[tensor.name] = (
-                        tf.constant(sizes, tensor.dtype)
-                        if name in dense_shapes
-                        else tf1.placeholder(tensor.dtype, sizes)
-                    )
+        with tf1.name_scope("tflab"):
+            for name, shape in shapes.items():
+                tensor = flat.tensor(name)
+                sizes = [BATCH if size is None else size for size in shape]
+                if name in dense_shapes:
+                    fed[tensor.name] = tf.constant(sizes, tensor.dtype)
+                else:
+                    fed[tensor.name] = tf1.placeholder(tensor.dtype, sizes)
         try:
             tf.import_graph_def(flat.graph_def, fed, name="")
-        except Exception as error:  # TensorFlow raises many types
+        # TensorFlow raises many types. It names no node where it only says, after the import, that
+        # no node takes one of these tensors.
+        except Exception as error:
             message = str(error)
             if node := NODE.search(message):
                 after = message[node.end() :].rpartition(" with input ")[2]
                 numbers = set(map(int, NUMBER.findall(message[: node.start()] + after)))
-                return node[1], sorted(numbers - {0, BATCH})
+                return node[1], sorted(n for n in numbers if 0 < n <= LARGEST_SIZE and n != BATCH)
     return None
 
 
@@ -266,15 +267,18 @@ def leading_to(graph: tf.Graph, node: str, fed: Collection[str]) -> list[tf.Tens
     return leading
 
 
-def other_shapes(static: tf.TensorShape, numbers: Sequence[int]) -> Iterator[Shape]:
+def other_shapes(static: tf.TensorShape, numbers: Sequence[int]) -> list[Shape]:
     """Shapes that are compatible with the static one: scalars, rows, and square images."""
     sides = (1, *SIDES, *numbers)
     shapes: list[Shape] = [(), *((None, size) for size in (*numbers, 1))]
     shapes += [(None, 1, size) for size in (*numbers, 1)]
     shapes += [(None, side, side, depth) for depth in (*numbers, 1, 3) for side in sides]
-    for shape in dict.fromkeys([*shapes, (None,)]):
-        if static.rank is None:
-            yield shape
-        elif static.rank == len(shape):
-            known = zip(static.as_list(), shape, strict=True)
-            yield tuple(size if fixed is None else fixed for fixed, size in known)
+    shapes.append((None,))
+    if static.rank is not None:
+        sizes = static.as_list()
+        shapes = [
+            tuple(own if size is None else size for size, own in zip(sizes, shape, strict=True))
+            for shape in shapes
+            if len(shape) == static.rank
+        ]
+    return list(dict.fromkeys(shapes))
