@@ -144,6 +144,33 @@ def test_a_node_whose_users_turned_to_another_was_fused_by_the_pass_that_did_it(
     assert list(ledger.origins([], steps, [square])) == [Origin("square", "arithmetic")]
 
 
+def test_a_cast_and_a_reshape_that_changed_places_are_each_followed_by_their_own():
+    swapped = "Arithmetic/Reorder"
+    x = node("x")
+    before = [
+        x,
+        node("s/cast", "x", op="Cast"),
+        node("s/wide", "s/cast", op="ExpandDims"),
+        node("out", "s/wide"),
+    ]
+    made = [
+        node(f"s/{swapped}_uint8_wide", "x", op="ExpandDims"),
+        node(f"s/{swapped}_float_cast", f"s/{swapped}_uint8_wide", op="Cast"),
+    ]
+    out = node("out", f"s/{swapped}_float_cast")
+    pruned = [x, *made, out]
+    for dumped in ([[*before[:3], *made, out], pruned], [pruned]):  # removed later, or at once
+        dumps = [
+            Snapshot("after", "grappler", str(number), 0, None, tuple(nodes), {})
+            for number, nodes in enumerate(dumped)
+        ]
+        steps = passes.compare(tuple(before), dumps, tuple(pruned))
+        assert fates(before[1:], steps, ["out", *(one.name for one in made)])[:2] == [
+            Fate("s/cast", "removed", "0", f"s/{swapped}_float_cast"),
+            Fate("s/wide", "removed", "0", f"s/{swapped}_uint8_wide"),
+        ]
+
+
 def test_a_node_that_comes_in_for_the_first_time_changes_no_fate():
     assert fates([OUT], [step("make", added=("new",))], ["out", "new"]) == []
 

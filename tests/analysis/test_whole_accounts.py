@@ -364,6 +364,29 @@ def test_the_account_of_any_graph_is_closed(steps, fetched, options):
     check_counts(placed)
 
 
+def test_a_cast_and_a_reshape_that_changed_places_do_their_own_work():
+    """The arithmetic optimiser casts numbers to a larger type after it reshaped them."""
+
+    def changed():
+        x = tf1.placeholder(tf.uint8, [None], name="x")
+        cast = tf.cast(x + 1, tf.float32, name="cast")
+        wide = tf.expand_dims(cast, 1, name="wide")
+        return Model(tf.multiply(wide, 2.0, name="out"), {x: "x"}, few)
+
+    def few(split, data_dir=None):
+        return datasets.Dataset("made up", split, {"x": np.ones(16, np.uint8)})
+
+    built = frontend.build(("changed", changed), Options())
+    stage = placement.place(backward.differentiate(built, Options()), Options())
+    check(stage)
+    check_counts(stage)
+    fates = {fate.name: fate for fate in stage.ledger}
+    ops = {node.name: node.op for node in stage.nodes}
+    for name, op in (("cast", "Cast"), ("wide", "ExpandDims")):
+        fate = fates[name]
+        assert (fate.fate, fate.by, ops[fate.into]) == ("removed", "arithmetic_optimizer", op)
+
+
 def test_a_product_that_the_arithmetic_optimiser_replaced_is_its_own_work():
     """It makes a node for the square of half, and leaves half * half to be removed by others."""
 

@@ -135,7 +135,7 @@ def heirs(
             if name in old and name not in new and name not in heir_of:
                 heir_of[name] = heir_of[user]
                 waiting.append(name)
-    return heir_of
+    return {name: namesake(old[name], heir, old, new) or heir for name, heir in heir_of.items()}
 
 
 def handed_over(old: Graph, new: Graph) -> dict[str, str]:
@@ -169,6 +169,22 @@ def heir_at_users(
         heir = node_of(tensor) if tensor else None
         if heir in new and heir != node_of(old[user].inputs[position]):
             return heir
+    return None
+
+
+def namesake(node: Node, heir: str, old: Graph, new: Graph) -> str | None:
+    """The input of a new heir that the pass made of this node, and named after it.
+
+    The arithmetic optimiser swaps a cast with a reshape. Then the users of the second take the
+    first, which it calls `ArithmeticOptimizer/ReorderCastLikeAndValuePreserving_float_cast`.
+    """
+    if heir in old or new[heir].op == node.op:
+        return None
+    scope, _, last = node.name.rpartition("/")
+    for name in map(node_of, new[heir].inputs):
+        made = name in new and name not in old and new[name].op == node.op
+        if made and name.startswith(scope) and name.endswith(f"_{last}"):
+            return name
     return None
 
 
@@ -209,7 +225,8 @@ def reliefs(before: Indexed, after: Indexed) -> Iterator[Takeover]:
                 heir_of[name] = heir_of[user]
                 waiting.append(name)
     for name in filter(heir_of.__contains__, old):
-        fate, successor = ledger.fate_of_removed(old[name], heir_of[name], old, new, None)
+        heir = namesake(old[name], heir_of[name], old, new) or heir_of[name]
+        fate, successor = ledger.fate_of_removed(old[name], heir, old, new, None)
         if successor:
             yield Takeover(name, fate, successor, outputs_at_users(name, old, new, users))
 
