@@ -12,18 +12,16 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from tflab import xla
 from tflab.analysis import ledger, passes
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import instrumented_step, least_memory, split
 from tflab.records.graph import node_of
 from tflab.records.options import Options, Program
-from tflab.records.placed import Generated, Machined, Partition, Snapshot
+from tflab.records.placed import Generated, Partition, Snapshot
 from tflab.records.stages import Backward, Placement
 from tflab.runtime import devices, inlined, nodes, session, trace
 from tflab.units import plural
 from tflab.xla import links
-from tflab.xla.listings import HloOperation
 
 SMALL = 100  # nodes of a graph whose code is shown without --xla
 
@@ -107,7 +105,7 @@ def generated_code(
     If the code is not available, the stage only has a note about it.
     """
     if options.xla:
-        return tuple(code_of_modules(observed.modules, fetches, options.batch_size)), ()
+        return tuple(links.generated(observed.modules, fetches, options.batch_size)), ()
     small = len(program.graph.get_operations()) <= SMALL
     if options.cluster or not small or not options.explained:
         return (), ()  # XLA compiles for one process
@@ -184,47 +182,4 @@ def code_of_output(program: Program, options: Options) -> Iterable[Generated]:
     fetches = (program.model.output.name,)
     needed = session.step_of(program, fetches)
     observed = instrumented_step.run(program, needed, options)
-    return code_of_modules(observed.modules, fetches, rows)
-
-
-def code_of_modules(
-    modules: Sequence[xla.Module], fetches: tuple[str, ...], batch_size: int
-) -> Iterable[Generated]:
-    for module in modules:
-        yield Generated(
-            cluster=module.name,
-            fetches=fetches,
-            batch_size=batch_size,
-            kernels=tuple(
-                (kernel.name, kernel.opcodes, own_bytes(kernel)) for kernel in module.kernels
-            ),
-            fusions_inside=sum(
-                kernel.kind == "kLoop" and not kernel.code for kernel in module.kernels
-            ),
-            path=tuple(map(machined, links.arithmetic_links(module))),
-            listings=xla.listing_files(module),
-        )
-
-
-def own_bytes(kernel: xla.XlaKernel) -> int:
-    """The bytes of a function that several kernels share, counted for the first of them."""
-    return kernel.code.size_bytes if kernel.code and kernel.function == kernel.name else 0
-
-
-def machined(link: links.CodeLink) -> Machined:
-    return Machined(
-        node=link.node,
-        hlo=f"{link.operation.opcode} in {link.kernel}",
-        llvm=tuple(instruction.text for instruction in link.llvm),
-        machine=tuple(f"{code.address:#x} {code.mnemonic} {code.operands}" for code in link.code),
-        lanes=link.lanes,
-        fused=link.fused,
-        inferred=link.inferred,
-        llvm_owners=operation_names(link.llvm_owners),
-        machine_owners=operation_names(link.code_owners),
-    )
-
-
-def operation_names(operations: Iterable[HloOperation]) -> tuple[str, ...]:
-    """`add of dense/BiasAdd`, each name once; XLA also makes operations of its own."""
-    return tuple(dict.fromkeys(f"{op.opcode} of {op.node or 'XLA itself'}" for op in operations))
+    return links.generated(observed.modules, fetches, rows)
