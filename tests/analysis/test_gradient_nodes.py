@@ -17,7 +17,7 @@ from tests.gradients_by_hand import (
     POINTS,
     node,
 )
-from tflab.analysis import chain_rule, formulas, gradient_nodes, inferred_gradients
+from tflab.analysis import chain_rule, formulas, gradient_graph, gradient_nodes
 from tflab.analysis.evaluation import NOWHERE, Points
 from tflab.analysis.expressions import Name
 from tflab.analysis.formula_text import text
@@ -70,9 +70,9 @@ def test_every_gradient_node_of_a_product_and_a_mean():
 
 
 def test_without_notes_the_edges_show_the_same_but_for_what_nobody_takes():
-    graph = inferred_gradients.graph_of(NODES, GRADIENTS, GRAPH.shared, ATTRIBUTES)
+    graph = gradient_graph.inferred(NODES, GRADIENTS, GRAPH.shared, ATTRIBUTES)
     graph = replace(graph, points=POINTS)
-    ends = inferred_gradients.ends(graph)
+    ends = gradient_graph.ends(graph)
     assert ends == [END]
     lines = {"gradients/loss_grad/Tile": LINE}
     unknown = {node.name for node in DESCRIBED if node.towards == "dL/dx"}
@@ -290,9 +290,9 @@ def test_what_several_ops_hand_back_is_added_up():
     assert described["gradients/a_grad/mul"].towards == "dL/dy by a"
     gradients = [link.gradient for link in chain_rule.links(graph, ["gradients/AddN"])]
     assert gradients == ["dL/da", "dL/dy by loss", "dL/dy by a"]
-    edges = inferred_gradients.graph_of(nodes, graph.gradients[::-1], graph.shared, {})
+    edges = gradient_graph.inferred(nodes, graph.gradients[::-1], graph.shared, {})
     edges = replace(edges, points=graph.points)
-    ends = inferred_gradients.ends(edges)
+    ends = gradient_graph.ends(edges)
     assert {n.name: n for n in gradient_nodes.described(edges, ends, {})} == described
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tests import walks
 from tflab import lifecycle
-from tflab.analysis import gradient_nodes, inferred_gradients
+from tflab.analysis import gradient_graph, gradient_nodes
 from tflab.lifecycle import meaning, points
 from tflab.records.graph import node_of
 from tflab.records.options import Options
@@ -120,9 +120,9 @@ def test_what_the_edges_alone_show_is_what_tensorflow_noted(name, walked):
     known = meaning.attributes(stage.program.graph, stage.nodes)
     made = [gradient for gradient in stage.gradients if gradient.nodes]
     shared = [name for name in stage.shared_nodes if name != "gradients"]  # the last, a fetch
-    graph = inferred_gradients.graph_of(stage.nodes, made, shared, known)
+    graph = gradient_graph.inferred(stage.nodes, made, shared, known)
     graph = replace(graph, points=points.computed(stage.program, graph, Options()))
-    inferred = gradient_nodes.described(graph, inferred_gradients.ends(graph), {})
+    inferred = gradient_nodes.described(graph, gradient_graph.ends(graph), {})
     noted = [replace(node, line=None) for node in stage.gradient_nodes[:-1]]
     # Where a gradient leads that nobody takes, the edges do not show.
     assert list(inferred) == [

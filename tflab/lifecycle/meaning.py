@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.analysis import chain_rule, gradient_nodes, gradient_search, inferred_gradients, op_rules
+from tflab.analysis import chain_rule, gradient_graph, gradient_nodes, gradient_search, op_rules
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.lifecycle import points
 from tflab.records.gradients import GradientCall
@@ -127,9 +127,9 @@ def inferred(stage: Backward, options: Options) -> Backward:
     are unknown."""
     by_node = attributes(stage.program.graph, stage.nodes)
     with_nodes = [gradient for gradient in stage.gradients if gradient.nodes]
-    graph = inferred_gradients.graph_of(stage.nodes, with_nodes, stage.shared_nodes, by_node)
+    graph = gradient_graph.inferred(stage.nodes, with_nodes, stage.shared_nodes, by_node)
     graph = replace(graph, points=points.computed(stage.program, graph, options))
-    ends = inferred_gradients.ends(graph)
+    ends = gradient_graph.ends(graph)
     links = chain_rule.links(graph, ends)
     chained = links and len(chain_rule.path(links, links[0].forward)) > 1
     return replace(

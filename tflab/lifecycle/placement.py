@@ -7,25 +7,30 @@ passes, the partition graphs, and this stage reads them.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
-from tflab import xla
+from tflab import atomic, xla
 from tflab.analysis import ledger, passes
 from tflab.errors import TflabError, UsageError
-from tflab.lifecycle import instrumented_step, least_memory, split
+from tflab.lifecycle import least_memory, split
 from tflab.records.graph import node_of
-from tflab.records.options import Options, Program
-from tflab.records.placed import Generated, Machined, Partition, Snapshot
+from tflab.records.options import Options, Program, Start
+from tflab.records.placed import Generated, Partition, Snapshot
 from tflab.records.stages import Backward, Placement
-from tflab.runtime import devices, inlined, nodes, session, trace
+from tflab.runtime import child, devices, dumps, inlined, nodes, session, trace
 from tflab.units import plural
 from tflab.xla import links
-from tflab.xla.listings import HloOperation
 
 SMALL = 100  # nodes of a graph whose code is shown without --xla
+ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
+PLACING = ("pre_placement", "placer", "post_placement")  # groups of passes that assign devices
 
 
 def place(backward: Backward, options: Options) -> Placement:
@@ -51,7 +56,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
     fetches = fetched or default_fetches(program)
     least_memory.check(backward.nodes, fetches, options.batch_size)
     step = session.step_of(program, fetches)
-    observed = instrumented_step.run(program, step, options)
+    observed = run_instrumented(program, step, options)
     graphs = observed.metadata.partition_graphs
     shapes = trace.output_shapes(observed.metadata.step_stats)
     names = (node.name for graph in graphs for node in graph.node)
@@ -99,7 +104,7 @@ def recognised(backward: Backward) -> tuple[str, ...]:
 def generated_code(
     program: Program,
     fetches: tuple[str, ...],
-    observed: instrumented_step.Instrumented,
+    observed: Instrumented,
     options: Options,
 ) -> tuple[tuple[Generated, ...], tuple[str, ...]]:
     """XLA's code for the step, with --xla; for a small graph, the code for the output alone.
@@ -107,7 +112,7 @@ def generated_code(
     If the code is not available, the stage only has a note about it.
     """
     if options.xla:
-        return tuple(code_of_modules(observed.modules, fetches, options.batch_size)), ()
+        return tuple(links.generated(observed.modules, fetches, options.batch_size)), ()
     small = len(program.graph.get_operations()) <= SMALL
     if options.cluster or not small or not options.explained:
         return (), ()  # XLA compiles for one process
@@ -115,6 +120,16 @@ def generated_code(
         return tuple(code_of_output(program, options)), ()
     except TflabError as error:
         return (), (f"No generated code is shown. {error}",)
+
+
+def code_of_output(program: Program, options: Options) -> Iterable[Generated]:
+    """The code for the model's output alone, compiled for a batch that fills vectors."""
+    rows = min(ROWS, program.dataset("train").size)
+    options = replace(options, xla=True, batch_size=rows, devices=1, soft_placement=True)
+    fetches = (program.model.output.name,)
+    needed = session.step_of(program, fetches)
+    observed = run_instrumented(program, needed, options)
+    return links.generated(observed.modules, fetches, rows)
 
 
 def with_ledger(
@@ -172,59 +187,111 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
     return at_end or next(iter(alike), None) or next((last_parts[p] for p in alike_at_end), None)
 
 
-# Generated code: XLA's code for the graph, from node to machine instruction.
-
-ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
+# The step during which the runtime records how the graph becomes what runs
 
 
-def code_of_output(program: Program, options: Options) -> Iterable[Generated]:
-    """The code for the model's output alone, compiled for a batch that fills vectors."""
-    rows = min(ROWS, program.dataset("train").size)
-    options = replace(options, xla=True, batch_size=rows, devices=1, soft_placement=True)
-    fetches = (program.model.output.name,)
-    needed = session.step_of(program, fetches)
-    observed = instrumented_step.run(program, needed, options)
-    return code_of_modules(observed.modules, fetches, rows)
+@dataclass(frozen=True)
+class Instrumented:
+    """The runtime's records of one step."""
+
+    metadata: Any  # RunMetadata: the graphs that ran, one per device, and the tensors they made
+    snapshots: tuple[Snapshot, ...] = ()  # the graph between the passes
+    modules: tuple[xla.Module, ...] = ()  # what XLA compiled
+    notes: tuple[str, ...] = ()  # what could not be read, and why
 
 
-def code_of_modules(
-    modules: Sequence[xla.Module], fetches: tuple[str, ...], batch_size: int
-) -> Iterable[Generated]:
-    for module in modules:
-        yield Generated(
-            cluster=module.name,
-            fetches=fetches,
-            batch_size=batch_size,
-            kernels=tuple(
-                (kernel.name, kernel.opcodes, own_bytes(kernel)) for kernel in module.kernels
-            ),
-            fusions_inside=sum(
-                kernel.kind == "kLoop" and not kernel.code for kernel in module.kernels
-            ),
-            path=tuple(map(machined, links.arithmetic_links(module))),
-            listings=xla.listing_files(module),
-        )
+def run_instrumented(program: Program, step: session.Step, options: Options) -> Instrumented:
+    """Run one step and keep the runtime's records of it: graphs, passes, generated code.
+
+    If TensorFlow was loaded before it could be told to write dumps, the step runs in a separate
+    process, from the serialised graph.
+    """
+    values = next(session.feed_batches(program, options.batch_size))
+    if dumps.prepare():
+        return run_here(program.graph, session.start_of(program), step, values, options)
+    graph_def = program.graph.as_graph_def().SerializeToString()
+    args = (graph_def, session.start_of(program), step, values, options)
+    return child.call("tflab.lifecycle.placement:run_graph_def", *args)
 
 
-def own_bytes(kernel: xla.XlaKernel) -> int:
-    """The bytes of a function that several kernels share, counted for the first of them."""
-    return kernel.code.size_bytes if kernel.code and kernel.function == kernel.name else 0
+def run_graph_def(graph_def: bytes, *args: Any) -> Instrumented:
+    """`run_here` for a graph from another process."""
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(tf1.GraphDef.FromString(graph_def), name="")
+    return run_here(graph, *args)
 
 
-def machined(link: links.CodeLink) -> Machined:
-    return Machined(
-        node=link.node,
-        hlo=f"{link.operation.opcode} in {link.kernel}",
-        llvm=tuple(instruction.text for instruction in link.llvm),
-        machine=tuple(f"{code.address:#x} {code.mnemonic} {code.operands}" for code in link.code),
-        lanes=link.lanes,
-        fused=link.fused,
-        inferred=link.inferred,
-        llvm_owners=operation_names(link.llvm_owners),
-        machine_owners=operation_names(link.code_owners),
-    )
+def run_here(
+    graph: tf.Graph,
+    start: Start,
+    step: session.Step,
+    values: Sequence[np.ndarray],
+    options: Options,
+) -> Instrumented:
+    """Run the step in this process, which `dumps.prepare` has prepared."""
+    metadata = tf1.RunMetadata()
+    generated = dumps.prepare()
+    assert generated is not None
+    dumps.empty(generated)
+    snapshots: tuple[Snapshot, ...] = ()
+    modules: tuple[xla.Module, ...] = ()
+    notes = []
+    with (
+        session.fresh(graph, options) as live,
+        atomic.temporary("graphs") as graphs,
+    ):
+        observed = over_tasks if options.cluster else in_process
+        read = observed(live, start, step, values, metadata, Path(graphs))
+        try:
+            snapshots = tuple(read())
+            modules = xla.read(generated) if options.xla else ()
+        except TflabError as error:
+            notes.append(str(error))
+    return Instrumented(metadata, snapshots, modules, tuple(notes))
 
 
-def operation_names(operations: Iterable[HloOperation]) -> tuple[str, ...]:
-    """`add of dense/BiasAdd`, each name once; XLA also makes operations of its own."""
-    return tuple(dict.fromkeys(f"{op.opcode} of {op.node or 'XLA itself'}" for op in operations))
+Reader = Callable[[], Iterable[Snapshot]]
+
+
+def in_process(
+    live: tf1.Session,
+    start: Start,
+    step: session.Step,
+    values: Sequence[np.ndarray],
+    metadata: tf1.RunMetadata,
+    folder: Path,
+) -> Reader:
+    """Run the step and read its dumps."""
+    # The step is the first thing that the session builds, so all of its passes are dumped.
+    with dumps.dump_into(folder):
+        compiled = step.callable(live, trace_level=session.FULL_TRACE, output_partition_graphs=True)
+    session.begin(live, start)
+    compiled(*values, run_metadata=metadata)
+    return lambda: dumps.read(folder)
+
+
+def over_tasks(
+    live: tf1.Session,
+    start: Start,
+    step: session.Step,
+    values: Sequence[np.ndarray],
+    metadata: tf1.RunMetadata,
+    folder: Path,
+) -> Reader:
+    """`in_process` over the tasks of a cluster. The master, which is in this process, assigns
+    devices to the whole graph when it receives it, and builds a step when that first runs."""
+    first, second = folder / "placing", folder / "step"
+    first.mkdir()
+    second.mkdir()
+    _, _, with_graphs = session.shared_steps(live, step, session.FULL_TRACE)
+    with dumps.dump_into(first):
+        session.begin(live, start)
+    with dumps.dump_into(second):
+        with_graphs(*values, run_metadata=metadata)
+
+    def read() -> Iterator[Snapshot]:
+        yield from (snap for snap in dumps.read(first) if snap.group in PLACING)
+        yield from (snap for snap in dumps.read(second) if snap.group not in PLACING)
+
+    return read

@@ -1,7 +1,7 @@
 """Links: from an arithmetic operation of the graph to the machine instructions that compute it.
 
 Equal expressions, of what an operation computes in terms of the arguments of its kernel, link an
-operation in HLO to instructions in LLVM IR.
+operation in HLO to instructions in LLVM IR. The links become records of the generated code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tflab.xla import MOVES, PASSIVE, Module, XlaKernel, listings
+from tflab.records.placed import Generated, Machined
+from tflab.xla import MOVES, PASSIVE, Module, XlaKernel, listing_files, listings
 from tflab.xla.listings import (
     VALUE,
     HloOperation,
@@ -236,3 +237,50 @@ def machine_kind(instruction: Instruction) -> tuple[str, int] | None:
     else:
         return None
     return (f"f{match[1]}" if match[1] else "fma", lanes)
+
+
+# The records of generated code
+
+
+def generated(
+    modules: Iterable[Module], fetches: tuple[str, ...], batch_size: int
+) -> Iterator[Generated]:
+    """The code of these modules as records, for a step that computes these fetches."""
+    for module in modules:
+        yield Generated(
+            cluster=module.name,
+            fetches=fetches,
+            batch_size=batch_size,
+            kernels=tuple(
+                (kernel.name, kernel.opcodes, own_bytes(kernel)) for kernel in module.kernels
+            ),
+            fusions_inside=sum(
+                kernel.kind == "kLoop" and not kernel.code for kernel in module.kernels
+            ),
+            path=tuple(map(machined, arithmetic_links(module))),
+            listings=listing_files(module),
+        )
+
+
+def own_bytes(kernel: XlaKernel) -> int:
+    """The bytes of a function that several kernels share, counted for the first of them."""
+    return kernel.code.size_bytes if kernel.code and kernel.function == kernel.name else 0
+
+
+def machined(link: CodeLink) -> Machined:
+    return Machined(
+        node=link.node,
+        hlo=f"{link.operation.opcode} in {link.kernel}",
+        llvm=tuple(instruction.text for instruction in link.llvm),
+        machine=tuple(f"{code.address:#x} {code.mnemonic} {code.operands}" for code in link.code),
+        lanes=link.lanes,
+        fused=link.fused,
+        inferred=link.inferred,
+        llvm_owners=operation_names(link.llvm_owners),
+        machine_owners=operation_names(link.code_owners),
+    )
+
+
+def operation_names(operations: Iterable[HloOperation]) -> tuple[str, ...]:
+    """`add of dense/BiasAdd`, each name once; XLA also makes operations of its own."""
+    return tuple(dict.fromkeys(f"{op.opcode} of {op.node or 'XLA itself'}" for op in operations))

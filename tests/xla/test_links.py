@@ -2,13 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tflab import xla
-from tflab.lifecycle import placement
+from tflab.xla import links
 from tflab.xla.listings import HloOperation, ObjectCode
-
-pytestmark = pytest.mark.tensorflow
 
 CODE = ObjectCode("x86-64", 120, ())
 FIRST = xla.XlaKernel("first", "first", "fusion", "kLoop", (), (), code=CODE)
@@ -18,7 +14,7 @@ LIBRARY = xla.XlaKernel("conv", "", "convolution", "", (), ())
 
 def test_a_function_that_two_kernels_share_has_its_bytes_once():
     module = xla.Module(3, "cluster_0", "", "", (FIRST, EQUAL, LIBRARY))
-    (code,) = placement.code_of_modules([module], ("loss:0",), 16)
+    (code,) = links.generated([module], ("loss:0",), 16)
     assert code.kernels == (("first", (), 120), ("equal", (), 0), ("conv", (), 0))
 
 
@@ -29,7 +25,7 @@ def test_owners_are_named_by_operation_and_node_and_each_once():
         HloOperation("add.2", "add", node="dense/BiasAdd", **shapes),
         HloOperation("exp", "exponential", **shapes),
     ]
-    assert placement.operation_names(operations) == (
+    assert links.operation_names(operations) == (
         "add of dense/BiasAdd",
         "exponential of XLA itself",
     )
