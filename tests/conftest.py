@@ -63,7 +63,6 @@ TOGETHER = {
         *("lifecycle/test_frontend", "lifecycle/test_maps", "lifecycle/test_meaning"),
         *("lifecycle/test_placement", "lifecycle/test_values"),
         *("report/test_command", "runtime/test_costs", "runtime/test_devices"),
-        "runtime/test_kernels",
     ),
 }
 GROUPS = {f"tests/{file}.py": name for name, files in TOGETHER.items() for file in files}

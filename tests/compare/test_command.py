@@ -26,7 +26,7 @@ from tflab.analysis import memory, step_times
 from tflab.analysis.row_labels import KEYS, RUNTIME
 from tflab.cli import terminal
 from tflab.compare import __main__ as compare
-from tflab.compare import batch_tables, comparison, findings, preparation, race, sweep
+from tflab.compare import comparison, findings, preparation, race, sweep
 from tflab.compare.comparison import RaceOptions, SweepOptions
 from tflab.datasets import Dataset, files
 from tflab.errors import UsageError
@@ -233,7 +233,7 @@ def test_every_field_of_the_steps_of_a_batch_size():
     for _ in range(3):
         measured.accumulator.add(["a"], [0], [5])
     rows_of_step = (row_of("A", self_ns=1_500, total_ns=9), row_of("B", self_ns=900, total_ns=9))
-    assert batch_tables.times(measured, rows_of_step) == StepTimes(
+    assert sweep.times(measured, rows_of_step) == StepTimes(
         steps=3,
         images=12,
         untraced_ns=Spread(median=350, p10=150, p90=600),
@@ -255,7 +255,7 @@ def test_every_field_of_the_rows_side_by_side():
     small = row_of("A", calls=6, total_ns=660, self_ns=600, mean_ns=110, median_ns=99, **measured)
     large = replace(small, calls=4, total_ns=1_000, self_ns=960, mean_ns=250, gflops=None)
     alone = row_of("B", calls=9, total_ns=90, self_ns=84, mean_ns=10, median_ns=8, **measured)
-    compared = batch_tables.side_by_side({4: (alone, small), 16: (large,)}, steps, "op")
+    compared = sweep.side_by_side({4: (alone, small), 16: (large,)}, steps, "op")
     assert compared == (
         Compared(key="A", ops=("A",), fused_from=("A_0",), cells={4: small, 16: large}, fit=None),
         Compared("B", ("B",), ("B_0",), {4: alone}, None),
@@ -874,8 +874,8 @@ def test_the_roof_is_measured_once_more_where_a_row_is_above_it(monkeypatch):
     def tabulate(peaks, gflops):
         return {1: (SimpleNamespace(roof_share=gflops / peaks.gflops),)}
 
-    assert batch_tables.under_a_roof(partial(tabulate, gflops=9)) == (tabulate(low, 9), low)
-    assert batch_tables.under_a_roof(partial(tabulate, gflops=20)) == (tabulate(high, 20), high)
+    assert sweep.under_a_roof(partial(tabulate, gflops=9)) == (tabulate(low, 9), low)
+    assert sweep.under_a_roof(partial(tabulate, gflops=20)) == (tabulate(high, 20), high)
 
 
 def few_rows() -> Model:

@@ -14,17 +14,7 @@ quiet_import.load()
 
 from tflab.analysis import op_table, quality
 from tflab.cli import ending as signals
-from tflab.compare import (
-    batch_tables,
-    diagnosis,
-    evidence,
-    findings,
-    observing,
-    preparation,
-    race,
-    sweep,
-    view,
-)
+from tflab.compare import diagnosis, evidence, findings, observing, preparation, race, sweep, view
 from tflab.compare.preparation import Prepared, SweepOptions
 from tflab.compare.race import RaceOptions
 from tflab.exporters import notebook
@@ -43,7 +33,7 @@ class MeasuredStep:
     """The measurements of a step, complete or not."""
 
     batches: Mapping[int, sweep.MeasuredBatch]  # by batch size
-    tables: batch_tables.Tables
+    tables: sweep.Tables
     steps: Mapping[int, StepTimes]
     peaks: Peaks
     ending: measure.Outcome
@@ -113,16 +103,14 @@ def swept(prepared: Prepared) -> MeasuredStep:
         chosen.trace_every,
     )
 
-    def tabulate(peaks: Peaks) -> batch_tables.Tables:
+    def tabulate(peaks: Peaks) -> sweep.Tables:
         return {
-            size: batch_tables.table(
-                batch, placed[size], chosen.by, peaks, placed.get(images % size)
-            )
+            size: sweep.table(batch, placed[size], chosen.by, peaks, placed.get(images % size))
             for size, batch in done.batches.items()
         }
 
-    tables, peaks = batch_tables.under_a_roof(tabulate)
-    steps = {size: batch_tables.times(batch, tables[size]) for size, batch in done.batches.items()}
+    tables, peaks = sweep.under_a_roof(tabulate)
+    steps = {size: sweep.times(batch, tables[size]) for size, batch in done.batches.items()}
     return MeasuredStep(done.batches, tables, steps, peaks, done.ending)
 
 
@@ -190,7 +178,7 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
     judgement = quality_of(steps, placed, during, options.even_if_busy)
     withheld = quality.disturbed(judgement)
     raced = race.undecided(measured.raced) if withheld else measured.raced
-    compared = batch_tables.side_by_side(measured.tables, steps, chosen.by)
+    compared = sweep.side_by_side(measured.tables, steps, chosen.by)
     smallest = measured.batches[prepared.batch_sizes[0]]
     stats = smallest.accumulator.stats(types_of(prepared.first), {}, {})
     warm = {node.name: node.mean_ns for node in stats}
@@ -236,8 +224,8 @@ def diagnosed(placed: Mapping[int, Placement], measured: MeasuredStep) -> tuple[
         evidence.of_batch(
             batch,
             placed[size],
-            batch_tables.table(batch, placed[size], "node", measured.peaks),
-            batch_tables.costs_of(placed[size]),
+            sweep.table(batch, placed[size], "node", measured.peaks),
+            sweep.costs_of(placed[size]),
             measured.peaks,
         )
         for size, batch in measured.batches.items()

@@ -16,7 +16,7 @@ from tflab.analysis.accumulator import Accumulator
 from tflab.cli import ending as signals
 from tflab.cli import environment, terminal
 from tflab.compare import sweep
-from tflab.compare.batch_tables import Tables
+from tflab.compare.sweep import Tables
 from tflab.errors import RefusedError, TflabError
 from tflab.records.measured import Comparison, Observed, ObservedProcess
 from tflab.records.measurements import Measurement

@@ -27,6 +27,7 @@ from tflab.records.watched import Group, Watched
 
 # Options that can be combined with files
 OPTIONS = ("files", "top", "format", "plots", "threshold", "fail_if_undecided", *OF_SEVERAL)
+# Of watched programs
 OPTIONS_OF_RUNS = ("files", "format")
 FORMATS_OF_RUNS = ("text", "json", "markdown")
 NO_VERDICT = (

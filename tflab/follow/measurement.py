@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tflab.analysis import critical_path
-from tflab.compare import batch_tables, sweep
+from tflab.compare import sweep
 from tflab.errors import RefusedError, TflabError
 from tflab.follow import node_history
 from tflab.lifecycle import placement
@@ -27,7 +27,7 @@ MOST_S = 20  # if a step takes long, fewer rows
 class Timed:
     """The step of the walk, measured at several batch sizes."""
 
-    tables: batch_tables.Tables = field(default_factory=dict)  # rows by node, by batch size
+    tables: sweep.Tables = field(default_factory=dict)  # rows by node, by batch size
     path: CriticalPath | None = None  # at the batch size of the walk, or the nearest one
     untimed: Mapping[int, str] = field(default_factory=dict)  # batch size -> why it is missing
     failed: bool = False  # whether one is missing because the runtime refused it
@@ -83,13 +83,12 @@ def measured(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Optio
     if not batches and ran is None:
         return Timed(untimed=untimed, failed=bool(refused), interrupted=interrupted)
 
-    def tabulate(peaks: Peaks) -> batch_tables.Tables:
+    def tabulate(peaks: Peaks) -> sweep.Tables:
         tables = {
-            size: batch_tables.table(batch, placed[size], "node", peaks)
-            for size, batch in batches.items()
+            size: sweep.table(batch, placed[size], "node", peaks) for size, batch in batches.items()
         }
         if ran:
-            tables[ran.batch_size] = batch_tables.of_walk(ran, walked, peaks)
+            tables[ran.batch_size] = sweep.of_walk(ran, walked, peaks)
         return dict(sorted(tables.items()))
 
     if ran:
@@ -98,7 +97,7 @@ def measured(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Optio
         nearest = min(batches, key=lambda size: abs(size - options.batch_size))
         runs = batches[nearest].runs
         path = critical_path.critical_path(placed[nearest].nodes, runs, placed[nearest].transfers)
-    tables = batch_tables.under_a_roof(tabulate)[0]
+    tables = sweep.under_a_roof(tabulate)[0]
     return Timed(tables, path, untimed, bool(refused), interrupted)
 
 

@@ -27,10 +27,10 @@ from tflab.records.timed import StepTime
 from tflab.runtime import private, refusals, session
 
 LARGE = 2_000  # nodes of a graph that a session builds only once, for traced and untraced steps
-
-Values = Sequence[np.ndarray]
 WARMUP_STEPS = 3  # a new batch size means new shapes: kernels choose their algorithms again
 ROUNDS = 5  # of a sweep: each batch size has a turn in each
+
+Values = Sequence[np.ndarray]
 
 
 @dataclass(frozen=True)
