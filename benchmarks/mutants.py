@@ -353,8 +353,7 @@ def verdicts(name: str, package: Package, children: int, sample: int | None) -> 
     state = fingerprint()
     again = seen.is_file() and seen.read_text() != state
     if again:
-        # Otherwise mutmut would not learn which functions a changed test calls.
-        (folder / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
+        forget_callers(folder)
     else:
         seen.write_text(state)
     run = ("run", "--max-children", str(children))
@@ -374,8 +373,14 @@ def verdicts(name: str, package: Package, children: int, sample: int | None) -> 
     return found
 
 
+def forget_callers(folder: Path) -> None:
+    """Let mutmut learn anew which functions each test calls: tests may have changed."""
+    (folder / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
+
+
 def sampled(folder: Path, children: int, number: int) -> list[Mutant]:
     """The verdicts of some mutants, which are the same in each run on the same code."""
+    forget_callers(folder)
     with contextlib.suppress(TflabError):  # mutmut makes the mutants, and finds none of this name
         mutmut(folder, "run", "none")
     names = sorted(mutant.name for mutant in results(folder))

@@ -2,6 +2,8 @@
 
 import re
 
+from tflab.analysis import formula_text
+from tflab.analysis.expressions import Expression, Operation, parts_of
 from tflab.records.blocks import Table
 
 PROGRESS = re.compile(r"^tflab: .*: (\d+ of \d+, )?\d+ s\n", re.MULTILINE)
@@ -10,6 +12,16 @@ PROGRESS = re.compile(r"^tflab: .*: (\d+ of \d+, )?\d+ s\n", re.MULTILINE)
 def without_progress(stderr: str) -> str:
     """Standard error without the lines that a command writes now and then while it works."""
     return PROGRESS.sub("", stderr)
+
+
+def formula(value: Expression) -> str:
+    """The text of a formula. Its operations have the names by which simplifications find them,
+    which the text does not show."""
+    if isinstance(value, Operation):
+        assert value.op[:1].isupper() and not value.op.isupper(), value.op
+    for part in parts_of(value):
+        formula(part)
+    return formula_text.text(value)
 
 
 def grid(table: Table) -> list:

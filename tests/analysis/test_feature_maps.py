@@ -93,7 +93,7 @@ SHAPES = {
     "pool": (4, 2),
     "g/loss": (4, 2),
 }
-BEFORE = {"w": np.full((4, 1, 1, 2), 7.0)}
+BEFORE = {"w": np.arange(8.0).reshape(4, 1, 1, 2)}
 
 
 def drawn(arrays=ARRAYS, shapes=SHAPES, drawable=None, fed=FED, before=BEFORE):
@@ -109,7 +109,7 @@ def test_maps_stand_in_the_order_of_the_program_with_their_gradients():
     ]
     image, kernel, layer = maps.maps
     assert image.array.ravel().tolist() == [*range(25)] and image.gradient is None
-    assert (kernel.array == 7).all() and (kernel.gradient == 1).all()
+    assert kernel.array.tolist() == BEFORE["w"].tolist() and (kernel.gradient == 1).all()
     assert (layer.array == ROW).all() and (layer.gradient == -ROW).all()
     assert maps.left_out == 0
 
