@@ -352,9 +352,9 @@ def verdicts(name: str, package: Package, children: int, sample: int | None) -> 
     seen = folder / "seen"
     state = fingerprint()
     again = seen.is_file() and seen.read_text() != state
-    if again:
-        forget_callers(folder)
-    else:
+    if again or not seen.is_file():
+        learn_callers(folder)
+    if not again:
         seen.write_text(state)
     run = ("run", "--max-children", str(children))
     mutmut(folder, *run)
@@ -373,16 +373,38 @@ def verdicts(name: str, package: Package, children: int, sample: int | None) -> 
     return found
 
 
-def forget_callers(folder: Path) -> None:
-    """Let mutmut learn anew which functions each test calls: tests may have changed."""
-    (folder / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
+def learn_callers(folder: Path) -> None:
+    """Make the mutants, and learn which functions each test calls, which may have changed."""
+    file = folder / "mutants" / "mutmut-stats.json"
+    file.unlink(missing_ok=True)
+    with contextlib.suppress(TflabError):  # mutmut finds no mutant of this name
+        mutmut(folder, "run", "none")
+    stats = json.loads(file.read_text())
+    callers, tests = stats["tests_by_mangled_function_name"], stats["duration_by_test"]
+    file.write_text(
+        json.dumps(stats | {"tests_by_mangled_function_name": with_files(callers, tests)})
+    )
+
+
+def with_files(callers: Mapping[str, Iterable[str]], tests: Iterable[str]) -> dict[str, list[str]]:
+    """For each function, all tests of the files with a test that calls it: what a fixture of a file
+    calls counts as a call by the first test, and the others look at the result."""
+    files: dict[str, list[str]] = {}
+    for test in tests:
+        files.setdefault(test.partition("::")[0], []).append(test)
+    return {
+        function: [
+            test
+            for file in sorted({name.partition("::")[0] for name in names})
+            for test in files.get(file, ())
+        ]
+        for function, names in callers.items()
+    }
 
 
 def sampled(folder: Path, children: int, number: int) -> list[Mutant]:
     """The verdicts of some mutants, which are the same in each run on the same code."""
-    forget_callers(folder)
-    with contextlib.suppress(TflabError):  # mutmut makes the mutants, and finds none of this name
-        mutmut(folder, "run", "none")
+    learn_callers(folder)
     names = sorted(mutant.name for mutant in results(folder))
     chosen = random.Random(0).sample(names, min(number, len(names)))
     mutmut(folder, "run", "--max-children", str(children), *chosen)

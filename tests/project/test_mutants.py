@@ -163,6 +163,12 @@ def test_a_sample_has_one_table_with_the_interval_of_each_score(monkeypatch):
     assert list(table.cells()) == [row]
 
 
+def test_a_function_that_a_fixture_calls_is_tested_by_all_tests_of_that_file():
+    tests = ["a.py::first", "a.py::second[1]", "b.py::third", "c.py::fourth"]
+    callers = {"f": ["b.py::third", "a.py::first"], "g": ["c.py::fourth"], "h": []}
+    assert mutants.with_files(callers, tests) == {"f": tests[:3], "g": tests[3:], "h": []}
+
+
 def test_every_package_has_modules_and_quick_tests(tmp_path):
     for name, package in mutants.PACKAGES.items():
         mutants.prepare(tmp_path / "mutants" / name, package)
