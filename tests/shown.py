@@ -31,11 +31,13 @@ def grid(table: Table) -> list:
 
 
 def layout(table: Table) -> list[str]:
-    """How each column stands: `nodes right`, `types gives way to 20`, `node in the middle`."""
+    """How each column stands: `nodes right`, `types gives way to 20`, `node in the middle`,
+    `first line goes 2`, the higher the sooner, where the line is too short."""
     return [
         column.header
         + " right" * (column.right is True)
         + f" gives way to {column.least}" * (column.elastic is True)
         + " in the middle" * (column.name is True)
+        + f" goes {column.spare}" * bool(column.spare)
         for column in table.columns
     ]
