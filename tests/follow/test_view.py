@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.records_by_hand import op_stats
 from tests.shown import grid
 from tflab.follow import view
@@ -344,6 +346,20 @@ def test_every_change_has_its_preposition():
     ]
     added = tuple(view.parts_of_touch(Touch("a pass", 2, "added", "")))
     assert added == (of_pass, " (pass 3): added")
+
+
+@pytest.mark.parametrize(
+    ("fate", "said"),
+    [
+        ("compiled", "generated for it"),
+        ("fused", "would generate for it; it did not run here"),
+        (None, "would generate for it; it did not run here"),
+    ],
+)
+def test_code_ran_only_where_its_node_was_compiled(fate, said):
+    known = fate and replace(HISTORY.fate, fate=fate)
+    first, *_ = view.code_lines(replace(HISTORY, fate=known))
+    assert first == (f"code that XLA {said}:",)
 
 
 def test_of_very_many_neighbours_the_first_are_links_and_the_others_a_number():

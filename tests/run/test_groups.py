@@ -81,12 +81,12 @@ def test_what_waits_for_data_is_scaled_to_all_runs():
     types = {"batch": "QueueDequeueManyV2", "y": "MatMul"}
     ops = [SimpleNamespace(name=name, type=op) for name, op in types.items()]
     group = groups.RunGroup(1, SimpleNamespace(get_operations=lambda: ops), (), {})
-    group.calls, group.total_ns = 21, 20_000
+    group.calls, group.total_ns = 22, 20_000
     # Two dequeues at once, then one; `y` does not wait
     group.add_trace(900, 900, ("batch", "batch", "y"), (0, 50, 400), (100, 150, 90))
-    group.add_trace(900, 900, ("batch",), (0,), (100,))
-    assert group.waited_ns == 200 + 100
-    assert group.all_waited_ns() == 300 * 20 / 2
+    group.add_trace(900, 900, ("batch",), (0,), (101,))
+    assert group.waited_ns == 200 + 101
+    assert group.all_waited_ns() == 3_160  # half of 301 * 21, in whole nanoseconds
     assert groups.RunGroup(1, None, (), {}).all_waited_ns() == 0
 
 

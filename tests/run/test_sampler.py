@@ -38,6 +38,23 @@ def test_what_passes_without_runs_belongs_to_what_is_seen(clock):
     }
 
 
+def test_an_import_is_looked_at_by_the_main_thread_itself_once_that_is_due(clock, monkeypatch):
+    looked = []
+    monkeypatch.setattr(clock, "sample", looked.append)
+    interval_ns = int(sampler.INTERVAL_S * 1e9)
+    now = sampler.perf_counter_ns
+    monkeypatch.setattr(sampler, "perf_counter_ns", lambda: 100 + interval_ns)
+    clock.sample_import()
+    assert looked == []
+    monkeypatch.setattr(sampler, "perf_counter_ns", lambda: 101 + interval_ns)
+    clock.sample_import()
+    clock.main += 1  # another thread imports
+    clock.sample_import()
+    (frame,) = looked
+    assert frame.f_code.co_name == "sample_import"
+    assert now() == 100
+
+
 def test_between_runs_time_is_shared_out_by_what_was_seen_there(clock):
     clock.look(110)
     for start in (120, 220, 320, 420):  # each lasts 60, and 40 pass before the next

@@ -160,6 +160,15 @@ def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
     assert summary.total_ns(WATCHED.lines[2]) == 100 + 70
 
 
+def test_iterators_of_a_function_share_a_name_in_its_profile_and_so_have_no_line():
+    """A profile of a function has types instead of names for what gets data."""
+    group = {**SEGMENT["groups"][1], "function": "step", "ops": {"IteratorGetNext": (2, 30, 20)}}
+    one = [("IteratorGetNext", "forward", MATMUL, "IteratorGetNext")]
+    two = [*one, ("other", "forward", MINIMIZE, "IteratorGetNext")]
+    ns = [[line.forward_ns for line in summary.lines_of([group], [g], {})] for g in (one, two)]
+    assert ns == [[60], [0, 0]]
+
+
 def test_of_a_few_runs_one_that_was_interrupted_does_not_stand_for_all():
     assert summary.usual_ns(8, 1_070, 1_000) == 80  # seven of 10 ns
     assert summary.usual_ns(4, 300, 75) == 300
