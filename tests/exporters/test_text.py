@@ -360,11 +360,14 @@ def test_where_nobody_says_how_wide_it_is_a_pipe_has_100_columns(
     assert text.console(io.StringIO()).width == 100
 
 
-def test_in_a_notebook_a_stream_is_still_a_pipe(plain_environment, monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
+@pytest.mark.parametrize(("columns", "width"), [("60", 60), ("", 100)])
+def test_in_a_notebook_a_stream_is_as_wide_as_elsewhere(
+    plain_environment, monkeypatch, columns, width
+):
+    monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     out = text.console(io.StringIO())
-    assert (out.width, out.is_jupyter) == (100, False)
+    assert (out.width, out.is_jupyter) == (width, False)
 
 
 def test_what_is_shown_is_text_or_a_page_of_markdown_or_made_by_its_format(capsys):
