@@ -379,6 +379,8 @@ def learn_callers(folder: Path) -> None:
     file.unlink(missing_ok=True)
     with contextlib.suppress(TflabError):  # mutmut finds no mutant of this name
         mutmut(folder, "run", "none")
+    if not file.is_file():
+        raise TflabError(f"the tests of {folder.name} do not pass as they are")
     stats = json.loads(file.read_text())
     callers, tests = stats["tests_by_mangled_function_name"], stats["duration_by_test"]
     file.write_text(
