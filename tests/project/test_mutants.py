@@ -155,6 +155,7 @@ def test_the_page_has_a_table_of_packages_and_one_of_the_modules_of_each(monkeyp
     )
 
 
+@pytest.mark.slow
 def test_a_sample_has_one_table_with_the_interval_of_each_score(monkeypatch):
     monkeypatch.setattr(mutants, "PACKAGES", {"analysis": Package(90, (), ())})
     verdicts = [Mutant(ADD, "killed"), Mutant(FATES, "survived"), Mutant("m", "killed")]
