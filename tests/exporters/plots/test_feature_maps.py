@@ -36,9 +36,13 @@ def test_what_flowed_is_on_the_left_and_its_gradient_beside_it(figure):
     places = [(item.get_extent()[0] > 200, item.get_extent()[3]) for item in tiles]
     # Of the images that are fed, there is no gradient.
     assert [right for right, _ in places] == [False, False, True, False, True]
-    tops = [top for _, top in places]
-    assert tops[1] == tops[2] and tops[3] == tops[4]
-    assert tops[0] < tops[1] < tops[3]
+    # Below its name stand the picture, its scale and some air: 28 points and 11. The image is 2 x
+    # 2.5 points high. A kernel's tile is an eighth of the column: 28 of its 30 pixels are an
+    # element; two tiles with the gap between them are 121 wide.
+    column = (7.5 * 72 - 2 * 0.12 * 72 - 22) / 2
+    kernel = 28 + 5 + 11 + 28
+    relu = kernel + column / 4 * 30 / 121 + 11 + 28
+    assert [top for _, top in places] == pytest.approx([28, kernel, kernel, relu, relu])
     relu, gradient = (np.asarray(image.get_array()) for image in tiles[3:])
     assert (relu[1, 1].tolist(), gradient[1, 1].tolist()) == ([0, 0, 0], [255, 255, 255])
 
