@@ -35,6 +35,7 @@ SIZE = operation("Size", X, about=(None,))
         (lambda: ex.divide(ex.divide(A, B), X), "a / b / x"),
         (lambda: ex.divide(A, ex.divide(B, X)), "a * x / b"),
         (lambda: ex.divide(Number(1), A), "1 / a"),
+        (lambda: ex.divide(A, Number(0)), "a / 0"),
         (lambda: ex.divide(ex.times(Number(2), A), Number(16)), "a / 8"),
         (lambda: ex.divide(A, Number(0.3)), "a / 0.3"),
         (lambda: ex.times(A, Number(0)), "0"),

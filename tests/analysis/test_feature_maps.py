@@ -159,6 +159,12 @@ def test_of_many_layers_the_last_of_each_shape_and_of_many_kernels_the_first_are
     assert maps.left_out == 11 + 4
 
 
+def test_an_image_that_is_too_large_or_of_an_empty_batch_is_not_drawn():
+    for shape in ((BATCH, 257, 5, 1), (0, 5, 5, 1)):
+        maps = drawn(fed=FED | {"x:0": np.zeros(shape)}, shapes=dict.fromkeys(SHAPES, (9, 9)))
+        assert [item.name for item in maps.maps] == ["w"]
+
+
 def test_a_map_that_is_too_large_is_left_out():
     maps = drawn(shapes={**SHAPES, "c": (4, 5, 5, 300)})  # channels are cut
     assert ([item.name for item in maps.maps][-1], maps.left_out) == ("c", 0)

@@ -83,6 +83,12 @@ def test_where_folding_left_a_constant_of_ones_gradients_start_there():
     assert search(nodes, {"3"}) == Found((Training("l", ("u",), ("t",)),), GRADIENTS[2:])
 
 
+def test_gradients_may_start_at_ones_that_are_like_the_loss():
+    nodes = tuple(scalar("3", "OnesLike", "l") if n.name == "3" else n for n in WHOLE)
+    nodes = tuple(n for n in nodes if n.name not in ("1", "2"))
+    assert search(nodes, set()) == Found((Training("l", ("u",), ("t",)),), GRADIENTS[2:])
+
+
 def test_a_loss_is_the_sum_of_which_it_is_a_term():
     total = (scalar("l2", "L2Loss", "read"), scalar("sum", "AddV2", "l", "l2"))
     average = scalar("average", "Mul", "sum", "rate")

@@ -150,6 +150,12 @@ def test_a_segment_says_what_stopped_the_program_and_what_was_not_watched():
     assert [traced.place for traced in seen.tracings] == ["", "train.py:4"]
 
 
+def test_a_group_knows_where_nan_was_fetched():
+    group = {**SEGMENT["groups"][1], "not_finite": {"loss:0": 3}}
+    assert summary.group_of(group).not_finite == {"loss:0": 3}
+    assert summary.group_of(SEGMENT["groups"][1]).not_finite is None
+
+
 def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
     more = [*SEGMENT["graphs"][0], ("z", "forward", MATMUL, "Add")]
     group = SEGMENT["groups"][1]

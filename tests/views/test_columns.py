@@ -12,6 +12,7 @@ from tests.follow import test_view as following
 from tests.shown import layout
 from tests.train import test_view as training
 from tests.views import test_backward as backward
+from tests.views import test_chain_rule as chain
 from tests.views import test_execution as execution
 from tests.views import test_frontend as frontend
 from tests.views import test_generated_code as generated
@@ -27,7 +28,7 @@ from tflab.records.blocks import Table
 from tflab.records.stages import Frontend
 from tflab.records.values import PathPoint
 from tflab.train import view as of_training
-from tflab.views import buffers, generated_code, in_short, stages, values
+from tflab.views import buffers, chain_rule, generated_code, in_short, stages, values
 from tflab.views import network as network_view
 from tflab.views.execution import op_costs
 
@@ -48,6 +49,7 @@ SHOWN = {
     "a drawing": lambda: stages.blocks(Frontend(frontend.PROGRAM, frontend.NODES)),
     "scopes": lambda: stages.blocks(Frontend(None, LONG, functions=frontend.FUNCTIONS)),
     "backward": lambda: stages.blocks(backward.STAGE),
+    "the chain rule": lambda: chain_rule.opening(chain.STAGE),
     "placement": lambda: stages.blocks(placement.STAGE),
     "execution": lambda: stages.blocks(execution.STAGE),
     "experiments": lambda: op_costs(EXPERIMENTS[4], {"conv1/Relu": 38e3}),
@@ -87,6 +89,13 @@ EXPECTED = {
             "types gives way to 20 goes 1"
         ),
         "variable | elements right | largest relative error right",
+    ],
+    "the chain rule": [
+        (
+            "forward op in the middle | computes gives way to 20 goes 1 | "
+            "hands back in the middle | which is gives way to 34"
+        ),
+        ("variable | derivative gives way to 34 | value right | finite differences right goes 1"),
     ],
     "placement": [
         "fate | nodes right | meaning goes 1 | by gives way to 16",
