@@ -11,8 +11,9 @@ tried again, and survivors after a change of code or tests. A killed mutant stay
 mutants/ to start afresh. With all packages the scores go to benchmarks/MUTANTS.md; with one they
 are only printed. The differences of all survivors are in mutants/<package>/survivors.txt.
 
-All mutants take hours. --sample N tries N of each package, chosen at random but always the same
-ones, and gives the score with its interval.
+All mutants take hours. --sample N tries N of each package, chosen at random, and gives the score
+with its interval. They are the same in each run with the same --seed. Those of a seed whose
+survivors were mended say no more how good the tests are: take another one.
 """
 
 from __future__ import annotations
@@ -126,6 +127,12 @@ for name in sys.argv[1:]:
 
 
 @dataclass(frozen=True)
+class Sample:
+    number: int  # mutants of each package
+    seed: int
+
+
+@dataclass(frozen=True)
 class Mutant:
     name: str
     status: str
@@ -192,17 +199,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="mutants that are tried at the same time (default: one for each CPU)",
     )
     parser.add_argument("--sample", type=int, metavar="N", help="try N mutants of each package")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which ones (default: 0)")
     args = parser.parse_args(argv)
     names = [args.package] if args.package else list(PACKAGES)
     try:
         page = PAGE if args.package is None else None
-        return measure(names, args.children, page, args.sample)
+        sample = None if args.sample is None else Sample(args.sample, args.seed)
+        return measure(names, args.children, page, sample)
     except TflabError as error:
         print(f"mutants: {error}", file=sys.stderr)
         return 1
 
 
-def measure(names: Sequence[str], children: int, page: Path | None, sample: int | None) -> int:
+def measure(names: Sequence[str], children: int, page: Path | None, sample: Sample | None) -> int:
     listed = equivalents(EQUIVALENT.read_text())
     packages = {name: verdicts(name, PACKAGES[name], children, sample) for name in names}
     shown = {
@@ -220,7 +229,7 @@ def measure(names: Sequence[str], children: int, page: Path | None, sample: int 
         (FOLDER / package / "survivors.txt").write_text("".join((*survivors, *untested)))
     if sample is not None:
         stale = []  # the mutant of an entry may not be in the sample
-    told = [*blocks(packages, excused, stale)] if sample is None else [*tried(packages, excused)]
+    told = [*(tried(packages, excused, sample) if sample else blocks(packages, excused, stale))]
     out = text.console()
     for block in told:
         text.show_block(out, block)
@@ -253,11 +262,14 @@ def blocks(
     return told
 
 
-def tried(packages: Mapping[str, Sequence[Mutant]], excused: Iterable[str]) -> Iterator[Block]:
+def tried(
+    packages: Mapping[str, Sequence[Mutant]], excused: Iterable[str], sample: Sample
+) -> Iterator[Block]:
     """The scores of packages of which a sample was tried."""
     yield (
         f"{SAID} This is a random sample of the mutants of each package, with the 95 % interval of "
-        "Wilson. To repeat it: python -m benchmarks.mutants --sample N"
+        f"Wilson. To repeat it: python -m benchmarks.mutants --sample {sample.number} "
+        f"--seed {sample.seed}"
     )
     scores = tuple(score(name, mutants, excused) for name, mutants in packages.items())
     interval = Column("interval", lambda row: row.interval, True)
@@ -343,7 +355,7 @@ def changed(diff: str) -> tuple[str, str]:
     return before, after
 
 
-def verdicts(name: str, package: Package, children: int, sample: int | None) -> list[Mutant]:
+def verdicts(name: str, package: Package, children: int, sample: Sample | None) -> list[Mutant]:
     """Let mutmut try mutants without a verdict, and after a change also earlier survivors."""
     folder = FOLDER / name
     prepare(folder, package)
@@ -404,11 +416,11 @@ def with_files(callers: Mapping[str, Iterable[str]], tests: Iterable[str]) -> di
     }
 
 
-def sampled(folder: Path, children: int, number: int) -> list[Mutant]:
+def sampled(folder: Path, children: int, sample: Sample) -> list[Mutant]:
     """The verdicts of some mutants, which are the same in each run on the same code."""
     learn_callers(folder)
     names = sorted(mutant.name for mutant in results(folder))
-    chosen = random.Random(0).sample(names, min(number, len(names)))
+    chosen = random.Random(sample.seed).sample(names, min(sample.number, len(names)))
     mutmut(folder, "run", "--max-children", str(children), *chosen)
     return [mutant for mutant in results(folder) if mutant.name in set(chosen)]
 
