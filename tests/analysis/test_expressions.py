@@ -159,7 +159,7 @@ def test_a_sum_of_one_number_for_every_element_is_so_many_times_that_number():
 def test_what_is_summed_within_does_not_have_the_shape_of_its_elements():
     mean = operation("Mean", X)
     each = ex.times(ex.repeated(A, SIZE, (None,)), mean)
-    assert formula(ex.total(each, (None,))) == "size(x) * a * mean(x)"
+    assert formula_text.text(ex.total(each, (None,))) == "size(x) * a * mean(x)"
 
 
 @pytest.mark.parametrize(
@@ -179,4 +179,4 @@ def test_what_is_summed_within_does_not_have_the_shape_of_its_elements():
 )
 def test_the_factor_beside_a_name(value, factor, added_up):
     known, summed = ex.cofactor(value, A)
-    assert (known if known is None else formula(known), summed) == (factor, added_up)
+    assert (known if known is None else formula_text.text(known), summed) == (factor, added_up)

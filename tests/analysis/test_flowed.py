@@ -51,11 +51,6 @@ def test_what_no_tensor_of_the_graph_that_ran_holds_flowed_nowhere_by_itself():
     assert not flowed.agrees(row)
 
 
-def test_what_is_not_known_has_no_numbers():
-    assert flowed.flat(None).tolist() == []
-    assert flowed.flat([[1, 2], [3, 4]]).tolist() == [1.0, 2.0, 3.0, 4.0]
-
-
 def test_where_a_variable_starts_otherwise_nothing_is_compared():
     rows = told((Y, replace(Z, start=1.5)))
     assert [(row.flowed, row.difference) for row in rows] == [(7.0, None), (1.0, None)]

@@ -1,7 +1,5 @@
 """The report as Markdown: one small page, compared whole."""
 
-import pytest
-
 from tests.report import test_pass_log as walk
 from tflab.follow import node_history
 from tflab.records.blocks import Column, Frame, Strip, Table
@@ -95,7 +93,6 @@ def test_the_page_holds_its_chapters_whole_and_in_their_order():
     assert handout.page(TOLD) == PAGE
 
 
-@pytest.mark.slow
 def test_every_picture_of_every_chapter_is_written_in_both_formats(tmp_path):
     folder = tmp_path / "report_files"
     handout.write_pictures(TOLD, folder)
