@@ -9,6 +9,7 @@
 # make docs  today's output into README.md and docs/
 # make fuzz  damaged and made-up files, graphs at random, against all that reads and runs them
 # make mutants mistakes planted in the code, against the quick tests; PACKAGE=analysis for one package, SAMPLE=200
+#            and SEED=3 for some of them
 # make clean removes .venv, .venvs, caches and runs
 
 PYTHON ?= python3
@@ -77,7 +78,7 @@ fuzz: $(TESTABLE)
 	$(BIN)/python -m tests.fuzz
 
 mutants: $(TESTABLE)
-	$(BIN)/python -m benchmarks.mutants $(PACKAGE) $(SAMPLE:%=--sample %)
+	$(BIN)/python -m benchmarks.mutants $(PACKAGE) $(SAMPLE:%=--sample %) $(SEED:%=--seed %)
 
 clean:
 	rm -rf .venv .venvs build dist $(PAGE)/node_modules runs mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -11,8 +11,9 @@ tried again, and survivors after a change of code or tests. A killed mutant stay
 mutants/ to start afresh. With all packages the scores go to benchmarks/MUTANTS.md; with one they
 are only printed. The differences of all survivors are in mutants/<package>/survivors.txt.
 
-All mutants take hours. --sample N tries N of each package, chosen at random but always the same
-ones, and gives the score with its interval.
+All mutants take hours. --sample N tries N of each package, chosen at random, and gives the score
+with its interval. They are the same in each run with the same --seed. Those of a seed whose
+survivors were mended say no more how good the tests are: take another one.
 """
 
 from __future__ import annotations
@@ -126,6 +127,12 @@ for name in sys.argv[1:]:
 
 
 @dataclass(frozen=True)
+class Sample:
+    number: int  # mutants of each package
+    seed: int
+
+
+@dataclass(frozen=True)
 class Mutant:
     name: str
     status: str
@@ -192,17 +199,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="mutants that are tried at the same time (default: one for each CPU)",
     )
     parser.add_argument("--sample", type=int, metavar="N", help="try N mutants of each package")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which ones (default: 0)")
     args = parser.parse_args(argv)
     names = [args.package] if args.package else list(PACKAGES)
     try:
         page = PAGE if args.package is None else None
-        return measure(names, args.children, page, args.sample)
+        sample = None if args.sample is None else Sample(args.sample, args.seed)
+        return measure(names, args.children, page, sample)
     except TflabError as error:
         print(f"mutants: {error}", file=sys.stderr)
         return 1
 
 
-def measure(names: Sequence[str], children: int, page: Path | None, sample: int | None) -> int:
+def measure(names: Sequence[str], children: int, page: Path | None, sample: Sample | None) -> int:
     listed = equivalents(EQUIVALENT.read_text())
     packages = {name: verdicts(name, PACKAGES[name], children, sample) for name in names}
     shown = {
@@ -220,7 +229,7 @@ def measure(names: Sequence[str], children: int, page: Path | None, sample: int 
         (FOLDER / package / "survivors.txt").write_text("".join((*survivors, *untested)))
     if sample is not None:
         stale = []  # the mutant of an entry may not be in the sample
-    told = [*blocks(packages, excused, stale)] if sample is None else [*tried(packages, excused)]
+    told = [*(tried(packages, excused, sample) if sample else blocks(packages, excused, stale))]
     out = text.console()
     for block in told:
         text.show_block(out, block)
@@ -253,11 +262,14 @@ def blocks(
     return told
 
 
-def tried(packages: Mapping[str, Sequence[Mutant]], excused: Iterable[str]) -> Iterator[Block]:
+def tried(
+    packages: Mapping[str, Sequence[Mutant]], excused: Iterable[str], sample: Sample
+) -> Iterator[Block]:
     """The scores of packages of which a sample was tried."""
     yield (
         f"{SAID} This is a random sample of the mutants of each package, with the 95 % interval of "
-        "Wilson. To repeat it: python -m benchmarks.mutants --sample N"
+        f"Wilson. To repeat it: python -m benchmarks.mutants --sample {sample.number} "
+        f"--seed {sample.seed}"
     )
     scores = tuple(score(name, mutants, excused) for name, mutants in packages.items())
     interval = Column("interval", lambda row: row.interval, True)
@@ -343,7 +355,7 @@ def changed(diff: str) -> tuple[str, str]:
     return before, after
 
 
-def verdicts(name: str, package: Package, children: int, sample: int | None) -> list[Mutant]:
+def verdicts(name: str, package: Package, children: int, sample: Sample | None) -> list[Mutant]:
     """Let mutmut try mutants without a verdict, and after a change also earlier survivors."""
     folder = FOLDER / name
     prepare(folder, package)
@@ -352,10 +364,9 @@ def verdicts(name: str, package: Package, children: int, sample: int | None) -> 
     seen = folder / "seen"
     state = fingerprint()
     again = seen.is_file() and seen.read_text() != state
-    if again:
-        # Otherwise mutmut would not learn which functions a changed test calls.
-        (folder / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
-    else:
+    if again or not seen.is_file():
+        learn_callers(folder)
+    if not again:
         seen.write_text(state)
     run = ("run", "--max-children", str(children))
     mutmut(folder, *run)
@@ -374,12 +385,42 @@ def verdicts(name: str, package: Package, children: int, sample: int | None) -> 
     return found
 
 
-def sampled(folder: Path, children: int, number: int) -> list[Mutant]:
-    """The verdicts of some mutants, which are the same in each run on the same code."""
-    with contextlib.suppress(TflabError):  # mutmut makes the mutants, and finds none of this name
+def learn_callers(folder: Path) -> None:
+    """Make the mutants, and learn which functions each test calls, which may have changed."""
+    file = folder / "mutants" / "mutmut-stats.json"
+    file.unlink(missing_ok=True)
+    with contextlib.suppress(TflabError):  # mutmut finds no mutant of this name
         mutmut(folder, "run", "none")
+    if not file.is_file():
+        raise TflabError(f"the tests of {folder.name} do not pass as they are")
+    stats = json.loads(file.read_text())
+    callers, tests = stats["tests_by_mangled_function_name"], stats["duration_by_test"]
+    file.write_text(
+        json.dumps(stats | {"tests_by_mangled_function_name": with_files(callers, tests)})
+    )
+
+
+def with_files(callers: Mapping[str, Iterable[str]], tests: Iterable[str]) -> dict[str, list[str]]:
+    """For each function, all tests of the files with a test that calls it: what a fixture of a file
+    calls counts as a call by the first test, and the others look at the result."""
+    files: dict[str, list[str]] = {}
+    for test in tests:
+        files.setdefault(test.partition("::")[0], []).append(test)
+    return {
+        function: [
+            test
+            for file in sorted({name.partition("::")[0] for name in names})
+            for test in files.get(file, ())
+        ]
+        for function, names in callers.items()
+    }
+
+
+def sampled(folder: Path, children: int, sample: Sample) -> list[Mutant]:
+    """The verdicts of some mutants, which are the same in each run on the same code."""
+    learn_callers(folder)
     names = sorted(mutant.name for mutant in results(folder))
-    chosen = random.Random(0).sample(names, min(number, len(names)))
+    chosen = random.Random(sample.seed).sample(names, min(sample.number, len(names)))
     mutmut(folder, "run", "--max-children", str(children), *chosen)
     return [mutant for mutant in results(folder) if mutant.name in set(chosen)]
 

@@ -80,15 +80,6 @@ if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-@pytest.fixture(
-    scope="session", params=["digits, not MNIST", pytest.param("MNIST", marks=pytest.mark.mnist)]
-)
-def training_data(request):
-    """A test with this runs twice: with what stands in for MNIST, and with MNIST. It gets the name
-    that the data have in results."""
-    return request.param
-
-
 @contextlib.contextmanager
 def as_for_users():
     """Walks check as many elements, and compile the code of as many graphs, as for a user, however

@@ -75,6 +75,12 @@ def test_sums_of_numbers_that_together_exceed_64_bits_are_exact():
     assert sums(np.arange(4), np.array([most] * 4), 4).tolist() == [most] * 4
 
 
+def test_a_group_without_values_sums_to_0_also_where_numbers_are_negative():
+    groups, values = np.array([0, 2, 0]), np.array([5, 2**40, -(2**33) - 9])
+    assert sums(groups, values, 4).tolist() == [-(2**33) - 4, 0, 2**40, 0]
+    assert sums(groups, abs(values), 4).tolist() == [2**33 + 14, 0, 2**40, 0]
+
+
 def test_kinds_are_in_the_order_of_their_first_runs():
     named = [OpRun(0, name, "Op", "", 0, 0) for name in "abc"]
     table = columns(named).take(np.array([1, 0, 1]))

@@ -40,6 +40,7 @@ ROWS = np.array([0.0, 2])
         ("where(a > 0, a, 0)", np.maximum(A, 0)),
         ("one_hot(i, 3)", [[1, 0, 0], [0, 0, 1]]),
         ("softmax(a - a)", np.full((2, 3), 1 / 3)),
+        ("softmax(i - i)", [0.5, 0.5]),
         ("cross_entropy(a - a, i)", np.full(2, np.log(3))),
         (
             "cross_entropy(a + a, i)",

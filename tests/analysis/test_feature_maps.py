@@ -93,7 +93,7 @@ SHAPES = {
     "pool": (4, 2),
     "g/loss": (4, 2),
 }
-BEFORE = {"w": np.full((4, 1, 1, 2), 7.0)}
+BEFORE = {"w": np.arange(8.0).reshape(4, 1, 1, 2)}
 
 
 def drawn(arrays=ARRAYS, shapes=SHAPES, drawable=None, fed=FED, before=BEFORE):
@@ -109,7 +109,7 @@ def test_maps_stand_in_the_order_of_the_program_with_their_gradients():
     ]
     image, kernel, layer = maps.maps
     assert image.array.ravel().tolist() == [*range(25)] and image.gradient is None
-    assert (kernel.array == 7).all() and (kernel.gradient == 1).all()
+    assert kernel.array.tolist() == BEFORE["w"].tolist() and (kernel.gradient == 1).all()
     assert (layer.array == ROW).all() and (layer.gradient == -ROW).all()
     assert maps.left_out == 0
 
@@ -157,6 +157,12 @@ def test_of_many_layers_the_last_of_each_shape_and_of_many_kernels_the_first_are
     maps = drawn(dict.fromkeys(names, ROW), shapes, many, before=before)
     assert [item.name for item in maps.maps] == ["x", "w", "layer04", "layer12"]
     assert maps.left_out == 11 + 4
+
+
+def test_an_image_that_is_too_large_or_of_an_empty_batch_is_not_drawn():
+    for shape in ((BATCH, 257, 5, 1), (0, 5, 5, 1)):
+        maps = drawn(fed=FED | {"x:0": np.zeros(shape)}, shapes=dict.fromkeys(SHAPES, (9, 9)))
+        assert [item.name for item in maps.maps] == ["w"]
 
 
 def test_a_map_that_is_too_large_is_left_out():

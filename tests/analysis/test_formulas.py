@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.shown import formula as text
 from tflab.analysis import formulas
 from tflab.analysis.expressions import Name, Number, operation
-from tflab.analysis.formula_text import text
 from tflab.records.graph import Node, Tensor
 
 
@@ -154,9 +154,8 @@ def test_a_sum_over_broadcast_axes_leads_back_to_the_shape_before():
 def test_other_rules():
     assert text(formula(A, ROWS, node("n", "AddN", (2, 3), "a", "rows"))) == "a + rows"
     assert text(formula(A, node("n", "AddN", (2, 3), "a"))) == "a"
-    cast = node("n", "Cast", (2, 3), "a", dtype="int32")
-    assert text(formula(A, cast)) == "n"
-    assert text(formula(A, node("n", "Cast", (2, 3), "a", dtype="float64"))) == "a"
+    for dtype, written in (("int32", "n"), ("uint8", "n"), ("bool", "n"), ("float64", "a")):
+        assert text(formula(A, node("n", "Cast", (2, 3), "a", dtype=dtype))) == written
     assert text(formula(A, node("n", "NoRule", (2, 3), "a"))) == "n"
     added = node("n", "BiasAdd", (2, 3), "a", "rows")
     assert text(formula(A, ROWS, added)) == "a + rows"

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.gradients_by_hand import GRAD, NODES, SHARED, node
-from tflab.analysis.gradient_search import Found, Training, search
+from tflab.analysis.gradient_search import Found, Search, Training, counting, search
 from tflab.records.graph import Tensor
 
 FLOAT = (Tensor("float32", ()),)
@@ -83,6 +83,12 @@ def test_where_folding_left_a_constant_of_ones_gradients_start_there():
     assert search(nodes, {"3"}) == Found((Training("l", ("u",), ("t",)),), GRADIENTS[2:])
 
 
+def test_gradients_may_start_at_ones_that_are_like_the_loss():
+    nodes = tuple(scalar("3", "OnesLike", "l") if n.name == "3" else n for n in WHOLE)
+    nodes = tuple(n for n in nodes if n.name not in ("1", "2"))
+    assert search(nodes, set()) == Found((Training("l", ("u",), ("t",)),), GRADIENTS[2:])
+
+
 def test_a_loss_is_the_sum_of_which_it_is_a_term():
     total = (scalar("l2", "L2Loss", "read"), scalar("sum", "AddV2", "l", "l2"))
     average = scalar("average", "Mul", "sum", "rate")
@@ -135,16 +141,38 @@ def test_a_loss_may_have_a_shape_that_nobody_knows(shape):
     assert search(nodes, {"2"}) == search(WHOLE, {"2"})
 
 
+LOOP = (
+    node("x", "Placeholder"),
+    variable("w"),
+    scalar("read", "ReadVariableOp", "w"),
+    node("enter", "Enter", "x"),
+    node("merge", "Merge", "enter", "next"),
+    node("p", "Mul", "merge", "read"),
+    node("next", "NextIteration", "p"),
+    node("q", "Exit", "merge"),
+    *FORWARD[5:],
+)
+
+
 def test_what_a_loop_brings_back_belongs_to_its_loss():
-    loop = (
-        node("x", "Placeholder"),
-        variable("w"),
-        scalar("read", "ReadVariableOp", "w"),
-        node("enter", "Enter", "x"),
-        node("merge", "Merge", "enter", "next"),
-        node("p", "Mul", "merge", "read"),
-        node("next", "NextIteration", "p"),
-        node("q", "Exit", "merge"),
-        *FORWARD[5:],
-    )
-    assert search((*loop, *BACKWARD, RATE, *STEP, *TRAIN), {"2"}) == search(WHOLE, {"2"})
+    assert search((*LOOP, *BACKWARD, RATE, *STEP, *TRAIN), {"2"}) == search(WHOLE, {"2"})
+
+
+def test_each_node_behind_a_mark_knows_it_also_around_a_loop():
+    shape = node("shape", "Shape", "q", outputs=INTS)
+    found = Search((*LOOP, shape), frozenset()).behind(["x", "read"])
+    both = dict.fromkeys(("merge", "p", "next", "q", "l"), 0b11)
+    assert found == {"enter": 0b01} | both
+
+
+@pytest.mark.parametrize(
+    ("op", "dtypes", "expected"),
+    [
+        ("Mul", ["int32", "int64"], True),
+        ("Mul", ["int32", "float32"], False),
+        ("Cast", ["float32"], True),
+    ],
+)
+def test_sizes_and_indices_are_what_counts(op, dtypes, expected):
+    outputs = tuple(Tensor(dtype, ()) for dtype in dtypes)
+    assert counting(node("n", op, outputs=outputs)) is expected

@@ -28,6 +28,15 @@ def test_runs_that_partly_overlap_need_two_lanes():
     assert packed(run("a", 0, 10), run("b", 5, 10), run("c", 10, 10)) == ["ac", "b"]
 
 
+@pytest.mark.parametrize(
+    ("inner", "nest", "numbers"),
+    [((5, 10), True, [0, 1]), ((5, 10), False, [0, 1]), ((5, 5), True, [0, 0])],
+)
+def test_of_two_runs_the_second_has_the_next_lane_unless_it_nests(inner, nest, numbers):
+    runs = [run("a", 0, 10), run("b", *inner)]
+    assert lanes.lane_numbers(runs, nest).tolist() == numbers
+
+
 def test_a_step_without_runs_has_no_lanes():
     assert lanes.steps_with_shape([], [StepTime(0, 0, 10)]) == (
         StepTime(0, 0, 10, StepShape(most_at_once=0, mean_at_once=0, lanes=0, devices=())),

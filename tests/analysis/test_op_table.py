@@ -355,6 +355,8 @@ def test_a_fused_nodes_time_belongs_to_its_line_and_the_other_lines_are_named():
         ("net.py:12", 100, ()),
         ("(runtime)", 20, ()),
     ]
+    assert [row.code for row in tabulated("line")] == ["...", "...", None]
+    assert {row.code for row in tabulated("layer")} == {None}
 
 
 def test_a_node_without_a_line_says_so():

@@ -89,6 +89,21 @@ def test_a_moving_average_a_counter_and_a_slot_are_not_trained():
     assert trained(average, slot, count, SCATTER) == (1, 5)
 
 
+def test_what_a_variable_computes_from_itself_alone_does_not_train_it():
+    nodes = [
+        *graph(),
+        Node("half", "Const"),
+        Node("square", "Square", ("read",)),
+        Node("penalty", "L2Loss", ("square",)),
+        Node("decay", "Mul", ("square", "half")),
+        Node("decayed", "AssignSubVariableOp", ("average", "decay")),
+    ]
+    variable = [Variable("average", "average", (5,))]
+    assert parameters.count(nodes, variable).trained_variables == 0
+    nodes[-2] = Node("decay", "Mul", ("square", "taken"))
+    assert parameters.count(nodes, variable).trained_variables == 1
+
+
 def test_a_gradient_that_comes_by_way_of_a_slot_trains():
     slot = Node("kept", "ResourceScatterAdd", ("slot", "ids", "gradient"))
     new = Node("new", "ReadVariableOp", ("slot",), ("kept",))

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from tflab.analysis import passes
-from tflab.records.graph import Node
+from tflab.analysis import passes, takeovers
+from tflab.records.graph import Node, Tensor
 from tflab.records.placed import Pass, Rewrite, Snapshot, Takeover
 
 
@@ -662,3 +662,19 @@ def test_a_replay_of_the_passes_goes_through_every_dump():
     versions = passes.replay([((), before), *((step.removed, step.definitions) for step in steps)])
     states = [tuple(passes.graph_at(versions, state).values()) for state in range(4)]
     assert states == [tuple(before), tuple(between), tuple(after), tuple(after)]
+
+
+def test_outputs_of_a_node_that_is_gone_are_what_its_users_take_now():
+    two = Node("two", "Split", outputs=(Tensor("float32", ()),) * 2)
+    first, second = Node("first", "Exp", ("two",)), Node("second", "Exp", ("two:1",))
+    old = {item.name: item for item in (two, first, second)}
+    users = {"two": [("first", 0), ("second", 0)]}
+
+    def found(**takes):
+        new = [replace(old[name], inputs=(taken,)) for name, taken in takes.items()]
+        return takeovers.outputs_at_users("two", old, {n.name: n for n in (X, two, *new)}, users)
+
+    assert found(first="x", second="x:3") == (("two", "x"), ("two:1", "x:3"))
+    assert found(first="x", second="two:1") == ()  # the node itself is there, under its name
+    assert found(first="two", second="gone") == ()
+    assert found(first="two", second="x:3") == (("two:1", "x:3"),)

@@ -79,6 +79,19 @@ def test_steps_are_added_up_and_see_only_their_own_runs():
     assert ledger(*runs, steps=steps) == [20, 40, 0, 90]
 
 
+def test_the_network_owns_what_is_on_its_way_while_no_op_runs():
+    steps = (STEP, StepTime(1, start_ns=2000, wall_ns=50))
+    runs = [run("a", 1010, 20), run("a", 2010, 20, 1)]
+    wires = [run("w", 1020, 30), run("w", 1060, 10), run("w", 2030, 5, 1)]
+    assert [(owner.owner, owner.ns) for owner in timeline.time_ledger(runs, steps, wires)] == [
+        (timeline.BEFORE, 20),
+        (timeline.BUSY, 40),
+        (timeline.WIRE, 20 + 10 + 5),
+        (timeline.GAPS, 10),
+        (timeline.AFTER, 30 + 15),
+    ]
+
+
 def test_without_steps_nobody_owns_anything():
     assert ledger(run("a", 1010, 20), steps=()) == [0, 0, 0, 0]
 

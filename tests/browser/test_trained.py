@@ -17,7 +17,7 @@ DRAW_MS = 60_000
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory, training_data):
+def trained(tmp_path_factory):
     """The address of a TensorBoard that serves a short training of LeNet."""
     folder = tmp_path_factory.mktemp("trained") / "run"
     options = ("--model", "lenet", "--epochs", "2", "--batch-size", str(BATCH_SIZE))
@@ -39,14 +39,14 @@ def test_train_and_test_have_the_same_curves(trained):
     assert {tag for tag in shared if "accuracy" in tag}
 
 
-def test_the_curves_are_drawn(trained, page, artefacts, training_data):
+def test_the_curves_are_drawn(trained, page, artefacts):
     page.goto(f"{trained}/#scalars")
     page.locator("tf-scalar-card vz-line-chart2").first.wait_for(timeout=DRAW_MS)
     page.wait_for_timeout(1500)
     page.screenshot(path=artefacts / "scalars.png")
     drawn = page.locator("tf-scalar-card").evaluate_all("cards => cards.map(card => card.tag)")
-    note = "" if training_data == "MNIST" else f" ({training_data})"
-    assert {f"{tag}{note}" for tag in ("epoch/loss", "epoch/accuracy", "step/loss")} <= set(drawn)
+    curves = ("epoch/loss", "epoch/accuracy", "step/loss")
+    assert {f"{curve} (digits, not MNIST)" for curve in curves} <= set(drawn)
     points = page.locator("vz-line-chart2 path").evaluate_all(
         "paths => paths.map(path => (path.getAttribute('d') || '').length)"
     )
@@ -74,10 +74,9 @@ def test_the_graph_that_ran_has_the_colours_of_a_step(trained, page, artefacts):
     assert page.locator("tf-graph-scene g.node.faded").count() == 0  # drawn as if it had not run
 
 
-def test_profile_lists_the_first_steps(trained, page, training_data):
+def test_profile_lists_the_first_steps(trained, page):
     (run,) = page.request.get(f"{trained}/data/plugin/profile/runs").json()
-    note = "" if training_data == "MNIST" else "-digits-not-MNIST"
-    assert run == f"lenet-batch-{BATCH_SIZE}{note}"
+    assert run == f"lenet-batch-{BATCH_SIZE}-digits-not-MNIST"
     query = f"run={run}&tag=overview_page"
     overview = page.request.get(f"{trained}/data/plugin/profile/data?{query}", timeout=DRAW_MS)
     steps = [row["c"][0]["v"] for row in overview.json()[1]["rows"]]

@@ -829,9 +829,10 @@ def test_tensorflow_is_made_ready_to_dump_before_a_model_imports_it(monkeypatch)
     assert order == ["prepare", "import"]
 
 
-def test_json_goes_to_standard_output_and_nothing_to_standard_error(
-    tmp_path, training_data, monkeypatch
-):
+@pytest.mark.parametrize(
+    "data", ["digits, not MNIST", pytest.param("MNIST", marks=pytest.mark.mnist)]
+)
+def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path, data, monkeypatch):
     monkeypatch.setattr(files, "announced", set())
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     line = "--model lenet --batch-sizes 4 16 --images 32 --by layer --format json"
@@ -844,10 +845,10 @@ def test_json_goes_to_standard_output_and_nothing_to_standard_error(
         "named and with .gz). "
         "TFLAB_OFFLINE forbids downloads.\n"
     )
-    said = "" if training_data == "MNIST" else stood_in
+    said = "" if data == "MNIST" else stood_in
     assert (done.returncode, without_progress(done.stderr)) == (0, said)
     found = json.loads(done.stdout)
-    assert found["data"] == training_data
+    assert found["data"] == data
     assert [*found["steps"]] == ["4", "16"]
     assert found["environment"]["packages"]["tensorflow"]
     (conv1,) = (row for row in found["rows"] if row["key"] == "conv1")

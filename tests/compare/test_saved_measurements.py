@@ -68,6 +68,7 @@ def test_several_files_are_held_against_the_first(folder, capsys):
     assert page.startswith("# lenet: usual, slower\n")
 
 
+@pytest.mark.slow
 def test_plots_of_several_files_show_them_over_time_and_of_one_its_tables(
     folder, capsys, monkeypatch
 ):

@@ -937,6 +937,8 @@ def test_why_a_step_is_slow_is_said_before_all_else_of_a_whole_comparison():
         (Frame("", "", ("Transposes cost most.", "The session is next.")),),
     )
     assert [*map(gist, others)] == [*map(gist, view.blocks(COMPARISON))]
+    (busy,) = view.diagnosis(replace(COMPARISON, diagnosis=DIAGNOSIS, quality=BUSY))
+    assert busy.title == "Why a step is slow (largest cost first) (the machine was busy)"
 
 
 def test_of_a_quiet_machine_nothing_is_said():

@@ -1,6 +1,7 @@
 """Op runs as columns: in the order of the trace, also if they are many."""
 
 import numpy as np
+import pytest
 
 from tflab.analysis.columns import OpRuns
 from tflab.convert import op_runs
@@ -10,6 +11,7 @@ from tflab.exporters import parquet
 MANY = 200_000  # more than DuckDB handles at once
 
 
+@pytest.mark.slow
 def test_the_rows_of_a_parquet_file_are_in_the_order_of_the_op_runs(tmp_path):
     kinds = [(f"node {number}", "Op", "/cpu:0") for number in range(50)]
     numbers, none = np.arange(MANY), np.zeros(0, np.int64)

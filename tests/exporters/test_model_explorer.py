@@ -172,7 +172,7 @@ def test_of_many_devices_no_two_have_one_colour():
 
 
 def test_node_data_colour_the_graphs_that_ran(tmp_path):
-    folder = tmp_path / "explorer"
+    folder = tmp_path / "logs" / "explorer"
     model_explorer.write(folder, "mine", STAGES, {16: RUNS})
     assert sorted(path.name for path in folder.iterdir()) == [
         *("graphs.json", "memory-batch-16.json", "share-batch-16.json", "time-batch-16.json")

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.records_by_hand import op_stats
-from tests.shown import grid, layout
+from tests.shown import grid
 from tflab.follow import view
 from tflab.follow.view import Code, NodeLink, PassLink, Section
 from tflab.records.blocks import Frame, Strip
@@ -346,15 +348,22 @@ def test_every_change_has_its_preposition():
     assert added == (of_pass, " (pass 3): added")
 
 
+@pytest.mark.parametrize(
+    ("fate", "said"),
+    [
+        ("compiled", "generated for it"),
+        ("fused", "would generate for it; it did not run here"),
+        (None, "would generate for it; it did not run here"),
+    ],
+)
+def test_code_ran_only_where_its_node_was_compiled(fate, said):
+    known = fate and replace(HISTORY.fate, fate=fate)
+    first, *_ = view.code_lines(replace(HISTORY, fate=known))
+    assert first == (f"code that XLA {said}:",)
+
+
 def test_of_very_many_neighbours_the_first_are_links_and_the_others_a_number():
     parts = list(view.links(MANY))
     assert parts[0::2] == [NodeLink(name, name) for name in MANY[:24]]
     assert parts[1::2] == [", "] * 23 + [" and 2 more"]
     assert list(view.links(MANY[:24]))[-1] == NodeLink("near24", "near24")
-
-
-def test_all_times_of_a_node_stand_right():
-    assert layout(view.times(HISTORY)) == [
-        *("batch right", "calls right", "mean right", "median right", "p95 right"),
-        *("share right", "memory right", "FLOPs right", "GFLOP/s right", "of roof right"),
-    ]

@@ -156,20 +156,22 @@ def run_in(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def logdir(tmp_path_factory):
-    return tmp_path_factory.mktemp("logs") / "toy"
-
-
-@pytest.fixture(scope="module")
-def toy(logdir):
+def toy(tmp_path_factory):
     args = ("--devices", "2", "--steps", "4", "--warmup", "1", "--batch-size", "8")
+    logdir = tmp_path_factory.mktemp("logs") / "toy"
     done = run_here(command.main, *args, "--format", "json", "--logdir", str(logdir))
     assert done.returncode == 0, done.stderr
     return done
 
 
 @pytest.fixture(scope="module")
-def as_text(environment, toy, logdir, tmp_path_factory):
+def logdir(toy):
+    """The one that `toy` wrote."""
+    return Path(toy.args[-1])
+
+
+@pytest.fixture(scope="module")
+def as_text(environment, logdir, tmp_path_factory):
     """The toy again, in colourless text, by a process of its own, into a logdir that has been
     written to."""
     before = contents(logdir)

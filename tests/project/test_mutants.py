@@ -155,12 +155,20 @@ def test_the_page_has_a_table_of_packages_and_one_of_the_modules_of_each(monkeyp
     )
 
 
+@pytest.mark.slow
 def test_a_sample_has_one_table_with_the_interval_of_each_score(monkeypatch):
     monkeypatch.setattr(mutants, "PACKAGES", {"analysis": Package(90, (), ())})
     verdicts = [Mutant(ADD, "killed"), Mutant(FATES, "survived"), Mutant("m", "killed")]
-    _, table = mutants.tried({"analysis": verdicts}, set())
+    sentence, table = mutants.tried({"analysis": verdicts}, set(), mutants.Sample(3, 7))
+    assert sentence.endswith(" To repeat it: python -m benchmarks.mutants --sample 3 --seed 7")
     row = ("analysis", "3", "2", "0", "1", "0", "0", "66.7 %", "20.8 to 93.9 %", "90 %")
     assert list(table.cells()) == [row]
+
+
+def test_a_function_that_a_fixture_calls_is_tested_by_all_tests_of_that_file():
+    tests = ["a.py::first", "a.py::second[1]", "b.py::third", "c.py::fourth"]
+    callers = {"f": ["b.py::third", "a.py::first"], "g": ["c.py::fourth"], "h": []}
+    assert mutants.with_files(callers, tests) == {"f": tests[:3], "g": tests[3:], "h": []}
 
 
 def test_every_package_has_modules_and_quick_tests(tmp_path):

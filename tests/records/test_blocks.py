@@ -33,6 +33,14 @@ def test_what_was_left_out_is_counted_with_the_option_that_shows_more():
     assert shorter.rest() == "... and 1 more (--most shows more)"
 
 
+def test_only_a_table_that_can_show_more_offers_the_option_that_does():
+    short = Table("t", COLUMNS, (1,))
+    long = Table("t", COLUMNS, (1,), more=1, everything=lambda: (1, 2))
+    assert blocks.offered(short, "--full") is short
+    assert blocks.offered("A sentence.", "--full") == "A sentence."
+    assert blocks.offered(long, "--full").option == "--full"
+
+
 @pytest.mark.parametrize("most", [3, 4])
 def test_a_table_that_is_short_enough_stays_whole(most):
     assert blocks.shortened("t", COLUMNS, [1, 2, 3], most) == Table("t", COLUMNS, (1, 2, 3))

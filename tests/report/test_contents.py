@@ -1,9 +1,12 @@
 """Contents: a plot becomes both formats, with its caption, for a page and for a phone."""
 
+import pytest
+
 from tflab.exporters.plots import style
 from tflab.report import contents
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn_for_a_page_and_again_for_a_phone():
     def draw(title, sentence):
         return style.canvas(title, sentence, 2.0)[0]

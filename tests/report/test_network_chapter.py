@@ -18,6 +18,7 @@ def lab(maps):
     )
 
 
+@pytest.mark.slow
 def test_the_chapter_has_a_picture_its_reading_and_its_recipe():
     walked = lab(MAPS).walked
     reading, picture, recipe = step_chapters.network(walked, MAPS)

@@ -77,20 +77,28 @@ def test_a_trace_is_affordable_if_its_cost_fits_into_the_share():
     assert group.cost_ns == 1.5 * groups.KEPT_COSTS - 0.5  # the last are from 101 to 201
 
 
+def test_a_run_counts_until_something_is_known_of_it():
+    run = groups.WatchedRun(group_of(1), None, first=False, owned=True)
+    assert (run.timed, run.trace, run.values, run.dumps) == (True, None, None, None)
+
+
 def test_what_waits_for_data_is_scaled_to_all_runs():
     types = {"batch": "QueueDequeueManyV2", "y": "MatMul"}
     ops = [SimpleNamespace(name=name, type=op) for name, op in types.items()]
     group = groups.RunGroup(1, SimpleNamespace(get_operations=lambda: ops), (), {})
-    group.calls, group.total_ns = 21, 20_000
+    group.calls, group.total_ns = 22, 20_000
     # Two dequeues at once, then one; `y` does not wait
     group.add_trace(900, 900, ("batch", "batch", "y"), (0, 50, 400), (100, 150, 90))
-    group.add_trace(900, 900, ("batch",), (0,), (100,))
-    assert group.waited_ns == 200 + 100
-    assert group.all_waited_ns() == 300 * 20 / 2
+    group.add_trace(900, 900, ("batch",), (0,), (101,))
+    assert group.waited_ns == 200 + 101
+    assert group.all_waited_ns() == 3_160  # half of 301 * 21, in whole nanoseconds
     assert groups.RunGroup(1, None, (), {}).all_waited_ns() == 0
 
 
-@pytest.mark.parametrize(("waited_ns", "all_ns"), [(90, 900), (200, 20_000 - 800 - 8_000)])
+@pytest.mark.parametrize(
+    ("waited_ns", "all_ns"),
+    [(90, 900), (100, 20_000 - 800 - 9_000), (200, 20_000 - 800 - 8_000)],
+)
 def test_a_profiled_call_of_a_function_waits_less_than_others(waited_ns, all_ns):
     """Where it clearly waits, only the rest of it counts: 800 ns. The profiler took 800 ns, too."""
     group = groups.RunGroup(1, None, ("step",), {}, function="step")

@@ -54,6 +54,7 @@ def answers(folder, questions):
     return [[tuple(row) for row in rows] for rows in json.loads(done.stdout)]
 
 
+@pytest.mark.slow
 def test_each_op_run_is_a_row_and_the_questions_of_the_documentation_have_answers(tmp_path):
     seen = op_runs_file.OpRunsFile(str(tmp_path), pytest.fail)
     seen.add(2, 7, ["y", "g"], [1_000, 1_200], [200, 100])

@@ -13,6 +13,7 @@ from tflab.follow import node_history, recorded
 from tflab.measurements import files
 from tflab.records.graph import Node, Source
 from tflab.records.placed import Fate, Pass, Takeover
+from tflab.records.timed import Owner
 from tflab.records.values import Entered, NotFinite, Value
 from tflab.records.watched import OpTimes, Recorded, RecordedValues, WatchedLine
 from tflab.report import html
@@ -206,7 +207,7 @@ def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
     """Lines without time follow, if their nodes ran as parts of others or not in the steps."""
     code = CODE.splitlines()
     table = view.table_of_lines(seen)
-    assert layout(table)[-2:] == ["its nodes gives way to 22", "code gives way to 16"]
+    assert layout(table)[-2:] == ["its nodes gives way to 22 goes 1", "code gives way to 16"]
     assert grid(table)[1:] == [
         ("line", "forward", "backward", "Python", "its nodes", "code"),
         ("train.py:4", "500 ns", "250 ns", "", "1 of 3 nodes folded", code[3]),
@@ -329,6 +330,9 @@ def test_stacks_add_up_to_the_process():
         ["train.py;Python", "30"],
     ]
     assert sum(int(ns) for _, ns in rows) == WATCHED.process.wall_ns
+    owners = (Owner("start of Python", 1), Owner("tflab", 0))
+    short = replace(WATCHED, process=replace(WATCHED.process, owners=owners), lines=())
+    assert stacks.collapsed(short) == "train.py;start of Python 1\n"
 
 
 def test_a_run_that_was_kept_is_read_as_it_was(seen, tmp_path):

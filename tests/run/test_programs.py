@@ -52,6 +52,7 @@ def test_a_name_that_only_version_1_has_is_found(source, path, line, tmp_path):
         "import tensorflow.compat.v1 as tf\ntf.placeholder",
         "import tensorflow as tf\ntf = tf.compat.v1\ntf.placeholder",
         "from tensorflow.compat import v1 as tf\ntf.placeholder",
+        "import tensorflow as tf\nimport tensorflow.compat.v1 as v1\ntf.placeholder",
         "import other as tf\ntf.placeholder",
         "import tensorflow as tf\nplaceholder(tf)",
         "import tensorflow as tf\ntf.placeholder(",  # Python says what is wrong
@@ -85,6 +86,20 @@ def test_the_files_that_a_script_imports_are_read_too(tmp_path):
         *("get_variable", "model.py"),
         4,
     )
+
+
+def test_a_file_that_two_files_import_is_read_once(tmp_path):
+    files = {
+        "script": "import first\nfrom second import x\nfrom package.third import y",
+        "first": "import second",
+        "second": "import tensorflow as tf\ntf.Session()",
+    }
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "third.py").write_text("import tensorflow as tf; tf.placeholder")
+    found = [(name.path, name.line) for name in programs.uses(tmp_path / "script.py")]
+    assert found == [("Session", 2), ("placeholder", 1)]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +168,7 @@ def test_a_script_in_python_2_is_refused(tmp_path):
     [
         ("trian.py", "There is no script 'trian.py'; did you mean 'train.py'?"),
         ("x/y.py", "There is no script 'x/y.py'; give the name of a Python file, as seen from"),
+        ("empty", "'empty' is a folder without a __main__.py; give a Python file."),
         ("notes.ipynb", "'notes.ipynb' is a notebook; make a Python file of it: jupyter nbconvert"),
     ],
 )
@@ -160,6 +176,7 @@ def test_what_is_no_script_is_said_with_what_would_be_right(
     program, sentence, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
     for name in ("train.py", "notes.ipynb"):
         Path(name).write_text("")
     with pytest.raises(UsageError) as refused:

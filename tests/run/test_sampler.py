@@ -1,7 +1,7 @@
 """The sampler: each nanosecond has one owner, whatever the moments at which it looks."""
 
 import sys
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 
 import pytest
 
@@ -36,6 +36,33 @@ def test_what_passes_without_runs_belongs_to_what_is_seen(clock):
         "lines": {LOOP: 20, BATCH: 10},
         "runs": 0,
     }
+
+
+def test_of_very_many_lines_only_the_first_have_their_times(clock, monkeypatch):
+    monkeypatch.setattr(sampler, "MOST_LINES", 1)
+    clock.look(130)
+    clock.look(150, line=BATCH)
+    clock.look(160)
+    segment = clock.segment()
+    assert segment["lines"] == {LOOP: 40}
+    assert segment["owners"][sampler.BEFORE] == 60
+
+
+def test_an_import_is_looked_at_by_the_main_thread_itself_once_that_is_due(clock, monkeypatch):
+    looked = []
+    monkeypatch.setattr(clock, "sample", looked.append)
+    interval_ns = int(sampler.INTERVAL_S * 1e9)
+    now = sampler.perf_counter_ns
+    monkeypatch.setattr(sampler, "perf_counter_ns", lambda: 100 + interval_ns)
+    clock.sample_import()
+    assert looked == []
+    monkeypatch.setattr(sampler, "perf_counter_ns", lambda: 101 + interval_ns)
+    clock.sample_import()
+    clock.main += 1  # another thread imports
+    clock.sample_import()
+    (frame,) = looked
+    assert isinstance(frame, FrameType)
+    assert now() == 100
 
 
 def test_between_runs_time_is_shared_out_by_what_was_seen_there(clock):

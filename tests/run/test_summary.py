@@ -150,6 +150,12 @@ def test_a_segment_says_what_stopped_the_program_and_what_was_not_watched():
     assert [traced.place for traced in seen.tracings] == ["", "train.py:4"]
 
 
+def test_a_group_knows_where_nan_was_fetched():
+    group = {**SEGMENT["groups"][1], "not_finite": {"loss:0": 3}}
+    assert summary.group_of(group).not_finite == {"loss:0": 3}
+    assert summary.group_of(SEGMENT["groups"][1]).not_finite is None
+
+
 def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
     more = [*SEGMENT["graphs"][0], ("z", "forward", MATMUL, "Add")]
     group = SEGMENT["groups"][1]
@@ -158,6 +164,15 @@ def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
     assert (first.forward_ns, first.backward_ns) == (2 * 100 + 2 * 30, 600)
     assert first.nodes == ("y", "y_grad", "z")
     assert summary.total_ns(WATCHED.lines[2]) == 100 + 70
+
+
+def test_iterators_of_a_function_share_a_name_in_its_profile_and_so_have_no_line():
+    """A profile of a function has types instead of names for what gets data."""
+    group = {**SEGMENT["groups"][1], "function": "step", "ops": {"IteratorGetNext": (2, 30, 20)}}
+    one = [("IteratorGetNext", "forward", MATMUL, "IteratorGetNext")]
+    two = [*one, ("other", "forward", MINIMIZE, "IteratorGetNext")]
+    ns = [[line.forward_ns for line in summary.lines_of([group], [g], {})] for g in (one, two)]
+    assert ns == [[60], [0, 0]]
 
 
 def test_of_a_few_runs_one_that_was_interrupted_does_not_stand_for_all():

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.records_by_hand import read
-from tests.shown import layout
-from tflab.records.blocks import Table, in_full
+from tflab.records.blocks import in_full
 from tflab.records.graph import Call, Function, Node
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.views import backward, stages
@@ -241,22 +240,6 @@ def test_a_model_that_could_be_trained_says_why_nothing_is_added():
     program = SimpleNamespace(model=SimpleNamespace(not_trained="'m' is compiled with 'mse'."))
     assert shown(Backward(program, FORWARD)) == [
         "'m' is compiled with 'mse'. There is nothing to differentiate, so nothing was added."
-    ]
-
-
-def test_numbers_stand_right_and_what_is_long_gives_way():
-    tables = [block for block in stages.blocks(STAGE) if isinstance(block, Table)]
-    assert list(map(layout, tables)) == [
-        [
-            *("forward node", "type", "gradient function", "nodes right"),
-            "types gives way to 28",
-        ],
-        ["because", "nodes right", "which gives way to 16"],
-        [
-            *("function in the middle", "called by gives way to 34", "nodes right"),
-            "types gives way to 20",
-        ],
-        ["variable", "elements right", "largest relative error right"],
     ]
 
 

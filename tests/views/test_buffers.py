@@ -6,8 +6,6 @@ import pytest
 
 from tests.buffers_by_hand import BUFFERS, CONV, KB
 from tests.records_by_hand import read
-from tests.shown import layout
-from tflab.records.blocks import Table
 from tflab.records.buffers import Amount, AtPeak
 from tflab.views import buffers
 
@@ -107,15 +105,3 @@ def test_an_inference_keeps_nothing_for_a_backward_pass():
 
 def test_without_addresses_there_is_nothing_to_say():
     assert list(buffers.blocks(None)) == []
-
-
-def test_numbers_stand_right_and_names_give_way_in_the_middle():
-    tables = [block for block in buffers.blocks(BUFFERS) if isinstance(block, Table)]
-    assert list(map(layout, tables)) == [
-        ["tensors and buffers", "count right", "bytes right"],
-        [
-            *("address", "bytes right", "written by gives way to 16 in the middle"),
-            *("alive right", "backward right", "in place gives way to 16 in the middle"),
-            "reused by gives way to 16 in the middle",
-        ],
-    ]

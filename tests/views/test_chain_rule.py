@@ -197,6 +197,12 @@ def test_of_many_steps_the_first_40_are_shown():
     assert table[-1] == "... and 2 more"
 
 
+def test_inputs_without_inputs_of_their_own_are_drawn_right_before_their_node():
+    nodes = (Node("b", "Const"), Node("z", "Exp", ("b",)), Node("n", "Op", ("a:1", "z", "b")))
+    drawn = gradient_drawing.leaves_last((Node("a", "Const"), *nodes))
+    assert [node.inputs for node in drawn] == [(), (), ("b",), ("z", "a:1", "b")]
+
+
 def test_the_gradient_graph_is_drawn_with_what_it_takes_and_who_takes_it():
     table = gradient_drawing.drawing(STAGE)
     assert read(table) == [

@@ -13,7 +13,7 @@ def test_numbers_stand_right_and_names_give_way():
         ["owner", "a step, mean right", "share right"],
         ["type that ran", "calls right", "self right", "mean right", "share right"],
         [
-            *("node gives way to 16 in the middle", "type that ran", "calls right", "self right"),
-            *("mean right", "median right", "share right"),
+            *("node gives way to 16 in the middle", "type that ran goes 1", "calls right"),
+            *("self right", "mean right", "median right goes 1", "share right"),
         ],
     ]

@@ -3,8 +3,6 @@
 from types import SimpleNamespace
 
 from tests.records_by_hand import read, source
-from tests.shown import layout
-from tflab.records.blocks import Table
 from tflab.records.graph import Call, Function, Node, Tensor
 from tflab.records.stages import Frontend
 from tflab.views import frontend, stages
@@ -242,17 +240,4 @@ def test_forty_functions_are_listed_and_the_others_counted():
         ("function", "called by", "nodes", "types"),
         *((f"f{n}", f"call{n}", f"{n + 2}", f"{n + 2} Exp") for n in range(40)),
         "... and 3 more",
-    ]
-
-
-def test_numbers_stand_right_and_what_is_long_gives_way():
-    graph = Frontend(PROGRAM, NODES, functions=FUNCTIONS)
-    blocks = [*stages.blocks(graph), *stages.blocks(Frontend(PROGRAM, NODES), ("mul",))]
-    assert [layout(block) for block in blocks if isinstance(block, Table)] == [
-        ["", "node", "op", "output", "line", "code gives way to 34"],
-        [
-            *("function in the middle", "called by gives way to 34", "nodes right"),
-            *("types gives way to 20", "first line"),
-        ],
-        ["scope", "nodes right", "types gives way to 16", "first line"],
     ]

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from tests.records_by_hand import read, source
-from tests.shown import layout
 from tflab.records.blocks import Frame, Strip, Table
 from tflab.records.graph import Node
 from tflab.records.placed import Fate, Generated, Machined
@@ -205,11 +204,6 @@ def test_twelve_kernels_are_listed_and_the_others_counted():
         *((f"k{n}", f"{n + 2} add", f"{100 + n}") for n in range(14, 2, -1)),
         "... and 3 more",
     ]
-
-
-def test_the_bytes_of_a_kernel_stand_right_and_what_it_fuses_gives_way():
-    (table,) = [block for block in generated_code.blocks(CODE, STAGE) if isinstance(block, Table)]
-    assert layout(table) == ["kernel", "fuses gives way to 16", "bytes of code right"]
 
 
 def test_two_kernels_have_a_table_and_two_lanes_are_several():

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.records_by_hand import CPU_0, CPU_1, read
-from tests.shown import layout
-from tflab.records.blocks import Frame, Strip, Table
+from tflab.records.blocks import Frame, Strip
 from tflab.records.graph import Node
 from tflab.records.placed import (
     Assignment,
@@ -492,21 +491,3 @@ def test_a_pass_that_did_nothing_has_no_table_of_fates():
     assert placement.toggled(idle) == (
         "Without loop_optimizer: 83 nodes run instead of 83. The fate of every node is unchanged."
     )
-
-
-def test_numbers_stand_right_and_what_is_long_gives_way():
-    tables = [block for block in stages.blocks(STAGE) if isinstance(block, Table)]
-    assert list(map(layout, tables)) == [
-        ["fate", "nodes right", "meaning", "by gives way to 16"],
-        ["device", "because gives way to 16", "nodes right"],
-        ["usual fate", "fate now", "nodes right", "which gives way to 16"],
-        ["device", "nodes right", "types gives way to 16"],
-        [
-            *("tensor", "from", "to", "shape", "bytes right"),
-            "send and receive gives way to 16",
-        ],
-        [
-            *("written", "runs as", "nodes right", "registered for gives way to 20"),
-            "on a GPU (not run) gives way to 18",
-        ],
-    ]

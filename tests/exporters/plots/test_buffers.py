@@ -86,6 +86,14 @@ def test_a_name_stands_upright_where_only_that_fits():
     assert angles == {"a_long_name": 90, "pool:1": 0}
 
 
+def test_a_box_is_measured_in_points_of_the_page(figure):
+    (axes,) = figure.axes
+    part = Part("conv", "forward", 0, 31_000, 12, 12 + 36 * KB, named=True)
+    width, height = (side / axes.figure.dpi * 72 for side in axes.bbox.size)
+    expected = (width / 2, height * 36 * KB / (144 * KB + 12))
+    assert buffers.in_points(axes, part) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     ("name", "room", "lines", "expected"),
     [

@@ -36,33 +36,47 @@ def test_what_flowed_is_on_the_left_and_its_gradient_beside_it(figure):
     places = [(item.get_extent()[0] > 200, item.get_extent()[3]) for item in tiles]
     # Of the images that are fed, there is no gradient.
     assert [right for right, _ in places] == [False, False, True, False, True]
-    tops = [top for _, top in places]
-    assert tops[1] == tops[2] and tops[3] == tops[4]
-    assert tops[0] < tops[1] < tops[3]
+    # Below its name stand the picture, its scale and some air: 28 points and 11. The image is 2 x
+    # 2.5 points high. A kernel's tile is an eighth of the column: 28 of its 30 pixels are an
+    # element; two tiles with the gap between them are 121 wide.
+    column = (7.5 * 72 - 2 * 0.12 * 72 - 22) / 2
+    kernel = 28 + 5 + 11 + 28
+    relu = kernel + column / 4 * 30 / 121 + 11 + 28
+    assert [top for _, top in places] == pytest.approx([28, kernel, kernel, relu, relu])
     relu, gradient = (np.asarray(image.get_array()) for image in tiles[3:])
     assert (relu[1, 1].tolist(), gradient[1, 1].tolist()) == ([0, 0, 0], [255, 255, 255])
 
 
 def bars(axes) -> list[tuple]:
-    """(left end, length, colour) of every bar."""
-    filled = [bar for bar in axes.patches if bar.get_height() > 6]
-    return [(bar.get_x(), bar.get_width(), to_hex(bar.get_facecolor()).upper()) for bar in filled]
+    """(left end, length, colour, top) of every bar."""
+    return [
+        (bar.get_x(), bar.get_width(), to_hex(bar.get_facecolor()).upper(), bar.get_y())
+        for bar in axes.patches
+        if bar.get_height() == 11
+    ]
 
 
 def test_probabilities_are_bars_and_gradients_lie_to_either_side_of_a_line(figure):
     (axes,) = figure.axes
     shares, gradients = bars(axes)[:3], bars(axes)[3:]
     longest = shares[1][1]
-    assert [round(long / longest, 6) for _, long, _ in shares] == [0.2, 1.0, 0.4]
-    assert [color for *_, color in shares] == [style.PALE, style.BLUE, style.PALE]
+    assert [round(long / longest, 6) for _, long, *_ in shares] == [0.2, 1.0, 0.4]
+    assert [color for *_, color, _ in shares] == [style.PALE, style.BLUE, style.PALE]
     (line,) = axes.lines
     middle = line.get_xdata()[0]
-    assert [round(long / gradients[2][1], 6) for _, long, _ in gradients] == pytest.approx(
+    assert [round(long / gradients[2][1], 6) for _, long, *_ in gradients] == pytest.approx(
         [1 / 6, 5 / 6, 1], abs=1e-5
     )
     assert [left for left, *_ in gradients[:2]] == [middle, middle]
     assert gradients[2][0] + gradients[2][1] == pytest.approx(middle)
-    assert [color for *_, color in gradients] == [style.ORANGE, style.ORANGE, style.BLUE]
+    assert [color for *_, color, _ in gradients] == [style.ORANGE, style.ORANGE, style.BLUE]
+    first = shares[0][3]
+    assert [top - first for *_, top in (*shares, *gradients)] == 2 * [0, 14, 28]
+    assert line.get_ydata().tolist() == [first, first + 3 * 14 - 3]
+    edge, column = 0.12 * 72, (7.5 * 72 - 2 * 0.12 * 72 - 22) / 2
+    assert shares[0][0] == pytest.approx(edge + 8 + 5)  # after the number of the class
+    assert longest == pytest.approx(column - (8 + 5) - 92)  # which leaves room for its own
+    assert (middle, gradients[2][1]) == pytest.approx((edge + column * 1.5 + 22, column / 2 - 44))
 
 
 def test_what_the_network_reads_and_what_it_is_are_bold(figure):
@@ -122,8 +136,9 @@ def test_of_probabilities_that_are_not_finite_none_is_called_what_the_network_re
         *("0", "25.0 %", "1", "nan", "2", "50.0 %"),
         *("+inf", "-1.0", "+nan"),
     ]
-    boxes = [patch.get_bbox().extents for patch in drawn.axes[0].patches]
-    assert np.isfinite(boxes).all()
+    lengths = [long for _, long, *_ in bars(drawn.axes[0])]
+    assert [long / lengths[2] for long in lengths[:3]] == [0.5, 0, 1]
+    assert [long / lengths[4] for long in lengths[3:]] == [0, 1, 0]
 
 
 def test_for_a_phone_no_text_leaves_the_picture():

@@ -15,25 +15,13 @@ from tflab.records.timed import Spread
 ROW = op_stats(
     key="conv1",
     ops=("_FusedConv2D",),
-    nodes=("conv1/Conv2D",),
-    fused_from=(),
-    calls=6,
-    total_ns=990_000,
     self_ns=900_000,
-    mean_ns=165_000.0,
-    median_ns=160_000.0,
-    p95_ns=190_000.0,
     share=0.36,
-    cumulative_share=0.36,
-    requested_bytes=512,
-    flops=5_000,
     gflops=40.0,
     intensity=16.0,
     roof_share=0.5,
-    std_ns=333.0,
     step_ns=300_000.0,
     step_std_ns=45_000.0,
-    peak_bytes=1024,
 )
 PEAKS = Peaks(gflops=80.0, gigabytes_per_s=20.0)
 INK, BLACK = style.INK, style.BLACK

@@ -1,7 +1,10 @@
 """Mosaic: tiles, their places and their colours, worked out by hand."""
 
+import io
+
 import numpy as np
 import pytest
+from PIL import Image
 
 from tflab.exporters.plots import mosaic
 
@@ -67,7 +70,17 @@ def test_grey_begins_with_0_also_where_no_element_is_0():
     drawn = mosaic.of_channels(np.array([[[2.0, 4.0]]]), 8)
     assert middles(drawn, 1, 2) == [[[128] * 3, WHITE]]
     assert (drawn.low, drawn.high) == (0, 4)
-    assert mosaic.strip(drawn)[0, [0, -1]].tolist() == [BLACK, WHITE]
+    strip = mosaic.strip(drawn)
+    assert (strip.shape, strip[0, [0, -1]].tolist()) == ((1, 64, 3), [BLACK, WHITE])
+
+
+def test_a_file_of_a_small_image_has_each_of_its_pixels_enlarged():
+    drawn = mosaic.of_image(np.array([[[0.0], [1.0], [0.5]]] * 2))
+    with Image.open(io.BytesIO(mosaic.png(drawn))) as image:
+        assert (image.format, image.size) == ("PNG", (3 * 85, 2 * 85))
+        corners = [image.getpixel((x, 169)) for x in (0, 84, 85, 169, 170, 254)]
+    grey = (128, 128, 128)
+    assert corners == [*[(0, 0, 0)] * 2, *[(255, 255, 255)] * 2, *[grey] * 2]
 
 
 def test_what_is_not_finite_is_vermilion_and_leaves_the_scale_alone():

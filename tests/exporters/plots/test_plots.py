@@ -19,7 +19,7 @@ from tests.buffers_by_hand import BUFFERS, CONV, LOSS
 from tests.exporters.plots import test_tasks as on_tasks
 from tests.maps_by_hand import IMAGES, MAPS
 from tests.measurements_by_hand import measurement
-from tests.pictures import caption, plain, points, title
+from tests.pictures import caption, plain, title
 from tests.records_by_hand import op_at_size, op_stats, op_total
 from tflab.compare import saved_measurements
 from tflab.exporters import plots
@@ -289,45 +289,7 @@ def test_names_can_hold_anything(name, tmp_path):
 TAGS = ("svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", "pattern", "image")
 
 
-# Batch sizes
-
-
-def test_the_step_and_every_row_that_took_time_have_a_line_in_both_panels():
-    above, below = drawn("batch_sizes").axes
-    assert [points(line) for line in above.lines] == [
-        [(1, 6e5), (16, 24e5)],
-        [(1, 4e5), (16, 16e5)],
-        [(1, 1e5), (16, 2e5)],
-        [(16, 1e5)],
-    ]
-    assert [points(line) for line in below.lines] == [
-        [(1, 6e5), (16, 1.5e5)],
-        [(1, 4e5), (16, 1e5)],
-        [(1, 1e5), (16, 12_500)],
-        [(16, 6250)],
-    ]
-
-
 # Roofline
-
-
-def test_rows_with_known_work_are_points_below_the_roof_of_the_machine():
-    figure = drawn("roofline")
-    (axes,) = figure.axes
-    assert axes.collections[0].get_offsets().tolist() == [[20, 50], [10, 20], [0.5, 4], [0.2, 1]]
-    assert points(axes.lines[0])[1] == (10, 100)  # where memory feeds as much as can be computed
-    assert points(axes.lines[0])[0][1] == pytest.approx(10 * points(axes.lines[0])[0][0])
-    assert "1 row without known FLOPs or bytes omitted." in caption(figure)
-
-
-def test_the_most_expensive_row_is_held_against_the_roof():
-    expected = "conv2 computes at 50.0 % of the roof measured here at its intensity"
-    assert title(drawn("roofline")) == expected
-
-
-def test_the_area_of_a_point_is_its_share():
-    sizes = drawn("roofline").axes[0].collections[0].get_sizes()
-    assert sizes[0] / sizes[1] == pytest.approx(0.6 / 0.3)
 
 
 def test_names_of_points_that_lie_together_do_not_overlap():

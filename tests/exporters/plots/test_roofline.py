@@ -13,30 +13,8 @@ PEAKS = Peaks(gflops=80.0, gigabytes_per_s=20.0)  # they meet at 4 FLOPs a byte
 
 
 def row(key, us, share, gflops, intensity) -> OpStats:
-    """A row whose self time is neither its total nor that of a step."""
-    return op_stats(
-        key=key,
-        ops=("Op",),
-        nodes=(key,),
-        fused_from=(),
-        calls=6,
-        total_ns=us * 1_400,
-        self_ns=us * 1_000,
-        mean_ns=us * 230,
-        median_ns=us * 210,
-        p95_ns=us * 290,
-        share=share,
-        cumulative_share=0.9,
-        requested_bytes=55,
-        flops=123,
-        gflops=gflops,
-        intensity=intensity,
-        roof_share=0.011,
-        std_ns=3.0,
-        step_ns=us * 333,
-        step_std_ns=7.0,
-        peak_bytes=44,
-    )
+    rates = {"gflops": gflops, "intensity": intensity, "roof_share": 0.011}
+    return op_stats(key, self_ns=us * 1_000, share=share, **rates)
 
 
 ROWS = (

@@ -68,6 +68,8 @@ def test_grey_columns_are_the_times_without_an_op(figure):
         (0, 1, 1_600, 1_700),
         (0, 1, 1_940, 2_000),
     ]
+    layers = sorted(collection.get_zorder() for collection in figure.axes[0].collections)
+    assert layers[0] == 0 < layers[1]
 
 
 def test_a_line_runs_through_the_critical_path(figure):

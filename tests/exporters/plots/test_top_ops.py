@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from matplotlib.figure import Figure
 
 from tests.pictures import bars, caption, title, words
 from tests.records_by_hand import op_stats, op_total
-from tflab.exporters.plots import style, top_ops
+from tflab.exporters.plots import lettering, style, top_ops
 from tflab.records.measured import OpStats
 
 # Self times in us, of 1000 us in all; they do not come in their order.
@@ -94,29 +95,16 @@ def test_ten_ops_have_no_rest_and_the_most_expensive_is_the_title():
     )
 
 
-ROW = op_stats(
-    key="conv1",
-    ops=("ReadVariableOp", "conv1", "_FusedConv2D"),
-    nodes=("conv1/w", "conv1/Conv2D"),
-    fused_from=("conv1/BiasAdd",),
-    calls=6,
-    total_ns=9_000,
-    self_ns=6_000,
-    mean_ns=1_500.0,
-    median_ns=1_400.0,
-    p95_ns=2_300.0,
-    share=0.75,
-    cumulative_share=0.8,
-    requested_bytes=512,
-    flops=5_000,
-    gflops=2.5,
-    intensity=4.0,
-    roof_share=0.1,
-    std_ns=333.0,
-    step_ns=2_000.0,
-    step_std_ns=450.0,
-    peak_bytes=1024,
-)
+def test_types_stand_behind_a_name_only_where_both_fit_in_their_sizes():
+    room = (7.5 - 3 * 0.12) * 72 - lettering.width("op", style.BODY) - 8
+    fitting = "i" * int(room / lettering.width("i" * 1000, style.SMALL - 1) * 1000)
+    for kind, shown in ((fitting, [fitting]), (f"{fitting}iii", [])):
+        axes = Figure().add_subplot()
+        top_ops.title(axes, 0, "op", kind)
+        assert words(axes) == ["op", *shown]
+
+
+ROW = op_stats("conv1", ops=("ReadVariableOp", "conv1", "_FusedConv2D"), self_ns=6_000, share=0.75)
 
 
 def test_a_row_shows_all_types_but_its_own_name_and_the_time_of_all_steps():

@@ -88,8 +88,23 @@ def test_rows_are_messages_one_after_another():
 def test_the_same_bytes_stand_in_every_row():
     rows = wire.same(b"xyz", 2)
     assert (rows.encoded(), rows.lengths.tolist()) == (b"xyzxyz", [3, 3])
+    alone = wire.concatenated([rows])
+    assert (alone.encoded(), alone.count) == (b"xyzxyz", 2)
     both = wire.concatenated([rows, wire.varints(np.array([1, 2]))])
     assert (both.encoded(), both.lengths.tolist()) == (b"xyz\x01xyz\x02", [4, 4])
+
+
+@pytest.mark.parametrize("size", [3, 4, 5])
+def test_many_bytes_stay_in_their_file_and_few_are_one_part(monkeypatch, size):
+    monkeypatch.setattr(wire, "IN_MEMORY", 4)
+    stored = wire.Stored()
+    for byte in b"abcde"[:size]:
+        stored.add(bytes([byte]))
+    whole = stored.whole()
+    assert (whole is stored, len(whole)) == (size > 4, size)
+    assert list(wire.pieces([b"_", whole])) == [
+        *{3: [b"_", b"abc"], 4: [b"_", b"abcd"], 5: [b"_", b"abcd", b"e"]}[size],
+    ]
 
 
 NUMBERS = st.one_of(
