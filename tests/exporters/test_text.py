@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from tflab.exporters import formats, markdown, text
+from tflab.exporters import text
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.records.graph import Node, Source, Tensor
 from tflab.records.stages import Frontend
@@ -368,16 +368,6 @@ def test_in_a_notebook_a_stream_is_as_wide_as_elsewhere(
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     out = text.console(io.StringIO())
     assert (out.width, out.is_jupyter) == (width, False)
-
-
-def test_what_is_shown_is_text_or_a_page_of_markdown_or_made_by_its_format(capsys):
-    def shown(name):
-        formats.show(name, "A title", {"cores": 2}, ["A sentence."], json=lambda: "{}\n\n")
-        return capsys.readouterr().out
-
-    assert shown("text").strip() == "A sentence."
-    assert shown("json") == "{}\n\n"
-    assert shown("markdown") == markdown.page("A title", {"cores": 2}, ["A sentence."])
 
 
 def test_prose_keeps_to_100_columns_and_a_table_takes_what_there_is(monkeypatch):

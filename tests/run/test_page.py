@@ -13,7 +13,6 @@ from tflab.follow import node_history, recorded
 from tflab.measurements import files
 from tflab.records.graph import Node, Source
 from tflab.records.placed import Fate, Pass, Takeover
-from tflab.records.timed import Owner
 from tflab.records.values import Entered, NotFinite, Value
 from tflab.records.watched import OpTimes, Recorded, RecordedValues, WatchedLine
 from tflab.report import html
@@ -330,9 +329,6 @@ def test_stacks_add_up_to_the_process():
         ["train.py;Python", "30"],
     ]
     assert sum(int(ns) for _, ns in rows) == WATCHED.process.wall_ns
-    owners = (Owner("start of Python", 1), Owner("tflab", 0))
-    short = replace(WATCHED, process=replace(WATCHED.process, owners=owners), lines=())
-    assert stacks.collapsed(short) == "train.py;start of Python 1\n"
 
 
 def test_a_run_that_was_kept_is_read_as_it_was(seen, tmp_path):

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from matplotlib.figure import Figure
 
 from tests.pictures import bars, caption, title, words
 from tests.records_by_hand import op_stats, op_total
-from tflab.exporters.plots import lettering, style, top_ops
+from tflab.exporters.plots import style, top_ops
 from tflab.records.measured import OpStats
 
 # Self times in us, of 1000 us in all; they do not come in their order.
@@ -93,15 +92,6 @@ def test_ten_ops_have_no_rest_and_the_most_expensive_is_the_title():
         "Self time, and its share of that of all ops. Ops may run in parallel, so the sum may "
         "exceed the wall time."
     )
-
-
-def test_types_stand_behind_a_name_only_where_both_fit_in_their_sizes():
-    room = (7.5 - 3 * 0.12) * 72 - lettering.width("op", style.BODY) - 8
-    fitting = "i" * int(room / lettering.width("i" * 1000, style.SMALL - 1) * 1000)
-    for kind, shown in ((fitting, [fitting]), (f"{fitting}iii", [])):
-        axes = Figure().add_subplot()
-        top_ops.title(axes, 0, "op", kind)
-        assert words(axes) == ["op", *shown]
 
 
 ROW = op_stats("conv1", ops=("ReadVariableOp", "conv1", "_FusedConv2D"), self_ns=6_000, share=0.75)
