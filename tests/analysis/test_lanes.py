@@ -25,7 +25,8 @@ def test_runs_one_after_another_share_a_lane():
 
 
 def test_runs_that_partly_overlap_need_two_lanes():
-    assert packed(run("a", 0, 10), run("b", 5, 10), run("c", 10, 10)) == ["ac", "b"]
+    runs = (run("a", 0, 10), run("b", 5, 10), run("c", 10, 10))
+    assert packed(*runs) == packed(*runs, nest=False) == ["ac", "b"]
 
 
 @pytest.mark.parametrize(

@@ -350,6 +350,10 @@ def test_the_opening_has_the_images_the_warm_up_and_the_passes_that_are_off():
     )
 
 
+def test_where_every_step_was_traced_nothing_is_said_of_which():
+    assert "One step in" not in view.opening(replace(COMPARISON, trace_every=1))
+
+
 def test_a_single_warm_up_step_is_one():
     assert " Warm: the first step of each batch size is not counted. " in view.opening(
         replace(COMPARISON, warmup=1)

@@ -39,6 +39,7 @@ def test_only_a_table_that_can_show_more_offers_the_option_that_does():
     assert blocks.offered(short, "--full") is short
     assert blocks.offered("A sentence.", "--full") == "A sentence."
     assert blocks.offered(long, "--full").option == "--full"
+    assert blocks.in_full(blocks.offered(long, "--full")) == Table("t", COLUMNS, (1, 2))
 
 
 @pytest.mark.parametrize("most", [3, 4])

@@ -90,7 +90,7 @@ def test_the_files_that_a_script_imports_are_read_too(tmp_path):
 
 def test_a_file_that_two_files_import_is_read_once(tmp_path):
     files = {
-        "script": "import first\nfrom second import x\nfrom package.third import y",
+        "script": "import first, package.fourth\nfrom second import x\nfrom package.third import y",
         "first": "import second",
         "second": "import tensorflow as tf\ntf.Session()",
     }
@@ -98,8 +98,9 @@ def test_a_file_that_two_files_import_is_read_once(tmp_path):
         (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "third.py").write_text("import tensorflow as tf; tf.placeholder")
+    (tmp_path / "package" / "fourth.py").write_text("import tensorflow as tf; tf.gfile")
     found = [(name.path, name.line) for name in programs.uses(tmp_path / "script.py")]
-    assert found == [("Session", 2), ("placeholder", 1)]
+    assert found == [("gfile", 1), ("Session", 2), ("placeholder", 1)]
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_iterators_of_a_function_share_a_name_in_its_profile_and_so_have_no_line
     group = {**SEGMENT["groups"][1], "function": "step", "ops": {"IteratorGetNext": (2, 30, 20)}}
     one = [("IteratorGetNext", "forward", MATMUL, "IteratorGetNext")]
     two = [*one, ("other", "forward", MINIMIZE, "IteratorGetNext")]
-    ns = [[line.forward_ns for line in summary.lines_of([group], [g], {})] for g in (one, two)]
+    ns = [[line.forward_ns for line in summary.lines_of([group], [g, []], {})] for g in (one, two)]
     assert ns == [[60], [0, 0]]
 
 
