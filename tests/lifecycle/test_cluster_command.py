@@ -40,15 +40,19 @@ def tasks_of(parent):
 
 def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_path, two_tasks):
     command = ["--model", "toy", "--steps", "3", "--full", "--cluster", ",".join(two_tasks)]
-    done = run_here(lifecycle.main, *command, "--logdir", str(tmp_path / "run"))
+    for attempt in range(3):  # on a busy machine the runtime does not record every transfer
+        run = tmp_path / f"run-{attempt}"
+        done = run_here(lifecycle.main, *command, "--logdir", str(run))
+        if "The runtime did not record" not in done.stdout:
+            break
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
     assert "no op running, a tensor on its way between tasks (network)" in done.stdout
     assert (
         "Clocks, compared with the client's through the messages of the steps: task 0 "
         in done.stdout
     )
-    assert f"Open it in ui.perfetto.dev:  {tmp_path / 'run' / 'trace.json'}" in done.stdout
-    chart = json.loads((tmp_path / "run/trace.json").read_text(), parse_float=Decimal)
+    assert f"Open it in ui.perfetto.dev:  {run / 'trace.json'}" in done.stdout
+    chart = json.loads((run / "trace.json").read_text(), parse_float=Decimal)
     check(chart["traceEvents"])  # also that each arrow begins and ends within a slice
     processes = {
         e["pid"]: e["args"]["name"] for e in chart["traceEvents"] if e["name"] == "process_name"
@@ -64,7 +68,7 @@ def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_p
     arrows = {(ends["s"][number], ends["f"][number]) for number in ends["s"]}
     wire = "wire from task 0 to task 1"
     assert {(tasks[0], wire), (wire, tasks[1])} == {pair for pair in arrows if wire in pair}
-    profiles = tmp_path / "run/plugins/profile"
+    profiles = run / "plugins/profile"
     hosts = {folder.name: sorted(os.listdir(folder)) for folder in profiles.iterdir()}
     files = ["client.xplane.pb", "task-0.xplane.pb", "task-1.xplane.pb"]
     assert hosts == {f"toy-batch-{size}": files for size in (1, 16, 64)}

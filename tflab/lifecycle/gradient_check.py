@@ -32,6 +32,7 @@ ELEMENTS = 80  # in all: each costs two runs of the loss
 FED = 20_000  # numbers in all checked variables: if there are no more, they are set together
 SECONDS = 20  # for all of those runs: if the loss takes long, fewer elements are checked
 MOST = 8  # per variable: the largest gradients and a random choice
+RUNS = 8  # of a loss that may be random
 NOISE = 0.01  # added to the weights: zero biases on black pixels are exactly at the kink of ReLU
 STEPS = {  # h in the formula above; its own error is about h^2, that of rounding epsilon / h
     tf.float64: 1e-6,
@@ -118,10 +119,16 @@ class Loss:
 
 
 def losses_of(live: Any, loss: str, feeds: Mapping[str, np.ndarray]) -> tuple[list[Any], float]:
-    """A loss, computed twice, and the seconds of the second run."""
-    first = live.run(loss, feeds)
+    """A loss, computed several times, twice if that takes long, and the seconds of the last run.
+    Two runs of a random loss are often the same if few numbers are random."""
+    losses = [live.run(loss, feeds)]
     start = time.monotonic()
-    return [first, live.run(loss, feeds)], time.monotonic() - start
+    while True:
+        began = time.monotonic()
+        losses.append(live.run(loss, feeds))
+        ended = time.monotonic()
+        if len(losses) == RUNS or ended - start > SECONDS / RUNS:
+            return losses, ended - began
 
 
 def affordable(elements: int, seconds: float) -> int:
@@ -190,15 +197,15 @@ def compare(
 
 
 def no_slope_reason(losses: Sequence[Any]) -> str:
-    """Why a loss that was computed twice has no slope; "" if it has one."""
-    first, second = map(np.asarray, losses)
+    """Why a loss that was computed several times has no slope; "" if it has one."""
+    first, *others = map(np.asarray, losses)
     if first.size != 1:
         return f"the loss has the shape {list(first.shape)}, so it is not a scalar"
     if first.dtype not in (np.float32, np.float64):
         return f"a loss of type {first.dtype} is too imprecise for finite differences"
     if not np.isfinite(first).all():
         return f"the loss is {float(first.item())}"
-    return "" if first == second else RANDOM
+    return "" if all(first == other for other in others) else RANDOM
 
 
 def has_tensor(graph: tf.Graph, tensor: str) -> bool:
