@@ -48,8 +48,8 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def close(session: tf1.Session) -> None:
-    """Close a session over tasks. That asks each of them, and waits for ever for one that died
-    meanwhile; so no one waits for it for long."""
+    """Close a session over tasks. The runtime asks each task and waits for ever for one that has
+    died, so this waits for a few seconds only."""
     closing = threading.Thread(target=session.close, daemon=True)
     closing.start()
     closing.join(server.ANSWER_S)
