@@ -15,9 +15,9 @@ def run(name: str, start: int, duration: int, device: str = "CPU:0", step: int =
     return OpRun(step, name, "Op", device, start, duration)
 
 
-def packed(*runs: OpRun, nest: bool = True) -> list[str]:
+def packed(*runs: OpRun) -> list[str]:
     """The names in each lane."""
-    return ["".join(run.name for run in lane) for lane in lanes.pack(runs, nest)]
+    return ["".join(run.name for run in lane) for lane in lanes.pack(runs)]
 
 
 def test_runs_one_after_another_share_a_lane():
@@ -26,58 +26,35 @@ def test_runs_one_after_another_share_a_lane():
 
 def test_runs_that_partly_overlap_need_two_lanes():
     runs = (run("a", 0, 10), run("b", 5, 10), run("c", 10, 10))
-    assert packed(*runs) == packed(*runs, nest=False) == ["ac", "b"]
-
-
-@pytest.mark.parametrize(
-    ("inner", "nest", "numbers"),
-    [((5, 10), True, [0, 1]), ((5, 10), False, [0, 1]), ((5, 5), True, [0, 0])],
-)
-def test_of_two_runs_the_second_has_the_next_lane_unless_it_nests(inner, nest, numbers):
-    runs = [run("a", 0, 10), run("b", *inner)]
-    assert lanes.lane_numbers(runs, nest).tolist() == numbers
+    assert packed(*runs) == ["ac", "b"]
 
 
 def test_a_step_without_runs_has_no_lanes():
     assert lanes.steps_with_shape([], [StepTime(0, 0, 10)]) == (
-        StepTime(0, 0, 10, StepShape(most_at_once=0, mean_at_once=0, lanes=0, devices=())),
+        StepTime(0, 0, 10, StepShape(most_at_once=0, mean_at_once=0, devices=())),
     )
 
 
-def test_a_run_within_another_nests():
+def test_a_run_within_another_has_a_lane_of_its_own():
     runs = (run("a", 0, 10), run("b", 2, 5), run("c", 3, 2), run("d", 8, 2))
-    assert packed(*runs) == ["abcd"]
-    assert packed(*runs, nest=False) == ["a", "bd", "c"]
+    assert packed(*runs) == ["a", "bd", "c"]
 
 
-def test_of_two_runs_with_one_start_the_longer_is_the_outer():
-    assert packed(run("a", 0, 5), run("b", 0, 10)) == ["ba"]
-
-
-def test_runs_with_the_same_times_nest():
-    assert packed(run("a", 0, 5), run("b", 0, 5)) == ["ab"]
-
-
-def test_a_run_nests_in_the_one_that_ends_first():
-    assert packed(run("a", 0, 20), run("b", 1, 29), run("c", 2, 10), run("d", 3, 26)) == [
-        "ac",
-        "bd",
-    ]
-
-
-def test_the_iterations_of_a_loop_share_a_lane_inside_the_op_that_calls_them():
-    runs = [run("b", start, 10) for start in range(5, 55, 10)]
-    assert packed(run("a", 0, 60), *runs) == ["abbbbb"]
+def test_a_run_has_the_first_lane_that_is_free():
+    first = (run("a", 0, 9), run("b", 1, 2), run("c", 2, 3), run("d", 4, 6), run("e", 5, 1))
+    # After a pause, and a group of more and one of fewer runs than the first
+    second = (run("f", 20, 9), run("g", 21, 9), run("h", 22, 9), run("i", 23, 9), run("j", 24, 9))
+    second += (run("k", 25, 9), run("l", 29, 1), run("m", 40, 5), run("n", 41, 1), run("o", 42, 1))
+    assert packed(*first, *second) == ["aflm", "bdgno", "ceh", "i", "j", "k"]
 
 
 def test_a_run_of_no_duration_opens_no_lane():
-    assert packed(run("a", 0, 10), run("b", 5, 0), run("c", 5, 0)) == ["abc"]
-    assert packed(run("a", 5, 0), run("b", 5, 0), nest=False) == ["ab"]
+    assert packed(run("a", 5, 0), run("b", 5, 0)) == ["ab"]
 
 
 def test_a_run_of_no_duration_shares_a_lane_with_one_that_starts_together_with_it():
     source, const = run("s", 100, 0), run("x", 100, 10)
-    assert packed(source, const, nest=False) == packed(const, source, nest=False) == ["sx"]
+    assert packed(source, const) == packed(const, source) == ["sx"]
     assert lanes.step_shape([source, const], STEP).most_at_once == 1
 
 
@@ -95,7 +72,6 @@ def test_the_shape_of_a_step_with_two_devices():
     assert lanes.step_shape(runs, STEP) == StepShape(
         most_at_once=3,
         mean_at_once=100 / 100,
-        lanes=2,
         devices=(
             Occupancy("CPU:0", busy_ns=40, idle_share=0.6),
             Occupancy("CPU:1", busy_ns=50, idle_share=0.5),
@@ -109,12 +85,12 @@ def test_what_reaches_out_of_its_step_is_cut_off_at_the_edge():
 
 
 def test_a_step_without_runs_is_idle():
-    assert lanes.step_shape([], STEP) == StepShape(0, 0, 0, ())
+    assert lanes.step_shape([], STEP) == StepShape(0, 0, ())
 
 
 def test_a_step_without_time_has_no_mean():
     shape = lanes.step_shape([run("a", 0, 0)], StepTime(0, 0, 0))
-    assert shape == StepShape(1, 0, 1, (Occupancy("CPU:0", 0, 0),))
+    assert shape == StepShape(1, 0, (Occupancy("CPU:0", 0, 0),))
 
 
 def test_every_step_sees_its_own_runs_and_all_devices():
@@ -139,9 +115,6 @@ def test_without_steps_there_are_no_shapes():
 # What holds for all runs
 
 RUNS = st.lists(st.builds(run, st.just("a"), st.integers(0, 60), st.integers(1, 30)))
-NONE_NEST = st.sets(st.integers(0, 60)).map(
-    lambda starts: [run("a", start, 10) for start in sorted(starts)]
-)
 
 
 def end(run: OpRun) -> int:
@@ -155,33 +128,21 @@ def at_once(runs: list[OpRun]) -> int:
 
 @settings(max_examples=30, deadline=None)
 @given(RUNS)
-def test_within_a_lane_runs_nest_or_do_not_overlap(runs):
-    for lane in lanes.pack(runs):
-        for a, b in combinations(lane, 2):  # `a` starts first
-            assert end(a) <= b.start_ns or end(b) <= end(a)
-
-
-@settings(max_examples=30, deadline=None)
-@given(RUNS)
-def test_lanes_hold_every_run_once_and_are_no_more_than_runs_at_once(runs):
+def test_lanes_hold_every_run_once_and_no_two_at_once(runs):
     packed_lanes = lanes.pack([replace(run, step=number) for number, run in enumerate(runs)])
     packed_steps = sorted(run.step for lane in packed_lanes for run in lane)
     assert packed_steps == list(range(len(runs)))
-    assert len(packed_lanes) <= at_once(runs)
-
-
-@settings(max_examples=30, deadline=None)
-@given(RUNS)
-def test_without_nesting_there_are_as_many_lanes_as_runs_at_once(runs):
-    packed_lanes = lanes.pack(runs, nest=False)
     assert len(packed_lanes) == at_once(runs)
     assert all(end(a) <= b.start_ns for lane in packed_lanes for a, b in combinations(lane, 2))
 
 
-@settings(max_examples=30, deadline=None)
-@given(NONE_NEST)
-def test_where_nothing_nests_there_are_as_many_lanes_as_runs_at_once(runs):
-    assert len(lanes.pack(runs)) == at_once(runs)
+@given(st.lists(st.builds(run, st.just("a"), st.integers(0, 400), st.integers(0, 9))))
+def test_groups_that_are_packed_together_have_the_lanes_of_groups_packed_alone(runs):
+    numbers = lanes.lane_numbers(runs).tolist()
+    for limit, value in (("SMALL", 1), ("TOGETHER", 2)):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(lanes, limit, value)
+            assert lanes.lane_numbers(runs).tolist() == numbers
 
 
 @pytest.mark.slow
@@ -203,7 +164,6 @@ def test_the_steps_of_a_walk_have_a_shape(walked, model, options):
     for step in walked(model, **options)["execution"].step_times:
         assert len(step.shape.devices) == options.get("devices", 1)
         assert all(0 < device.idle_share < 1 for device in step.shape.devices)
-        assert 1 <= step.shape.lanes <= step.shape.most_at_once
         assert 0 < step.shape.mean_at_once <= step.shape.most_at_once
 
 
@@ -213,7 +173,7 @@ MOMENTS = st.lists(st.builds(run, st.just("a"), st.integers(0, 9), st.integers(0
 @given(MOMENTS)
 def test_as_many_lanes_are_needed_as_are_packed(runs):
     shape = lanes.step_shape(runs, StepTime(0, 0, 20))
-    assert shape.most_at_once == len(lanes.pack(runs, nest=False))
+    assert shape.most_at_once == len(lanes.pack(runs))
 
 
 @pytest.mark.parametrize(

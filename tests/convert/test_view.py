@@ -279,7 +279,7 @@ SMALL = Conversion(
         notes=("In 'a.pb' something was odd.",),
     ),
     step_times=(
-        StepTime(0, 100, 40, StepShape(5, 1.25, 6, (Occupancy(CPU, 30, 0.75),))),
+        StepTime(0, 100, 40, StepShape(5, 1.25, (Occupancy(CPU, 30, 0.75),))),
         StepTime(1, 900, 60),
     ),
     wall_ns=100,
@@ -357,7 +357,6 @@ def test_json_has_all_of_it():
                 "shape": {
                     "most_at_once": 5,
                     "mean_at_once": 1.25,
-                    "lanes": 6,
                     "devices": [{"device": CPU, "busy_ns": 30, "idle_share": 0.75}],
                 },
             },

@@ -553,7 +553,7 @@ def test_every_field_of_the_execution():
         ),
         step_times=(
             StepTime(0, 990, 111),
-            StepTime(1, 1_990, 112, StepShape(4, 1.5, 6, (Occupancy("CPU:0", 70, 0.25),))),
+            StepTime(1, 1_990, 112, StepShape(4, 1.5, (Occupancy("CPU:0", 70, 0.25),))),
         ),
         top_ops=(op_total("b", "Add", 12, 720, 660, 61.5, 0.8),),
         top_types=(op_total("Add", "Add", 24, 1_440, 1_320, 60.5, 0.9),),
@@ -642,7 +642,6 @@ def test_every_field_of_the_execution():
                 "shape": {
                     "most_at_once": 4,
                     "mean_at_once": 1.5,
-                    "lanes": 6,
                     "devices": [{"device": "CPU:0", "busy_ns": 70, "idle_share": 0.25}],
                 },
             },

@@ -159,7 +159,7 @@ TOTALS = tuple(
     )
     for rank in range(1, 13)
 )
-SHAPE = StepShape(4, 1.75, 3, (Occupancy(CPU_0, 900, 0.25), Occupancy(CPU_1, 800, 0.4)))
+SHAPE = StepShape(4, 1.75, (Occupancy(CPU_0, 900, 0.25), Occupancy(CPU_1, 800, 0.4)))
 EXECUTION = Execution(
     None,
     RAN,

@@ -42,7 +42,7 @@ PATH = CriticalPath(
 
 def shape(most: int, mean: float, *idle: float) -> StepShape:
     devices = zip((CPU_0, CPU_1), idle, strict=False)
-    return StepShape(most, mean, 9, tuple(Occupancy(cpu, 77, share) for cpu, share in devices))
+    return StepShape(most, mean, tuple(Occupancy(cpu, 77, share) for cpu, share in devices))
 
 
 STEP_TIMES = (

@@ -6,7 +6,6 @@ of runs are known; lanes are the rows that a picture of them needs.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -17,6 +16,10 @@ from tflab.analysis.columns import OpRuns, columns
 from tflab.analysis.memory import US
 from tflab.analysis.timeline import Span, busy_ns, by_step, clipped, times, total_ns
 from tflab.records.timed import Occupancy, OpRun, StepShape, StepTime
+
+SMALL = 16  # spans of a group that is packed together with others
+TOGETHER = 4096  # groups
+NEVER = np.iinfo(np.int64).min  # used before
 
 
 def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:
@@ -50,7 +53,6 @@ def step_shape(runs: Sequence[OpRun], step: StepTime) -> StepShape:
     return StepShape(
         most_at_once=most_at_once(*times(runs)),
         mean_at_once=work / step.wall_ns if step.wall_ns else 0,
-        lanes=int(lane_numbers(runs).max(initial=-1)) + 1,
         devices=tuple(
             Occupancy(name, ns, (step.wall_ns - ns) / step.wall_ns if step.wall_ns else 0)
             for name, ns in busy.items()
@@ -59,7 +61,7 @@ def step_shape(runs: Sequence[OpRun], step: StepTime) -> StepShape:
 
 
 def most_at_once(starts: np.ndarray, durations: np.ndarray) -> int:
-    """How many lanes runs need if nothing nests. A run of 0 ns is over when another one starts."""
+    """How many lanes runs need. A run of 0 ns is over when another one starts."""
     lasting = durations > 0
     begun = np.sort(starts[lasting], kind="stable")
     ended = np.sort((starts + durations)[lasting], kind="stable")
@@ -69,47 +71,40 @@ def most_at_once(starts: np.ndarray, durations: np.ndarray) -> int:
     return 1 + max(int(during.max(initial=-1)), int(at_moments.max(initial=-1)))
 
 
-def pack(runs: Iterable[OpRun], nest: bool = True) -> tuple[OpRuns, ...]:
-    """Runs in lanes, in the order of their starts. Within a lane no run partly overlaps another.
+def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
+    """Runs in lanes, in the order of their starts. Within a lane no run overlaps another.
 
-    Greedy interval partitioning: in the order of starts, each run goes into a lane in which it
-    fits; if there is none, a new lane is opened. Without nesting this takes exactly as many lanes
-    as there are runs at once, and no packing takes fewer (Kleinberg and Tardos, Algorithm Design,
-    2006, section 4.1). With `nest`, a run may lie inside one that ends no earlier; of several,
-    inside the one that ends first. Then there are never more lanes than runs at once, and often
-    fewer, but not always the fewest: finding those is the colouring of circle graphs, which is
-    NP-hard (Garey, Johnson, Miller and Papadimitriou 1980).
-
-    Ops of a data-flow executor do not call one another: a nested run belongs to another thread. Use
-    `nest=False` if nesting would be read as calls (self times). A run of 0 ns is over when another
-    one starts at the same time, so without nesting the shortest of equal starts comes first.
+    Greedy interval partitioning: in the order of starts, each run goes into the first lane that is
+    free. This takes exactly as many lanes as there are runs at once, and no packing takes fewer
+    (Kleinberg and Tardos, Algorithm Design, 2006, section 4.1). Ops of a data-flow executor do not
+    call one another, so no run lies inside another, which would be read as a call. A run of 0 ns is
+    over when another one starts at the same time, so the shortest of equal starts comes first.
     """
     table = columns(runs)
-    numbers = lane_numbers(table, nest)
+    numbers = lane_numbers(table)
     by_lane = np.argsort(numbers, kind="stable")
     ends = np.cumsum(np.bincount(numbers))[:-1]
-    places = np.split(order(table, nest)[by_lane], ends) if len(table) else []
+    places = np.split(order(table)[by_lane], ends) if len(table) else []
     return tuple(map(table.take, places))
 
 
-def order(runs: Sequence[OpRun], nest: bool = True) -> np.ndarray:
-    """The indices of runs in the order in which they are packed: a run that contains others comes
-    before them."""
+def order(runs: Sequence[OpRun]) -> np.ndarray:
+    """The indices of runs in the order in which they are packed."""
     starts, durations = times(runs)
     places = np.argsort(starts, kind="stable")
     if (np.diff(starts[places]) > 0).all():
         return places
-    return np.lexsort((-durations if nest else durations, starts))
+    return np.lexsort((durations, starts))
 
 
-def lane_numbers(runs: Sequence[OpRun], nest: bool = True) -> np.ndarray:
+def lane_numbers(runs: Sequence[OpRun]) -> np.ndarray:
     """The lane of each run, in this `order`.
 
     When nothing runs all lanes are free, so the lanes of the runs from then on do not depend on
-    earlier ones. Most such groups are one or two runs, whose lanes need no search.
+    earlier ones. Most such groups are a few runs, and are packed together.
     """
     starts, durations = times(runs)
-    places = order(runs, nest)
+    places = order(runs)
     starts, ends = starts[places], (starts + durations)[places]
     numbers: np.ndarray = np.zeros(len(starts), np.int32)
     idle: np.ndarray = np.append(True, starts[1:] >= np.maximum.accumulate(ends)[:-1])[
@@ -117,18 +112,36 @@ def lane_numbers(runs: Sequence[OpRun], nest: bool = True) -> np.ndarray:
     ]
     first = np.flatnonzero(idle)
     sizes: np.ndarray = np.diff(np.append(first, len(starts)))
-    second = first[sizes == 2] + 1
-    numbers[second] = ends[second] > ends[second - 1] if nest else 1
-    search = lanes_with_nesting if nest else lanes_without_overlap
-    for begin, size in zip(first[sizes > 2].tolist(), sizes[sizes > 2].tolist(), strict=True):
+    small = sizes <= SMALL
+    several = np.flatnonzero(small & (sizes > 1))
+    for begin in range(0, len(several), TOGETHER):
+        groups = several[begin : begin + TOGETHER]
+        for place, lane in lanes_of_groups(starts, ends, first[groups], sizes[groups]):
+            numbers[place] = lane
+    for begin, size in zip(first[~small].tolist(), sizes[~small].tolist(), strict=True):
         group = slice(begin, begin + size)
         spans = zip(starts[group].tolist(), ends[group].tolist(), strict=True)
-        numbers[group] = list(search(spans))
+        numbers[group] = list(lanes_of_group(spans))
     return numbers
 
 
-def lanes_without_overlap(spans: Iterable[Span]) -> Iterator[int]:
-    """For each span, in the order of starts, the number of a lane in which nothing else runs."""
+def lanes_of_groups(
+    starts: np.ndarray, ends: np.ndarray, first: np.ndarray, sizes: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """For the first span of each group, then the second, and so on: the places of these spans, and
+    their lanes. The groups begin at `first` and have these sizes."""
+    largest_first = np.argsort(-sizes, kind="stable")
+    first, sizes = first[largest_first], sizes[largest_first]
+    until: np.ndarray = np.full((len(first), SMALL), NEVER)  # when each lane is free again
+    for number in range(int(sizes.max(initial=0))):
+        place: np.ndarray = first[: np.count_nonzero(sizes > number)] + number
+        lane = (until[: len(place), : number + 1] <= starts[place, None]).argmax(axis=1)
+        until[np.arange(len(place)), lane] = ends[place]
+        yield place, lane
+
+
+def lanes_of_group(spans: Iterable[Span]) -> Iterator[int]:
+    """For each span, in the order of starts, the number of the first lane that is free."""
     busy: list[tuple[int, int]] = []  # (end, lane)
     free: list[int] = []
     count = 0
@@ -140,32 +153,6 @@ def lanes_without_overlap(spans: Iterable[Span]) -> Iterator[int]:
         else:
             lane, count = count, count + 1
         heappush(busy, (end, lane))
-        yield lane
-
-
-def lanes_with_nesting(spans: Iterable[Span]) -> Iterator[int]:
-    """For each span the number of a lane, in which it may lie inside one that ends no earlier."""
-    ends: list[list[int]] = []  # for each lane: the ends of its running spans, the outermost first
-    inner: list[tuple[int, int]] = []  # (end of a lane's innermost running span, lane), sorted
-    free: list[int] = []  # lanes in which nothing runs
-    for start, end in spans:
-        while inner and inner[0][0] <= start:
-            lane = inner.pop(0)[1]
-            ends[lane].pop()
-            if ends[lane]:
-                insort(inner, (ends[lane][-1], lane))
-            else:
-                heappush(free, lane)
-        around = bisect_left(inner, (end, 0))
-        if around < len(inner):
-            lane = inner.pop(around)[1]
-        elif free:
-            lane = heappop(free)
-        else:
-            lane = len(ends)
-            ends.append([])
-        ends[lane].append(end)
-        insort(inner, (end, lane))
         yield lane
 
 

@@ -136,7 +136,7 @@ def tracks_of(
             named += names
             runs = columns(process.runs)
             texts = slice_texts(runs.kinds)
-            for index, lane in enumerate(lanes.pack(runs, nest=False), 1):
+            for index, lane in enumerate(lanes.pack(runs), 1):
                 tid, names = headings.thread(pid, index)
                 named += names
                 threads[tid] = f'"pid":{pid},"tid":{tid},'

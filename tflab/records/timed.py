@@ -40,7 +40,6 @@ class StepShape:
 
     most_at_once: int
     mean_at_once: float  # over the step's wall time; idle time counts as 0
-    lanes: int  # that hold its runs, if runs may nest but not partly overlap
     devices: tuple[Occupancy, ...]
 
 

@@ -84,7 +84,7 @@ def lanes_by_device(runs: Iterable[OpRun]) -> list[tuple[str, Sequence[OpRun]]]:
     return [
         (style.short_name(device, 16) if lane == 0 else "", packed)
         for device in sorted(runs_of_device)
-        for lane, packed in enumerate(lanes.pack(runs_of_device[device], nest=False))
+        for lane, packed in enumerate(lanes.pack(runs_of_device[device]))
     ]
 
 

@@ -227,7 +227,7 @@ def op_lines(
             for node, op in ran
         }
         ops = {kind: plane.text(full_names[scope + kind[0], kind[1]]) for kind in ran if scope}
-        packed = lanes.pack(own, nest=False)
+        packed = lanes.pack(own)
         for number, lane in enumerate(packed, 1):
             events = Events(
                 by_kind(lane, names),

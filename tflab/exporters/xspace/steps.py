@@ -50,7 +50,7 @@ def add(
     step_runs = [OpRun(step.step, "", "", "", step.start_ns, step.wall_ns) for step in steps]
     first = min(every, key=lambda step: step.start_ns, default=None) in steps
     padded = first and sum(step.wall_ns > 0 for step in every) > ALL_KEPT
-    for number, lane in enumerate(lanes.pack(step_runs, nest=False)):
+    for number, lane in enumerate(lanes.pack(step_runs)):
         row = [in_time[span.step] for span in lane]
         above = [markers(plane, row, group, zero)]
         below = idle(plane, row, group, ops, zero, elsewhere)
