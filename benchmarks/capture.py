@@ -35,9 +35,10 @@ class Overhead:
 
 @dataclass(frozen=True)
 class Folding:
-    """Traced steps at batch 1 whose traces are folded, and steps whose traces are never read."""
+    """Traced steps whose traces are folded, and steps whose traces are never read."""
 
     phase: str
+    batch: int
     unread: list[float]  # seconds a step, round by round
     folded: list[float]
 
@@ -73,23 +74,25 @@ def measure(quick: bool) -> Captured:
         passes = turns.take(timed, rounds)
     overheads = [record for phase in PHASES for record in overhead(phase, quick)]
     data = lenet.lenet().dataset("test").name
-    foldings = [folding(phase, quick) for phase in PHASES]
+    foldings = [record for phase in PHASES for record in folding(phase, quick)]
     return Captured(data, images, passes, grown, peak, between - before, overheads, foldings)
 
 
-def folding(phase: str, quick: bool) -> Folding:
+def folding(phase: str, quick: bool) -> Iterator[Folding]:
     from benchmarks import lenet
 
-    count, rounds = (2, 2) if quick else (STEPS[1] // 2, 100)
     with lenet.steps(phase) as steps:
-        measured = steps.fold(WHOLE)  # op runs are kept for the first steps only
-        works = {
-            "unread": partial(turns.seconds, partial(steps.run_traced, 1, count)),
-            "folded": partial(turns.seconds, partial(steps.fold, count, into=measured)),
-        }
-        turns.take(works, 1)
-        times = turns.take(works, rounds)
-    return Folding(phase, *([s / count for s in times[name]] for name in works))
+        for batch, usual in STEPS.items():
+            count, rounds = (2, 2) if quick else (usual // 2, 100)
+            measured = steps.fold(WHOLE, batch=batch)  # op runs are kept for the first steps only
+            fold = partial(steps.fold, count, into=measured, batch=batch)
+            works = {
+                "unread": partial(turns.seconds, partial(steps.run_traced, batch, count)),
+                "folded": partial(turns.seconds, fold),
+            }
+            turns.take(works, 1)
+            times = turns.take(works, rounds)
+            yield Folding(phase, batch, *([s / count for s in times[name]] for name in works))
 
 
 def overhead(phase: str, quick: bool) -> Iterator[Overhead]:
@@ -137,9 +140,10 @@ def blocks(record: Captured) -> Iterator[Block]:
         tuple(record.overheads),
     )
     yield Table(
-        "Reading a trace and adding it up, at batch 1 (asked for: to 1.10)",
+        "Reading a trace and adding it up (asked for: to 1.10)",
         (
             Column("step", lambda row: row.phase),
+            Column("batch", lambda row: str(row.batch), right=True),
             Column("traced, never read", lambda row: turns.duration(row.unread), right=True),
             Column("traced and folded", lambda row: turns.duration(row.folded), right=True),
             Column("ratio", lambda row: turns.ratio(row.folded, row.unread), right=True),

@@ -50,13 +50,13 @@ class Steps:
             self.traced(*values, run_metadata=session.Unparsed())
 
     def fold(
-        self, count: int, every: int = 1, into: sweep.MeasuredBatch | None = None
+        self, count: int, every: int = 1, into: sweep.MeasuredBatch | None = None, batch: int = 1
     ) -> sweep.MeasuredBatch:
-        """This number of steps at batch 1; one in `every` is traced and folded."""
-        measured = into or sweep.MeasuredBatch(1, count)
+        """This number of steps; one in `every` is traced and folded."""
+        measured = into or sweep.MeasuredBatch(batch, count)
         runner = measure.Runner(self.untraced, self.traced)
-        for number, values in enumerate(self.batches(1, count)):
-            turn = measure.Turn(values, 1, number // every, traced=number % every == 0)
+        for number, values in enumerate(self.batches(batch, count)):
+            turn = measure.Turn(values, batch, number // every, traced=number % every == 0)
             timed, recorded = runner.take(turn)
             if turn.traced:
                 measured.fold(turn, timed, recorded, self.types)

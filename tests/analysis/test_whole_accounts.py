@@ -364,6 +364,21 @@ def test_the_account_of_any_graph_is_closed(steps, fetched, options):
     check_counts(placed)
 
 
+def fed_by(x, output, values):
+    """A model without a loss, whose only input always has these values."""
+    data = datasets.Dataset("made up", "train", {"x": values})
+    return Model(output, {x: "x"}, lambda split, data_dir=None: data)
+
+
+def placed_alone(model):
+    """The placement of a model, after the accounts of its nodes were checked."""
+    built = frontend.build(("model", model), Options())
+    stage = placement.place(backward.differentiate(built, Options()), Options())
+    check(stage)
+    check_counts(stage)
+    return stage
+
+
 def test_a_cast_and_a_reshape_that_changed_places_do_their_own_work():
     """The arithmetic optimiser casts numbers to a larger type after it reshaped them."""
 
@@ -371,15 +386,9 @@ def test_a_cast_and_a_reshape_that_changed_places_do_their_own_work():
         x = tf1.placeholder(tf.uint8, [None], name="x")
         cast = tf.cast(x + 1, tf.float32, name="cast")
         wide = tf.expand_dims(cast, 1, name="wide")
-        return Model(tf.multiply(wide, 2.0, name="out"), {x: "x"}, few)
+        return fed_by(x, tf.multiply(wide, 2.0, name="out"), np.ones(16, np.uint8))
 
-    def few(split, data_dir=None):
-        return datasets.Dataset("made up", split, {"x": np.ones(16, np.uint8)})
-
-    built = frontend.build(("changed", changed), Options())
-    stage = placement.place(backward.differentiate(built, Options()), Options())
-    check(stage)
-    check_counts(stage)
+    stage = placed_alone(changed)
     fates = {fate.name: fate for fate in stage.ledger}
     ops = {node.name: node.op for node in stage.nodes}
     for name, op in (("cast", "Cast"), ("wide", "ExpandDims")):
@@ -394,15 +403,9 @@ def test_a_product_that_the_arithmetic_optimiser_replaced_is_its_own_work():
         x = tf1.placeholder(tf.float32, [None], name="x")
         half = tf.multiply(x, 0.5, name="half")
         planted = tf.multiply(half, half, name="planted")
-        return Model(tf.exp(planted, name="out"), {x: "x"}, few)
+        return fed_by(x, tf.exp(planted, name="out"), np.ones(16, np.float32))
 
-    def few(split, data_dir=None):
-        return datasets.Dataset("made up", split, {"x": np.ones(16, np.float32)})
-
-    built = frontend.build(("squared", squared), Options())
-    stage = placement.place(backward.differentiate(built, Options()), Options())
-    check(stage)
-    check_counts(stage)
+    stage = placed_alone(squared)
     fates = {fate.name: fate for fate in stage.ledger}
     fate = fates["planted"]
     assert (fate.fate, fate.by) == ("fused", "arithmetic_optimizer")
