@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import combinations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -138,11 +139,18 @@ def test_lanes_hold_every_run_once_and_no_two_at_once(runs):
 
 @given(st.lists(st.builds(run, st.just("a"), st.integers(0, 400), st.integers(0, 9))))
 def test_groups_that_are_packed_together_have_the_lanes_of_groups_packed_alone(runs):
-    numbers = lanes.lane_numbers(runs).tolist()
+    expected = [list(lane) for lane in lanes.pack(runs)]
     for limit, value in (("SMALL", 1), ("TOGETHER", 2)):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(lanes, limit, value)
-            assert lanes.lane_numbers(runs).tolist() == numbers
+            assert [list(lane) for lane in lanes.pack(runs)] == expected
+
+
+@given(RUNS)
+def test_spans_are_packed_in_the_order_of_their_starts_and_durations(runs):
+    starts, durations = np.array([(run.start_ns, run.duration_ns) for run in runs]).reshape(-1, 2).T
+    expected = sorted(range(len(runs)), key=lambda place: (starts[place], durations[place]))
+    assert lanes.order(starts, durations).tolist() == expected
 
 
 @pytest.mark.slow

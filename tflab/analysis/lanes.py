@@ -81,31 +81,30 @@ def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
     over when another one starts at the same time, so the shortest of equal starts comes first.
     """
     table = columns(runs)
-    numbers = lane_numbers(table)
+    starts, durations = times(table)
+    places = order(starts, durations)
+    numbers = lane_numbers(starts[places], (starts + durations)[places])
     by_lane = np.argsort(numbers, kind="stable")
     ends = np.cumsum(np.bincount(numbers))[:-1]
-    places = np.split(order(table)[by_lane], ends) if len(table) else []
-    return tuple(map(table.take, places))
+    return tuple(map(table.take, np.split(places[by_lane], ends))) if len(table) else ()
 
 
-def order(runs: Sequence[OpRun]) -> np.ndarray:
-    """The indices of runs in the order in which they are packed."""
-    starts, durations = times(runs)
+def order(starts: np.ndarray, durations: np.ndarray) -> np.ndarray:
+    """The indices of spans in the order in which they are packed."""
     places = np.argsort(starts, kind="stable")
-    if (np.diff(starts[places]) > 0).all():
-        return places
-    return np.lexsort((durations, starts))
+    same = np.diff(starts[places]) == 0
+    tied: np.ndarray = (np.append(False, same) | np.append(same, False))[: len(places)]
+    some = places[tied]
+    places[tied] = some[np.lexsort((durations[some], starts[some]))]
+    return places
 
 
-def lane_numbers(runs: Sequence[OpRun]) -> np.ndarray:
-    """The lane of each run, in this `order`.
+def lane_numbers(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The lane of each span, in this `order`.
 
-    When nothing runs all lanes are free, so the lanes of the runs from then on do not depend on
-    earlier ones. Most such groups are a few runs, and are packed together.
+    When nothing runs all lanes are free, so the lanes of the spans from then on do not depend on
+    earlier ones. Most such groups are a few spans, and are packed together.
     """
-    starts, durations = times(runs)
-    places = order(runs)
-    starts, ends = starts[places], (starts + durations)[places]
     numbers: np.ndarray = np.zeros(len(starts), np.int32)
     idle: np.ndarray = np.append(True, starts[1:] >= np.maximum.accumulate(ends)[:-1])[
         : len(starts)
