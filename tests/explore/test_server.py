@@ -300,7 +300,7 @@ def test_what_cannot_be_opened_is_said(tmp_path):
     large.write_text("#" * (asked.LARGEST_TEXT + 1))
     for path, words in (
         (tmp_path / "none.py", "There is no file"),
-        (tmp_path / "a.txt", "no Python file"),
+        (tmp_path / "a.txt", "is not a Python file; give one"),
         (binary, "not a text in UTF-8"),
         (folder, "Is a directory"),
         (large, "too large for the page"),

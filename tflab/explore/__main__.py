@@ -117,7 +117,7 @@ def opening(path: Path | None, model: str | None, seconds: float) -> tuple[First
 
     if path:
         if path.suffix != ".py":
-            raise UsageError(f"'{path}' is no Python file; give one whose name ends with .py.")
+            raise UsageError(f"'{path}' is not a Python file; give one whose name ends with .py.")
         text = sources.text_of(path)
         mark = sources.mark(text)
         return markup.FirstContent(path.name, text, mark, is_file=True, seconds=seconds), ""
