@@ -250,7 +250,7 @@ def test_what_was_measured_is_kept_where_a_program_leaves_without_farewell(tmp_p
     out, _, status = run(script, "--format", "json", log="2")
     _, seen = seen_in(out)
     assert status == seen["exit_status"] == 9
-    assert seen["groups"][0]["calls"] > 100
+    assert seen["groups"][0]["calls"] > 0  # what was written within the four seconds
     owners = {owner["owner"]: owner["ns"] for owner in seen["process"]["owners"]}
     assert sum(owners.values()) == seen["process"]["wall_ns"]
     assert owners["not seen"] > 0
