@@ -38,7 +38,7 @@ def rows(content: bytes) -> list[tuple[bytes, list[bytes]]]:
     file = io.BytesIO(content)
     trace = protos.read_trace(file, *protos.recognised(file))
     return [
-        (device, [row.node_name for data, _ in pieces for row in protos.rows(data)])
+        (device, [row["node_name"] for piece in pieces for row in piece.to_pylist()])
         for device, pieces in trace.devices
     ]
 
@@ -90,14 +90,22 @@ def test_rows_stand_under_their_device(content):
 def test_a_row_has_the_fields_that_are_asked_for():
     file = io.BytesIO(TRACE)
     ((_, pieces),) = protos.read_trace(file, "RunMetadata", False).devices
-    row = protos.rows(next(pieces)[0])[0]
-    assert (row.all_start_nanos, row.all_end_rel_nanos, row.timeline_label) == (5, 2, b"a = Op()")
-    (used,) = row.memory
-    assert (used.allocator_name, used.total_bytes, used.allocation_records[0].alloc_bytes) == (
-        b"cpu",
-        7,
-        7,
-    )
+    assert next(pieces).to_pylist()[0] == {
+        "node_name": b"a",
+        "all_start_micros": 0,
+        "op_end_rel_micros": 0,
+        "all_end_rel_micros": 0,
+        "memory": [
+            {
+                "allocator_name": b"cpu",
+                "total_bytes": 7,
+                "allocation_records": [{"alloc_micros": 0, "alloc_bytes": 7}],
+            }
+        ],
+        "timeline_label": b"a = Op()",
+        "all_start_nanos": 5,
+        "all_end_rel_nanos": 2,
+    }
 
 
 def test_partition_graphs_come_along():

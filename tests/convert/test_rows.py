@@ -1,93 +1,88 @@
-"""Rows: rows that line up are read by column, and as they are when read one by one."""
+"""Rows: what a trace has in columns is what it has row by row, read by Google's parser."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tflab.convert import decoded, protos, rows
 
-NOW_US = 1_700_000_000_000_000
-SIZES = st.one_of(
-    st.integers(-(2**40), 2**40),
-    st.sampled_from((0, 1, 128, -1, 2**48)),
-    st.integers(-(2**63), 2**63 - 1),
+NUMBERS = st.one_of(
+    st.integers(0, 2**40), st.sampled_from((0, 1, 128, -1, 2**48)), st.integers(-(2**63), 2**63 - 1)
 )
-TIMES = st.integers(2**49, 2**56 - 1)
-NAMES = st.one_of(
-    st.binary(min_size=1, max_size=4), st.sampled_from((b"cpu", b"2\x04\n\x02", b"2"))
+NAMES = st.binary(max_size=4)
+RECORDS = st.builds(dict, alloc_micros=NUMBERS, alloc_bytes=NUMBERS)
+MEMORY = st.builds(
+    dict,
+    allocator_name=st.sampled_from((b"cpu", b"gpu", b"\xff")),
+    total_bytes=NUMBERS,
+    allocation_records=st.lists(RECORDS, max_size=3),
 )
-MEMORY = st.lists(st.tuples(NAMES, st.lists(st.tuples(TIMES, SIZES), min_size=1, max_size=3)))
-ROWS = st.lists(st.tuples(NAMES, NAMES, TIMES, st.integers(1, 2**62), MEMORY), max_size=5)
+ROWS = st.fixed_dictionaries(
+    {},
+    optional={
+        "node_name": NAMES,
+        "timeline_label": NAMES,
+        "all_start_micros": NUMBERS,
+        "all_end_rel_micros": NUMBERS,
+        "op_end_rel_micros": NUMBERS,
+        "all_start_nanos": NUMBERS,
+        "all_end_rel_nanos": NUMBERS,
+        "memory": st.lists(MEMORY, max_size=3),
+    },
+)
 
 
-def piece(stats, unknown: bytes = b"") -> protos.Piece:
-    """A DeviceStepStats of rows: name, label, start in us, duration in ns, and memory."""
-    message = protos.message("DeviceStepStats")()
-    for name, label, start_us, duration_ns, memory in stats:
-        row = message.node_stats.add(
-            node_name=name,
-            timeline_label=label,
-            all_start_micros=start_us,
-            all_end_rel_micros=3,
-            all_start_nanos=start_us * 1000 % 2**62 + 1,
-            all_end_rel_nanos=duration_ns,
-        )
-        for allocator, records in memory:
-            used = row.memory.add(allocator_name=allocator, total_bytes=7)
-            for us, size in records:
-                used.allocation_records.add(alloc_micros=us, alloc_bytes=size)
-    return protos.piece(message.SerializeToString() + unknown)
+def stats(*described):
+    return protos.message("DeviceStepStats")(node_stats=described)
 
 
-def both(data, merged):
-    """The op runs by column, and one by one."""
+def op_runs(*messages):
     words, tables = decoded.Vocabulary(), rows.Tables()
-    kinds = rows.KindsOfRows("/cpu:0", words, tables)
-    return (
-        rows.by_column(0, merged.rows, kinds, words, tables),
-        rows.one_by_one(0, protos.rows(data), kinds, words, tables),
-    )
+    pieces = [protos.rows(message.SerializeToString()) for message in messages]
+    return rows.op_runs(7, "/cpu:0", pieces, words, tables)
 
 
-@given(ROWS)
-def test_columns_are_what_the_rows_are(stats):
-    by_column, one_by_one = both(*piece(stats))
-    possible = all(
-        abs(size) < 2**48 for *_, used in stats for _, records in used for _, size in records
-    )
-    text = all(name.isascii() for *_, used in stats for name, _ in used)
-    if possible and text:
-        assert by_column == one_by_one
-    elif by_column is not None:  # sizes that no allocator has
-        assert len(by_column) == len(one_by_one)
+def in_nanoseconds(row):
+    if row.all_start_nanos:
+        return row.all_start_nanos, row.all_end_rel_nanos
+    times = row.all_start_micros, row.all_end_rel_micros or row.op_end_rel_micros
+    return tuple(1000 * max(-rows.MOST_US, min(us, rows.MOST_US)) for us in times)
 
 
-def test_releases_stand_beside_allocations():
-    events = [(NOW_US + number, size) for number, size in enumerate((5, -5, 2**40, -(2**40), 300))]
-    row = (b"a", b"a = Op()", NOW_US, 9, [(b"cpu", events)])
-    by_column, _ = both(*piece([row, row]))
-    assert [run.allocations for run in by_column] == 2 * [
-        tuple((us, size, "cpu") for us, size in events)
-    ]
+def requested(row):
+    def limited(size):
+        return max(-rows.MOST_BYTES, min(size, rows.MOST_BYTES))
+
+    total = 0
+    for used in row.memory:
+        records = used.allocation_records
+        if not records:
+            total += limited(used.total_bytes)
+        total += sum(limited(max(0, record.alloc_bytes)) for record in records)
+    return total
 
 
-@pytest.mark.parametrize(
-    "unlike",
-    [
-        {"all_start_micros": 1},  # before 1987
-        {"all_end_rel_nanos": 0},
-        {"timeline_label": b""},
-        {"memory": [{"allocator_name": b"cpu", "total_bytes": 7}]},  # no single allocations
-    ],
-)
-def test_rows_that_do_not_line_up_are_read_one_by_one(unlike):
-    message = protos.message("DeviceStepStats")()
-    row = message.node_stats.add(
-        node_name=b"a", timeline_label=b"a = Op()", all_start_micros=NOW_US,
-        all_start_nanos=1_000 * NOW_US, all_end_rel_nanos=2,
-    )  # fmt: skip
-    assert both(*protos.piece(message.SerializeToString()))[0] is not None
-    for name, value in unlike.items():
-        row.ClearField(name)
-        row.MergeFrom(type(row)(**{name: value}))
-    assert both(*protos.piece(message.SerializeToString()))[0] is None
+@given(st.lists(ROWS, max_size=5), st.lists(ROWS, max_size=2))
+def test_columns_have_what_the_rows_have(first, second):
+    messages = stats(*first), stats(*second)
+    runs = op_runs(*messages)
+    found = [row for message in messages for row in message.node_stats]
+    assert [(run.step, run.device) for run in runs] == [(7, "/cpu:0")] * len(found)
+    for run, row in zip(runs, found, strict=True):
+        assert run.name.partition(" (")[0] == row.node_name.decode(errors="replace")
+        assert (run.start_ns, run.duration_ns) == in_nanoseconds(row)
+        assert run.requested_bytes == requested(row)
+        assert list(run.allocations) == [
+            (record.alloc_micros, record.alloc_bytes, used.allocator_name.decode(errors="replace"))
+            for used in row.memory
+            for record in used.allocation_records
+        ]
+
+
+def test_a_row_has_the_type_in_its_own_label():
+    labels = ("a = MatMul(b)", "a = Add(b)", "", "a = MatMul(b)")
+    runs = op_runs(stats(*({"node_name": b"a", "timeline_label": one.encode()} for one in labels)))
+    assert [run.op for run in runs] == ["MatMul", "Add", "unknown", "MatMul"]
+
+
+def test_a_device_without_rows_has_no_op_runs():
+    assert list(op_runs(stats())) == list(op_runs()) == []

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html.parser import HTMLParser
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 
 import numpy as np
@@ -21,7 +20,7 @@ from markdown_it import MarkdownIt
 from tflab import records
 from tflab.convert import conversion, op_runs, reading
 from tflab.escaping import visible
-from tflab.exporters import chrome_trace, csv, json, markdown, notebook, parquet, text, xspace
+from tflab.exporters import chrome_trace, csv, json, markdown, notebook, text, xspace
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.records.measured import OpStats
 from tflab.records.timed import Capture, OpRun, StepTime
@@ -214,10 +213,6 @@ def test_a_profile_and_a_chart_keep_two_names_apart():
 )
 def test_a_cell_is_never_a_formula_and_a_number_stays_one(value, shown):
     assert csv.cell(value) == shown
-
-
-def test_a_path_stays_within_its_quotes_in_sql():
-    assert parquet.literal(Path("it's")) == "'it''s'"
 
 
 @given(NAMES)

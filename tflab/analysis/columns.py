@@ -7,7 +7,7 @@ up many runs takes the arrays instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 import numpy as np
@@ -120,6 +120,16 @@ class OpRuns(Sequence[OpRun]):
             self.event_allocator[events],
         )
 
+    def without_allocations(self) -> OpRuns:
+        none: np.ndarray = np.zeros(0, np.int64)
+        return replace(
+            self,
+            first=np.zeros(len(self) + 1, np.int64),
+            event_us=none,
+            event_bytes=none,
+            event_allocator=none.astype(np.int32),
+        )
+
     def where(self, wanted: np.ndarray) -> OpRuns:
         """The runs for which the elements are true; without a copy if all are."""
         return self if wanted.all() else self.take(np.flatnonzero(wanted))
@@ -159,6 +169,36 @@ class OpRuns(Sequence[OpRun]):
     def event_run(self) -> np.ndarray:
         """For each allocation, the index of its run."""
         return np.repeat(np.arange(len(self)), np.diff(self.first))
+
+
+class Pairs(Sequence[tuple[int, int]]):
+    """Pairs of numbers from two arrays of the same length."""
+
+    def __init__(self, first: np.ndarray, second: np.ndarray) -> None:
+        self.first, self.second = first, second
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, int]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Pairs: ...
+
+    def __getitem__(self, index: int | slice) -> tuple[int, int] | Pairs:
+        if isinstance(index, slice):
+            return Pairs(self.first[index], self.second[index])
+        return int(self.first[index]), int(self.second[index])
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self.first.tolist(), self.second.tolist(), strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether these are the same pairs, in arrays or not."""
+        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class Index(dict[Kind, int]):

@@ -72,7 +72,8 @@ def most_at_once(starts: np.ndarray, durations: np.ndarray) -> int:
 
 
 def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
-    """Runs in lanes, in the order of their starts. Within a lane no run overlaps another.
+    """Runs in lanes, in the order of their starts, without their allocations. Within a lane no run
+    overlaps another.
 
     Greedy interval partitioning: in the order of starts, each run goes into the first lane that is
     free. This takes exactly as many lanes as there are runs at once, and no packing takes fewer
@@ -80,7 +81,7 @@ def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
     call one another, so no run lies inside another, which would be read as a call. A run of 0 ns is
     over when another one starts at the same time, so the shortest of equal starts comes first.
     """
-    table = columns(runs)
+    table = columns(runs).without_allocations()
     starts, durations = times(table)
     places = order(starts, durations)
     numbers = lane_numbers(starts[places], (starts + durations)[places])
@@ -182,19 +183,14 @@ def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, L
     ends = {step.step: step.start_ns + step.wall_ns for step in steps}
     parts_of_allocator: dict[str, list[Level]] = {}  # times and changes
     for step, step_runs in columns(runs).by_step().items():
-        moments: np.ndarray = US * step_runs.event_us
-        changes = step_runs.event_bytes
-        allocator_numbers = step_runs.event_allocator
-        numbers = {step_runs.allocators[number]: number for number in np.unique(allocator_numbers)}
-        for allocator, number in numbers.items():
-            in_allocator = allocator_numbers == number
-            last = max(ends.get(step, 0), moments[in_allocator].max())
-            released_at_end = -changes[in_allocator].sum()
-            parts_of_allocator.setdefault(allocator, []).append(
-                (
-                    np.append(moments[in_allocator], last),
-                    np.append(changes[in_allocator], released_at_end),
-                )
+        used = step_runs.event_allocator
+        for number in np.flatnonzero(np.bincount(used)).tolist():
+            own = slice(None) if (used == number).all() else used == number
+            moments: np.ndarray = US * step_runs.event_us[own]
+            changes = step_runs.event_bytes[own]
+            last = max(ends.get(step, 0), moments.max())
+            parts_of_allocator.setdefault(step_runs.allocators[number], []).append(
+                (np.append(moments, last), np.append(changes, -changes.sum()))
             )
     return {
         allocator: cumulated(*map(np.concatenate, zip(*parts, strict=True)))

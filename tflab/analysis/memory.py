@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from tflab.analysis.columns import OpRuns, columns, integers, sums
+from tflab.analysis.columns import OpRuns, Pairs, columns, integers, sums
 from tflab.analysis.step_times import median_step
 from tflab.analysis.stored import in_steps
 from tflab.records.timed import Holder, LiveBytes, Memory, OpMemory, OpRun, StepTime
@@ -69,7 +69,7 @@ def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:
         peak_us, peak_bytes = step.start_ns // US, 0
     return LiveBytes(
         step=step.step,
-        points=tuple(zip((times * US - step.start_ns).tolist(), alive.tolist(), strict=True)),
+        points=Pairs(times * US - step.start_ns, alive),
         peak_bytes=peak_bytes,
         peak_ns=max(0, peak_us * US - step.start_ns),
         holders=holders(runs, peak_us) if peak_bytes else (),

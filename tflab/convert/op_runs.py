@@ -8,9 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TextIO
 
-import numpy as np
-
-from tflab.analysis.columns import PORTION
+from tflab.analysis.columns import PORTION, OpRuns
 from tflab.analysis.stored import in_columns
 from tflab.convert.conversion import Conversion, ranked
 from tflab.convert.reading import Recording
@@ -20,10 +18,7 @@ from tflab.exporters.csv import cell
 from tflab.exporters.json import plain
 from tflab.records.timed import OpRun
 
-PARQUET = """
-SELECT step, node, op, device, kind, start_ns, duration_ns, requested_bytes
-FROM runs JOIN kinds USING (number)
-"""
+PARQUET = ("step", "node", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
 COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
 
 
@@ -70,21 +65,17 @@ def write_csv(stream: TextIO, recorded: Recording) -> None:
 
 
 def write_parquet(file: Path, recorded: Recording) -> None:
-    """A row for each op run; the database is a file next to this one meanwhile."""
+    """A row for each op run."""
+    import pyarrow
+
     kinds = {track.device: track.kind for track in recorded.tracks}
     runs = in_columns(recorded.runs)
-    with parquet.connect(file.parent, str(file.with_suffix(".database"))) as database:
-        texts = zip(*(map(visible, kind) for kind in runs.kinds), strict=True)
-        nodes, ops, devices = (np.array(list(column), object) for column in texts)
-        of_tracks = np.array([kinds.get(device) for *_, device in runs.kinds], object)
-        named = {"node": nodes, "op": ops, "device": devices, "kind": of_tracks}
-        database.register("kinds", {"number": np.arange(len(nodes)), **named})
-        database.execute(
-            "CREATE TABLE runs (step BIGINT, number INTEGER, start_ns BIGINT, duration_ns BIGINT, "
-            "requested_bytes BIGINT)"
-        )
-        for own in runs.by_step().values():
-            names = ("step", "kind", "start_ns", "duration_ns", "requested_bytes")
-            database.register("step_runs", {name: getattr(own, name) for name in names})
-            database.execute(f"INSERT INTO runs SELECT {', '.join(names)} FROM step_runs")
-        parquet.write(database, PARQUET, file)
+    texts = [[*map(visible, kind), kinds.get(kind[2], "")] for kind in runs.kinds]
+    named = [pyarrow.array(column, pyarrow.string()) for column in zip(*texts, strict=True)]
+
+    def table(own: OpRuns) -> pyarrow.Table:
+        text = [pyarrow.DictionaryArray.from_arrays(own.kind, column) for column in named]
+        numbers = (own.start_ns, own.duration_ns, own.requested_bytes)
+        return pyarrow.table([own.step, *text, *numbers], names=PARQUET)
+
+    parquet.write(file, map(table, runs.by_step().values()))

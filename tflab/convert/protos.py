@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO
@@ -51,13 +51,6 @@ SCHEMA = {
     "AttrValue": "2 s bytes, 7 shape Shape",
     "Shape": "2 dim Dim*, 3 unknown_rank bool",
     "Dim": "1 size int64",
-    # All rows of a DeviceStepStats as one message, whose fields line up: see `tflab.convert.rows`
-    "MergedRows": "1 device bytes, 2 rows Columns",
-    "Columns": (
-        "1 node_name bytes*, 8 timeline_label bytes*, 13 all_start_nanos int64*, "
-        "16 all_end_rel_nanos int64*, 3 _3 int64, 4 _4 int64, 5 _5 int64, 7 _7 bytes, 9 _9 int64, "
-        "10 _10 int64, 11 _11 bytes, 12 _12 bytes, 14 _14 int64, 15 _15 int64, 17 _17 int64"
-    ),
 }
 SCALARS = {"bytes": 12, "int64": 3, "bool": 8}  # FieldDescriptorProto.Type
 
@@ -97,16 +90,13 @@ LARGEST_TEXT = 1 << 28  # bytes, which take minutes to parse
 HEAD = 1 << 16  # bytes that must contain the first field of a text
 
 
-Piece = tuple[bytes, Any]  # some rows as a DeviceStepStats, and the same as MergedRows
-
-
 @dataclass(frozen=True)
 class Trace:
     """The content of a RunMetadata: the graphs that ran, if it has them, and the name of each
     device with its rows in pieces."""
 
     graphs: tuple[Any, ...]  # GraphDef
-    devices: Iterator[tuple[bytes, Iterator[Piece]]]  # to be read once, in this order
+    devices: Iterator[tuple[bytes, Iterator[Any]]]  # to be read once, in this order; see `rows`
 
 
 def recognised(file: BinaryIO) -> tuple[str, bool]:
@@ -148,7 +138,7 @@ def read_trace(file: BinaryIO, name: str, text: bool) -> Trace:
         found = parsed_text(file, name)
         stats = found.step_stats if name == "RunMetadata" else found
         devices = (
-            (device.device, iter([piece(device.SerializeToString())])) for device in stats.dev_stats
+            (device.device, iter([rows(device.SerializeToString())])) for device in stats.dev_stats
         )
         return Trace(tuple(getattr(found, "partition_graphs", ())), devices)
     size = file.seek(0, 2)
@@ -169,7 +159,7 @@ def read_graph(file: BinaryIO, text: bool) -> Any:
 
 def device_rows(
     file: BinaryIO, steps: Iterable[tuple[int, int]]
-) -> Iterator[tuple[bytes, Iterator[Piece]]]:
+) -> Iterator[tuple[bytes, Iterator[Any]]]:
     """The name and the rows of each DeviceStepStats in these parts of a file."""
     for start, end in steps:
         for _, begin, stop in whole_fields(file, start, end):
@@ -178,17 +168,17 @@ def device_rows(
             yield content(file, at, until), pieces(file, begin, stop)
 
 
-def pieces(file: BinaryIO, start: int, end: int) -> Iterator[Piece]:
-    """A DeviceStepStats, split between its rows. Raises DamagedError."""
+def pieces(file: BinaryIO, start: int, end: int) -> Iterator[Any]:
+    """The `rows` of a DeviceStepStats, split between rows. Raises DamagedError."""
     size = PIECE
     while start < end:
         data = content(file, start, min(start + size, end))
         whole = len(data) if start + size >= end else likely_part(data)
         try:
-            found = piece(data[:whole])
-        except decode_error():
+            found = rows(data[:whole])
+        except ValueError:
             whole = whole_part(data)
-            found = readable_piece(data[:whole])
+            found = readable_rows(data[:whole])
         if whole:
             yield found
         elif start + size < end:
@@ -198,29 +188,38 @@ def pieces(file: BinaryIO, start: int, end: int) -> Iterator[Piece]:
         start += whole
 
 
-def piece(data: bytes) -> Piece:
-    return data, message("MergedRows").FromString(data)
+def rows(data: bytes) -> Any:
+    """The rows of a DeviceStepStats: its NodeExecStats as an Arrow array, with a column for each
+    field (https://arrow.apache.org/docs/format/Columnar.html). Raises ValueError."""
+    import pyarrow
+
+    batch = row_parser().array_to_record_batch(pyarrow.array([data], pyarrow.binary()))
+    return batch.column("node_stats").values
 
 
-def readable_piece(data: bytes) -> Piece:
+def readable_rows(data: bytes) -> Any:
     try:
-        return piece(data)
-    except decode_error() as error:
+        return rows(data)
+    except ValueError as error:
         raise DamagedError("has a row that cannot be read") from error
 
 
-def rows(data: bytes) -> Sequence[Any]:
-    """The NodeExecStats of a piece."""
-    try:
-        return message("DeviceStepStats").FromString(data).node_stats
-    except decode_error() as error:
-        raise DamagedError("has a row that cannot be read") from error
+@functools.cache
+def row_parser() -> Any:
+    """Ptars, which parses messages into columns. A message that upb parses becomes several objects
+    for each row, and reading their attributes takes longer than parsing."""
+    from ptars import HandlerPool
+
+    stats = message("DeviceStepStats").DESCRIPTOR
+    return HandlerPool([stats.file]).get_for_message(stats)
 
 
 def parsed(file: BinaryIO, name: str, start: int, end: int) -> Any:
+    from google.protobuf.message import DecodeError
+
     try:
         return message(name).FromString(content(file, start, end))
-    except decode_error() as error:
+    except DecodeError as error:
         raise DamagedError(f"has a {name} that cannot be read") from error
 
 
@@ -239,12 +238,6 @@ def parsed_text(file: BinaryIO, name: str) -> Any:
     except (text_format.ParseError, ValueError, RecursionError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise DamagedError(f"is text that cannot be read as a {name}: {reason}") from error
-
-
-def decode_error() -> type[Exception]:
-    from google.protobuf.message import DecodeError
-
-    return DecodeError
 
 
 @functools.cache

@@ -88,6 +88,7 @@ def write(
             stream.writelines(f",\n{line}" for line in named)
         for events in events_by_time(tracks, origin):
             stream.write(events)
+        del portion, tracks, arrows  # before the next ones are read
     stream.write("\n]}\n")
 
 

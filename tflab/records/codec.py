@@ -11,7 +11,7 @@ import functools
 import math
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -67,7 +67,7 @@ def encoded(value: Any, parts: Callable[[Any, str], Parts] = every_field, within
         return value
     if is_dataclass(value):
         return {key: encoded(part, parts, name) for key, name, part in parts(value, within)}
-    if isinstance(value, tuple | list):
+    if isinstance(value, Sequence):
         return [encoded(item, parts, within) for item in value]
     if isinstance(value, Mapping):
         return {str(key): encoded(item, parts, within) for key, item in value.items()}

@@ -123,7 +123,7 @@ class LiveBytes:
 
     step: int
     # (ns since the start of the step, bytes alive from then on)
-    points: tuple[tuple[int, int], ...]
+    points: Sequence[tuple[int, int]]
     peak_bytes: int
     peak_ns: int  # since the start of the step
     holders: tuple[Holder, ...]  # at the peak, the largest first; their bytes add up to it

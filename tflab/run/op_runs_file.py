@@ -8,35 +8,28 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tflab.exporters import parquet
 
-NAME, NODES = "op_runs", "nodes"
+NAME = "op_runs"
 ROWS = 20_000  # rows that are written together
-RUNS = {
-    "group_number": "INTEGER",
-    "run": "BIGINT",
-    "node": "VARCHAR",
-    "start_ns": "BIGINT",
-    "duration_ns": "BIGINT",
+KINDS = {  # the columns of the file, as Arrow calls their types
+    "group_number": "int32",
+    "run": "int64",
+    "node": "string",
+    "op": "string",
+    "phase": "string",
+    "file": "string",
+    "line": "int32",
+    "code": "string",
+    "start_ns": "int64",
+    "duration_ns": "int64",
 }
-PLACES = {
-    "group_number": "INTEGER",
-    "node": "VARCHAR",
-    "op": "VARCHAR",
-    "phase": "VARCHAR",
-    "file": "VARCHAR",
-    "line": "INTEGER",
-    "code": "VARCHAR",
-}
-READ = "read_csv({file}, header=false, delim=',', quote='\"', escape='\"', columns={columns})"
-QUERY = """
-SELECT group_number, run, node, op, phase, file, line, code, start_ns, duration_ns
-FROM {runs} AS runs LEFT JOIN {nodes} AS nodes USING (group_number, node)
-"""
+RUNS = ("group_number", "run", "node", "start_ns", "duration_ns")  # what the process writes
+OF_NODE = ("op", "phase", "file", "line", "code")
 
 
 class OpRunsFile:
@@ -96,27 +89,44 @@ def to_parquet(folder: Path, segment: Mapping[str, Any]) -> Path | None:
     `op`, `phase`, `file`, `line` and `code` are those of the program's node with this name, and
     null if it has none.
     """
-    runs, nodes, written = folder / NAME, folder / NODES, folder / f"{NAME}.parquet"
-    if not runs.exists():
+    runs, written = folder / NAME, folder / f"{NAME}.parquet"
+    if not runs.exists() or not runs.stat().st_size:
         return None
-    with nodes.open("w", encoding="utf-8", errors="replace") as file:
-        file.writelines(places(segment))
-    query = QUERY.format(runs=reader(runs, RUNS), nodes=reader(nodes, PLACES))
-    with parquet.connect(folder) as database:
-        parquet.write(database, query, written)
+    parquet.write(written, with_nodes(runs, segment))
     return written
 
 
-def places(segment: Mapping[str, Any]) -> Iterable[str]:
-    """A row for each node of the graph of each group."""
+def with_nodes(runs: Path, segment: Mapping[str, Any]) -> Iterator[Any]:
+    """The op runs beside what is known of their nodes, as Arrow tables of many rows each."""
+    import pyarrow
+    from pyarrow import compute, csv
+
+    kinds = {name: getattr(pyarrow, kind)() for name, kind in KINDS.items()}
+    schema = pyarrow.schema([("key", pyarrow.string()), *((name, kinds[name]) for name in OF_NODE)])
+    known = pyarrow.Table.from_pylist(list(nodes(segment)), schema)
+    rows = csv.open_csv(
+        runs,
+        csv.ReadOptions(column_names=RUNS),
+        csv.ParseOptions(newlines_in_values=True),
+        csv.ConvertOptions(column_types={name: kinds[name] for name in RUNS}),
+    )
+    for batch in rows:
+        group = batch["group_number"].cast(pyarrow.string())
+        key = compute.binary_join_element_wise(group, batch["node"], ":")
+        of_node = known.take(compute.index_in(key, known["key"]))
+        yield pyarrow.table({name: (batch if name in RUNS else of_node)[name] for name in KINDS})
+
+
+def nodes(segment: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """OF_NODE for each node of the graph of each group, whose key has both."""
     for number, group in enumerate(segment.get("groups", ()), 1):
         graph = segment["graphs"][group["graph"] - 1] if group["graph"] else ()
         for node, phase, made, op in graph:
-            file, line, code = made or ("", "", "")
-            texts = (node, op, phase, file, str(line), code)
-            yield f"{number},{','.join(quote(text) if text else '' for text in texts)}\n"
+            file, line, code = made or (None, None, None)
+            of_node = (text(op), phase, text(file), line, text(code))
+            yield {"key": f"{number}:{text(node)}", **dict(zip(OF_NODE, of_node, strict=True))}
 
 
-def reader(file: Path, columns: Mapping[str, str]) -> str:
-    kinds = ", ".join(f"'{name}': '{kind}'" for name, kind in columns.items())
-    return READ.format(file=parquet.literal(file), columns=f"{{{kinds}}}")
+def text(value: str | None) -> str | None:
+    """What of a text can be written as UTF-8, as in the rows of the program's process."""
+    return value and value.encode(errors="replace").decode()
