@@ -161,10 +161,7 @@ class OpRuns(Sequence[OpRun]):
 
     def kinds_in_order(self) -> list[int]:
         """The kinds that have runs, in the order of the first runs."""
-        first: np.ndarray = np.full(len(self.kinds), len(self))
-        places = np.arange(len(self))
-        first[self.kind[::-1]] = places[::-1]  # of several places of a kind, the last assigned
-        return list(np.argsort(first)[: np.count_nonzero(first < len(self))].tolist())
+        return in_order(self.kind, len(self.kinds))
 
     def event_run(self) -> np.ndarray:
         """For each allocation, the index of its run."""
@@ -258,6 +255,14 @@ def concatenate(parts: Sequence[OpRuns]) -> OpRuns:
         column("event_bytes"),
         column("event_allocator"),
     )
+
+
+def in_order(numbers: np.ndarray, count: int) -> list[int]:
+    """The different numbers below `count`, in the order in which they come first."""
+    first: np.ndarray = np.full(count, len(numbers))
+    places = np.arange(len(numbers))
+    first[numbers[::-1]] = places[::-1]  # of several places of a number, the last assigned
+    return list(np.argsort(first)[: np.count_nonzero(first < len(numbers))].tolist())
 
 
 def integers(values: Iterable[int]) -> np.ndarray:

@@ -148,6 +148,7 @@ def encoded_parts(
         added += len(own)
         add_lanes(traced, lines, portion.steps, capture.steps, waiting, zero)
         memory.add(traced, own, groups, zero, before)
+        del portion, own, lines  # before the next ones are read
     metadata = Plane("/host:metadata")
     for name, proto in (modules or {}).items():
         metadata.event(name, stats={"Hlo Proto": proto})

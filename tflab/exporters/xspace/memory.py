@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tflab.analysis.columns import columns
+from tflab.analysis.columns import columns, in_order
 from tflab.analysis.memory import US
 from tflab.exporters.xspace.plane import COUNTERS, Events, Plane, column
 from tflab.exporters.xspace.steps import groups_of
@@ -96,23 +96,22 @@ def buffers(plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int]) -> T
     run, size, allocator = runs.event_run(), runs.event_bytes, runs.event_allocator
     texts = numbers_of([name for name, *_ in runs.kinds], plane.text, runs.kind[run])
     table = {
-        "run": run,
-        "step": runs.step[run],
-        "group": groups_of(runs.step, groups)[run],
-        "op": texts,
         "us": runs.event_us,
         "bytes": np.abs(size),
         "freed": (size < 0).astype(np.int64),
         "allocator": numbers_of(runs.allocators, plane.text, allocator),
+    }
+    table["address"] = addresses(table | {"run": run})
+    return table | {
+        "step": runs.step[run],
+        "group": groups_of(runs.step, groups)[run],
+        "op": texts,
         "curve": numbers_of(
             runs.allocators,
             lambda name: plane.event(f"bytes held by {plain_name(name)}"),
             allocator,
         ),
     }
-    table["address"] = addresses(table)
-    del table["run"]
-    return table
 
 
 def addresses(table: Table) -> np.ndarray:
@@ -133,9 +132,8 @@ def numbers_of(
 ) -> np.ndarray:
     """The numbers of the texts at these places; `number` is called for each text that is there,
     in the order in which they come."""
-    used, first = np.unique(places, return_index=True)
     numbers: np.ndarray = np.zeros(len(texts), np.int64)
-    for place in used[np.argsort(first)].tolist():
+    for place in in_order(places, len(texts)):
         numbers[place] = number(texts[place])
     return numbers[places]
 
@@ -149,7 +147,7 @@ def peaks(allocators: np.ndarray, held: np.ndarray, before: dict[int, int]) -> n
     """For each row the most bytes that its allocator has held so far, those `before` included,
     where the last ones are kept."""
     highest = held.copy()
-    for allocator in np.unique(allocators).tolist():
+    for allocator in in_order(allocators, int(allocators.max(initial=-1)) + 1):
         in_allocator = allocators == allocator
         so_far = np.maximum.accumulate(held[in_allocator])
         highest[in_allocator] = np.maximum(so_far, before.get(allocator, so_far[0]))
