@@ -11,7 +11,6 @@ from typing import Any
 from tflab.errors import RefusedError, TflabError
 from tflab.explore import program
 from tflab.explore.asked import MEMORY, Asked
-from tflab.exporters.json import plain
 from tflab.follow import node_history
 from tflab.life.stages import life_of
 from tflab.lifecycle import backward, execution, frontend, placement, values
@@ -66,7 +65,7 @@ def through_stages(
         larger = replace(options, batch_size=2 * options.batch_size)
         twice = () if rows else values.record(executed, placed, larger).defined
         walked = Walked(file, stages, node_history.histories(stages))
-        last["questions"] = html.readable(plain(questions.of_program(walked, twice)))
+        last["questions"] = html.readable(questions.of_program(walked, twice))
     yield last
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -104,12 +104,13 @@ def watched(seen: Watched) -> str:
     return document(**plain(seen))
 
 
-def plain(value: Any, within: str = "tables") -> Any:
+def plain(value: Any, within: str = "tables", text: Callable[[str], str] = str) -> Any:
     """Records as dicts, tuples as lists, at all depths, without live objects.
 
     `within` is the field that contains the value: what is written of op statistics depends on it.
+    `text` is called for each text.
     """
-    return codec.encoded(value, parts, within)
+    return codec.encoded(value, parts, within, text)
 
 
 def parts(record: Any, within: str) -> codec.Parts:

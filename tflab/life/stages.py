@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +26,20 @@ from tflab.views import values as not_finite
 FUSIONS = 8  # that are listed at their lines
 
 
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Without Python's search for cycles. Among the millions of objects of a large life there are
+    none, and to look for them takes almost half of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@without_collection()
 def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> storage.Life:
     """The drawing of the stages so far, their tables and numbers. With the `file` of the program,
     its nodes have the lines whose work they do."""

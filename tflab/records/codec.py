@@ -57,23 +57,37 @@ def every_field(value: Any, within: str) -> Parts:
     return ((item.name, item.name, getattr(value, item.name)) for item in fields(value))
 
 
-def encoded(value: Any, parts: Callable[[Any, str], Parts] = every_field, within: str = "") -> Any:
+def encoded(
+    value: Any,
+    parts: Callable[[Any, str], Parts] = every_field,
+    within: str = "",
+    text: Callable[[str], str] = str,
+) -> Any:
     """Records as objects, tuples as lists, and numbers that are not finite as null, at all depths.
 
     `parts` returns what is written of a record in the field `within` of another record. With all
-    fields the result can be `decoded`.
+    fields the result can be `decoded`. `text` is called for each text.
     """
-    if value is None or isinstance(value, (str, int)):  # most are: the shortest way
+
+    def part(value: Any, within: str) -> Any:
+        # In the order of how many there are
+        if isinstance(value, str):
+            return text(value)
+        if value is None or isinstance(value, int):
+            return value
+        if isinstance(value, (list, tuple)):
+            return [part(item, within) for item in value]
+        if isinstance(value, float):
+            return value if math.isfinite(value) else None  # JSON has no word for it
+        if is_dataclass(value):
+            return {key: part(own, name) for key, name, own in parts(value, within)}
+        if isinstance(value, Mapping):
+            return {text(str(key)): part(item, within) for key, item in value.items()}
+        if isinstance(value, Sequence):
+            return [part(item, within) for item in value]
         return value
-    if is_dataclass(value):
-        return {key: encoded(part, parts, name) for key, name, part in parts(value, within)}
-    if isinstance(value, Sequence):
-        return [encoded(item, parts, within) for item in value]
-    if isinstance(value, Mapping):
-        return {str(key): encoded(item, parts, within) for key, item in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        return None  # JSON has no word for it
-    return value
+
+    return part(value, within)
 
 
 def decoded(kind: Any, value: Any, path: str = "", field: str = "") -> Any:

@@ -81,9 +81,9 @@ def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequenc
     near = {
         taken.into: taken.name
         for stage in placements
-        for step in stage.passes
+        for step, added in ((step, set(step.added)) for step in stage.passes)
         for taken in step.taken
-        if taken.into in step.added
+        if taken.into in added
     }
     running = {node.name for stage in placements for node in stage.nodes}
     expanded = {name: home for name, home in homes.items() if name not in running}

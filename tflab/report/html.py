@@ -177,7 +177,7 @@ def element(id: str, value: Any) -> Markup:
 
 def embedded(value: Any) -> str:
     """Data for a script element, every text in it visible."""
-    return as_json(readable(plain(value)))
+    return as_json(readable(value))
 
 
 def as_json(value: Any) -> str:
@@ -189,14 +189,8 @@ def as_json(value: Any) -> str:
 
 
 def readable(value: Any) -> Any:
-    """Plain data with all of their text made visible."""
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, list):
-        return list(map(readable, value))
-    if isinstance(value, dict):
-        return {visible(key): readable(item) for key, item in value.items()}
-    return value
+    """Records and plain data as plain data with all of their text made visible."""
+    return plain(value, text=visible)
 
 
 def printable(value: Any) -> Any:

@@ -105,7 +105,8 @@ def kinds(taken: Sequence[Takeover], types: dict[str, str]) -> str:
 def fusions(step: Pass, lost: Collection[str]) -> Iterable[str]:
     """`conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`; a node that the
     pass added is not one of the parts."""
-    added = {node.name: node.op for node in step.definitions if node.name in step.added}
+    new = set(step.added)
+    added = {node.name: node.op for node in step.definitions if node.name in new}
     rewritten = {change.name: change.new for change in step.rewritten}
     fused = [one for one in step.taken if one.fate == "fused" and one.name not in lost]
     for into, names in by_heir(fused).items():
