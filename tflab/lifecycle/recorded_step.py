@@ -22,8 +22,10 @@ from tflab.records.placed import Transfer
 from tflab.records.stages import Placement
 from tflab.records.values import PathPoint, Value
 from tflab.runtime import debugger, nodes, session
+from tflab.runtime.debugger import Dumped
 
 WHICH = "the first step after initialisation, on the first batch"
+SMALL = 2**10  # bytes of an array that stays in memory; larger ones are read from their files again
 PATH_STEPS = 10  # further steps, if the goal of the variables is known
 
 Arrays = Mapping[str, np.ndarray]
@@ -45,13 +47,18 @@ class Ran:
     bads: Mapping[str, Bad]  # tensor -> its first non-finite value
     path: tuple[PathPoint, ...] = ()
     hidden: Arrays = field(default_factory=dict)  # tensors that were fetched only for their values
+    small: Mapping[Path, Dumped] = field(default_factory=dict, repr=False)  # of SMALL bytes
+
+    def dumped(self, path: Path) -> Dumped:
+        """The content of a file."""
+        return self.small.get(path) or debugger.read_file(path)
 
     def array(self, tensor: str, call: int = -1) -> np.ndarray | None:
         """The value of a tensor in this call (from 0), or the last one before it."""
         paths = self.files.get(tensor, ())
         if not paths:
             return None
-        return debugger.read_file(paths[min(call, len(paths) - 1)]).array
+        return self.dumped(paths[min(call, len(paths) - 1)]).array
 
 
 def run(folder: str, placement: Placement, options: Options) -> Ran:
@@ -111,6 +118,7 @@ def read(folder: str, graphs: Sequence[Any], **known: Any) -> Ran:
     files: dict[str, list[Path]] = {}
     bads: dict[str, Bad] = {}
     us: dict[str, int] = {}
+    small: dict[Path, Dumped] = {}
     for dumped in debugger.read(folder):
         us.setdefault(dumped.node, dumped.us)
         scratch = debugger.is_scratch(ops.get(dumped.node, ""), dumped.output)
@@ -118,6 +126,8 @@ def read(folder: str, graphs: Sequence[Any], **known: Any) -> Ran:
             continue
         tensor = output_name(dumped.node, dumped.output)
         files.setdefault(tensor, []).append(dumped.path)
+        if dumped.array.nbytes <= SMALL:
+            small[dumped.path] = dumped
         bad = None if tensor in bads else not_finite.record_of(dumped.array, len(files[tensor]) - 1)
         if bad:
             bads[tensor] = bad
@@ -127,6 +137,7 @@ def read(folder: str, graphs: Sequence[Any], **known: Any) -> Ran:
         files=files,
         us=us,
         bads=bads,
+        small=small,
         **known,
     )
 

@@ -147,7 +147,7 @@ def read(ran: recorded_step.Ran) -> ValuesByTensor:
     by_tensor: dict[str, Value] = {}
     ops = {node.name: node.op for node in ran.nodes}
     for tensor, paths in ran.files.items():
-        dumped = debugger.read_file(paths[-1])
+        dumped = ran.dumped(paths[-1])
         if dumped.node in ran.places or dumped.array is None:
             continue
         op = ops.get(dumped.node, "")
