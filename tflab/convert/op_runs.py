@@ -12,6 +12,7 @@ from tflab.analysis.columns import PORTION, OpRuns
 from tflab.analysis.stored import in_columns
 from tflab.convert.conversion import Conversion, ranked
 from tflab.convert.reading import Recording
+from tflab.convert.rows import coded
 from tflab.escaping import visible
 from tflab.exporters import parquet
 from tflab.exporters.csv import cell
@@ -68,14 +69,16 @@ def write_parquet(file: Path, recorded: Recording) -> None:
     """A row for each op run."""
     import pyarrow
 
-    kinds = {track.device: track.kind for track in recorded.tracks}
+    kind_of = {track.device: track.kind for track in recorded.tracks}
     runs = in_columns(recorded.runs)
-    texts = [[*map(visible, kind), kinds.get(kind[2], "")] for kind in runs.kinds]
-    named = [pyarrow.array(column, pyarrow.string()) for column in zip(*texts, strict=True)]
+    texts = [[*map(visible, kind), kind_of.get(kind[2], "")] for kind in runs.kinds]
+    columns = [coded(pyarrow.array(column)) for column in zip(*texts, strict=True)]
 
     def table(own: OpRuns) -> pyarrow.Table:
-        text = [pyarrow.DictionaryArray.from_arrays(own.kind, column) for column in named]
+        text = [
+            pyarrow.DictionaryArray.from_arrays(codes[own.kind], words) for codes, words in columns
+        ]
         numbers = (own.start_ns, own.duration_ns, own.requested_bytes)
         return pyarrow.table([own.step, *text, *numbers], names=PARQUET)
 
-    parquet.write(file, map(table, runs.by_step().values()))
+    parquet.write(file, map(table, runs.by_step().values()), rising="start_ns")

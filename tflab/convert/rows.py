@@ -68,8 +68,7 @@ def op_runs(
     DamagedError."""
     kinds = tables.rows(device, words)
     parts = [in_columns(step, rows, kinds, words, tables) for rows in pieces]
-    none = protos.rows(b"")
-    return columns.concatenate(parts or [in_columns(step, none, kinds, words, tables)])
+    return columns.concatenate(parts or [in_columns(step, protos.rows(b""), kinds, words, tables)])
 
 
 def in_columns(
@@ -82,8 +81,9 @@ def in_columns(
     # The allocations of a row are those of all its allocators.
     first, sizes = memory.offsets.to_numpy(), values(records.values, "alloc_bytes")
     records_of = records.offsets.to_numpy()
-    numbers, names = coded(used.field("allocator_name"))
-    allocators = np.array([tables.allocator(name, words.names) for name in names], np.int32)
+    numbers, raw = coded(used.field("allocator_name"))
+    names = [tables.allocator(name, words.names) for name in raw.to_pylist()]
+    allocators: np.ndarray = np.array(names, np.int32)
     # Old traces have only a total for each allocator.
     totals = np.where(np.diff(records_of) > 0, 0, values(used, "total_bytes"))
     return OpRuns(
@@ -121,18 +121,19 @@ def kinds_of(rows: Any, kinds: KindsOfRows) -> np.ndarray:
     """The kind of each row. Few differ, so each is looked up once."""
     import pyarrow
 
-    (name_of, names), (label_of, labels) = (
-        coded(rows.field(field)) for field in ("node_name", "timeline_label")
-    )
+    name_of, names = coded(rows.field("node_name"))
+    label_of, labels = coded(rows.field("timeline_label"))
     pair_of, pairs = coded(pyarrow.array(name_of.astype(np.int64) * len(labels) + label_of))
-    numbers = [kinds[names[one // len(labels)], labels[one % len(labels)]] for one in pairs]
+    raw_names, raw_labels = names.to_pylist(), labels.to_pylist()
+    keys = (divmod(pair, len(labels)) for pair in pairs.to_pylist())
+    numbers = [kinds[raw_names[name], raw_labels[label]] for name, label in keys]
     return np.array(numbers, np.int32)[pair_of]
 
 
-def coded(column: Any) -> tuple[np.ndarray, list[Any]]:
-    """For each value its index in the different values that follow."""
+def coded(column: Any) -> tuple[np.ndarray, Any]:
+    """For each value of an Arrow array, its index in the array of different ones that follows."""
     found = column.dictionary_encode()
-    return found.indices.to_numpy(), found.dictionary.to_pylist()
+    return found.indices.to_numpy(), found.dictionary
 
 
 def values(rows: Any, field: str) -> np.ndarray:

@@ -9,22 +9,22 @@ from typing import Any
 ROW_GROUP = 100_000  # rows that are compressed together
 
 
-def write(file: Path, tables: Iterable[Any]) -> None:
+def write(file: Path, tables: Iterable[Any], rising: str) -> None:
     """Write the rows of Arrow tables with the same columns, one table after the other. There must
-    be one table at least. Raises OSError."""
+    be one table at least. Of the column `rising`, whose numbers mostly rise, the differences are
+    written. Raises OSError."""
     import pyarrow
     from pyarrow import parquet
 
     tables = iter(tables)
     waiting = [next(tables)]
     schema = waiting[0].schema
-    numbers = [field.name for field in schema if pyarrow.types.is_integer(field.type)]
     with parquet.ParquetWriter(
         file,
         schema,
         compression="zstd",
-        use_dictionary=[name for name in schema.names if name not in numbers],
-        column_encoding=dict.fromkeys(numbers, "DELTA_BINARY_PACKED"),
+        use_dictionary=[name for name in schema.names if name != rising],
+        column_encoding={rising: "DELTA_BINARY_PACKED"},
         store_schema=False,  # without it, all readers take coded texts as plain ones
     ) as writer:
         for table in tables:

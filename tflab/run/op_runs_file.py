@@ -92,7 +92,7 @@ def to_parquet(folder: Path, segment: Mapping[str, Any]) -> Path | None:
     runs, written = folder / NAME, folder / f"{NAME}.parquet"
     if not runs.exists() or not runs.stat().st_size:
         return None
-    parquet.write(written, with_nodes(runs, segment))
+    parquet.write(written, with_nodes(runs, segment), rising="start_ns")
     return written
 
 
