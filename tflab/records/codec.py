@@ -101,6 +101,8 @@ def decoded(kind: Any, value: Any, path: str = "", field: str = "") -> Any:
         return None if value is None else decoded(some, value, path, field)
     if origin is tuple:
         return row(arguments, value, path)
+    if origin is Sequence:
+        return row((*arguments, ...), value, path)
     if origin is Mapping:
         return mapping(arguments, value, path)
     return scalar(kind, value, path, field)
