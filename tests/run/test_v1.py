@@ -172,6 +172,13 @@ def test_layers_have_the_values_and_the_names_of_theirs(values):
     ]
 
 
+@pytest.mark.parametrize("layer", ["fully_connected", "conv2d", "conv2d_transpose"])
+def test_an_argument_that_a_layer_lacks_is_named_with_the_layer(layer):
+    with pytest.raises(TypeError) as raised:
+        getattr(layers, layer)(tf.zeros([1, 4, 4, 1]), 1, kernel_size=2, wieghts=2)
+    assert str(raised.value).startswith(f"{layer}() got an unexpected keyword argument '")
+
+
 def test_a_scope_gives_layers_their_arguments(values):
     ones = tf.ones([1, 2])
     with layer_arguments.arg_scope(

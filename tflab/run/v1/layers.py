@@ -7,7 +7,7 @@ TensorFlow 1.15. Collections for outputs are not kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +39,15 @@ class Weighted:
     outputs_collections: Any = None
     trainable: bool = True
     scope: Any = None
+
+    @classmethod
+    def of(cls, layer: str, given: Sequence[Any], named: Mapping[str, Any]) -> Weighted:
+        """The arguments of a call. Raises TypeError with the name of the layer."""
+        try:
+            return cls(*given, **named)
+        except TypeError as error:
+            _, _, wrong = str(error).partition("()")
+            raise TypeError(f"{layer}(){wrong}") from None
 
     @contextmanager
     def scoped(self, name: str, inputs: Any) -> Iterator[Any]:
@@ -76,7 +85,7 @@ class Weighted:
 @add_arg_scope
 def fully_connected(inputs: Any, num_outputs: int, *given: Any, **named: Any) -> Any:
     """activation(inputs x weights + biases), over the last axis."""
-    layer = Weighted(*given, **named)
+    layer = Weighted.of("fully_connected", given, named)
     with layer.scoped("fully_connected", inputs) as inputs:
         weights = layer.weights(inputs, [inputs.shape.as_list()[-1], num_outputs])
         outputs = (
@@ -100,7 +109,7 @@ def conv2d(
     **named: Any,
 ) -> Any:
     """activation(the convolution of inputs and weights + biases)."""
-    layer = Weighted(*given, **named)
+    layer = Weighted.of("conv2d", given, named)
     with layer.scoped("Conv", inputs) as inputs:
         layout = data_format or "NHWC"
         weights = layer.weights(inputs, [*pair(kernel_size), channels(inputs, layout), num_outputs])
@@ -122,7 +131,7 @@ def conv2d_transpose(
     **named: Any,
 ) -> Any:
     """activation(the gradient of a convolution for its inputs, of such inputs, + biases)."""
-    layer = Weighted(*given, **named)
+    layer = Weighted.of("conv2d_transpose", given, named)
     with layer.scoped("Conv2d_transpose", inputs) as inputs:
         kernel, steps = pair(kernel_size), pair(stride)
         weights = layer.weights(inputs, [*kernel, num_outputs, channels(inputs, data_format)])
