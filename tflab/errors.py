@@ -5,6 +5,7 @@ class TflabError(Exception):
     """The run failed for a reason that its user can understand. Commands exit with `status`."""
 
     status = 1
+    line: int | None = None  # of the program that is shown beside the error
 
 
 class UnreadyError(TflabError):
@@ -28,7 +29,6 @@ class RefusedError(TflabError):
     inside: tuple[tuple[str, str], ...] = ()  # nodes of functions: the function's name, the node's
     of_device = False  # whether only this device cannot run it
     batch_size: int | None = None  # of the step that failed, if several were measured
-    line: int | None = None  # of the program that made the first of the nodes
 
 
 class WithheldError(RefusedError):

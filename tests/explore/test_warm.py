@@ -173,7 +173,8 @@ def test_switches_reach_the_runtime(run):
             3,
             "bad : Tensor had Inf values",
         ),
-        ("x = tf1.placeholder(tf.float32, [None], 'x')\ny = -x\nfeeds = {x: []}", None, "no row"),
+        ("x = tf1.placeholder(tf.float32, [None], 'x')\ny = -x\nfeeds = {x: []}", 3, "no row"),
+        ("x = tf.ones([])\nif True:\n    feeds = [x]\nfeeds: dict = feeds\ny = -x", 4, "is list"),
         (
             "x = tf1.placeholder(tf.float32, [None])\ny = tf1.placeholder(tf.float32, [None])\n"
             "z = x * y\nfeeds = {x: [1.0, 2.0], y: [1.0, 2.0, 3.0]}",

@@ -6,6 +6,7 @@ the feeds; other placeholders get made-up values.
 
 from __future__ import annotations
 
+import ast
 import linecache
 import os
 import sys
@@ -64,7 +65,12 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
     variables = graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)
     goals = {variable.op for variable in variables} or set(filter(is_float, operations))
     loss, output = ends(named, names, operations, goals)
-    feeds, dataset, notes = fed(graph, names.get("feeds", {}), batch_size)
+    try:
+        values = values_of(graph, names.get("feeds", {}))
+    except TflabError as error:
+        error.line = line_of_assignment(text, "feeds")
+        raise
+    feeds, dataset, notes = fed(graph, values, batch_size)
     model = Model(
         output,
         feeds,
@@ -239,14 +245,24 @@ def ends(
 # Feeds
 
 
+def line_of_assignment(text: str, name: str) -> int | None:
+    """The last line of a program that assigns to this name; None if none does."""
+    lines = [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
+    ]
+    return max(lines, default=None)
+
+
 def fed(
-    graph: tf.Graph, given: Any, batch_size: int
+    graph: tf.Graph, given: dict[str, np.ndarray], batch_size: int
 ) -> tuple[dict[Any, str], Dataset, dict[str, str]]:
     """Placeholder -> column of the data, the data, and a note for each made-up column.
 
-    Raises TflabError for values that cannot be fed.
+    Raises TflabError for a placeholder without a shape that is not in `given`.
     """
-    values = values_of(graph, given)
+    values = dict(given)
     operations = graph.get_operations()
     holders = [op.outputs[0] for op in operations if op.type == "Placeholder"]
     free = [tensor for tensor in holders if tensor.name not in values]
@@ -303,7 +319,8 @@ def rows_of(free: Sequence[Any], batch_size: int) -> int:
 
 
 def values_of(graph: tf.Graph, given: Any) -> dict[str, np.ndarray]:
-    """Tensor -> the value that the program gives for it, in the dtype of the tensor."""
+    """Tensor -> the value that the program gives for it, in the dtype of the tensor. Raises
+    TflabError for values that cannot be fed."""
     if not isinstance(given, Mapping):
         raise TflabError(
             f"`feeds` is {type(given).__name__}; write a dict such as "
