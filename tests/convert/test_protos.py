@@ -6,6 +6,7 @@ import pytest
 
 from tflab.convert import protos
 from tflab.convert.fields import DamagedError
+from tflab.exporters.xspace import wire
 
 NODE_STATS = """
 step_stats { dev_stats { device: "/cpu:0"
@@ -145,6 +146,20 @@ def test_a_row_that_is_longer_than_its_device_is_refused():
     longer[TRACE.index(b"\x12") + 1] += 100
     with pytest.raises(DamagedError, match="a part is longer than the message around it"):
         rows(bytes(longer))
+
+
+def nested(levels: int) -> bytes:
+    """A StepStats whose last row has groups, one within the other."""
+    groups = b"\x1b" * levels + b"\x1c" * levels
+    row = wire.framed(2, [b"\x0a\x01b", groups])
+    return b"".join(wire.framed(1, [b"\x0a\x06/cpu:0", b"\x12\x03\x0a\x01a" * 10, *row]))
+
+
+def test_groups_within_groups_end_no_process():
+    # Almost all that fit into a piece
+    assert rows(nested(500_000)) == [(b"/cpu:0", [b"a"] * 10 + [b"b"])]
+    with pytest.raises(DamagedError, match="a row that cannot be read"):
+        rows(nested(2_000_000))
 
 
 @pytest.mark.tensorflow

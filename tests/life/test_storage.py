@@ -58,6 +58,15 @@ def test_a_file_that_is_no_life_is_damaged(path, content):
         storage.read(path)
 
 
+def test_a_drawing_that_is_nested_too_deep_is_damaged(path, life):
+    deep: list = []
+    for _ in range(900):
+        deep = [deep]
+    file_of(path, whole(life | {"graph": life["graph"] | {"more": deep}}))
+    with pytest.raises(TflabError, match="is damaged: it is nested too deep"):
+        storage.read(path)
+
+
 def test_a_file_that_unpacks_to_more_than_the_limit_is_damaged(path, life, monkeypatch):
     file_of(path, whole(life, padding="0" * 10_000))
     assert storage.read(path) == life

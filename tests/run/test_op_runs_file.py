@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from tflab.run import op_runs_file
 
@@ -100,6 +101,23 @@ def test_a_full_disk_leaves_whole_rows_and_a_note(tmp_path, monkeypatch):
     assert (tmp_path / op_runs_file.NAME).read_text() == '1,1,"a",1,3\n'
     assert notes == [
         f"The op runs end before the program does: {os.strerror(errno.ENOSPC)}.",
+    ]
+
+
+def test_groups_of_one_graph_and_unknown_groups(tmp_path):
+    """An empty text is none; a group without a graph, and one that is not there, know no node."""
+    seen = op_runs_file.OpRunsFile(str(tmp_path), pytest.fail)
+    for group in (1, 2, 3, 9):
+        seen.add(group, 0, ["y", ""], [10 * group] * 2, [1, 2])
+    seen.flush()
+    graph = [("y", "forward", ("train.py", 3, ""), "Mul")]
+    segment = {"groups": [{"graph": 1}, {"graph": 0}, {"graph": 1}], "graphs": [graph]}
+    table = parquet.read_table(op_runs_file.to_parquet(tmp_path, segment)).to_pylist()
+    known, unknown = ("Mul", "forward", "train.py", 3, None), (None,) * 5
+    assert [tuple(row.values()) for row in table] == [
+        (group, 0, node, *(of_y if node else unknown), 10 * group, 1 if node else 2)
+        for group, of_y in ((1, known), (2, unknown), (3, known), (9, unknown))
+        for node in ("y", "")
     ]
 
 

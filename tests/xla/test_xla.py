@@ -433,7 +433,8 @@ def test_instructions_are_those_of_objdump(toy):
 def test_fusions_without_a_function_of_their_own_have_no_code_and_the_others_have(tmp_path):
     module, _ = compiled(TRAINING, "toy", tmp_path)
     fusions = [kernel for kernel in module.kernels if kernel.opcode == "fusion"]
-    assert [bool(kernel.code) for kernel in fusions] == [True, False, False]
+    # Which one has the function differs from time to time.
+    assert sorted(bool(kernel.code) for kernel in fusions) == [False, False, True]
     assert links.arithmetic_links(module) == ()
 
 

@@ -195,7 +195,11 @@ class Pairs(Sequence[tuple[int, int]]):
         """Whether these are the same pairs, in arrays or not."""
         return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
 
 
 class Index(dict[Kind, int]):

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import functools
 import re
+import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO
@@ -86,6 +88,9 @@ TEXT = {
     **dict.fromkeys((b"node", b"versions", b"version", b"library"), "GraphDef"),
 }
 PIECE = 1 << 20  # bytes of a trace that are parsed at once
+# Ptars calls itself for each level of nested groups, which a damaged file may have in each byte of
+# a piece; a level takes about 80 bytes of the stack (ptars 0.0.25).
+STACK = 256 * PIECE
 LARGEST_TEXT = 1 << 28  # bytes, which take minutes to parse
 HEAD = 1 << 16  # bytes that must contain the first field of a text
 
@@ -192,9 +197,28 @@ def rows(data: bytes) -> Any:
     """The rows of a DeviceStepStats: its NodeExecStats as an Arrow array, with a column for each
     field (https://arrow.apache.org/docs/format/Columnar.html). Raises ValueError."""
     import pyarrow
+    from google.protobuf.message import DecodeError
 
-    batch = row_parser().array_to_record_batch(pyarrow.array([data], pyarrow.binary()))
+    if len(data) > PIECE:  # a long row, perhaps of groups for which no stack suffices
+        try:
+            message("DeviceStepStats").FromString(data)
+        except DecodeError as error:
+            raise ValueError(str(error)) from error
+    whole = pyarrow.array([data], pyarrow.binary())
+    batch = deep_thread().submit(row_parser().array_to_record_batch, whole).result()
     return batch.column("node_stats").values
+
+
+@functools.cache
+def deep_thread() -> ThreadPoolExecutor:
+    """A thread with a stack of STACK bytes, of which the system gives what is used."""
+    before = threading.stack_size(STACK)
+    try:
+        pool = ThreadPoolExecutor(1)
+        pool.submit(int).result()  # so that the thread begins now
+    finally:
+        threading.stack_size(before)
+    return pool
 
 
 def readable_rows(data: bytes) -> Any:

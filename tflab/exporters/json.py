@@ -104,7 +104,9 @@ def watched(seen: Watched) -> str:
     return document(**plain(seen))
 
 
-def plain(value: Any, within: str = "tables", text: Callable[[str], str] = str) -> Any:
+def plain(
+    value: Any, within: str = "tables", text: Callable[[str], str] = lambda text: text
+) -> Any:
     """Records as dicts, tuples as lists, at all depths, without live objects.
 
     `within` is the field that contains the value: what is written of op statistics depends on it.

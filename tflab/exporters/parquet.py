@@ -19,14 +19,18 @@ def write(file: Path, tables: Iterable[Any], rising: str) -> None:
     tables = iter(tables)
     waiting = [next(tables)]
     schema = waiting[0].schema
-    with parquet.ParquetWriter(
-        file,
-        schema,
-        compression="zstd",
-        use_dictionary=[name for name in schema.names if name != rising],
-        column_encoding={rising: "DELTA_BINARY_PACKED"},
-        store_schema=False,  # without it, all readers take coded texts as plain ones
-    ) as writer:
+    # A file of Python, because a path with a colon would be taken for an address
+    with (
+        file.open("wb") as stream,
+        parquet.ParquetWriter(
+            stream,
+            schema,
+            compression="zstd",
+            use_dictionary=[name for name in schema.names if name != rising],
+            column_encoding={rising: "DELTA_BINARY_PACKED"},
+            store_schema=False,  # without it, all readers take coded texts as plain ones
+        ) as writer,
+    ):
         for table in tables:
             if sum(map(len, waiting)) >= ROW_GROUP:
                 writer.write_table(pyarrow.concat_tables(waiting), ROW_GROUP)

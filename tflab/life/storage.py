@@ -162,7 +162,10 @@ def read(path: Path) -> Life:
         raise TflabError("A newer tflab wrote this run. Install that version to see it.")
     if not all(isinstance(content.get(name), kind) for name, kind in HOLDS.items()):
         raise TflabError("The file of this run is damaged: parts of it are missing.")
-    life: Life = html.readable({name: content[name] for name in HOLDS})
+    try:
+        life: Life = html.readable({name: content[name] for name in HOLDS})
+    except RecursionError as error:
+        raise TflabError("The file of this run is damaged: it is nested too deep.") from error
     check(life["graph"])
     return life
 

@@ -126,7 +126,7 @@ def read(folder: str, graphs: Sequence[Any], **known: Any) -> Ran:
             continue
         tensor = output_name(dumped.node, dumped.output)
         files.setdefault(tensor, []).append(dumped.path)
-        if dumped.array.nbytes <= SMALL:
+        if dumped.array.nbytes <= SMALL and dumped.array.dtype != object:  # text of any length
             small[dumped.path] = dumped
         bad = None if tensor in bads else not_finite.record_of(dumped.array, len(files[tensor]) - 1)
         if bad:

@@ -61,7 +61,7 @@ def encoded(
     value: Any,
     parts: Callable[[Any, str], Parts] = every_field,
     within: str = "",
-    text: Callable[[str], str] = str,
+    text: Callable[[str], str] = lambda text: text,
 ) -> Any:
     """Records as objects, tuples as lists, and numbers that are not finite as null, at all depths.
 
@@ -83,7 +83,7 @@ def encoded(
             return {key: part(own, name) for key, name, own in parts(value, within)}
         if isinstance(value, Mapping):
             return {text(str(key)): part(item, within) for key, item in value.items()}
-        if isinstance(value, Sequence):
+        if isinstance(value, Sequence) and not isinstance(value, bytes):
             return [part(item, within) for item in value]
         return value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -97,36 +97,42 @@ def to_parquet(folder: Path, segment: Mapping[str, Any]) -> Path | None:
 
 
 def with_nodes(runs: Path, segment: Mapping[str, Any]) -> Iterator[Any]:
-    """The op runs beside what is known of their nodes, as Arrow tables of many rows each."""
+    """The op runs, in their order, beside what is known of their nodes, as Arrow tables of many
+    rows each."""
     import pyarrow
     from pyarrow import compute, csv
 
     kinds = {name: getattr(pyarrow, kind)() for name, kind in KINDS.items()}
     schema = pyarrow.schema([("key", pyarrow.string()), *((name, kinds[name]) for name in OF_NODE)])
-    known = pyarrow.Table.from_pylist(list(nodes(segment)), schema)
-    rows = csv.open_csv(
-        runs,
-        csv.ReadOptions(column_names=RUNS),
-        csv.ParseOptions(newlines_in_values=True),
-        csv.ConvertOptions(column_types={name: kinds[name] for name in RUNS}),
-    )
-    for batch in rows:
-        group = batch["group_number"].cast(pyarrow.string())
-        key = compute.binary_join_element_wise(group, batch["node"], ":")
-        of_node = known.take(compute.index_in(key, known["key"]))
-        yield pyarrow.table({name: (batch if name in RUNS else of_node)[name] for name in KINDS})
+    columns = list(zip(*nodes(segment.get("graphs", ())), strict=True)) or [()] * len(schema)
+    known = pyarrow.table(list(map(list, columns)), schema)
+    graphs = [group["graph"] for group in segment.get("groups", ())]
+    numbers = pyarrow.array(range(1, 1 + len(graphs)), kinds["group_number"])
+    graph_of = pyarrow.array(map(str, graphs), pyarrow.string())
+    with runs.open("rb") as file:
+        batches = csv.open_csv(
+            file,
+            csv.ReadOptions(column_names=RUNS),
+            csv.ParseOptions(newlines_in_values=True),
+            csv.ConvertOptions(column_types={name: kinds[name] for name in RUNS}),
+        )
+        for batch in batches:
+            graph = graph_of.take(compute.index_in(batch["group_number"], numbers))
+            key = compute.binary_join_element_wise(graph, batch["node"], ":")
+            own = known.take(compute.index_in(key, known["key"]))
+            yield pyarrow.table({name: (batch if name in RUNS else own)[name] for name in KINDS})
 
 
-def nodes(segment: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """OF_NODE for each node of the graph of each group, whose key has both."""
-    for number, group in enumerate(segment.get("groups", ()), 1):
-        graph = segment["graphs"][group["graph"] - 1] if group["graph"] else ()
+def nodes(graphs: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+    """A key for each node of each graph, and OF_NODE."""
+    for number, graph in enumerate(graphs, 1):
         for node, phase, made, op in graph:
             file, line, code = made or (None, None, None)
-            of_node = (text(op), phase, text(file), line, text(code))
-            yield {"key": f"{number}:{text(node)}", **dict(zip(OF_NODE, of_node, strict=True))}
+            key = f"{number}:{text(node) or ''}"
+            yield key, text(op), text(phase), text(file), line, text(code)
 
 
 def text(value: str | None) -> str | None:
-    """What of a text can be written as UTF-8, as in the rows of the program's process."""
-    return value and value.encode(errors="replace").decode()
+    """What of a text can be written as UTF-8, as in the rows of the program's process; None if it
+    is empty."""
+    return value.encode(errors="replace").decode() if value else None
