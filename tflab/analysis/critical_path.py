@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from statistics import median_low
 
-from tflab.analysis.timeline import by_step, covered, union
+from tflab.analysis.timeline import by_step, merged, times, total_ns
 from tflab.analysis.tracks import ON_GPU, track_kind, work_runs
 from tflab.records.graph import Node, node_of
 from tflab.records.placed import Transfer
@@ -255,7 +255,7 @@ def achieved_parallelism(runs: Iterable[OpRun]) -> float:
     """
     work = busy = 0
     for group in by_step(runs).values():
-        spans = [(run.start_ns, run.start_ns + run.duration_ns) for run in group]
-        work += covered(spans)
-        busy += covered(union(spans))
+        starts, durations = times(group)
+        work += int(durations.sum())
+        busy += total_ns(*merged(starts, starts + durations))
     return work / busy if busy else 0

@@ -27,6 +27,7 @@ from tflab.analysis import (
     verdicts,
     wires,
 )
+from tflab.analysis.columns import columns
 from tflab.cli import ending as signals
 from tflab.lifecycle import experiments, values
 from tflab.records.buffers import Buffers
@@ -97,7 +98,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     sent, on_wire, network = placement.transfers, list[OpRun](), None
     if options.cluster:
         sent, on_wire, network = networked(measured, placement, options)
-    of_nodes = [run for run in measured.runs if run.name != trace.EXECUTOR]
+    of_nodes = columns(run for run in measured.runs if run.name != trace.EXECUTOR)
     stats = op_stats.fold(of_nodes)
     steps, images = len(measured.steps), len(measured.steps) * options.batch_size
     execution = Execution(
