@@ -19,8 +19,8 @@ from tflab.exporters.csv import cell
 from tflab.exporters.json import plain
 from tflab.records.timed import OpRun
 
-PARQUET = ("step", "node", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
 COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
+PARQUET = ("step", "node", *COLUMNS[2:])
 
 
 def write_json(stream: TextIO, conversion: Conversion) -> None:

@@ -16,6 +16,7 @@ from tflab.exporters import parquet
 
 NAME = "op_runs"
 ROWS = 20_000  # rows that are written together
+BLOCK = 1 << 22  # bytes that are read together
 KINDS = {  # the columns of the file, as Arrow calls their types
     "group_number": "int32",
     "run": "int64",
@@ -112,7 +113,7 @@ def with_nodes(runs: Path, segment: Mapping[str, Any]) -> Iterator[Any]:
     with runs.open("rb") as file:
         batches = csv.open_csv(
             file,
-            csv.ReadOptions(column_names=RUNS),
+            csv.ReadOptions(column_names=RUNS, block_size=BLOCK),
             csv.ParseOptions(newlines_in_values=True),
             csv.ConvertOptions(column_types={name: kinds[name] for name in RUNS}),
         )

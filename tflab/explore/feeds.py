@@ -1,0 +1,129 @@
+"""Feeds: the values that a program gives for its placeholders, and made-up ones for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tflab import datasets
+from tflab.datasets import Column, Dataset
+from tflab.errors import TflabError
+from tflab.saved_graphs import made_up
+
+ROWS = 1024  # of made-up data
+OPEN = 8  # the size of an unknown dimension other than the batch
+LARGEST = 2**26  # bytes of made-up values for one placeholder
+
+
+def fed(
+    graph: tf.Graph, given: dict[str, np.ndarray], batch_size: int
+) -> tuple[dict[Any, str], Dataset, dict[str, str]]:
+    """Placeholder -> column of the data, the data, and a note for each made-up column.
+
+    Raises TflabError for a placeholder without a shape that is not in `given`.
+    """
+    values = dict(given)
+    operations = graph.get_operations()
+    holders = [op.outputs[0] for op in operations if op.type == "Placeholder"]
+    free = [tensor for tensor in holders if tensor.name not in values]
+    lengths = [len(value) for name, value in values.items() if in_rows(tensor_of(graph, name))]
+    batched = len({*lengths}) < 2  # otherwise each value is fed as a whole
+    if lengths:
+        rows = lengths[0]
+    elif any(map(in_rows, free)):
+        rows = rows_of(free, batch_size)
+    else:
+        rows = fixed_rows([*map(partial(tensor_of, graph), values), *free])
+    notes, needed = {}, {op.name for op in operations}
+    for tensor in free:
+        values[tensor.name], notes[tensor.name] = invented(tensor, rows, needed)
+    columns: dict[str, Column] = {
+        name: value if batched and in_rows(tensor_of(graph, name)) else datasets.Whole(value, rows)
+        for name, value in values.items()
+    }
+    if not columns:
+        columns = {"row": datasets.Whole(np.arange(rows), rows)}
+    feeds = {tensor_of(graph, name): name for name in columns if name != "row"}
+    return feeds, Dataset("made-up values" if notes else "the feeds", "train", columns), notes
+
+
+def tensor_of(graph: tf.Graph, name: str) -> Any:
+    return graph.get_tensor_by_name(name)
+
+
+def in_rows(tensor: Any) -> bool:
+    """Whether the first dimension is the batch."""
+    return bool(tensor.shape.rank) and tensor.shape[0] is None
+
+
+def fixed_rows(fed: Sequence[Any]) -> int:
+    """The rows of a batch of tensors whose first dimensions are all fixed: the dimension that they
+    share, otherwise 1."""
+    sizes = {tensor.shape[0] for tensor in fed if tensor.shape.rank}
+    return (sizes.pop() or 1) if len(sizes) == 1 else 1
+
+
+def is_fixed(dataset: Dataset) -> bool:
+    """Whether no column has the rows of a batch."""
+    return all(isinstance(column, datasets.Whole) for column in dataset.columns.values())
+
+
+def rows_of(free: Sequence[Any], batch_size: int) -> int:
+    """The number of made-up rows: as many as fit into LARGEST, at least a batch."""
+    row_bytes = [
+        prod(size or OPEN for size in tensor.shape[1:]) * max(1, tensor.dtype.size)
+        for tensor in free
+        if in_rows(tensor)
+    ]
+    return max(batch_size, min(ROWS, LARGEST // max([1, *row_bytes])))
+
+
+def values_of(graph: tf.Graph, given: Any) -> dict[str, np.ndarray]:
+    """Tensor -> the value that the program gives for it, in the dtype of the tensor. Raises
+    TflabError for values that cannot be fed."""
+    if not isinstance(given, Mapping):
+        raise TflabError(
+            f"`feeds` is {type(given).__name__}; write a dict such as "
+            "`feeds = {x: [1.0, 2.0, 3.0]}`."
+        )
+    values = {}
+    for key, value in given.items():
+        name = key if isinstance(key, str) else getattr(key, "name", str(key))
+        name = name if ":" in name else f"{name}:0"
+        try:
+            tensor = tensor_of(graph, name)
+            array = np.asarray(value, dtype=tensor.dtype.as_numpy_dtype)
+        except (KeyError, ValueError, TypeError) as error:
+            raise TflabError(f"`feeds` has {key!r}, which cannot be fed: {error}.") from error
+        if not tensor.shape.is_compatible_with(array.shape):
+            raise TflabError(
+                f"`feeds` gives '{name}' a value of shape {list(array.shape)}, but it takes "
+                f"{tensor.shape}."
+            )
+        if in_rows(tensor) and not len(array):
+            raise TflabError(f"`feeds` gives '{name}' no row.")
+        values[name] = array
+    return values
+
+
+def invented(tensor: Any, rows: int, needed: set[str]) -> tuple[np.ndarray, str]:
+    """Made-up values for a placeholder, and a description of them."""
+    name = tensor.op.name
+    if tensor.shape.rank is None:
+        raise TflabError(
+            f"The placeholder '{name}' has no shape, so no value can be made up for it. Give it a "
+            f"shape, or a value: `feeds = {{{name}: ...}}`."
+        )
+    shape = [OPEN if size is None else size for size in tensor.shape]
+    if in_rows(tensor):
+        shape[0] = rows
+    value, why = made_up.fitting_values(tensor, shape, needed)
+    if not why:
+        floats = tensor.dtype.is_floating or tensor.dtype.is_complex
+        why = "standard normal numbers" if floats else "plain values"
+    return value, f"The values of {name} are made up: {why}."
