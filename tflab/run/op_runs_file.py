@@ -16,7 +16,6 @@ from tflab.exporters import parquet
 
 NAME = "op_runs"
 ROWS = 20_000  # rows that are written together
-BLOCK = 1 << 22  # bytes that are read together
 KINDS = {  # the columns of the file, as Arrow calls their types
     "group_number": "int32",
     "run": "int64",
@@ -113,7 +112,7 @@ def with_nodes(runs: Path, segment: Mapping[str, Any]) -> Iterator[Any]:
     with runs.open("rb") as file:
         batches = csv.open_csv(
             file,
-            csv.ReadOptions(column_names=RUNS, block_size=BLOCK),
+            csv.ReadOptions(column_names=RUNS),
             csv.ParseOptions(newlines_in_values=True),
             csv.ConvertOptions(column_types={name: kinds[name] for name in RUNS}),
         )
