@@ -96,5 +96,6 @@ BUFFERS = Buffers(
     other=Amount(0, 0),
     for_backward=Amount(2, 128 * KB),
     at_peak=AtPeak(3_000, 196 * KB, 96 * KB, 100 * KB, 0),
+    held_by_receiver=(),
     unexpected=(),
 )

@@ -11,7 +11,7 @@ from tflab.analysis import buffers
 from tflab.analysis.pieces import Piece
 from tflab.records.buffers import Amount, AtPeak, Buffer, Buffers, Output, Use
 from tflab.records.graph import Node
-from tflab.records.placed import Fate
+from tflab.records.placed import Fate, Transfer
 from tflab.records.timed import OpRun, StepTime
 
 STEP = StepTime(3, start_ns=100_000, wall_ns=90_000)
@@ -144,6 +144,7 @@ def test_a_step_is_accounted_for_by_address():
         other=Amount(0, 0),
         for_backward=Amount(2, 96 + 64),
         at_peak=AtPeak(3_000, 596, 96, 500, 0),
+        held_by_receiver=(),
         unexpected=("grad",),
     )
 
@@ -182,6 +183,19 @@ def test_a_release_is_expected_while_the_last_reader_runs_to_the_microsecond(rel
     reader = run("grad", "TanhGrad", 141, 150)
     piece = Piece(RUNS[0], 96, 102, released_us, readers=[reader, RUNS[1]])
     assert buffers.is_expected(piece) is expected
+
+
+def test_a_sent_tensor_may_be_held_after_its_last_reader_but_never_released_before():
+    """What another device read is `grad`, whose last reader ended at 160."""
+    sent = Transfer("grad", "send", "recv", CPU_0, CPU_1, "float", (8,), 32)
+    nodes = [*NODES[:-1], Node("recv", "_Recv"), Node("update", "Apply", ("recv",))]
+    runs = [*RUNS[:-1], run("recv", "_Recv", 151, 154), RUNS[-1]]
+    listed = buffers.buffers(runs, [*OUTPUTS, []], nodes, STEP, transfers=[sent])
+    assert (listed.held_by_receiver, listed.unexpected) == (("grad",), ())
+    early = replace(RUNS[6], allocations=((142, 32, "cpu"), (150, -32, "cpu")))
+    runs[6] = early
+    listed = buffers.buffers(runs, [*OUTPUTS, []], nodes, STEP, transfers=[sent])
+    assert (listed.held_by_receiver, listed.unexpected) == ((), ("grad",))
 
 
 @pytest.mark.parametrize(("released_us", "working"), [(110, True), (111, True), (112, False)])

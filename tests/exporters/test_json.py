@@ -533,6 +533,7 @@ def test_the_buffers_of_the_execution():
             "working_bytes": 102_400,
             "other_bytes": 0,
         },
+        "held_by_receiver": [],
         "unexpected": [],
     }
 

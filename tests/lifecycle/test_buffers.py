@@ -102,6 +102,7 @@ def test_all_that_was_asked_for_is_a_buffer_or_has_no_address(stage):
 
 
 def test_every_buffer_is_released_while_the_op_runs_that_reads_it_last_in_the_graph(stage):
+    """Unless another device's thread, which received it, still holds it: one in a thousand."""
     assert stage.buffers.unexpected == ()
     kept = [item for item in stage.buffers.buffers if item.until_ns is None]
     assert all(any("retval" in reader for reader in item.readers) for item in kept)

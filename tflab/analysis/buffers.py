@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import filterfalse
 from operator import attrgetter
 
 from tflab.analysis import memory, pieces
@@ -64,6 +65,7 @@ def buffers(
     in_place = amount(size for piece in allocated for _, size in piece.in_place)
     passed_on = amount(size for piece in allocated for _, size in piece.passed_on)
     output_bytes = [piece.output.bytes for piece in allocated if piece.output]
+    unexpected = [piece for piece in allocated if not is_expected(piece)]
     reused = sum(bool(before[id(piece)]) for piece in allocated)
     return Buffers(
         step=step.step,
@@ -82,7 +84,8 @@ def buffers(
         other=amount(piece.bytes for piece in other),
         for_backward=amount(item.bytes for item in all_buffers if item.backward_ns is not None),
         at_peak=at_peak(runs, step, allocated, working, other),
-        unexpected=tuple(name_of(piece) for piece in allocated if not is_expected(piece)),
+        held_by_receiver=tuple(map(name_of, filter(is_held_by_receiver, unexpected))),
+        unexpected=tuple(map(name_of, filterfalse(is_held_by_receiver, unexpected))),
     )
 
 
@@ -103,6 +106,16 @@ def is_expected(piece: Piece) -> bool:
         return True
     last = piece.last_reader or piece.run
     return last.start_ns // US - BLUR_US <= piece.until_us <= end_ns(last) // US + BLUR_US
+
+
+def is_held_by_receiver(piece: Piece) -> bool:
+    """Whether the piece was sent to another device and released after its last reader ended.
+
+    The runtime's table of sent tensors holds one until the callback of its receiver returns. Other
+    threads may run all of its readers before that (tensorflow/core/framework/local_rendezvous.cc).
+    """
+    last = piece.last_reader or piece.run
+    return piece.sent and piece.until_us is not None and piece.until_us > end_ns(last) // US
 
 
 def buffer(

@@ -50,6 +50,7 @@ class Piece:
     readers: list[OpRun] = field(default_factory=list)
     in_place: list[Share] = field(default_factory=list)
     passed_on: list[Share] = field(default_factory=list)
+    sent: bool = False  # whether a tensor in it went to another device
 
     @property
     def last_reader(self) -> OpRun | None:
@@ -76,6 +77,7 @@ def of_step(
     of one process do not copy it.
     """
     sent = {transfer.recv: transfer.tensor for transfer in transfers}
+    leaving = set(sent.values())
     inputs = {node.name: [sent.get(tensor, tensor) for tensor in node.inputs] for node in nodes}
     lies_in: dict[str, Piece] = {}  # tensor -> its piece
     by_address: dict[tuple[str, int], Piece] = {}  # the latest piece at each address
@@ -87,7 +89,8 @@ def of_step(
         asked_for = [Piece(run, size, time) for time, size, _ in run.allocations if size > 0]
         pieces += asked_for
         for output in given:
-            lies_in.pop(output_name(run.name, output.slot), None)
+            tensor = output_name(run.name, output.slot)
+            lies_in.pop(tensor, None)
             if not output.address:
                 continue
             key = (address_space(run.device), output.address)
@@ -104,7 +107,8 @@ def of_step(
             else:
                 shares = holder.passed_on if run.op in PASSING else holder.in_place
                 shares.append((run, output.bytes))
-            lies_in[output_name(run.name, output.slot)] = holder
+            holder.sent = holder.sent or tensor in leaving
+            lies_in[tensor] = holder
     release(pieces)
     return pieces
 

@@ -110,4 +110,6 @@ class Buffers:
     other: Amount  # memory that was held longer but contains no output, without an address
     for_backward: Amount  # buffers of forward ops whose last reader is a node of the backward pass
     at_peak: AtPeak
-    unexpected: tuple[str, ...]  # buffers that were released before or after their last reader ran
+    # Tensors sent to another device, released after their last reader: the receiver held them
+    held_by_receiver: tuple[str, ...]
+    unexpected: tuple[str, ...]  # other buffers that were not released while their last reader ran

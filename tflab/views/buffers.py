@@ -3,14 +3,14 @@ adds up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.buffers import Amount, Buffer, Buffers
 from tflab.units import plural, size, time
 
 TOP = 10
-NAMED = 3  # unexpected releases that are named
+NAMED = 3  # tensors that are named of those released at another time
 
 
 def blocks(buffers: Buffers | None) -> Iterable[Block]:
@@ -131,20 +131,30 @@ def peak(buffers: Buffers) -> str:
 def releases(buffers: Buffers) -> Iterable[str]:
     """Whether buffers were released when the graph implies, and for which this is unknown."""
     freed = [item for item in buffers.buffers if item.until_ns is not None]
-    late = buffers.unexpected
-    if late:
-        tensors = tuple(dict.fromkeys(late))  # a tensor in a loop has many buffers
-        late_names = ", ".join(tensors[:NAMED])
-        more = f" and {len(tensors) - NAMED:,} more" if len(tensors) > NAMED else ""
+    every = plural(len(freed), "release")
+    if buffers.held_by_receiver:
         yield (
-            f"Of {plural(len(freed), 'release')} {len(late):,} did not come while the last reader "
-            f"ran: {late_names}{more}. The trace does not say what kept them."
+            f"Of {every} {len(buffers.held_by_receiver):,} came after the last reader ended, for "
+            f"tensors sent to another device: {first_named(buffers.held_by_receiver)}. The runtime "
+            f"holds a sent tensor until the thread that received it is done with it."
         )
-    else:
-        yield f"{plural(len(freed), 'release')}, each while the last reader of the buffer ran."
+    if buffers.unexpected:
+        yield (
+            f"Of {every} {len(buffers.unexpected):,} did not come while the last reader ran: "
+            f"{first_named(buffers.unexpected)}. The trace does not say what kept them."
+        )
+    if not buffers.held_by_receiver and not buffers.unexpected:
+        yield f"{every}, each while the last reader of the buffer ran."
     ordered = sum(item.freed_by == "order" for item in freed)
     if ordered:
         yield (
             f"{plural(ordered, 'buffer')} had the same size and came from the same op as another; "
             f"which release belongs to which is inferred from their last readers."
         )
+
+
+def first_named(tensors: Sequence[str]) -> str:
+    """`a, b:1, c and 2 more`"""
+    names = tuple(dict.fromkeys(tensors))  # a tensor in a loop has many buffers
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
