@@ -63,7 +63,7 @@ def test_a_drawing_that_is_nested_too_deep_is_damaged(path, life):
     for _ in range(900):
         deep = [deep]
     file_of(path, whole(life | {"graph": life["graph"] | {"more": deep}}))
-    with pytest.raises(TflabError, match="is damaged: it is nested too deep"):
+    with pytest.raises(TflabError, match="is damaged: it is nested too deeply"):
         storage.read(path)
 
 

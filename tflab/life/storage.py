@@ -165,7 +165,7 @@ def read(path: Path) -> Life:
     try:
         life: Life = html.readable({name: content[name] for name in HOLDS})
     except RecursionError as error:
-        raise TflabError("The file of this run is damaged: it is nested too deep.") from error
+        raise TflabError("The file of this run is damaged: it is nested too deeply.") from error
     check(life["graph"])
     return life
 
