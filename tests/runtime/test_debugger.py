@@ -11,12 +11,12 @@ import tensorflow.compat.v1 as tf1
 
 from tests import graphs
 from tflab.errors import TflabError
-from tflab.records.graph import Node
 from tflab.runtime import debugger, nodes
 
 pytestmark = pytest.mark.tensorflow
 
 MB = 2**20
+FLOAT = tf1.AttrValue(type=tf.float32.as_datatype_enum)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def recorded(build, fetch, feeds, folder):
         with tf1.Session(graph=graph) as live:
             live.run(fetch, feeds, options=options, run_metadata=metadata)
     (graph_def,) = metadata.partition_graphs
-    return list(debugger.read(str(folder))), nodes.from_graph_def(graph_def, {}, {})
+    return list(debugger.read(str(folder))), graph_def
 
 
 def split_and_add():
@@ -137,15 +137,17 @@ def test_without_the_nodes_of_the_debugger_the_graph_is_the_usual_one(tmp_path):
         options = tf1.RunOptions(output_partition_graphs=True)
         live.run("out:0", {"x:0": [1, 2, 30, 40]}, options=options, run_metadata=metadata)
     (usual,) = metadata.partition_graphs
-    assert len(decorated) > len(usual.node)
-    assert sorted(debugger.without_debug_nodes(decorated), key=lambda node: node.name) == sorted(
+    assert len(decorated.node) > len(usual.node)
+    assert sorted(debugger.without_debug_nodes([decorated]), key=lambda node: node.name) == sorted(
         nodes.from_graph_def(usual, {}, {}), key=lambda node: node.name
     )
 
 
 def test_a_node_of_the_user_is_no_node_of_the_debugger():
-    own = (Node("copy", "Copy", ("x",)), Node("__copy_x_0", "Identity", ("x",)))
-    assert debugger.without_debug_nodes(own) == own
+    own = tf1.GraphDef()
+    own.node.add(name="copy", op="Copy", input=["x"], attr={"T": FLOAT})
+    own.node.add(name="__copy_x_0", op="Identity", input=["x"], attr={"T": FLOAT})
+    assert debugger.without_debug_nodes([own]) == nodes.from_graph_def(own, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -179,8 +181,8 @@ def test_names_are_those_in_the_files_and_not_those_of_the_files(tmp_path):
     rows, _ = recorded(split_and_add, "out:0", {"x:0": [1, 2, 30, 40]}, tmp_path / "step")
     flat = tmp_path / "flat"
     flat.mkdir()
-    for number, path in enumerate(debugger.files(tmp_path / "step")):
-        moment = path.name.rpartition("_")[2]
+    for number, path in enumerate(debugger.files(str(tmp_path / "step"))):
+        moment = path.rpartition("_")[2]
         os.rename(path, flat / f"{number}_DebugIdentity_{moment}")
     assert [(row.node, row.output) for row in debugger.read(str(flat))] == [
         (row.node, row.output) for row in rows

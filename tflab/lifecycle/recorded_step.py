@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,14 +41,14 @@ class Ran:
     fetched: Arrays
     before: Arrays  # variable -> its value before the step
     after: Arrays
-    files: Mapping[str, Sequence[Path]]  # tensor -> its files, one for each time it was computed
+    files: Mapping[str, Sequence[str]]  # tensor -> its files, one for each time it was computed
     us: Mapping[str, int]  # node -> when its first tensor was written
     bads: Mapping[str, Bad]  # tensor -> its first non-finite value
     path: tuple[PathPoint, ...] = ()
     hidden: Arrays = field(default_factory=dict)  # tensors that were fetched only for their values
-    small: Mapping[Path, Dumped] = field(default_factory=dict, repr=False)  # of SMALL bytes
+    small: Mapping[str, Dumped] = field(default_factory=dict, repr=False)  # of SMALL bytes
 
-    def dumped(self, path: Path) -> Dumped:
+    def dumped(self, path: str) -> Dumped:
         """The content of a file."""
         return self.small.get(path) or debugger.read_file(path)
 
@@ -111,14 +110,12 @@ def run_once(
 def read(folder: str, graphs: Sequence[Any], **known: Any) -> Ran:
     """What the debugger wrote into a folder in a step of these graphs; `known` are the fields that
     are not read from there."""
-    graph = debugger.without_debug_nodes(
-        [node for part in graphs for node in nodes.from_graph_def(part, {}, {})]
-    )
+    graph = debugger.without_debug_nodes(graphs)
     ops = {node.name: node.op for node in graph}
-    files: dict[str, list[Path]] = {}
+    files: dict[str, list[str]] = {}
     bads: dict[str, Bad] = {}
     us: dict[str, int] = {}
-    small: dict[Path, Dumped] = {}
+    small: dict[str, Dumped] = {}
     for dumped in debugger.read(folder):
         us.setdefault(dumped.node, dumped.us)
         scratch = debugger.is_scratch(ops.get(dumped.node, ""), dumped.output)

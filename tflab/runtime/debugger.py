@@ -11,9 +11,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ LIMIT = "TFDBG_DISK_BYTES_LIMIT"  # the runtime's own limit, in bytes; read once
 FILE_BYTES = 2**12  # of a file in addition to its tensor
 LONGEST = 180  # characters of a part of a name: the file's name is longer, and limited to 255
 DEEPEST = 2_000  # characters of a whole name; paths are limited to 4096
-FILE = re.compile(r".*_DebugIdentity_(?P<us>\d+)(-(?P<again>\d+))?", re.DOTALL)
+FILE = re.compile(r"_DebugIdentity_(?P<us>\d+)(-(?P<again>\d+))?\Z")  # at the end of a name
 SCRATCH = ("reserve_space", "workspace")  # prefixes of the names of such outputs
 OWN = "_tfdbg_"  # prefix of the debugger's other files
 
@@ -45,7 +44,7 @@ class Dumped:
     dtype: str
     shape: tuple[int, ...]
     array: np.ndarray | None
-    path: Path
+    path: str
 
 
 def refusal(names: Iterable[str], bytes_: int, files: int, folder: str) -> str:
@@ -91,12 +90,13 @@ def options(graph: tf.Graph, folder: str) -> Any:
 
 def read(folder: str) -> Iterator[Dumped]:
     """What a step wrote, in the order of time. Raises TflabError if it cannot be understood."""
-    yield from map(read_file, sorted(files(Path(folder)), key=moment))
+    yield from map(read_file, sorted(files(folder), key=moment))
 
 
-def read_file(path: Path) -> Dumped:
+def read_file(path: str) -> Dumped:
     """The content of one file."""
-    event = tf1.Event.FromString(path.read_bytes())
+    with open(path, "rb") as file:
+        event = tf1.Event.FromString(file.read())
     if len(event.summary.value) != 1:
         raise private.no_values("a file has no tensor")
     (value,) = event.summary.value
@@ -113,14 +113,14 @@ def read_file(path: Path) -> Dumped:
     )
 
 
-def files(folder: Path) -> Iterator[Path]:
+def files(folder: str) -> Iterator[str]:
     for parent, _, names in os.walk(folder):
-        yield from (Path(parent, name) for name in names if not name.startswith(OWN))
+        yield from (os.path.join(parent, name) for name in names if not name.startswith(OWN))
 
 
-def moment(path: Path) -> tuple[int, int]:
+def moment(path: str) -> tuple[int, int]:
     """When a tensor was written, in us; and its index among those with the same name and time."""
-    match = FILE.fullmatch(path.name)
+    match = FILE.search(path)
     if match is None:
         raise private.no_values("the name of a file has no time")
     return int(match["us"]), int(match["again"] or 0)
@@ -135,22 +135,28 @@ def is_scratch(op: str, output: int) -> bool:
     return args[output].name.startswith(SCRATCH)
 
 
-def without_debug_nodes(graph: Sequence[Node]) -> tuple[Node, ...]:
-    """The graph as it would have run without the debugger."""
-    added = {node.name: node for node in graph if is_debug_node(node)}
+def without_debug_nodes(graphs: Iterable[Any]) -> tuple[Node, ...]:
+    """The nodes of GraphDefs as they would have run without the debugger."""
+    node_defs = [node_def for graph_def in graphs for node_def in graph_def.node]
+    # Each node of the debugger, and the tensor that it copies
+    copied = {one.name: one.input[0] for one in node_defs if is_debug_node(one)}
+    usual = (
+        nodes.from_node_def(node_def, {}, {})
+        for node_def in node_defs
+        if node_def.name not in copied
+    )
     return tuple(
         replace(
             node,
-            inputs=tuple(added[name].inputs[0] if name in added else name for name in node.inputs),
-            control_inputs=tuple(name for name in node.control_inputs if name not in added),
+            inputs=tuple(copied.get(tensor, tensor) for tensor in node.inputs),
+            control_inputs=tuple(name for name in node.control_inputs if name not in copied),
         )
-        for node in graph
-        if node.name not in added
+        for node in usual
     )
 
 
-def is_debug_node(node: Node) -> bool:
+def is_debug_node(node_def: Any) -> bool:
     return any(
-        node.name.startswith(prefix) and node.op in ops
+        node_def.name.startswith(prefix) and node_def.op in ops
         for prefix, ops in private.DEBUG_NODES.items()
     )
