@@ -15,10 +15,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from statistics import median_low
 
+import numpy as np
+
+from tflab.analysis.columns import OpRuns
 from tflab.analysis.timeline import by_step, merged, times, total_ns
 from tflab.analysis.tracks import ON_GPU, track_kind, work_runs
 from tflab.records.graph import Node, node_of
@@ -31,13 +34,18 @@ OVERLAP_NS = 1_000  # traces of old versions have whole microseconds
 Parents = Mapping[str, Sequence[str]]  # node -> the nodes that it waits for
 
 
-@dataclass
-class ChainNode:
-    """A run of a node, and the runs that it waits for, as indices in the order of starts."""
+@dataclass(frozen=True)
+class Links:
+    """The runs of a step in the order of their starts; ns. `before` are the indices of the runs
+    that each one waits for."""
 
-    run: OpRun
-    before: list[int] = field(default_factory=list)
-    whole: bool = True  # whether all of them had ended when it began
+    names: list[str]
+    starts: list[int]
+    ends: list[int]
+    before: list[list[int]]
+
+    def ns(self, place: int) -> int:
+        return self.ends[place] - self.starts[place]
 
 
 def critical_path(
@@ -81,81 +89,79 @@ def critical_path(
 
 
 def path_of_step(
-    parents: Parents, kinds: Mapping[str, str], rank: Mapping[str, int], runs: Iterable[OpRun]
+    parents: Parents, kinds: Mapping[str, str], rank: Mapping[str, int], runs: OpRuns
 ) -> CriticalPath:
     """The chain of one step, without the achieved parallelism. `rank` orders runs that begin at the
     same time."""
     links = linked(parents, kinds, rank, runs)
-    if not all(link.whole for link in links):
+    if links is None:
         return CriticalPath((), 0, 0)
+    durations = list(map(links.ns, range(len(links.names))))
     ends: list[int] = []  # earliest end of each run
-    for link in links:
-        start = max((ends[place] for place in link.before), default=0)
-        ends.append(start + link.run.duration_ns)
+    for duration, before in zip(durations, links.before, strict=True):
+        ends.append(max((ends[place] for place in before), default=0) + duration)
     length = max(ends)
-    latest = [length] * len(links)
-    for place in range(len(links) - 1, -1, -1):
-        start = latest[place] - links[place].run.duration_ns
-        for before in links[place].before:
-            latest[before] = min(latest[before], start)
+    latest = [length] * len(ends)
+    for place in range(len(ends) - 1, -1, -1):
+        start = latest[place] - durations[place]
+        for earlier in links.before[place]:
+            latest[earlier] = min(latest[earlier], start)
     chain = [ends.index(length)]
-    while links[chain[-1]].before:
-        chain.append(max(links[chain[-1]].before, key=ends.__getitem__))
+    while links.before[chain[-1]]:
+        chain.append(max(links.before[chain[-1]], key=ends.__getitem__))
+    chain.reverse()
     slack: dict[str, float] = {}
-    for link, end, last in zip(links, ends, latest, strict=True):
-        slack[link.run.name] = min(last - end, slack.get(link.run.name, length))
+    for name, end, last in zip(links.names, ends, latest, strict=True):
+        slack[name] = min(last - end, slack.get(name, length))
     return CriticalPath(
-        nodes=tuple(links[place].run.name for place in reversed(chain)),
+        nodes=tuple(links.names[place] for place in chain),
         ns=length,
-        parallelism=sum(link.run.duration_ns for link in links) / length if length else 0,
+        parallelism=sum(durations) / length if length else 0,
         slack=tuple(slack.items()),
-        durations_ns=tuple(links[place].run.duration_ns for place in reversed(chain)),
+        durations_ns=tuple(durations[place] for place in chain),
     )
 
 
 def linked(
-    parents: Parents, kinds: Mapping[str, str], rank: Mapping[str, int], runs: Iterable[OpRun]
-) -> list[ChainNode]:
-    """The runs of a step in the order of their starts, each with the runs that it waits for."""
-    links = [ChainNode(run) for run in sorted(runs, key=lambda run: (run.start_ns, rank[run.name]))]
+    parents: Parents, kinds: Mapping[str, str], rank: Mapping[str, int], runs: OpRuns
+) -> Links | None:
+    """The runs of a step, each with those that it waits for; None if one of them began before one
+    that it waits for had ended."""
+    rank_of = np.array([rank.get(name, 0) for name, *_ in runs.kinds], np.int64)
+    order = np.lexsort((rank_of[runs.kind], runs.start_ns))
+    kind_of = runs.kind[order].tolist()
+    names = [runs.kinds[kind][0] for kind in kind_of]
+    starts = runs.start_ns[order].tolist()
+    ends = (runs.start_ns + runs.duration_ns)[order].tolist()
     places: dict[str, list[int]] = {}
-    for place, link in enumerate(links):
-        places.setdefault(link.run.name, []).append(place)
-    around = {name: ran_before(name, parents, places, kinds) for name in places}
-    stops = {
-        name: [links[place].run.start_ns + links[place].run.duration_ns for place in own]
-        for name, own in places.items()
-    }
-    on_gpu = {
-        name for name, own in places.items() if track_kind(links[own[0]].run.device) in ON_GPU
-    }
+    for place, name in enumerate(names):
+        places.setdefault(name, []).append(place)
+    ends_of = {name: [ends[place] for place in own] for name, own in places.items()}
+    devices = [track_kind(device) for *_, device in runs.kinds]
+    on_gpu = {name for name, own in places.items() if devices[kind_of[own[0]]] in ON_GPU}
+    links = Links(names, starts, ends, [[] for _ in names])
     for name, own in places.items():
+        around = ran_before(name, parents, places, kinds)
         for number, place in enumerate(own):
+            until = starts[place] + OVERLAP_NS
+            before = links.before[place]
             if number and name in on_gpu:  # the kernels of a node run one after the other
-                join(links[place], links[own[number - 1]], place, own[number - 1])
-            for parent, later in around[name]:
-                before = places[parent]
+                before.append(own[number - 1])
+            for parent, later in around:
+                earlier = places[parent]
                 # A Switch runs once more than the loop body behind it
                 often = (len(own),) if parent in on_gpu else (len(own), len(own) + 1)
-                if kinds[name] not in JOINS and not later and len(before) in often:
+                if kinds[name] not in JOINS and not later and len(earlier) in often:
                     wanted = number
                 else:
-                    until = links[place].run.start_ns + OVERLAP_NS
-                    wanted = bisect_right(stops[parent], until) - 1
+                    wanted = bisect_right(ends_of[parent], until) - 1
                 if wanted >= 0:
-                    join(links[place], links[before[wanted]], place, before[wanted])
+                    before.append(earlier[wanted])
                 elif not later and kinds[name] not in JOINS:
-                    links[place].whole = False
+                    return None
+            if not all(earlier < place and ends[earlier] <= until for earlier in before):
+                return None
     return links
-
-
-def join(link: ChainNode, before: ChainNode, place: int, place_before: int) -> None:
-    """Let a run wait for another one, which must have ended."""
-    ended_ns = before.run.start_ns + before.run.duration_ns
-    if place_before < place and ended_ns <= link.run.start_ns + OVERLAP_NS:
-        link.before.append(place_before)
-    else:
-        link.whole = False
 
 
 def ran_before(
