@@ -10,6 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tflab.cli import confinement
@@ -33,6 +34,10 @@ for name in [*os.environ]:
     if name.startswith(("XDG_", "JUPYTER_", "IPYTHON", "MPL", "KERAS_HOME")):
         del os.environ[name]
 os.environ["HOME"] = HOME.name
+
+# An example of Hypothesis may take as long as a busy machine needs.
+hypothesis.settings.register_profile("unhurried", hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 os.environ["TFLAB_OFFLINE"] = "1"  # the tests download nothing
 if os.environ.get("TFLAB_DATA_DIR"):

@@ -47,7 +47,7 @@ def about(duration: float):
     return pytest.approx(duration, rel=WITHIN_1_PERCENT, abs=0 if duration else 1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(STEPS)
 def test_kept_runs_and_an_accumulator_agree(steps):
     runs = [
@@ -98,7 +98,7 @@ def test_nodes_stand_in_the_order_in_which_they_were_first_seen():
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(STEPS)
 def test_counts_sums_extremes_and_means_are_those_of_numpy(steps):
     expected = []
@@ -166,7 +166,7 @@ def steps_in(steps, names) -> list[int]:
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(STEPS)
 def test_the_deviation_of_a_node_is_that_of_its_calls(steps):
     for node in stats(accumulated(*steps)):
@@ -175,7 +175,7 @@ def test_the_deviation_of_a_node_is_that_of_its_calls(steps):
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(STEPS.filter(len), st.sets(st.sampled_from("abcd")))
 def test_the_deviation_of_several_nodes_is_that_of_their_sum_in_a_step(steps, names):
     accumulator = accumulated(*steps)
@@ -183,7 +183,7 @@ def test_the_deviation_of_several_nodes_is_that_of_their_sum_in_a_step(steps, na
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(STEPS.filter(len))
 def test_deviations_are_the_same_however_often_they_are_asked_for(steps):
     read_between = Accumulator()
@@ -293,7 +293,7 @@ def test_durations_beyond_the_whole_numbers_of_a_float_are_exact():
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @example([0], 50)
 @example([1], 50)
 @example([0, 1, 10**12], 50)
@@ -315,7 +315,7 @@ def test_quantiles_of_no_time_are_no_time():
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(STEPS, st.sets(st.sampled_from("abcd")))
 def test_the_quantile_of_several_nodes_is_that_of_all_their_runs(steps, names):
     durations = [run[2] for step in steps for run in step if run[0] in names]

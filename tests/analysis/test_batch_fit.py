@@ -29,7 +29,7 @@ def measured(times: dict[int, float]) -> dict[int, OpStats]:
     }
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(*LINES, SEVERAL)
 def test_a_line_is_found_again(fixed, per_image, sizes):
     cells = measured({size: fixed + per_image * size for size in sizes})
@@ -40,7 +40,7 @@ def test_a_line_is_found_again(fixed, per_image, sizes):
     assert fit.error == pytest.approx(0, abs=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.dictionaries(st.integers(1, 512), st.integers(1, 10**9), min_size=3, max_size=5))
 def test_no_line_near_a_fit_has_smaller_squares_of_relative_errors(times):
     fit = batch_fit.line(times)

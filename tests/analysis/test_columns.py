@@ -46,7 +46,7 @@ def test_runs_are_found_by_step_by_device_and_by_name():
     assert runs.event_run().tolist() == [0, 0, 2]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(ANY_RUNS, st.data())
 def test_columns_hold_what_lists_hold(runs, data):
     table = columns(runs)
@@ -61,7 +61,7 @@ def test_columns_hold_what_lists_hold(runs, data):
     assert list(concatenate(parts)) == [run for part in parts for run in part]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-(2**62), 2**62)), max_size=3))
 def test_sums_are_exact(pairs):
     groups, values = (np.array([pair[at] for pair in pairs], np.int64) for at in (0, 1))

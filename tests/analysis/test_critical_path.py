@@ -301,7 +301,7 @@ def later(runs: list[OpRun], name: str, ns: float) -> list[OpRun]:
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(graphs())
 def test_an_op_may_end_later_by_its_slack_and_not_by_more(graph):
     nodes, runs = graph
@@ -314,7 +314,7 @@ def test_an_op_may_end_later_by_its_slack_and_not_by_more(graph):
     assert all(dict(path.slack)[name] == 0 for name in path.nodes)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(graphs())
 def test_the_chain_is_no_longer_than_the_work_and_no_shorter_than_any_op(graph):
     nodes, runs = graph

@@ -110,7 +110,7 @@ def valued(value):
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(trees)
 def test_the_text_of_a_formula_has_its_value(tree):
     with np.errstate(all="ignore"):

@@ -127,7 +127,7 @@ def at_once(runs: list[OpRun]) -> int:
     return max((sum(run.start_ns <= ns < end(run) for run in runs) for ns in range(90)), default=0)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(RUNS)
 def test_lanes_hold_every_run_once_and_no_two_at_once(runs):
     packed_lanes = lanes.pack([replace(run, step=number) for number, run in enumerate(runs)])
@@ -154,7 +154,7 @@ def test_spans_are_packed_in_the_order_of_their_starts_and_durations(runs):
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(RUNS)
 def test_the_mean_is_that_of_every_nanosecond(runs):
     shape = lanes.step_shape(runs, StepTime(0, 0, 90))

@@ -53,7 +53,7 @@ def test_changes_at_one_time_make_one_point():
     assert points(lanes.cumulated(moments, changes)) == [(5, 2), (7, 0)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.builds(run, st.integers(0, 40), st.integers(0, 20)), min_size=1))
 def test_the_level_is_the_number_of_runs_at_every_nanosecond(runs):
     counted = [sum(r.start_ns <= ns < r.start_ns + r.duration_ns for r in runs) for ns in range(61)]

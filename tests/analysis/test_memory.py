@@ -165,7 +165,7 @@ def freed_runs(draw):
     return runs
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(freed_runs())
 def test_the_curve_ends_where_allocations_minus_frees_end(runs):
     live = memory.live_bytes(runs, STEP)
@@ -190,7 +190,7 @@ def test_the_peak_of_a_group_is_that_of_its_nodes_in_their_worst_step():
     assert memory.peaks(runs, []) == []
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.builds(
@@ -207,7 +207,7 @@ def test_the_peak_of_a_group_is_that_of_its_runs_alone(runs, groups):
     assert memory.peaks(runs, groups) == [found.peak_bytes for found in alone]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(freed_runs())
 def test_the_holders_add_up_to_the_peak(runs):
     live = memory.live_bytes(runs, STEP)

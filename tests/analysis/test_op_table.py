@@ -250,7 +250,7 @@ OP_RUNS = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(OP_RUNS, min_size=1), st.sampled_from(["op", "node"]))
 def test_rows_add_up_to_all_runs(runs, by):
     rows = op_table.table(op_stats.fold(runs), by, 1, None)
@@ -425,7 +425,7 @@ def test_without_the_steps_only_a_node_that_runs_once_in_each_has_their_deviatio
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(0, 10**9), min_size=1), min_size=1))
 def test_the_deviation_of_a_row_is_that_of_all_its_calls(durations):
     stats = [
@@ -528,7 +528,7 @@ MANY = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(MANY, st.integers(1, 50), st.sampled_from(row_labels.KEYS))
 def test_rows_by_any_key_account_for_every_node_and_nanosecond(stats, steps, by):
     sources = {"a/x": line(1), "b/x": line(1), "c/d/e": line(2)}

@@ -57,7 +57,7 @@ def test_a_small_working_set_is_no_slower_than_a_larger_one():
 POSITIVE = st.floats(1e-6, 1e6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(POSITIVE, POSITIVE, POSITIVE, POSITIVE)
 def test_the_roof_is_never_above_the_peaks_and_never_falls(gflops, gigabytes, first, second):
     peaks = Peaks(gflops, gigabytes)
@@ -66,7 +66,7 @@ def test_the_roof_is_never_above_the_peaks_and_never_falls(gflops, gigabytes, fi
     assert roofline.roof(peaks, low) <= low * gigabytes
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(1, 99), POSITIVE, POSITIVE)), POSITIVE, POSITIVE)
 def test_more_bytes_never_raise_the_roof(levels, first, second):
     peaks = Peaks(1e6, 1.0, tuple(Level(*level) for level in sorted(levels)))

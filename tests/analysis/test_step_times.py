@@ -17,7 +17,7 @@ def test_one_time_is_its_own_spread():
     assert step_times.spread([7]) == Spread(7, 7, 7)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 2**40), min_size=1))
 def test_a_spread_agrees_with_numpy(times):
     spread = step_times.spread(times)

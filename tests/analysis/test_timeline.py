@@ -104,7 +104,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(RUNS), STEPS)
 def test_the_owners_sum_to_the_wall_time_exactly(runs, steps):
     shares = ledger(*runs, steps=tuple(steps))
@@ -112,7 +112,7 @@ def test_the_owners_sum_to_the_wall_time_exactly(runs, steps):
     assert min(shares) >= 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(NEAR_RUNS))
 def test_busy_is_every_nanosecond_that_some_run_covers(runs):
     covered = {ns for run in runs for ns in range(run.start_ns, run.start_ns + run.duration_ns)}

@@ -337,7 +337,7 @@ def noise(split, data_dir):
     return datasets.Dataset("noise", split, {"x": rows})
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, database=None)
+@settings(max_examples=25, derandomize=True, database=None)
 @given(
     steps=st.lists(STEP, min_size=1, max_size=12),
     fetched=st.lists(st.integers(0, 999), max_size=3),  # by their places; else the output

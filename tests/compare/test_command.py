@@ -129,7 +129,7 @@ def test_the_last_batch_is_smaller_where_it_does_not_come_out_even(lenet):
     assert [rows_fed(stats) for stats in lenet.step_stats[1]] == [1] * IMAGES
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sets(st.integers(1, 70), min_size=1, max_size=3), st.integers(70, 1_000))
 def test_every_row_is_worked_on_once_and_only_the_last_batch_is_smaller(sizes, images):
     worked = defaultdict(list)
@@ -153,7 +153,7 @@ def test_the_op_runs_of_the_first_whole_batches_are_kept_one_by_one(lenet):
         assert {run.step for run in batch.runs} == {step.step for step in kept[size]}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 50), st.integers(1, 200), st.integers(1, 5))
 def test_every_shape_that_will_come_is_warmed_up(size, rows, count):
     size = min(size, rows)

@@ -133,7 +133,7 @@ NAMES = st.text("abc_/.-0123456789", min_size=1, max_size=150)
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(NAMES, NAMES, st.integers(1, 8), st.sampled_from([*op_table.NAMES]))
 def test_no_line_has_over_100_columns(name, sentence, count, by):
     sizes = tuple(10**power for power in range(count))

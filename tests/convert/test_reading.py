@@ -308,7 +308,7 @@ def test_partition_graphs_tell_nodes_and_transfers_as_the_placement_does(read, w
 
 
 @pytest.mark.tensorflow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_a_damaged_trace_is_read_or_refused(tmp_path_factory, metadata, data):
     damaged = bytearray(metadata.SerializeToString())

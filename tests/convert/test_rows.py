@@ -71,7 +71,8 @@ def test_columns_have_what_the_rows_have(first, second):
         assert run.name.partition(" (")[0] == row.node_name.decode(errors="replace")
         assert (run.start_ns, run.duration_ns) == in_nanoseconds(row)
         assert run.requested_bytes == requested(row)
-        assert list(run.allocations) == [
+        named = [(us, size, name.partition(" (")[0]) for us, size, name in run.allocations]
+        assert named == [
             (record.alloc_micros, record.alloc_bytes, used.allocator_name.decode(errors="replace"))
             for used in row.memory
             for record in used.allocation_records

@@ -425,7 +425,7 @@ STEPS = st.lists(st.builds(StepTime, st.integers(0, 2), st.integers(0, 60), st.i
 
 
 @pytest.mark.slow
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(STEPS, st.lists(RUNS, max_size=30), st.integers(1, 5))
 def test_every_chart_keeps_the_rules_and_has_every_run_once(steps, runs, stride):
     with pytest.MonkeyPatch.context() as patch:

@@ -62,7 +62,7 @@ def test_the_columns_that_give_way(columns, lengths, available, widths):
     assert fitting.fit_widths(columns, lengths, available) == widths
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=8), st.integers(30, 100))
 def test_columns_are_fitted_to_the_line(lengths, available):
     columns = [Column("", str, elastic=n % 2 == 0) for n in range(len(lengths))]
@@ -135,7 +135,7 @@ def test_where_that_does_not_help_they_are_numbered():
     assert list(fitting.short_names(names, 9).values()) == ["aaaaaa…#1", "aaaaaa…#2"]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(NAMES, unique=True, max_size=6), st.integers(8, 60))
 def test_no_two_names_are_cut_alike_and_all_stay_within_their_width(names, width):
     short = fitting.short_names(names, width)
@@ -144,7 +144,7 @@ def test_no_two_names_are_cut_alike_and_all_stay_within_their_width(names, width
     assert all(len(name) <= width for name in short.values())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(NAMES, st.integers(1, 160), st.booleans())
 def test_cut_text_fills_its_width_and_short_text_stays(name, width, at_end):
     cut = fitting.cut(name, width, at_end)

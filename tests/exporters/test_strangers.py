@@ -47,7 +47,7 @@ def blocks_of(name: str) -> list:
     ]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(NAMES)
 @example(STEERING)
 def test_no_text_notebook_or_markdown_lets_a_name_act(name):
@@ -80,7 +80,7 @@ class Page(HTMLParser):
             self.cells[-1] += data
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(NAMES)
 @example(STEERING)
 @example("1. one")
@@ -164,7 +164,7 @@ def recorded(*names: str) -> reading.Recording:
     return reading.Recording(names, names, (StepTime(0, 1_000, 10),), runs, tracks)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(NAMES)
 @example(STEERING)
 def test_no_recorded_trace_lets_a_name_act(name):

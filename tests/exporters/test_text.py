@@ -220,13 +220,13 @@ def test_then_names_lose_their_middle():
 ROWS = st.lists(st.tuples(PRINTABLE, PRINTABLE, PRINTABLE), max_size=3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(PRINTABLE, ROWS, st.booleans())
 def test_no_line_of_a_table_has_over_100_columns(title, rows, drawing):
     assert max(map(cell_len, shown(Table(title, COLUMNS, tuple(rows), drawing))), default=0) <= 100
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(NAMES, min_size=1, max_size=3, unique=True), PRINTABLE, st.booleans())
 def test_no_line_of_a_stage_has_over_100_columns(names, code, whole):
     source = Source(f"{names[0]}.py", 7, "build", code)

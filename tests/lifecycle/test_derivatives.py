@@ -167,7 +167,7 @@ IN_TENSORFLOW = {
 }
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(formulas(), st.sampled_from(["mean", "sum"]))
 def test_derivatives_of_random_formulas_are_those_of_sympy(formula, outer):
     text = f"{outer}({formula} * a + square(b))"

@@ -29,7 +29,7 @@ def wide():
     return [(op, numbers) for _, op, numbers in steps], how, clip
 
 
-@settings(max_examples=10, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(random_programs.PROGRAMS)
 def test_what_is_printed_about_random_programs_is_true(program):
     checked, wrong = random_programs.false_statements(random_programs.sounded(program))

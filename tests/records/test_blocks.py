@@ -88,7 +88,7 @@ def test_three_digits_stay_three_where_rounding_adds_one(value, text):
     assert units.three_digits(value) == text
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.floats(0, 1e12))
 def test_a_time_is_written_to_half_a_percent(ns):
     number, unit = units.time(ns).split()

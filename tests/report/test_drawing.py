@@ -470,7 +470,7 @@ NAMES = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(NAMES, st.data())
 def test_any_graph_has_each_node_once_whatever_the_names(names, data):
     nodes = tuple(

@@ -182,7 +182,7 @@ def contents(tmp_path_factory):
     ]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_damage_gives_a_graph_or_one_sentence(contents, tmp_path, data):
     content = bytearray(data.draw(st.sampled_from(contents)))

@@ -199,7 +199,7 @@ def read_back(rows: list[str], labels: list[str]) -> set[tuple[str, str]]:
     return seen
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(acyclic(), st.booleans())
 def test_producers_come_before_consumers_and_every_node_comes_once(nodes, from_end):
     order = names(ascii_graph.ordered(nodes, ["n0"] if from_end else []))
@@ -207,14 +207,14 @@ def test_producers_come_before_consumers_and_every_node_comes_once(nodes, from_e
     assert all(order.index(parent) < order.index(child) for parent, child in edges(nodes))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(acyclic())
 def test_the_edges_can_be_read_back_from_the_drawing(nodes):
     order = ascii_graph.ordered(nodes, ["n0"])
     assert read_back(ascii_graph.draw(order), names(order)) == edges(nodes)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(acyclic())
 def test_a_drawing_has_a_row_and_a_dot_for_each_node_and_all_rows_are_equally_long(nodes):
     rows = ascii_graph.draw(ascii_graph.ordered(nodes, ["n0"]))
@@ -222,7 +222,7 @@ def test_a_drawing_has_a_row_and_a_dot_for_each_node_and_all_rows_are_equally_lo
     assert len(set(map(len, rows))) == 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(any_graph())
 def test_a_circle_is_ordered_with_every_node_once_and_drawn(nodes):
     order = ascii_graph.ordered(nodes, ["n0"])

@@ -127,7 +127,7 @@ def test_types_stand_in_order_of_appearance_with_their_counts():
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(PATHS, unique=True))
 def test_a_tree_holds_every_node_once(names):
     nodes = [Node(name, "Op") for name in names]
@@ -137,7 +137,7 @@ def test_a_tree_holds_every_node_once(names):
     assert sum(line.count for line in name_scopes.lines(root, most=1)) == len(names)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(PATHS, unique=True))
 def test_opened_everywhere_the_tree_shows_every_node_under_its_own_label(names):
     root = name_scopes.tree([Node(name, "Op") for name in names])

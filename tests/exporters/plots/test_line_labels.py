@@ -80,7 +80,7 @@ def test_labels_move_only_as_far_as_they_have_to(targets, positions):
     assert label_placement.spread_positions(targets, 10) == positions
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.floats(-1e3, 1e3), max_size=12), st.floats(0.1, 50))
 def test_labels_that_are_spread_keep_their_order_and_their_distance(targets, gap):
     positions = label_placement.spread_positions(targets, gap)

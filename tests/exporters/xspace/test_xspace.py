@@ -165,7 +165,7 @@ RUNS = st.lists(
 THREE_STEPS = ((0, 0, 60), (1, 60, 60), (2, 130, 20))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(RUNS)
 def test_whatever_ran_is_conserved(runs):
     recorded = capture(*runs, steps=THREE_STEPS)
