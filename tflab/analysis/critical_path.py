@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import itemgetter
 from statistics import median_low
 
@@ -40,12 +40,15 @@ class Links:
     that each one waits for."""
 
     names: list[str]
-    starts: list[int]
-    ends: list[int]
+    durations: list[int]
     before: list[list[int]]
 
-    def ns(self, place: int) -> int:
-        return self.ends[place] - self.starts[place]
+    def earliest_ends(self) -> list[int]:
+        """When each run could end at the earliest, since the start of the step."""
+        ends: list[int] = []
+        for duration, before in zip(self.durations, self.before, strict=True):
+            ends.append(max((ends[place] for place in before), default=0) + duration)
+        return ends
 
 
 def critical_path(
@@ -77,33 +80,25 @@ def critical_path(
     for step, group in in_step.items():
         if received[step] < most:
             continue
-        path = path_of_step(parents, kinds, rank, group) if group else None
-        count += path is not None
-        if path and path.nodes:
-            lengths.append((path.ns, step))
+        count += bool(group)
+        links = linked(parents, kinds, rank, group) if group else None
+        if links:
+            lengths.append((max(links.earliest_ends()), step))
     if 2 * len(lengths) <= count:
         return CriticalPath((), 0, 0)
     _, middle = sorted(lengths, key=itemgetter(0))[(len(lengths) - 1) // 2]
-    path = path_of_step(parents, kinds, rank, in_step[middle])
-    return replace(path, achieved_parallelism=achieved_parallelism(work))
+    links = linked(parents, kinds, rank, in_step[middle])
+    assert links is not None
+    return path_of_step(links, achieved_parallelism(work))
 
 
-def path_of_step(
-    parents: Parents, kinds: Mapping[str, str], rank: Mapping[str, int], runs: OpRuns
-) -> CriticalPath:
-    """The chain of one step, without the achieved parallelism. `rank` orders runs that begin at the
-    same time."""
-    links = linked(parents, kinds, rank, runs)
-    if links is None:
-        return CriticalPath((), 0, 0)
-    durations = list(map(links.ns, range(len(links.names))))
-    ends: list[int] = []  # earliest end of each run
-    for duration, before in zip(durations, links.before, strict=True):
-        ends.append(max((ends[place] for place in before), default=0) + duration)
+def path_of_step(links: Links, achieved_parallelism: float) -> CriticalPath:
+    """The longest chain, and the slack of each node."""
+    ends = links.earliest_ends()
     length = max(ends)
     latest = [length] * len(ends)
     for place in range(len(ends) - 1, -1, -1):
-        start = latest[place] - durations[place]
+        start = latest[place] - links.durations[place]
         for earlier in links.before[place]:
             latest[earlier] = min(latest[earlier], start)
     chain = [ends.index(length)]
@@ -116,9 +111,10 @@ def path_of_step(
     return CriticalPath(
         nodes=tuple(links.names[place] for place in chain),
         ns=length,
-        parallelism=sum(durations) / length if length else 0,
+        parallelism=sum(links.durations) / length if length else 0,
+        achieved_parallelism=achieved_parallelism,
         slack=tuple(slack.items()),
-        durations_ns=tuple(durations[place] for place in chain),
+        durations_ns=tuple(links.durations[place] for place in chain),
     )
 
 
@@ -126,7 +122,7 @@ def linked(
     parents: Parents, kinds: Mapping[str, str], rank: Mapping[str, int], runs: OpRuns
 ) -> Links | None:
     """The runs of a step, each with those that it waits for; None if one of them began before one
-    that it waits for had ended."""
+    that it waits for had ended. `rank` orders runs that begin at the same time."""
     rank_of = np.array([rank.get(name, 0) for name, *_ in runs.kinds], np.int64)
     order = np.lexsort((rank_of[runs.kind], runs.start_ns))
     kind_of = runs.kind[order].tolist()
@@ -137,9 +133,11 @@ def linked(
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
     ends_of = {name: [ends[place] for place in own] for name, own in places.items()}
-    devices = [track_kind(device) for *_, device in runs.kinds]
-    on_gpu = {name for name, own in places.items() if devices[kind_of[own[0]]] in ON_GPU}
-    links = Links(names, starts, ends, [[] for _ in names])
+    gpus = {
+        device for device in {device for *_, device in runs.kinds} if track_kind(device) in ON_GPU
+    }
+    on_gpu = {name for name, own in places.items() if runs.kinds[kind_of[own[0]]][2] in gpus}
+    links = Links(names, runs.duration_ns[order].tolist(), [[] for _ in names])
     for name, own in places.items():
         around = ran_before(name, parents, places, kinds)
         for number, place in enumerate(own):
