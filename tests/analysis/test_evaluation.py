@@ -29,6 +29,7 @@ ROWS = np.array([0.0, 2])
         ("reshape(sum(a, axis=0), shape(a, 1))", [5, 3, -3]),
         ("transpose(a)", A.T),
         ("matmul(a, transpose(a, (1, 0)))", A @ A.T),
+        ("transpose(a, (0, 1))", A),
         ("expand_dims(i, -1)", [[0], [2]]),
         ("sum_to(a, (3,))", [5, 3, -3]),
         ("sum_to(a, (2, 1))", [[2], [3]]),

@@ -123,6 +123,12 @@ def test_of_independent_nodes_the_earlier_comes_first():
     assert [n.name for n in ordered] == ["early", "late", "after early"]
 
 
+def test_a_node_without_a_record_comes_when_what_it_waited_for_was_recorded():
+    graph = [node("early"), node("unrecorded", "early"), node("late"), node("later")]
+    ordered = values.in_order(graph, (), {"early": 3, "late": 5, "later": 6})
+    assert [n.name for n in ordered] == ["early", "unrecorded", "late", "later"]
+
+
 def test_a_recv_comes_after_its_send():
     graph = [node("recv", op="_Recv"), node("send", "x", op="_Send"), node("x")]
     ordered = values.in_order(graph, [SENT], {"x": 5, "recv": 1})

@@ -85,7 +85,8 @@ def test_runs_of_a_clock_ahead_are_moved_back_with_their_allocations():
 
 
 def test_what_was_received_is_a_run_named_as_the_node_that_received_it():
-    assert wires.runs_on_wire([RECEIVED], {}, edges(), {}) == [wire(1_032_000, 20_000)]
+    for ended in ({}, wires.ends(RUNS)):  # where clocks agree, the end of its maker says nothing
+        assert wires.runs_on_wire([RECEIVED], {}, edges(), ended) == [wire(1_032_000, 20_000)]
 
 
 def test_the_start_is_that_of_its_maker_s_end_where_clocks_differ():

@@ -79,7 +79,7 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
     graph = meaning.graph_of(stage, calls)
     graph = replace(graph, points=points.computed(program, graph, options))
     loss_pairs = meaning.of_loss(graph, pairs)
-    checks, unchecked = check_gradients(program, loss_pairs, options)
+    checks, unchecked = check_gradients(stage, loss_pairs, options)
     stage = replace(
         meaning.explained(stage, graph, loss_pairs),
         gradient_checks=checks,
@@ -94,14 +94,15 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
 
 
 def check_gradients(
-    program: Program, pairs: list, options: Options
+    stage: Backward, pairs: list, options: Options
 ) -> tuple[tuple[GradientCheck, ...], str]:
     """The gradients compared with finite differences, or why they were not: a graph from a file
     can be differentiated even if it cannot, or may not, run."""
+    program = stage.program
     if program.model.unready:
         return (), f"no step can be run. {str(program.model.unready).rstrip('.')}"
     try:
-        return gradient_check.check(program, pairs, options)
+        return gradient_check.check(program, stage.nodes, pairs, options)
     except EffectsError as error:
         return (), f"nothing was run. {str(error).rstrip('.')}"
     except RefusedError as error:

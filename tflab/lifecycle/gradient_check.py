@@ -20,7 +20,7 @@ import tensorflow as tf
 from tflab.errors import RefusedError
 from tflab.lifecycle import graph_copies
 from tflab.lifecycle.graph_copies import Settable, assign, dtype_of, gradient_in_copy, settable
-from tflab.records.graph import node_of
+from tflab.records.graph import Node, makers, node_of, reach
 from tflab.records.options import Options, Program
 from tflab.records.stages import GradientCheck
 from tflab.runtime import session
@@ -43,9 +43,10 @@ NO_FLOATS = "none of the tensors to differentiate by is float32"
 
 
 def check(
-    program: Program, pairs: Sequence[Any], options: Options
+    program: Program, nodes: Sequence[Node], pairs: Sequence[Any], options: Options
 ) -> tuple[tuple[GradientCheck, ...], str]:
-    """Compare gradients of some elements of every variable; `pairs` are (gradient, variable).
+    """Compare gradients of some elements of every variable; `nodes` are those of the graph, and
+    `pairs` are (gradient, variable).
 
     The error of an element is |analytic - numeric|, divided by the largest gradient examined in its
     variable. Returns the checks, or none and the reason: a loss that differs from run to run (as
@@ -56,7 +57,8 @@ def check(
     if not pairs:
         return (), NO_FLOATS
     pairs = pairs[:: -(-len(pairs) // VARIABLES) or 1]
-    few = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats_of_a_row(program))))
+    floats = floats_of_a_row(nodes, program.loss.op.name)
+    few = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats)))
     rows = program.model.fixed_batch or few
     # Grappler changes no gradient, and optimising each of these steps would take longer than to run
     # them.
@@ -262,17 +264,16 @@ class Moving:
         self._set(setters)(*map(values.__getitem__, setters))
 
 
-def floats_of_a_row(program: Program) -> int:
+def floats_of_a_row(nodes: Sequence[Node], loss: str) -> int:
     """How many numbers are computed for one row of the batch on the way to the loss.
 
     In float64 a few in a million of them are on the other side of ReLU's kink, and there the two
     gradients differ: another reason to keep the batch of a large model small.
     """
-    graph = program.graph
-    needed = graph_copies.prune(graph.as_graph_def(), [program.loss.op.name]).node
-    tensors = (t for node in needed for t in graph.get_operation_by_name(node.name).outputs)
-    shapes = (t.shape.as_list() for t in tensors if t.shape.rank)
-    return sum(prod(dims) for batch, *dims in shapes if batch is None and None not in dims) or 1
+    needed = reach([loss], makers(nodes))
+    tensors = (tensor for node in nodes if node.name in needed for tensor in node.outputs)
+    shapes = (tensor.shape for tensor in tensors if tensor.shape and tensor.shape[0] is None)
+    return sum(prod(dim or 0 for dim in dims) for _, *dims in shapes) or 1
 
 
 def slope(loss: Callable[[np.ndarray], float], value: np.ndarray, element: int, h: float) -> float:
