@@ -70,6 +70,23 @@ def test_what_the_gate_lets_through_still_reads_and_writes_nothing_outside(place
     assert [path.name for path in (place / "work" / "runs").iterdir()]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("compare", "--images", "16"), ("report", "--chapters", "batch-sizes", "--out", "report")],
+    ids=lambda arguments: arguments[0],
+)
+def test_what_measures_in_processes_of_its_own_does_so_for_a_file(tmp_path, arguments):
+    def product():
+        x = tf1.placeholder(tf.float32, [None, 8], name="x")
+        tf.matmul(x, tf.ones([8, 2]), name="out")
+
+    graphs.write(tmp_path / "g.pb", graphs.graph_def(product))
+    one_size = ("--model", "g.pb", "--batch-sizes", "4")
+    status, out, err = command(tmp_path, *arguments, *one_size)
+    assert (status, "ended with status" in err) == (0, False), err
+    assert "Batch 4" in out or (tmp_path / "report" / "report.html").exists()
+
+
 def test_what_takes_too_much_memory_is_shown_and_not_run(tmp_path):
     def huge():
         tf.identity(tf1.placeholder(tf.float32, [16, 10**9], name="x"), name="out")

@@ -42,6 +42,7 @@ SYSTEM = (  # system files that Python and TensorFlow read; many exist on some s
     *("/proc/sys/kernel/osrelease", "/proc/sys/vm", "/sys/devices/system", "/sys/fs/cgroup"),
     *("/dev/urandom", "/dev/random", "/dev/zero"),
 )
+MEASURING = ("compare", "report")  # commands that measure in processes of their own
 MISSING = (
     "This kernel has no Landlock to confine the graph's process. Only tflab's rules about ops "
     "protect your files."
@@ -95,7 +96,7 @@ def run(
                 *feeds,
                 *readable,
                 *allowed[0],
-                *of_tasks(args),
+                *of_processes(command, args),
             ),
             temporary=str(folder),
             outputs={option: (str(work), str(final)) for option, (work, final) in places.items()},
@@ -270,11 +271,12 @@ def model_files(model: Path) -> Iterator[str]:
             yield from glob.glob(os.path.join(folder, name))
 
 
-def of_tasks(args: Any) -> tuple[str, ...]:
-    """What tasks read in addition: each reads its own command line, or TensorFlow ends it
-    (`GetExecutablePath` in core/platform/env.cc). Its folder in /proc does not exist yet, so all of
-    /proc is readable; the kernel still protects memory and variables of other processes."""
-    return ("/proc",) if getattr(args, "cluster", ()) else ()
+def of_processes(command: str, args: Any) -> tuple[str, ...]:
+    """What the processes that a command starts read in addition: each reads its own command line,
+    or TensorFlow ends it (`GetExecutablePath` in core/platform/env.cc). Its folder in /proc does
+    not exist yet, so all of /proc is readable; the kernel still protects memory and variables of
+    other processes."""
+    return ("/proc",) if command in MEASURING or getattr(args, "cluster", ()) else ()
 
 
 def ports_for(args: Any) -> tuple[int, ...]:
