@@ -72,7 +72,10 @@ def test_what_the_gate_lets_through_still_reads_and_writes_nothing_outside(place
 
 @pytest.mark.parametrize(
     "arguments",
-    [("compare", "--images", "16"), ("report", "--chapters", "batch-sizes", "--out", "report")],
+    [
+        ("compare", "--batch-sizes", "4", "--images", "16"),
+        ("report", "--chapters", "batch-sizes", "--out", "report"),
+    ],
     ids=lambda arguments: arguments[0],
 )
 def test_what_measures_in_processes_of_its_own_does_so_for_a_file(tmp_path, arguments):
@@ -81,8 +84,7 @@ def test_what_measures_in_processes_of_its_own_does_so_for_a_file(tmp_path, argu
         tf.matmul(x, tf.ones([8, 2]), name="out")
 
     graphs.write(tmp_path / "g.pb", graphs.graph_def(product))
-    one_size = ("--model", "g.pb", "--batch-sizes", "4")
-    status, out, err = command(tmp_path, *arguments, *one_size)
+    status, out, err = command(tmp_path, *arguments, "--model", "g.pb")
     assert (status, "ended with status" in err) == (0, False), err
     assert "Batch 4" in out or (tmp_path / "report" / "report.html").exists()
 
