@@ -226,10 +226,11 @@ def test_groups_that_do_the_same_stand_in_a_row():
         {"before": WATCHED, "after": SLOWER}
     )
     assert list(groups.cells()) == [
-        ("init", "", "", ""),
-        ("loss:0, train", "x:0 (8, 4)", "900 ns", "1.35 us (1.50 x)"),
+        ("1", "init", "", "", ""),
+        ("2", "loss:0, train", "x:0 (8, 4)", "900 ns", "1.35 us (1.50 x)"),
     ]
-    assert [column.header for column in groups.columns] == ["fetches", "fed", "before", "after"]
+    headers = [column.header for column in groups.columns]
+    assert headers == ["group", "fetches", "fed", "before", "after"]
     assert list(owners.cells()) == [
         ("start of Python", "100 ns", ""),
         ("import of TensorFlow", "2.00 us", ""),
@@ -242,6 +243,47 @@ def test_groups_that_do_the_same_stand_in_a_row():
         ("the whole process", "10.0 us", "20.0 us (2.00 x)"),
     ]
     assert sentence == saved_measurements.NO_VERDICT
+
+
+def test_groups_keep_their_identity_where_their_numbers_differ():
+    """A function of the same name is another group; the second file has one more group, first."""
+    init, train = GROUPS
+    test = replace(train, median_ns=400.0, calls=3)
+    first = ("first runs", 50), ("steps of group 2", 3_000), ("steps of group 3", 70)
+    second = (
+        *(("steps of group 1", 11), ("steps of group 3", 6_000), ("steps of group 4", 35)),
+        ("waiting for data in group 4", 5),
+    )
+    before, after = (
+        replace(
+            WATCHED, groups=of_file, process=Process(9_000, tuple(Owner(*item) for item in owned))
+        )
+        for of_file, owned in (
+            ((init, train, test), first),
+            ((replace(init, fetches=("zeros:0",)), init, train, test), second),
+        )
+    )
+    groups, owners, _ = saved_measurements.blocks_of_runs({"before": before, "after": after})
+    assert [(cells[0], cells[1], *cells[3:]) for cells in groups.cells()] == [
+        ("1", "init", "", ""),
+        ("2", "loss:0, train", "900 ns", "900 ns (1.00 x)"),
+        ("3", "loss:0, train", "400 ns", "400 ns (1.00 x)"),
+        ("4", "zeros:0", "", ""),
+    ]
+    assert list(owners.cells()) == [
+        ("first runs", "50 ns", ""),
+        ("steps of group 2", "3.00 us", "6.00 us (2.00 x)"),
+        ("steps of group 3", "70 ns", "35 ns (0.50 x)"),
+        ("steps of group 4", "", "11 ns"),
+        ("waiting for data in group 3", "", "5 ns"),
+        ("the whole process", "9.00 us", "9.00 us (1.00 x)"),
+    ]
+
+
+def test_a_number_of_a_group_that_the_file_lacks_is_kept():
+    damaged = replace(WATCHED, process=Process(9, (Owner("steps of group 99", 9),)))
+    _, owners, _ = saved_measurements.blocks_of_runs({"damaged": damaged, "again": damaged})
+    assert next(iter(owners.cells())) == ("steps of group 99", "9 ns", "9 ns (1.00 x)")
 
 
 @pytest.fixture

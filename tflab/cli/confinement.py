@@ -276,7 +276,7 @@ def of_processes(command: str, args: Any) -> tuple[str, ...]:
     or TensorFlow ends it (`GetExecutablePath` in core/platform/env.cc). Its folder in /proc does
     not exist yet, so all of /proc is readable; the kernel still protects memory and variables of
     other processes."""
-    return ("/proc",) if command in MEASURING or getattr(args, "cluster", ()) else ()
+    return ("/proc",) if command in MEASURING or getattr(args, "cluster", None) else ()
 
 
 def ports_for(args: Any) -> tuple[int, ...]:

@@ -4,6 +4,8 @@ programs that `tflab.run --save` wrote."""
 from __future__ import annotations
 
 import argparse
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,7 +38,9 @@ NO_VERDICT = (
 )
 
 Seen = Mapping[str, Watched]  # by the name of the file
-Key = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # fetches, and fed shapes
+# Fetches, fed shapes, and which of the groups with these: functions may have the same name
+Key = tuple[tuple[str, ...], tuple[tuple[str, str], ...], int]
+OF_GROUP = re.compile(r"(.* group) (\d+)")  # owners of the time of a group
 
 
 notebook.show_as(Contrast, view.blocks)
@@ -204,19 +208,22 @@ def compare_runs(args: argparse.Namespace, arguments_named: Sequence[str]) -> in
 
 
 def blocks_of_runs(seen: Seen) -> Iterator[Block]:
+    rows = groups(seen)
+    numbers = {key: number for number, key in enumerate(rows, 1)}
     yield Table(
         "Median run of each group, in ratio to the first file",
         (
+            Column("group", lambda row: str(numbers[row[0]]), right=True),
             Column("fetches", lambda row: ", ".join(row[0][0]), elastic=True),
             Column("fed", lambda row: ", ".join(map(" ".join, row[0][1])), elastic=True),
             *of_files(seen, median),
         ),
-        tuple(groups(seen)),
+        tuple(rows.items()),
     )
     yield Table(
         "Where the time went",
         (Column("", lambda row: row[0]), *of_files(seen, spent)),
-        tuple(owners(seen)),
+        tuple(owners(seen, numbers)),
     )
     if len(seen) > 1:
         yield NO_VERDICT
@@ -227,21 +234,40 @@ def of_files(seen: Seen, cell: Callable[[int, Any], str]) -> Iterator[Column]:
         yield Column(name, partial(cell, place), right=True)
 
 
-def groups(seen: Seen) -> Iterator[tuple[Key, tuple[Group | None, ...]]]:
+def groups(seen: Seen) -> dict[Key, tuple[Group | None, ...]]:
     """The groups that fetch the same and are fed the same shapes; None where a file has none."""
-    by_key: list[dict[Key, Group]] = [
-        {(group.fetches, tuple(group.feeds.items())): group for group in one.groups}
+    by_key = [dict(zip(keys(one), one.groups, strict=True)) for one in seen.values()]
+    every = dict.fromkeys(key for known in by_key for key in known)
+    return {key: tuple(known.get(key) for known in by_key) for key in every}
+
+
+def keys(watched: Watched) -> Iterator[Key]:
+    """The key of each group. Groups that fetch and are fed the same follow the order of their first
+    runs."""
+    seen_before: Counter[tuple[Any, ...]] = Counter()
+    for group in watched.groups:
+        alike = group.fetches, tuple(group.feeds.items())
+        seen_before[alike] += 1
+        yield (*alike, seen_before[alike])
+
+
+def owners(seen: Seen, numbers: Mapping[Key, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """What owned the time, in each file; `numbers` are those of the groups in all files."""
+    by_name = [
+        {numbered(owner.owner, tuple(keys(one)), numbers): owner.ns for owner in one.process.owners}
         for one in seen.values()
     ]
-    for key in dict.fromkeys(key for known in by_key for key in known):
-        yield key, tuple(known.get(key) for known in by_key)
-
-
-def owners(seen: Seen) -> Iterator[tuple[str, tuple[int, ...]]]:
-    by_name = [{owner.owner: owner.ns for owner in one.process.owners} for one in seen.values()]
     for name in dict.fromkeys(name for known in by_name for name in known):
         yield name, tuple(known.get(name, 0) for known in by_name)
     yield "the whole process", tuple(one.process.wall_ns for one in seen.values())
+
+
+def numbered(owner: str, own: Sequence[Key], numbers: Mapping[Key, int]) -> str:
+    """`steps of group 2`: the owner with the number that its group has in all files. A file may
+    come from a stranger, with groups that it does not have."""
+    found = OF_GROUP.fullmatch(owner)
+    place = int(found[2]) - 1 if found else -1
+    return f"{found[1]} {numbers[own[place]]}" if found and 0 <= place < len(own) else owner
 
 
 def median(place: int, row: tuple[Key, tuple[Group | None, ...]]) -> str:
