@@ -26,8 +26,10 @@ class RunGroup:
         fetches: tuple[str, ...],
         feeds: Mapping[str, str],
         function: str = "",
+        later: bool = False,
     ):
         self.number = number
+        self.later = later  # all runs unlike those of the groups before
         self.function = function  # the name of a tf.function; "" for a graph of a session
         self.graph = graph  # None if it is not kept
         self.fetches = fetches
@@ -136,6 +138,7 @@ class RunGroup:
         return {
             "graph": graphs.index(self.graph) + 1 if self.graph is not None else 0,
             "function": self.function,
+            "later": self.later,
             "fetches": self.fetches,
             "feeds": self.feeds,
             "calls": self.calls,

@@ -214,7 +214,8 @@ class Recorder:
         self, key: Any, graph: Any, fetches: tuple[str, ...], feeds: Any, function: str = ""
     ) -> RunGroup:
         if len(self.groups) >= MOST_GROUPS:
-            return self.groups.setdefault("others", RunGroup(len(self.groups) + 1, None, (), {}))
+            others = RunGroup(len(self.groups) + 1, None, (), {}, later=True)
+            return self.groups.setdefault("others", others)
         if graph not in self.graphs:
             small = len(graph.get_operations()) <= MOST_NODES
             if len(self.graphs) < MOST_GRAPHS and small:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -28,6 +29,7 @@ FIRST_RUNS = "first runs"
 STEPS = "steps of group"
 WAITING = "waiting for data in group"
 FUNCTION = "function"
+LATER = "later groups"
 END = "end of Python"
 MOST_CODE = 200  # characters of a source line
 OWN = "tflab"
@@ -70,7 +72,6 @@ def watched(
     groups = segment.get("groups", ())
     owners = ledger(segment, groups, wall_ns)
     python = {line: ns for line, ns in segment["lines"].items() if line}
-    costliest = max(python.items(), key=lambda item: item[1], default=None)
     stopped = bool(segment.get("stopped"))
     return Watched(
         program=tuple(program),
@@ -80,7 +81,7 @@ def watched(
         stood_in=tuple(segment.get("stood_in", ())),
         exit_status=status,
         fates=segment.get("fates", {}).get("counts", {}),
-        costliest=(place(*costliest[0]), costliest[1]) if costliest else None,
+        costliest=costliest_line(python),
         stopped=stopped,
         notes=tuple(notes_of(segment)),
         tracings=tuple(map(tracing_of, segment.get("tracings", ()))),
@@ -90,6 +91,20 @@ def watched(
         ),
         graph=graph,
     )
+
+
+def costliest_line(python: Mapping[sampler.Line, int]) -> tuple[str, int] | None:
+    """The place of the line with most time, and its ns. A line may have several functions: up to
+    Python 3.11 a comprehension is one."""
+    total: Counter[tuple[str, int]] = Counter()
+    for (file, number, _), ns in python.items():
+        total[file, number] += ns
+    if not total:
+        return None
+    (line, line_ns), *_ = total.most_common(1)
+    functions = {key[2]: ns for key, ns in python.items() if key[:2] == line}
+    named = [name for name in functions if not name.startswith("<")]
+    return place(*line, max(named or functions, key=functions.__getitem__)), line_ns
 
 
 def ledger(
@@ -137,6 +152,8 @@ def tracing_of(tracing: Mapping[str, Any]) -> Tracing:
 def graph_of(group: Mapping[str, Any]) -> str:
     if group["function"]:
         return f"{FUNCTION} {group['function']}"
+    if group.get("later"):
+        return LATER
     return f"graph {group['graph']}" if group["graph"] else "other graphs"
 
 

@@ -22,7 +22,7 @@ from tflab.records.watched import (
     Watched,
     WatchedLine,
 )
-from tflab.run import summary
+from tflab.run import sampler, summary
 from tflab.views import values
 
 ROWS = 7  # of the table of owners
@@ -30,6 +30,8 @@ LINES = 15
 ORIGINS = 2  # of NaN and Inf, each with a sentence
 CARRIED = {"fused": "into", "merged": "with"}  # fates of nodes whose work another node does
 NOT_NEEDED = "not needed by this group"
+UNLIKE = "what fetches or is fed something else than all groups before"
+CALLS = (sampler.GRAPHS, sampler.EAGER, sampler.DATA, sampler.SAVING)  # of TensorFlow and Keras
 
 Line = tuple[str, int]
 
@@ -60,8 +62,11 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
     if sentences := [*(values_of(seen.values) if seen.values else ()), *fetched(seen)]:
         yield " ".join(sentences)
     table = table_of_lines(seen)
-    if lines and table.rows:
-        yield table
+    if lines:
+        if table.rows:
+            yield table
+        yield from without_line(seen)
+    yield from many_groups(seen.groups)
     yield from traced_again(seen.tracings)
     yield from made_anew(seen.made_anew)
     if lines and seen.tracings:
@@ -87,20 +92,20 @@ def name_of(seen: Watched) -> str:
 
 
 def time_outside_runs(seen: Watched) -> Iterator[str]:
-    """`53 % of its time passed outside session.run, 31 % of it at train.py:88 in next_batch.`"""
+    """`53 % of its time passed outside session.run, 16 % at train.py:88 in next_batch.`"""
     within_ns = sum(owner.ns for owner in seen.process.owners if is_run(owner))
     outside_ns = seen.process.wall_ns - within_ns
     line, line_ns = seen.costliest or ("", 0)
-    at_line = f"{round(100 * line_ns / outside_ns)} % of"
-    told = 100 * line_ns >= outside_ns  # less than one percent is not worth a sentence
+    at_line = f"{round(100 * line_ns / seen.process.wall_ns)} %"
+    told = 100 * line_ns >= seen.process.wall_ns  # less than one percent is not worth a sentence
     if within_ns:
         share = round(100 * outside_ns / seen.process.wall_ns)
-        where = f", {at_line} it at {line}" if told else ""
+        where = f", {at_line} at {line}" if told else ""
         kinds = dict.fromkeys(map(is_function, seen.groups))
         runs = " and ".join("calls of functions" if kind else "session.run" for kind in kinds)
         yield f"{share} % of its time passed outside {runs}{where}."
     elif told:
-        yield f"No session ran in its main thread; {at_line} its time passed at {line}."
+        yield f"No session ran in its main thread; {at_line} of its time passed at {line}."
 
 
 def is_function(group: Group) -> bool:
@@ -137,10 +142,41 @@ def rows(seen: Watched) -> Iterator[Row]:
 def about_group(group: Group) -> str:
     """`1,499 runs, median 3.10 ms, 112 traced: loss:0, train`"""
     middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}"
-    names = ", ".join(group.fetches) or "compiled steps"
+    unnamed = UNLIKE if group.graph == summary.LATER else "compiled steps"
+    names = ", ".join(group.fetches) or unnamed
     how = "profiled" if is_function(group) else "traced"
     traced = f", {group.traced:,} {how}" if group.traced else ""
     return f"{units.plural(group.calls - 1, 'run')}{middle}{traced}: {names}"
+
+
+def many_groups(groups: Sequence[Group]) -> Iterator[str]:
+    """What follows from more groups than tflab tells apart."""
+    later = [group for group in groups if group.graph == summary.LATER]
+    if later:
+        yield (
+            f"More than {len(groups) - 1:,} groups of runs differ in what they fetch or are fed. "
+            "The runtime prepares the graph anew for each; here the later ones are one group. If "
+            "the program makes new nodes between its runs, make them once, before the first run."
+        )
+
+
+def without_line(seen: Watched) -> Iterator[str]:
+    """The time that no line of the table has."""
+    untraced = [group for group in seen.groups if group.total_ns and not group.traced]
+    missing_ns = sum(group.total_ns for group in untraced)
+    total_ns = sum(group.total_ns for group in seen.groups)
+    if 100 * missing_ns >= total_ns > 0:
+        verb = "was" if len(untraced) == 1 else "were"
+        yield (
+            f"No line has the ops of {units.plural(len(untraced), 'group')} that {verb} not traced:"
+            f" {units.time(missing_ns)} of {units.time(total_ns)} of runs."
+        )
+    called_ns = sum(owner.ns for owner in seen.process.owners if owner.owner in CALLS)
+    if 100 * called_ns >= seen.process.wall_ns:
+        yield (
+            f"No line has the {units.time(called_ns)} that TensorFlow and Keras took outside of "
+            f"runs when lines called them."
+        )
 
 
 def traced_again(tracings: Sequence[Tracing]) -> Iterator[str]:
