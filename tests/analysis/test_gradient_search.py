@@ -96,6 +96,21 @@ def test_a_loss_is_the_sum_of_which_it_is_a_term():
     assert search(nodes, {"2"}).trainings[0].loss == "sum"
 
 
+def test_a_loss_is_the_negative_with_which_the_gradients_begin():
+    """As with a log likelihood: loss = -mean(...). Otherwise a negative is another value."""
+    negative = scalar("m", "Neg", "l")
+    assert search((*WHOLE, negative), {"2"}).trainings[0].loss == "l"
+    begun = (scalar("3n", "Neg", "3"), node("5", "Tile", "3n", "4"))
+    nodes = [one for one in BACKWARD if one.name != "5"]
+    nodes[3:3] = begun[:1]
+    nodes[5:5] = begun[1:]
+    graph = (*FORWARD, negative, *nodes, RATE, *STEP, *TRAIN)
+    assert search(graph, {"2"}) == Found(
+        (Training("m", ("u",), ("t",)),),
+        ("1", "2", "3", "3n", "4", "5", *GRADIENTS[5:]),
+    )
+
+
 def test_the_arithmetic_of_an_optimiser_with_variables_of_its_own_is_no_gradient():
     own = (
         variable("m"),

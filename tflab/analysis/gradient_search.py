@@ -129,7 +129,7 @@ class Search:
         if loss is None:
             candidates = (name for name in behind if name not in after and self.may_be_loss(name))
             loss = max(candidates, key=lambda name: self.likeness(name, behind), default=None)
-            loss = loss and self.with_other_terms(loss, after, behind)
+            loss = loss and self.with_other_terms(loss, seed, after, behind)
         if loss is None or loss in after or loss not in behind:
             return None
         needed = reach([loss], self.inputs)
@@ -182,13 +182,18 @@ class Search:
         node = self.nodes[name]
         return behind[name].bit_count(), node.outputs[0].shape == (), node.op in ("Mean", "Sum")
 
-    def with_other_terms(self, loss: str, after: set[str], behind: dict[str, int]) -> str:
-        """The sum of which a loss is a term: the gradients of a sum are those of its terms."""
+    def with_other_terms(
+        self, loss: str, seed: str, after: set[str], behind: dict[str, int]
+    ) -> str:
+        """The sum of which a loss is a term: the gradients of a sum are those of its terms. Or its
+        negative, if the gradients begin with one."""
+        negated = any(self.nodes[name].op == "Neg" for name in self.users.get(seed, ()))
+        kinds = (*SUMS, "Neg") if negated else SUMS
         while True:
             sums = [
                 user
                 for user in self.users.get(loss, ())
-                if self.nodes[user].op in SUMS and user not in after and self.may_be_loss(user)
+                if self.nodes[user].op in kinds and user not in after and self.may_be_loss(user)
             ]
             if len(sums) != 1 or not all(name in behind for name in self.inputs[sums[0]]):
                 return loss
