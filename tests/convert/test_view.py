@@ -219,6 +219,16 @@ def test_steps_of_a_cpu_alone_are_told_without_kinds():
     assert graphless == ("The trace has no graph. With --graph, the critical path is shown too.")
 
 
+def test_edges_that_the_trace_does_not_keep_are_not_blamed_on_it():
+    found = replace(conversion.convert(RECORDED), critical_path=CriticalPath((), 0, 0))
+    (sentence,) = view.path(found, found.critical_path)
+    assert sentence == (
+        "No critical path is shown: by the edges of the graph, an op of this trace began before "
+        "one that it depends on had ended. The graph may not be the one that ran, because passes "
+        "change edges."
+    )
+
+
 def test_what_steps_add_up_to_is_worked_out_kind_by_kind():
     found = conversion.convert(RECORDED)
     assert found.recorded is RECORDED

@@ -297,6 +297,19 @@ def test_custom_gradients_and_stop_gradient_are_noted_where_variables_are_behind
     assert (plain.stopped, plain.custom_gradients) == ((), ())
 
 
+def test_what_stop_gradient_ends_is_not_named_if_it_is_zero():
+    """The squares of differences from a mean do not depend on where that mean is in first order."""
+
+    def loss_of(x, a, b):
+        _, variance = tf.nn.moments(tf.constant([[1.0, 2.0, 4.0]]) * a, axes=[1])
+        return tf.reduce_mean(variance * x + b)
+
+    stage = differentiated(loss_of)
+    assert any(node.op == "StopGradient" for node in stage.nodes)
+    assert all(check.agrees for check in stage.gradient_checks)
+    assert stage.stopped == ()
+
+
 class Clipping(tf1.train.GradientDescentOptimizer):
     def compute_gradients(self, *args, **options):
         pairs = super().compute_gradients(*args, **options)

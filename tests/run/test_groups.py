@@ -20,6 +20,7 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
     assert group.segment(["other", "graph"]) == {
         "graph": 2,
         "function": "",
+        "later": False,
         "fetches": ("loss:0",),
         "feeds": {"x:0": "(8,)"},
         "calls": 4,

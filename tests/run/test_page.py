@@ -307,10 +307,10 @@ def test_a_node_of_a_recorded_graph_has_its_values(seen):
 def test_a_node_of_a_recorded_graph_has_its_times(seen):
     histories = node_history.histories(recorded.stages(seen.graph))
     assert [*recorded.times(seen.graph, histories["m"])] == [
-        "In 2 traced runs of the program, y ran 2 times and took 500 ns a run (mean)."
+        "In 2 traced runs of the program, y ran 2 times. It took 500 ns of each run on average."
     ]
     assert [*recorded.times(seen.graph, histories["y"])] == [
-        "In 2 traced runs of the program, it ran 2 times and took 500 ns a run (mean)."
+        "In 2 traced runs of the program, it ran 2 times. It took 500 ns of each run on average."
     ]
     assert [*recorded.times(seen.graph, histories["init"])] == []
 

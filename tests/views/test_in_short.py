@@ -156,6 +156,13 @@ def test_gradients_are_counted_written_and_checked():
     ]
 
 
+def test_differences_in_less_than_float64_say_so():
+    coarse = (GradientCheck("y", 0.04, 1, 1, "float32"),)
+    assert fact(replace(DERIVED, gradient_checks=coarse), "checked") == (
+        "1 gradient by finite differences in float32: largest relative error 4.0e-02"
+    )
+
+
 @pytest.mark.parametrize(
     ("own", "why"),
     [
@@ -165,8 +172,11 @@ def test_gradients_are_counted_written_and_checked():
     ],
 )
 def test_differences_that_ignore_gradients_of_the_program_say_so(own, why):
-    assert fact(replace(DERIVED, **own), "checked") == (
-        "2 gradients by finite differences: largest relative error 3.5e-07 (the program has "
+    agreeing = replace(DERIVED, **own)
+    assert "which they ignore" not in fact(agreeing, "checked")
+    far = (GradientCheck("y", 1e-4, 1, 1, "float64"), *DERIVED.gradient_checks[1:])
+    assert fact(replace(agreeing, gradient_checks=far), "checked") == (
+        "2 gradients by finite differences: largest relative error 1.0e-04 (the program has "
         f"{why}, which they ignore)"
     )
 

@@ -168,7 +168,11 @@ def top_nodes(conversion: Conversion) -> Table:
 def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
     """The critical path, without nodes that took no time on it."""
     if not critical.nodes:
-        yield execution.NO_CHAIN
+        yield (
+            "No critical path is shown: by the edges of the graph, an op of this trace began "
+            "before one that it depends on had ended. The graph may not be the one that ran, because "
+            "passes change edges."
+        )
         return
     yield (
         f"The critical path of a step has {plural(len(critical.nodes), 'op run')} and takes "

@@ -129,5 +129,6 @@ def times(graph: Recorded, history: NodeHistory) -> Iterator[str]:
     yield (
         f"In {units.plural(graph.traced, 'traced run')} of the program, "
         f"{'it' if name == history.name else name} ran "
-        f"{units.plural(op.runs, 'time')} and took {units.time(op.ns / graph.traced)} a run (mean)."
+        f"{units.plural(op.runs, 'time')}. It took {units.time(op.ns / graph.traced)} of each run "
+        "on average."
     )

@@ -80,12 +80,15 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
     graph = replace(graph, points=points.computed(program, graph, options))
     loss_pairs = meaning.of_loss(graph, pairs)
     checks, unchecked = check_gradients(stage, loss_pairs, options)
+    # Finite differences include what a stop_gradient ends, so if they agree it ended only zeros.
+    agree = bool(checks) and all(check.agrees for check in checks)
+    stopped = () if agree else chain_rule.stopped(graph, [pair[1].op.name for pair in pairs])
     stage = replace(
         meaning.explained(stage, graph, loss_pairs),
         gradient_checks=checks,
         unchecked=unchecked,
         processed=tuple(meaning.processed(graph, pairs, loss_pairs)),
-        stopped=chain_rule.stopped(graph, [variable.op.name for _, variable in pairs]),
+        stopped=tuple(stopped),
         custom_gradients=tuple(meaning.custom(program.graph, graph)),
     )
     if program.model.unready:

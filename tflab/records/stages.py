@@ -60,6 +60,9 @@ class Gradient:
     reason: str | None = None  # why there are no nodes
 
 
+AGREES = 1e-4  # a thousand times the usual error of differences in float64
+
+
 @dataclass(frozen=True)
 class GradientCheck:
     """The gradient of the loss with respect to one variable, compared with central finite
@@ -71,6 +74,11 @@ class GradientCheck:
     elements: int  # number of elements that were examined
     size: int  # number of elements of the variable
     precision: str  # dtype in which the differences were computed
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the differences are those of the gradient, as far as float64 can tell."""
+        return self.precision == "float64" and self.max_relative_error < AGREES
 
 
 @dataclass(frozen=True)

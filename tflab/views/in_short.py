@@ -132,11 +132,13 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
             batch = f", for the first batch {value}" if value else ""
             yield total(derivative.variable), f"{derivative.formula}{batch}"
     if stage.gradient_checks:
-        worst = max(check.max_relative_error for check in stage.gradient_checks)
+        worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
+        coarse = "" if worst.precision == "float64" else f" in {worst.precision}"
         yield (
             "checked",
-            f"{plural(len(stage.gradient_checks), 'gradient')} by finite differences: largest "
-            f"relative error {worst:.1e}{chain_rule.differs_by_design(stage)}",
+            f"{plural(len(stage.gradient_checks), 'gradient')} by finite differences{coarse}: "
+            f"largest relative error {worst.max_relative_error:.1e}"
+            f"{chain_rule.differs_by_design(stage)}",
         )
     elif stage.added_nodes and not stage.inferred:
         yield "checked", f"no: {stage.unchecked}"
