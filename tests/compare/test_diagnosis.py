@@ -39,7 +39,7 @@ def test_without_a_reason_it_says_so_and_what_comes_closest():
     small, large = step(*COMPUTING, batch_size=4), step(*COMPUTING, work("c", 300), batch_size=64)
     assert only(large, small) == Diagnosis(
         "No single cause stands out: of a median step at batch 64 (1.00 ms), the most expensive "
-        "op, c (MatMul), is 30.0 % of it, and 20.0 % is spent outside of ops.",
+        "op, c (MatMul), takes at most 30.0 %, and at least 20.0 % is spent outside of ops.",
         cost_ns=0,
         share=0,
         batch_size=64,
@@ -47,10 +47,20 @@ def test_without_a_reason_it_says_so_and_what_comes_closest():
     )
 
 
+def test_a_lower_bound_of_nothing_is_not_told():
+    """Traced ops took as long as the untraced step, so what is outside of them is unknown."""
+    found = only(step(*COMPUTING, ops_span_ns=996_000))
+    assert found.sentence == (
+        "No single cause stands out: of a median step at batch 16 (1.00 ms), the most expensive "
+        "op, a (MatMul), takes at most 49.8 %."
+    )
+    assert only(step(ops_span_ns=1_000_000)).sentence == "No single cause stands out."
+
+
 def test_of_a_step_without_ops_only_what_is_outside_can_be_told():
     assert only(step(ops_span_ns=900_000)).sentence == (
-        "No single cause stands out: of a median step at batch 16 (1.00 ms), 10.0 % is spent "
-        "outside of ops."
+        "No single cause stands out: of a median step at batch 16 (1.00 ms), at least 10.0 % is "
+        "spent outside of ops."
     )
     assert "after the last: with 4.00 KiB fed" in only(step(ops_span_ns=0)).sentence
 

@@ -60,20 +60,20 @@ def confirmed(reason: Reason, experiments: Mapping[int, Experiments]) -> Diagnos
 def nothing(batch: Evidence) -> Diagnosis:
     """A diagnosis that no rule applies, with the numbers closest to one."""
     node = max(batch.nodes, key=lambda node: node.ns, default=None)
-    op = (
-        f"the most expensive op, {node.name} ({node.op}), is "
-        f"{percent(batch.cost_ns([node]) / batch.step_ns)} of it, and "
-        if node
-        else ""
-    )
-    sentence = (
-        f"No single cause stands out: of a median step at batch {batch.batch_size} "
-        f"({time(batch.step_ns)}), {op}{percent(batch.outside_ns / batch.step_ns)} is spent "
-        f"outside of ops."
-    )
+    parts = []
+    if node:
+        share = percent(batch.cost_ns([node]) / batch.step_ns)
+        parts.append(f"the most expensive op, {node.name} ({node.op}), takes at most {share}")
+    if batch.outside_ns >= SEEN * batch.step_ns:
+        share = percent(batch.outside_ns / batch.step_ns)
+        parts.append(f"at least {share} is spent outside of ops")
+    step = f"of a median step at batch {batch.batch_size} ({time(batch.step_ns)})"
+    known = f": {step}, {', and '.join(parts)}" if parts else ""
+    sentence = f"No single cause stands out{known}."
     return Diagnosis(sentence, 0, 0, batch.batch_size, "none")
 
 
+SEEN = 0.005  # of a step: a smaller lower bound of the time outside of ops says nothing
 MOVEMENT = 0.1  # of a step: from this share on, ops that compute nothing have a sentence
 NAMED = 3  # lines of a program in a sentence
 SMALL = 0.2  # of a step, spent on small ops

@@ -170,8 +170,8 @@ def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
     if not critical.nodes:
         yield (
             "No critical path is shown: by the edges of the graph, an op of this trace began "
-            "before one that it depends on had ended. The graph may not be the one that ran, because "
-            "passes change edges."
+            "before one that it depends on had ended. The graph may not be the one that ran, "
+            "because passes change edges."
         )
         return
     yield (
