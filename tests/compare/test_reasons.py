@@ -105,7 +105,7 @@ def test_many_small_ops_of_a_loop_are_named_with_the_line_that_takes_most():
         "32.9 % of a median step at batch 16 (329 us of 1.00 ms) is 400 calls of small ops, "
         "mostly in a loop, where a node runs up to 100 times, mostly mine.py:7: 875 ns a call, "
         "while an op that only passes on a value takes 500 ns. Try fewer, larger ops (one op on a "
-        "whole tensor), or XLA (--configs xla).",
+        "whole tensor); --configs xla measures whether XLA helps.",
         cost_ns=pytest.approx(350 / 850 * 800_000),
         share=pytest.approx(350 / 850 * 0.8),
         batch_size=16,

@@ -216,8 +216,8 @@ def small_ops(batch: Evidence) -> Iterator[Reason]:
         f"{part(batch, cost_ns)} is {calls:,.0f} calls of small "
         f"ops{where}{f', mostly {line}' if line else ''}: "
         f"{time(sum(node.ns for node in nodes) / calls)} a call, while an op that only passes on "
-        f"a value takes {time(least)}. Try fewer, larger ops (one op on a whole tensor), or XLA "
-        "(--configs xla).",
+        f"a value takes {time(least)}. Try fewer, larger ops (one op on a whole tensor); "
+        "--configs xla measures whether XLA helps.",
         nodes,
     )
 
