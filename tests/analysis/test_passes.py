@@ -87,6 +87,36 @@ def test_a_chain_that_became_one_node_of_the_runtimes_was_fused():
     assert step.taken == (Takeover("a", "fused", both.name), Takeover("b", "fused", both.name))
 
 
+def test_a_chain_whose_user_changed_in_the_same_pass_was_fused_too():
+    """(c * dy) * exp(-x) became (c * exp(-x)) * dy: the user of the chain takes another tensor."""
+    first = [X, node("neg", "Neg", "x"), node("exp", "Exp", "neg")]
+    others = [node("c", "Const"), node("dy", "Op", "x")]
+    before = [*first, *others, node("m", "Mul", "c", "dy"), node("n", "Mul", "m", "exp")]
+    both = node("exp/unary_ops_composition", "_UnaryOpsComposition", "x")
+    product = [node("m", "Mul", "c", both.name), node("n", "Mul", "dy", "m")]
+    kept = [*first, *others, both, *product]
+    gone = [X, *others, both, *product]
+    dumps = [start(before), snapshot(kept, "arithmetic"), snapshot(gone, "prune")]
+    arithmetic, *_ = passes.compare(tuple(before), dumps, tuple(gone))
+    fused = {taken.name: (taken.fate, taken.into) for taken in arithmetic.taken}
+    assert fused == {"neg": ("fused", both.name), "exp": ("fused", both.name)}
+
+
+def test_a_name_alone_makes_no_chain():
+    """The new node takes something from which the node of its name does not come."""
+    before = [X, node("y", "Op"), node("a", "Neg", "x"), node("b", "Mul", "a", "a")]
+    alike = node("a/unary_ops_composition", "_UnaryOpsComposition", "y")
+    assert takeovers.compositions(by_name(before), by_name([*before, alike])) == {}
+    made = replace(alike, inputs=("x",))
+    assert takeovers.compositions(by_name(before), by_name([*before, made])) == {"a": made.name}
+    of_two = node("b/unary_ops_composition", "_UnaryOpsComposition", "x")
+    assert takeovers.compositions(by_name(before), by_name([*before, of_two])) == {}
+
+
+def by_name(graph):
+    return {one.name: one for one in graph}
+
+
 def test_each_output_of_a_node_has_the_tensor_that_its_users_take_now():
     call = node("call", "TwoOf", "x")
     users = [node("a", "Neg", "call"), node("b", "Mul", "call:1", "call:2"), node("c", "Op", "x")]

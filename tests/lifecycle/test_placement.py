@@ -145,6 +145,28 @@ def test_text_is_transferred_too_and_its_size_does_not_follow_from_its_shape():
     assert view.cuts(stage).endswith(", besides 1 tensor of unknown size.")
 
 
+def test_what_a_pass_composed_of_one_line_has_that_line_and_its_phase():
+    """The derivative of GELU contains exp(-x * x), of which Grappler makes one op."""
+
+    def gelu() -> Model:
+        x = tf1.placeholder(tf.float32, [None, 8], name="x")
+        y = tf.nn.gelu(x @ tf1.get_variable("w", [8, 8]))
+        descent = tf1.train.GradientDescentOptimizer(0.1)
+        return Model(y, {x: "x"}, data, loss=tf.reduce_mean(y**2), optimizer=descent)
+
+    def data(split: str, data_dir: str | None) -> datasets.Dataset:
+        return datasets.Dataset("made up", split, {"x": np.ones((32, 8), np.float32)})
+
+    built = frontend.build(("gelu", gelu), Options())
+    stage = placement.place(backward.differentiate(built, Options()), Options())
+    (composed,) = (node for node in stage.nodes if node.op == "_UnaryOpsComposition")
+    fused = [fate.name for fate in stage.ledger if fate.into == composed.name]
+    assert [name.rpartition("/")[2] for name in fused] == ["Neg", "Exp"]
+    user = next(node for node in stage.user_nodes if node.name == fused[0])
+    assert (composed.source, composed.phase) == (user.source, "backward")
+    assert composed.source.code.startswith("y = tf.nn.gelu(")
+
+
 def test_a_value_of_the_model_is_transferred_whole(two_devices):
     program = two_devices.program
     user_nodes = {node.name for node in two_devices.program.graph.get_operations()}

@@ -19,6 +19,7 @@ from tflab.records.placed import Takeover
 # node -> the nodes that take it, and the index of that input
 Users = Mapping[str, Sequence[tuple[str, int]]]
 ARGUMENT = re.compile(r"Func/(.+)/input/_(\d+)")  # of a call that was expanded
+COMPOSED, COMPOSITION = "_UnaryOpsComposition", "/unary_ops_composition"  # op, end of the name
 NOTHING: Mapping[str, str] = {}
 
 
@@ -210,11 +211,12 @@ def reliefs(before: Indexed, after: Indexed) -> Iterator[Takeover]:
     use have lost their work as well.
     """
     old, new, users, now = before.nodes, after.nodes, before.users, after.users
+    composed = compositions(old, new)
     heir_of = {
         name: heir
         for name in users
         if name in old and name in new and name not in now
-        if (heir := switched_to(name, old, new, users))
+        if (heir := composed.get(name) or switched_to(name, old, new, users))
     }
     waiting = deque(heir_of)
     while waiting:
@@ -229,6 +231,33 @@ def reliefs(before: Indexed, after: Indexed) -> Iterator[Takeover]:
         fate, successor = ledger.fate_of_removed(old[name], heir, old, new, None)
         if successor:
             yield Takeover(name, fate, successor, outputs_at_users(name, old, new, users))
+
+
+def compositions(old: Graph, new: Graph) -> dict[str, str]:
+    """The last op of each chain of which the arithmetic optimiser made one node, with that node.
+
+    The node is named after it, and takes what the first op takes. The users may have changed in the
+    same pass, and then do not show who took over (`UnaryOpsComposition` in
+    tensorflow/core/grappler/optimizers/arithmetic_optimizer.cc).
+    """
+    made = (node for name, node in new.items() if name not in old and node.op == COMPOSED)
+    last = {node.name.removesuffix(COMPOSITION): node for node in made if node.inputs}
+    return {
+        name: node.name
+        for name, node in last.items()
+        if is_chain(name, node_of(node.inputs[0]), old)
+    }
+
+
+def is_chain(last: str, start: str, graph: Graph) -> bool:
+    """Whether ops of one input each lead from the output of a node to another node."""
+    visited: set[str] = set()
+    while last in graph and last not in visited and len(graph[last].inputs) == 1:
+        visited.add(last)
+        last = node_of(graph[last].inputs[0])
+        if last == start:
+            return True
+    return False
 
 
 def switched_to(name: str, old: Graph, new: Graph, users: Users) -> str | None:

@@ -130,7 +130,8 @@ def image_count(
     program = backward.program
     if phase == "training" and not trains(backward):
         lacks = "loss to train with" if program.model.loss is None else "optimiser to train with"
-        raise UsageError(f"The model '{program.name}' has no {lacks}; compare its inference.")
+        why = f" {program.model.not_trained}" if program.model.not_trained else ""
+        raise UsageError(f"The model '{program.name}' has no {lacks}; compare its inference.{why}")
     dataset = program.dataset(SPLITS[phase])
     usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
     count = images or usual

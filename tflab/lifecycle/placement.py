@@ -20,9 +20,9 @@ from tflab import atomic, xla
 from tflab.analysis import ledger, passes
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import least_memory, split
-from tflab.records.graph import node_of
+from tflab.records.graph import Node, Source, node_of
 from tflab.records.options import Options, Program, Start
-from tflab.records.placed import Generated, Partition, Snapshot
+from tflab.records.placed import Fate, Generated, Partition, Snapshot
 from tflab.records.stages import Backward, Placement
 from tflab.runtime import child, devices, dumps, inlined, nodes, session, trace
 from tflab.units import plural
@@ -142,8 +142,32 @@ def with_ledger(
     origins = tuple(ledger.origins(fates, steps, executed))
     reasons = devices.assignments(placement.program.graph, executed, origins, fates)
     return replace(
-        placement, passes=steps, ledger=fates, origins=origins, assignments=tuple(reasons)
+        placement,
+        nodes=tuple(with_lines(executed, user_nodes, fates)),
+        passes=steps,
+        ledger=fates,
+        origins=origins,
+        assignments=tuple(reasons),
     )
+
+
+def with_lines(
+    executed: Sequence[Node], user_nodes: Sequence[Node], fates: Sequence[Fate]
+) -> Iterator[Node]:
+    """The nodes that ran. One that a pass made of nodes of one line and phase has these."""
+    by_name = {node.name: node for node in user_nodes}
+    made_of: dict[str, set[tuple[Source | None, str]]] = {}
+    for fate in fates:
+        if fate.fate == "fused" and fate.into and fate.into not in by_name:
+            fused = by_name[fate.name]
+            made_of.setdefault(fate.into, set()).add((fused.source, fused.phase))
+    for node in executed:
+        lines = made_of.get(node.name, ())
+        if len(lines) == 1 and node.source is None:
+            ((source, phase),) = lines
+            yield replace(node, source=source, phase=phase)
+        else:
+            yield node
 
 
 def default_fetches(program: Program) -> tuple[str, ...]:

@@ -108,6 +108,7 @@ def build(model: Any, name: str) -> Model:
                 loss = model.compute_loss(x=fed, y=label_structure, y_pred=predicted, training=True)
         optimizer, sentence = replaced(model, variables)
         notes.append(f"It trains with its compiled loss. {sentence}")
+        not_trained = "" if optimizer else sentence
         moves = tuple(updates(scope, variables_of_model, variables, lines, training))
         rest = {
             "loss": loss,

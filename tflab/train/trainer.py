@@ -106,6 +106,8 @@ def accuracy(
 
 def recipe_of(name: str, model: Model) -> Recipe:
     """How to train a model. If it only has an optimizer, its learning rate is unknown (nan)."""
+    if model.not_trained:
+        raise UsageError(f"The model '{name}' cannot be trained. {model.not_trained}")
     if model.loss is None:
         raise UsageError(f"The model '{name}' cannot be trained: its Model has no `loss`.")
     if model.recipe is not None:

@@ -115,7 +115,8 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
         yield (
             "added",
             f"{plural(len(stage.added_nodes), 'node')}: gradients of "
-            f"{plural(functions, 'forward op')}, and what the optimiser needs",
+            f"{plural(functions, 'forward op')}"
+            f"{', and what the optimiser needs' if stage.update_nodes else ''}",
         )
     if helpers := sum(bool(node.bookkeeping) for node in stage.gradient_nodes):
         yield (
