@@ -24,6 +24,7 @@ DERIVED = Backward(
     None,
     NODES,
     added_nodes=("g",) * 1_055,
+    update_nodes=("u",),
     gradients=(
         Gradient("mul", "Mul", "_MulGrad", ("a", "b")),
         Gradient("exp", "Exp", "_ExpGrad", ("c",)),
@@ -154,6 +155,11 @@ def test_gradients_are_counted_written_and_checked():
             "",
         ]
     ]
+
+
+def test_without_updates_no_optimiser_needs_anything():
+    added = fact(replace(DERIVED, update_nodes=()), "added")
+    assert added == "1,055 nodes: gradients of 2 forward ops"
 
 
 def test_differences_in_less_than_float64_say_so():

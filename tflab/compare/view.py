@@ -294,7 +294,7 @@ def cold(comparison: Comparison) -> Table:
 
     return Table(
         f"Cold: the first step, at batch {batch}, took {cold_step}, a warm step {warm_step} "
-        "(median); the first one also set up kernels and memory",
+        "(median, traced as well); the first one also set up kernels and memory",
         (
             op_table.key("node", 30),
             *op_table.columns(("type", "self"), {"self": "first run"}),

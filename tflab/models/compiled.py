@@ -92,10 +92,9 @@ def build(model: Any, name: str) -> Model:
     labels: list[Any] = []
     rest: dict[str, Any] = {}
     notes = [f"'{name}' is a Keras model. It is called in this graph, with its own values."]
-    not_trained = ""
     if has_own_step(model):
-        not_trained = f"'{name}' has a `train_step` of its own, which tflab does not call."
-        notes.append(not_trained)
+        notes.append(f"'{name}' has a `train_step` of its own, which tflab does not call.")
+        rest = {"not_trained": notes[-1]}
     elif is_compiled(model):
         labels = [label_of(model, head, at, len(heads)) for at, head in enumerate(heads)]
         with (
@@ -108,11 +107,11 @@ def build(model: Any, name: str) -> Model:
                 loss = model.compute_loss(x=fed, y=label_structure, y_pred=predicted, training=True)
         optimizer, sentence = replaced(model, variables)
         notes.append(f"It trains with its compiled loss. {sentence}")
-        not_trained = "" if optimizer else sentence
         moves = tuple(updates(scope, variables_of_model, variables, lines, training))
         rest = {
             "loss": loss,
             "optimizer": optimizer,
+            "not_trained": "" if optimizer else sentence,
             "updates": moves if optimizer else (),
             "parameters": () if optimizer else tuple(v.handle for v in variables if v.trainable),
         }
@@ -126,7 +125,6 @@ def build(model: Any, name: str) -> Model:
         data=lambda split, _: feeding.dataset(split, columns, True),
         notes=tuple(notes),
         made_up=tuple(columns),
-        not_trained=not_trained,
         **rest,
     )
 
