@@ -142,6 +142,11 @@ def test_a_graph_from_a_file_is_its_notes_its_functions_and_its_most_frequent_op
     ]
 
 
+def test_nodes_without_a_line_are_not_counted_as_those_of_the_program():
+    (table,) = in_short.blocks(Frontend(None, (*NODES, Node("made", "Const"))))
+    assert table.title == "2 lines of the program made 3 of 4 nodes and 4 edges"
+
+
 def test_gradients_are_counted_written_and_checked():
     assert shown(DERIVED) == [
         [

@@ -65,6 +65,8 @@ def lines_of(stage: Frontend) -> Table:
     for node in stage.nodes:
         if node.source:
             by_line.setdefault((node.source.file, node.source.line), []).append(node)
+    made = sum(map(len, by_line.values()))
+    of = "" if made == len(stage.nodes) else f"{made:,} of "
     some = len(by_line) > LINES
     most = sorted(by_line, key=lambda line: -len(by_line[line]))[: ROWS if some else LINES]
 
@@ -72,7 +74,7 @@ def lines_of(stage: Frontend) -> Table:
         return nodes[0].source.code if nodes[0].source else ""
 
     return Table(
-        f"{plural(len(by_line), 'line')} of the program made {counts(stage)}"
+        f"{plural(len(by_line), 'line')} of the program made {of}{counts(stage)}"
         + (f"; the {ROWS} that made the most nodes" if some else ""),
         (
             Column("line", lambda nodes: place(nodes[0].source)),
