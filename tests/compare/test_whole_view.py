@@ -307,8 +307,8 @@ def test_the_blocks_come_in_the_order_of_a_readers_questions():
         "Batch 16: times, the most expensive first",
         "Batch 16: work per step, in the same order",
         "Requested: bytes that",
-        "Cold: the first step, at batch 4, took 5.17 ms, a warm step 920 us (median, traced "
-        "as well); the first one also set up kernels and memory",
+        "Cold: the first step, at batch 4, took 5.17 ms, a warm traced step 920 us "
+        "(median); the first one also set up kernels and memory",
     ]
 
 
@@ -849,8 +849,8 @@ def test_every_configuration_of_both_tables():
 
 def test_every_op_of_the_cold_step_stands_beside_as_many_warm_calls():
     assert whole(view.cold(COMPARISON)) == (
-        "Cold: the first step, at batch 4, took 5.17 ms, a warm step 920 us (median, traced "
-        "as well); the first one also set up kernels and memory",
+        "Cold: the first step, at batch 4, took 5.17 ms, a warm traced step 920 us "
+        "(median); the first one also set up kernels and memory",
         ["node", "type that ran", "first run", "warm, mean", "ratio"],
         [
             ("conv1/Relu", "_FusedConv2D", "950 us", "38.0 us", "25.0 x"),

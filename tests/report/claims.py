@@ -55,7 +55,7 @@ SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
         None,
         ("{model}", "{0}", "median"),
     ),
-    rf"at batch (\d+), took {TIME}, a warm step ({TIME}) \(median\)": (
+    rf"at batch (\d+), took {TIME}, a warm traced step ({TIME}) \(median\)": (
         None,
         ("batch {0}", TRACED, "median"),
     ),
@@ -106,7 +106,7 @@ EVENTS = (
     rf"not on the critical path, with a slack of {TIME} by median",
     rf"^A step of {TIME}: \d+ ops? of \d+ .* Step \d+\.",
     rf"\({TIME} before the first op, {TIME} between ops, {TIME} after the last\)",
-    rf"at batch \d+, took {TIME}, a warm step",
+    rf"at batch \d+, took {TIME}, a warm traced step",
     r"^The roof .* seconds|for about \d+ s\b",
     r"^.* of a median step at batch \d+ \(.* Try .*",  # a reason, with what it costs
     rf"^No single cause stands out: of a median step at batch \d+ \({TIME}\)",

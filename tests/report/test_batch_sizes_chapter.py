@@ -70,8 +70,8 @@ def test_the_batch_sizes_are_handed_in_then_told_in_full():
         ],
         view.units(COMPARED),
         [
-            "Cold: the first step, at batch 4, took 21.7 ms, a warm step 1.50 ms (median); the "
-            "first one also set up kernels and memory",
+            "Cold: the first step, at batch 4, took 21.7 ms, a warm traced step 1.50 ms (median); "
+            "the first one also set up kernels and memory",
             ("node", "type that ran", "first run", "warm, mean", "ratio"),
             ("conv1/Relu", "_FusedConv2D", "484 us", "121 us", "4.00 x"),
             ("only/cold", "Const", "94.0 us", "", ""),

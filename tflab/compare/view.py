@@ -293,8 +293,8 @@ def cold(comparison: Comparison) -> Table:
         return f"{three_digits(row.self_ns / ns)} x" if ns else ""
 
     return Table(
-        f"Cold: the first step, at batch {batch}, took {cold_step}, a warm step {warm_step} "
-        "(median, traced as well); the first one also set up kernels and memory",
+        f"Cold: the first step, at batch {batch}, took {cold_step}, a warm traced step "
+        f"{warm_step} (median); the first one also set up kernels and memory",
         (
             op_table.key("node", 30),
             *op_table.columns(("type", "self"), {"self": "first run"}),
