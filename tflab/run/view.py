@@ -151,12 +151,20 @@ def about_group(group: Group) -> str:
 
 def many_groups(groups: Sequence[Group]) -> Iterator[str]:
     """What follows from more groups than tflab tells apart."""
-    later = [group for group in groups if group.graph == summary.LATER]
-    if later:
+    told = [group for group in groups if group.graph != summary.LATER]
+    if len(told) == len(groups):
+        return
+    # The runtime prepares a graph for what is fetched and fed, whatever its shape.
+    prepared = len({(group.fetches, tuple(group.feeds)) for group in told})
+    yield (
+        f"More than {len(told):,} groups of runs differ in what they fetch or in what they are fed; "
+        "here the later ones are one group."
+    )
+    if 2 * prepared > len(told):
         yield (
-            f"More than {len(groups) - 1:,} groups of runs differ in what they fetch or are fed. "
-            "The runtime prepares the graph anew for each; here the later ones are one group. If "
-            "the program makes new nodes between its runs, make them once, before the first run."
+            f"{prepared:,} of the first {len(told):,} fetch or feed other tensors than those "
+            "before, and the runtime prepares the graph anew for each of these. If the program "
+            "makes new nodes between its runs, make them once, before the first run."
         )
 
 
