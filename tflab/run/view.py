@@ -157,8 +157,8 @@ def many_groups(groups: Sequence[Group]) -> Iterator[str]:
     # The runtime prepares a graph for what is fetched and fed, whatever its shape.
     prepared = len({(group.fetches, tuple(group.feeds)) for group in told})
     yield (
-        f"More than {len(told):,} groups of runs differ in what they fetch or in what they are fed; "
-        "here the later ones are one group."
+        f"More than {len(told):,} groups of runs differ in what they fetch or in what they are "
+        "fed; here the later ones are one group."
     )
     if 2 * prepared > len(told):
         yield (
