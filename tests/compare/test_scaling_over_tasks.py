@@ -18,7 +18,9 @@ TOY = ["--model", "toy", "--phase", "training", "--format", "json", "--cluster"]
 
 def test_numbers_of_tasks_are_compared_with_this_process_alone(two_tasks, capsys):
     before = set(server.STARTED)
-    assert compare.main([*TOY, "1", ",".join(two_tasks), "--steps", "3"]) == 0
+    # On a busy machine the runtime leaves receives out of its traces: of three steps, sometimes all
+    # of a tensor, which then is no message.
+    assert compare.main([*TOY, "1", ",".join(two_tasks), "--steps", "20"]) == 0
     out, err = capsys.readouterr()
     result = json.loads(out)
     lines_of_progress = re.compile(r"tflab: .*\d+ s")
