@@ -111,6 +111,17 @@ def test_a_loss_is_the_negative_with_which_the_gradients_begin():
     )
 
 
+def test_a_negative_beside_a_loss_is_no_loss_if_only_some_gradients_begin_with_one():
+    """As those of a difference, whose negative the program also computes."""
+    negative = scalar("m", "Neg", "l")
+    begun = (scalar("3n", "Neg", "3"), node("9n", "Mul", "3n", "8"), node("10", "Mul", "9n", "9"))
+    nodes = [one for one in BACKWARD if one.name != "10"]
+    place = [one.name for one in nodes].index("11")
+    nodes[place:place] = begun
+    graph = (*FORWARD, negative, *nodes, RATE, *STEP, *TRAIN)
+    assert search(graph, {"2"}).trainings[0].loss == "l"
+
+
 def test_the_arithmetic_of_an_optimiser_with_variables_of_its_own_is_no_gradient():
     own = (
         variable("m"),

@@ -297,7 +297,7 @@ def test_custom_gradients_and_stop_gradient_are_noted_where_variables_are_behind
     assert (plain.stopped, plain.custom_gradients) == ((), ())
 
 
-def test_what_stop_gradient_ends_is_not_named_if_it_is_zero():
+def test_what_stop_gradient_ends_is_not_named_if_it_is_zero(monkeypatch):
     """The squares of differences from a mean do not depend on where that mean is in first order."""
 
     def loss_of(x, a, b):
@@ -305,9 +305,18 @@ def test_what_stop_gradient_ends_is_not_named_if_it_is_zero():
         return tf.reduce_mean(variance * x + b)
 
     stage = differentiated(loss_of)
-    assert any(node.op == "StopGradient" for node in stage.nodes)
-    assert all(check.agrees for check in stage.gradient_checks)
+    (stop,) = (node.name for node in stage.nodes if node.op == "StopGradient")
+    checks = {check.tensor: check for check in stage.gradient_checks}
+    assert [check.agrees for check in checks.values()] == [True, True]
     assert stage.stopped == ()
+    for known, stopped in (
+        ("a", ()),
+        ("b", (stop,)),
+    ):  # `a` is behind it: nothing confirms the stop
+        monkeypatch.setattr(
+            backward, "check_gradients", lambda *_, known=known: ((checks[known],), "")
+        )
+        assert differentiated(loss_of).stopped == stopped
 
 
 class Clipping(tf1.train.GradientDescentOptimizer):

@@ -17,7 +17,7 @@ from tflab.records.values import Entered, NotFinite, Value
 from tflab.records.watched import OpTimes, Recorded, RecordedValues, WatchedLine
 from tflab.report import html
 from tflab.report.contents import Annotated, ScriptLine
-from tflab.run import page, view
+from tflab.run import line_table, page, view
 
 CODE = """import tensorflow as tf
 x = tf.placeholder(tf.float32)
@@ -161,8 +161,8 @@ def test_each_line_has_its_times_its_nodes_and_what_became_of_them(seen):
 
 def test_a_line_is_free_only_where_no_time_was_measured():
     six = Fate("six", "folded", None, None)
-    assert [*view.notes(("a.py", 1), [six], {}, 0)] == ["folded: free"]
-    assert [*view.notes(("a.py", 1), [six], {}, 7)] == ["folded"]
+    assert [*line_table.notes(("a.py", 1), [six], {}, 0)] == ["folded: free"]
+    assert [*line_table.notes(("a.py", 1), [six], {}, 7)] == ["folded"]
 
 
 def test_nodes_of_a_line_that_other_lines_took_over():
@@ -180,7 +180,7 @@ def test_nodes_of_a_line_that_other_lines_took_over():
         Fate("n5", "folded", None, None),
         Fate("n6", "unreached", None, None),
     ]
-    assert [*view.notes(("a.py", 1), fates, made, 0)] == [
+    assert [*line_table.notes(("a.py", 1), fates, made, 0)] == [
         "1 of 5 nodes fused into b.py line 7",
         "1 of 5 nodes merged with line 2",
         "1 of 5 nodes folded",
@@ -195,17 +195,17 @@ def test_a_line_is_free_only_if_none_of_its_times_was_measured(seen):
         WatchedLine(file, n, code[n - 1], (), *ns, 0, 0)
         for n, ns in ((2, (4, 3, 7)), (3, (3, 4, 1)))
     ]
-    noted = view.by_line(folded, lines)
+    noted = line_table.by_line(folded, lines)
     assert [noted[file, n] for n in (2, 3, 4)] == ["folded", "folded", "folded: free"]
     both = (Fate("six", "folded", None, None), Fate("y", "fused", None, "m"))
-    noted = view.by_line(replace(seen.graph, ledger=both), lines)
+    noted = line_table.by_line(replace(seen.graph, ledger=both), lines)
     assert noted[file, 4] == "1 of 2 nodes fused into line 3; 1 of 2 nodes folded"
 
 
 def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
     """Lines without time follow, if their nodes ran as parts of others or not in the steps."""
     code = CODE.splitlines()
-    table = view.table_of_lines(seen)
+    table = line_table.table(seen)
     assert layout(table)[-2:] == ["its nodes gives way to 22 goes 1", "code gives way to 16"]
     assert grid(table)[1:] == [
         ("line", "forward", "backward", "Python", "its nodes", "code"),
@@ -241,7 +241,7 @@ def test_a_function_is_drawn_as_it_was_traced(seen):
     (written,) = graph.drawing.states
     assert [node.name for node in written.defined] == ["x", "m", "six", "y", "init", "g"]
     assert graph.start == 0
-    assert view.by_line(traced, seen.lines)[seen.program[0], 3] == ""
+    assert line_table.by_line(traced, seen.lines)[seen.program[0], 3] == ""
 
 
 def test_the_page_numbers_the_nodes_of_each_line(seen):

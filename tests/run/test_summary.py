@@ -8,7 +8,7 @@ import pytest
 from tests.shown import grid, layout
 from tflab.records.timed import Owner
 from tflab.records.watched import Group, Process, Watched, WatchedLine
-from tflab.run import sampler, summary, view, watcher
+from tflab.run import line_table, sampler, summary, view, watcher
 
 MATMUL = ("/code/train.py", 3, "y = tf.matmul(x, w)")
 MINIMIZE = ("/code/train.py", 5, "train = optimizer.minimize(loss)")
@@ -307,15 +307,14 @@ def test_time_that_no_line_has_is_said_under_the_lines():
     untraced = replace(train, traced=0, total_ns=1_000)
     calls = (Owner(sampler.EAGER, 60), Owner(sampler.DATA, 40), Owner("rest", 9_900))
     seen = replace(WATCHED, groups=(init, train, untraced), process=Process(10_000, calls))
-    assert [*view.without_line(seen)] == [
+    assert [*line_table.without_line(seen)] == [
         "No line has the ops of 1 group that was not traced: 1.00 us of 5.00 us of runs.",
-        "No line has the 100 ns that TensorFlow and Keras took outside of runs when lines called "
-        "them.",
+        "No line has the 100 ns that TensorFlow and Keras took outside of runs.",
     ]
-    assert [*view.without_line(replace(seen, groups=(init,)))][1:] == []
+    assert [*line_table.without_line(replace(seen, groups=(init,)))][1:] == []
     shorter = replace(untraced, total_ns=40)
     less = replace(seen, groups=(train, shorter), process=Process(10_001, calls))
-    assert [*view.without_line(less)] == []
+    assert [*line_table.without_line(less)] == []
     assert "1.00 us of 5.00 us" in [*view.blocks(seen, lines=True)][4]
     assert not any("No line has" in str(block) for block in view.blocks(seen, lines=False))
 

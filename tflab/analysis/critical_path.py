@@ -123,6 +123,7 @@ def linked(
 ) -> Links | None:
     """The runs of a step, each with those that it waits for; None if one of them began before one
     that it waits for had ended. `rank` orders runs that begin at the same time."""
+    # Some kinds have no run here, and no rank
     rank_of = np.array([rank.get(name, 0) for name, *_ in runs.kinds], np.int64)
     order = np.lexsort((rank_of[runs.kind], runs.start_ns))
     kind_of = runs.kind[order].tolist()
@@ -133,10 +134,8 @@ def linked(
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
     ends_of = {name: [ends[place] for place in own] for name, own in places.items()}
-    gpus = {
-        device for device in {device for *_, device in runs.kinds} if track_kind(device) in ON_GPU
-    }
-    on_gpu = {name for name, own in places.items() if runs.kinds[kind_of[own[0]]][2] in gpus}
+    devices = {name: runs.kinds[kind_of[own[0]]][2] for name, own in places.items()}
+    on_gpu = {name for name, device in devices.items() if track_kind(device) in ON_GPU}
     links = Links(names, runs.duration_ns[order].tolist(), [[] for _ in names])
     for name, own in places.items():
         around = ran_before(name, parents, places, kinds)

@@ -186,8 +186,8 @@ class Search:
         self, loss: str, seed: str, after: set[str], behind: dict[str, int]
     ) -> str:
         """The sum of which a loss is a term: the gradients of a sum are those of its terms. Or its
-        negative, if the gradients begin with one."""
-        negated = any(self.nodes[name].op == "Neg" for name in self.users.get(seed, ()))
+        negative, if all gradients begin with one; those of a difference begin with both."""
+        negated = {self.nodes[name].op for name in self.users.get(seed, ())} == {"Neg"}
         kinds = (*SUMS, "Neg") if negated else SUMS
         while True:
             sums = [

@@ -18,6 +18,7 @@ xplane_to_step_stats.cc of today; stat_summarizer.cc leaves the same rows out.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -49,6 +50,7 @@ ANNOTATION = re.compile(r"(?P<node>[^:\s]+):(?P<op>[A-Za-z_]\w*)(:\w+)?")
 ROCM_ANNOTATION = re.compile(r"@@(.+?)#")
 
 
+@functools.lru_cache(1_000)  # there are few devices, and many ask
 def track_kind(device: str) -> str:
     """The kind of rows that a device has, by the device's name."""
     match = TRACER.fullmatch(device)

@@ -253,21 +253,21 @@ def keys(watched: Watched) -> Iterator[Key]:
 
 def owners(seen: Seen, numbers: Mapping[Key, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
     """What owned the time, in each file; `numbers` are those of the groups in all files."""
-    by_name = [
-        {numbered(owner.owner, tuple(keys(one)), numbers): owner.ns for owner in one.process.owners}
-        for one in seen.values()
-    ]
+    by_name = []
+    for one in seen.values():
+        own = [numbers[key] for key in keys(one)]
+        by_name.append({numbered(owner.owner, own): owner.ns for owner in one.process.owners})
     for name in dict.fromkeys(name for known in by_name for name in known):
         yield name, tuple(known.get(name, 0) for known in by_name)
     yield "the whole process", tuple(one.process.wall_ns for one in seen.values())
 
 
-def numbered(owner: str, own: Sequence[Key], numbers: Mapping[Key, int]) -> str:
-    """`steps of group 2`: the owner with the number that its group has in all files. A file may
-    come from a stranger, with groups that it does not have."""
+def numbered(owner: str, numbers: Sequence[int]) -> str:
+    """`steps of group 2`: the owner with the number of its group in all files, from those of the
+    groups of its own file. That may come from a stranger, with groups that it does not have."""
     found = OF_GROUP.fullmatch(owner)
     place = int(found[2]) - 1 if found else -1
-    return f"{found[1]} {numbers[own[place]]}" if found and 0 <= place < len(own) else owner
+    return f"{found[1]} {numbers[place]}" if found and 0 <= place < len(numbers) else owner
 
 
 def median(place: int, row: tuple[Key, tuple[Group | None, ...]]) -> str:

@@ -80,15 +80,15 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
     graph = replace(graph, points=points.computed(program, graph, options))
     loss_pairs = meaning.of_loss(graph, pairs)
     checks, unchecked = check_gradients(stage, loss_pairs, options)
-    # Finite differences include what a stop_gradient ends, so if they agree it ended only zeros.
-    agree = bool(checks) and all(check.agrees for check in checks)
-    stopped = () if agree else chain_rule.stopped(graph, [pair[1].op.name for pair in pairs])
+    # Finite differences include what a stop_gradient ends: where they agree, it ended only zeros.
+    agreeing = {check.tensor for check in checks if check.agrees}
+    doubtful = [name for _, v in pairs if (name := v.op.name) not in agreeing]
     stage = replace(
         meaning.explained(stage, graph, loss_pairs),
         gradient_checks=checks,
         unchecked=unchecked,
         processed=tuple(meaning.processed(graph, pairs, loss_pairs)),
-        stopped=tuple(stopped),
+        stopped=chain_rule.stopped(graph, doubtful),
         custom_gradients=tuple(meaning.custom(program.graph, graph)),
     )
     if program.model.unready:

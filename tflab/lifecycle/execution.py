@@ -215,7 +215,7 @@ def with_experiments(execution: Execution, placement: Placement, options: Option
 
 def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
     """The nodes of the graphs that ran, with the lines of the placement's nodes."""
-    makers = {node.name: node for node in placement.user_nodes}
+    makers = {node.name: node for node in (*placement.user_nodes, *placement.nodes)}
     parts = (nodes.from_graph_def(graph, makers, {}) for graph in graphs)
     return tuple(node for part in parts for node in part)
 

@@ -143,7 +143,7 @@ def with_ledger(
     reasons = devices.assignments(placement.program.graph, executed, origins, fates)
     return replace(
         placement,
-        nodes=tuple(with_lines(executed, user_nodes, fates)),
+        nodes=tuple(with_lines_of_fused(executed, user_nodes, fates)),
         passes=steps,
         ledger=fates,
         origins=origins,
@@ -151,7 +151,7 @@ def with_ledger(
     )
 
 
-def with_lines(
+def with_lines_of_fused(
     executed: Sequence[Node], user_nodes: Sequence[Node], fates: Sequence[Fate]
 ) -> Iterator[Node]:
     """The nodes that ran. One that a pass made of nodes of one line and phase has these."""

@@ -15,7 +15,9 @@ from tflab.records.values import NotFinite, Value
 class Group:
     """Runs of a session with the same graph, fetches and fed shapes, or calls of one function."""
 
-    graph: str  # `graph 1`, or `function step`
+    # `graph 1`, `function step`, `other graphs` that are not kept, or `later groups`: all runs
+    # unlike those of the first groups, without their fetches and feeds
+    graph: str
     fetches: tuple[str, ...]  # tensors, and nodes that only had to run
     feeds: Mapping[str, str]  # tensor -> fed shape
     calls: int

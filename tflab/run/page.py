@@ -27,7 +27,7 @@ from tflab.report.contents import (
     ScriptLine,
     State,
 )
-from tflab.run import sampler, summary, view
+from tflab.run import line_table, sampler, summary, view
 from tflab.views import values
 
 MOST_FILES = 10
@@ -76,7 +76,7 @@ def groups(seen: Watched) -> Iterator[Table]:
                 Column("runs", lambda row: f"{row[1].calls:,}", right=True),
                 Column("first", lambda row: units.time(row[1].cold_ns), right=True),
                 Column("median", lambda row: median(row[1]), right=True),
-                Column("all others", lambda row: view.time(row[1].total_ns), right=True),
+                Column("all others", lambda row: line_table.time(row[1].total_ns), right=True),
                 Column("traced", lambda row: f"{row[1].traced:,}", right=True),
                 Column("fetches", lambda row: ", ".join(row[1].fetches), elastic=True),
                 Column("fed", lambda row: fed(row[1]), elastic=True),
@@ -121,8 +121,8 @@ def scripts(seen: Watched) -> Iterator[Script]:
     own = seen.program[0]
     files = sorted(by_file, key=lambda file: (file != own, -spent[file], file))
     most = max(map(summary.total_ns, seen.lines), default=0)
-    nodes = view.nodes_by_line(seen.graph)
-    told = view.by_line(seen.graph, seen.lines)
+    nodes = line_table.nodes_by_line(seen.graph)
+    told = line_table.by_line(seen.graph, seen.lines)
     for file in files[:MOST_FILES]:
         texts = lines_of_file(file, by_file[file])
         about = "" if texts else "the file has changed; only the recorded lines are shown"
@@ -152,7 +152,7 @@ def row(
             number, code.expandtabs(4), ("",) * len(HEADERS), None, note, tuple(nodes)
         )
     spent = (line.forward_ns, line.backward_ns, line.update_ns, line.python_ns)
-    cells = (*map(view.time, spent), f"{line.runs:,}" if line.runs else "")
+    cells = (*map(line_table.time, spent), f"{line.runs:,}" if line.runs else "")
     share = sum(spent) / most if most and sum(spent) else None
     return ScriptLine(number, code.expandtabs(4), cells, share, note, tuple(nodes))
 

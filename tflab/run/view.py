@@ -1,39 +1,23 @@
-"""View of a watched program: where its time went, on half a screen, and its most expensive
-lines."""
+"""View of a watched program: where its time went, on half a screen, and what it traced."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tflab import units
 from tflab.records.blocks import Block, Column, Table, shortened
-from tflab.records.graph import Node, Source
-from tflab.records.placed import Fate
 from tflab.records.timed import Owner
-from tflab.records.watched import (
-    Group,
-    MadeAnew,
-    Recorded,
-    RecordedValues,
-    Tracing,
-    Watched,
-    WatchedLine,
-)
-from tflab.run import sampler, summary
+from tflab.records.watched import Group, MadeAnew, RecordedValues, Tracing, Watched
+from tflab.run import line_table, summary
 from tflab.views import values
 
 ROWS = 7  # of the table of owners
-LINES = 15
+TRACED = 15  # functions in the table of tracings
 ORIGINS = 2  # of NaN and Inf, each with a sentence
-CARRIED = {"fused": "into", "merged": "with"}  # fates of nodes whose work another node does
-NOT_NEEDED = "not needed by this group"
 UNLIKE = "what fetches or is fed something else than all groups before"
-CALLS = (sampler.GRAPHS, sampler.EAGER, sampler.DATA, sampler.SAVING)  # of TensorFlow and Keras
-
-Line = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -61,11 +45,8 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
         yield fates(seen)
     if sentences := [*(values_of(seen.values) if seen.values else ()), *fetched(seen)]:
         yield " ".join(sentences)
-    table = table_of_lines(seen)
     if lines:
-        if table.rows:
-            yield table
-        yield from without_line(seen)
+        yield from line_table.blocks(seen)
     yield from many_groups(seen.groups)
     yield from traced_again(seen.tracings)
     yield from made_anew(seen.made_anew)
@@ -154,8 +135,9 @@ def many_groups(groups: Sequence[Group]) -> Iterator[str]:
     told = [group for group in groups if group.graph != summary.LATER]
     if len(told) == len(groups):
         return
-    # The runtime prepares a graph for what is fetched and fed, whatever its shape.
-    prepared = len({(group.fetches, tuple(group.feeds)) for group in told})
+    # A session prepares a graph for what is fetched and fed, whatever its shape.
+    of_sessions = [group for group in told if not is_function(group)]
+    prepared = len({(group.fetches, tuple(group.feeds)) for group in of_sessions})
     yield (
         f"More than {len(told):,} groups of runs differ in what they fetch or in what they are "
         "fed; here the later ones are one group."
@@ -165,25 +147,6 @@ def many_groups(groups: Sequence[Group]) -> Iterator[str]:
             f"{prepared:,} of the first {len(told):,} fetch or feed other tensors than those "
             "before, and the runtime prepares the graph anew for each of these. If the program "
             "makes new nodes between its runs, make them once, before the first run."
-        )
-
-
-def without_line(seen: Watched) -> Iterator[str]:
-    """The time that no line of the table has."""
-    untraced = [group for group in seen.groups if group.total_ns and not group.traced]
-    missing_ns = sum(group.total_ns for group in untraced)
-    total_ns = sum(group.total_ns for group in seen.groups)
-    if 100 * missing_ns >= total_ns > 0:
-        verb = "was" if len(untraced) == 1 else "were"
-        yield (
-            f"No line has the ops of {units.plural(len(untraced), 'group')} that {verb} not traced:"
-            f" {units.time(missing_ns)} of {units.time(total_ns)} of runs."
-        )
-    called_ns = sum(owner.ns for owner in seen.process.owners if owner.owner in CALLS)
-    if 100 * called_ns >= seen.process.wall_ns:
-        yield (
-            f"No line has the {units.time(called_ns)} that TensorFlow and Keras took outside of "
-            f"runs when lines called them."
         )
 
 
@@ -235,7 +198,7 @@ def table_of_tracings(tracings: Sequence[Tracing]) -> Table:
         Column("called at", lambda row: row.place),
         Column("traced again", reason, elastic=True),
     )
-    return shortened("Functions that were traced", columns, costliest, LINES)
+    return shortened("Functions that were traced", columns, costliest, TRACED)
 
 
 def fates(seen: Watched) -> str:
@@ -275,88 +238,3 @@ def fetched(seen: Watched) -> Iterator[str]:
             runs = units.plural(group.calls - 1, "other run")
             checked = "only the fetched values were checked; they are finite"
             yield f"Of {runs} {checked if looked else 'nothing was checked'}."
-
-
-def table_of_lines(seen: Watched) -> Table:
-    """The most expensive lines, then lines whose nodes took no time, with the reason."""
-    notes = by_line(seen.graph, seen.lines)
-
-    def note(line: WatchedLine) -> str:
-        return notes.get((line.file, line.line), "")
-
-    known = [
-        line for line in seen.lines if summary.total_ns(line) or note(line) not in ("", NOT_NEEDED)
-    ]
-    columns: tuple[Column, ...] = (
-        Column("line", lambda line: f"{os.path.basename(line.file)}:{line.line}"),
-        Column("forward", lambda line: time(line.forward_ns), right=True),
-        Column("backward", lambda line: time(line.backward_ns), right=True),
-        Column("updates", lambda line: time(line.update_ns), right=True),
-        Column("Python", lambda line: time(line.python_ns), right=True),
-        Column("its nodes", note, elastic=True, least=22, spare=1),
-        Column("code", lambda line: line.code, elastic=True),
-    )
-    columns = tuple(column for column in columns if any(map(column.cell, known[:LINES])))
-    return shortened("The costliest lines, over all runs", columns, known, LINES)
-
-
-def time(ns: int) -> str:
-    return units.time(ns) if ns else ""
-
-
-# The fates of the nodes of a line, in a few words
-
-
-def nodes_by_line(graph: Recorded | None) -> dict[Line, list[str]]:
-    made: dict[Line, list[str]] = {}
-    for node in graph.nodes if graph else ():
-        if node.source:
-            made.setdefault(line_of(node.source), []).append(node.name)
-    return made
-
-
-def by_line(graph: Recorded | None, lines: Sequence[WatchedLine]) -> dict[Line, str]:
-    """The fates of the nodes of each line, unless all were executed."""
-    if graph is None:
-        return {}
-    by_name = {node.name: node for node in graph.nodes}
-    fates = {fate.name: fate for fate in graph.ledger}
-    spent = {
-        (line.file, line.line): line.forward_ns + line.backward_ns + line.update_ns
-        for line in lines
-    }
-    return {
-        line: "; ".join(
-            notes(
-                line, [fates[name] for name in names if name in fates], by_name, spent.get(line, 0)
-            )
-        )
-        for line, names in nodes_by_line(graph).items()
-    }
-
-
-def notes(line: Line, fates: Sequence[Fate], by_name: Mapping[str, Node], ns: int) -> Iterator[str]:
-    """`fused into line 41`, `folded: free`."""
-    reached = [fate for fate in fates if fate.fate != "unreached"]
-    if fates and not reached:
-        yield NOT_NEEDED
-        return
-    for how, word in CARRIED.items():
-        into = [by_name.get(fate.into or "") for fate in reached if fate.fate == how]
-        places = Counter(line_of(node.source) for node in into if node and node.source)
-        for (file, number), count in places.items():
-            if (file, number) != line:
-                other = "" if file == line[0] else f"{os.path.basename(file)} "
-                yield f"{some_of(count, len(reached))}{how} {word} {other}line {number}"
-    folded = Counter(fate.fate for fate in reached)["folded"]
-    if folded:
-        free = ": free" if folded == len(reached) and not ns else ""
-        yield f"{some_of(folded, len(reached))}folded{free}"
-
-
-def line_of(source: Source) -> Line:
-    return source.file, source.line
-
-
-def some_of(count: int, total: int) -> str:
-    return "" if count == total else f"{count} of {total} nodes "

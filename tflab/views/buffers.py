@@ -3,11 +3,12 @@ adds up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.buffers import Amount, Buffer, Buffers
 from tflab.units import plural, size, time
+from tflab.views import numbered
 
 TOP = 10
 NAMED = 3  # tensors that are named of those released at another time
@@ -135,13 +136,13 @@ def releases(buffers: Buffers) -> Iterable[str]:
     if buffers.held_by_receiver:
         yield (
             f"Of {every} {len(buffers.held_by_receiver):,} came after the last reader ended, for "
-            f"tensors sent to another device: {first_named(buffers.held_by_receiver)}. The runtime "
+            f"tensors sent to another device: {names(buffers.held_by_receiver)}. The runtime "
             f"holds a sent tensor until the thread that received it is done with it."
         )
     if buffers.unexpected:
         yield (
             f"Of {every} {len(buffers.unexpected):,} did not come while the last reader ran: "
-            f"{first_named(buffers.unexpected)}. The trace does not say what kept them."
+            f"{names(buffers.unexpected)}. The trace does not say what kept them."
         )
     if not buffers.held_by_receiver and not buffers.unexpected:
         yield f"{every}, each while the last reader of the buffer ran."
@@ -153,8 +154,5 @@ def releases(buffers: Buffers) -> Iterable[str]:
         )
 
 
-def first_named(tensors: Sequence[str]) -> str:
-    """`a, b:1, c and 2 more`"""
-    names = tuple(dict.fromkeys(tensors))  # a tensor in a loop has many buffers
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+def names(tensors: Iterable[str]) -> str:
+    return numbered.listed(tuple(dict.fromkeys(tensors)), NAMED)  # in a loop one has many buffers
