@@ -171,3 +171,27 @@ def test_code_that_only_begins_has_its_first_line(number):
     frame = SimpleNamespace(f_code=code("train.py"), f_lineno=number, f_back=None)
     assert sampler.Sampler(0).owner_of(frame) == (sampler.BETWEEN, ("train.py", 90, "f"))
     assert sampler.Sampler(0).line_of(frame) == ("train.py", 90, "f")
+
+
+def test_the_time_before_a_function_begins_passed_in_its_caller():
+    def later(frame):
+        return frame.f_lasti >= 0 and sampler.entered_from(frame) is frame
+
+    def begun():
+        return later(sys._getframe())
+
+    assert begun()
+
+    def at(lasti, back, first=sampler.RESUME):
+        instructions = SimpleNamespace(co_code=bytes([first % 256, 0, 100, 0]))
+        return SimpleNamespace(f_lasti=lasti, f_back=back, f_code=instructions)
+
+    caller = at(2, None)
+    assert sampler.entered_from(at(2, caller)).f_back is caller
+    assert sampler.entered_from(at(-1, caller)) is caller
+    # The handler of the signal has only begun as well
+    begins = 0 if sys.version_info >= (3, 11) else -1
+    assert sampler.entered_from(at(begins, at(begins, caller))) is caller
+    first = at(begins, None)
+    assert sampler.entered_from(first) is first
+    assert sampler.entered_from(None) is None

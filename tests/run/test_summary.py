@@ -312,9 +312,13 @@ def test_time_that_no_line_has_is_said_under_the_lines():
         "No line has the 100 ns that TensorFlow and Keras took outside of runs.",
     ]
     assert [*line_table.without_line(replace(seen, groups=(init,)))][1:] == []
-    shorter = replace(untraced, total_ns=40)
-    less = replace(seen, groups=(train, shorter), process=Process(10_001, calls))
-    assert [*line_table.without_line(less)] == []
+    one_percent, less = (
+        (replace(train, total_ns=4_000 - ns), replace(untraced, total_ns=ns)) for ns in (40, 39)
+    )
+    longer = replace(seen, process=Process(10_001, calls))
+    (said,) = line_table.without_line(replace(longer, groups=one_percent))
+    assert said.endswith(": 40 ns of 4.00 us of runs.")
+    assert [*line_table.without_line(replace(longer, groups=less))] == []
     assert "1.00 us of 5.00 us" in [*view.blocks(seen, lines=True)][4]
     assert not any("No line has" in str(block) for block in view.blocks(seen, lines=False))
 

@@ -1,13 +1,15 @@
 """Ticks: the moments at which somebody looks where the main thread is, and who looks.
 
 A thread that wants to look has to wait for the GIL. It gets it where the main thread releases it,
-so in a loop that calls C code it would see the same call each time, however short that is. So a
-timer of the kernel sends a signal to the main thread whenever it has used the processor for so
-long, and Python calls the handler at the next bytecode that looks for signals. A second timer wakes
-the sampler's thread, which looks itself if the main thread could not, because it is in C code. It
-comes more seldom, because the main thread has to hand over the GIL. The clock of both stands still
-while the main thread waits, so that no signal interrupts it. Every so often the sampler's thread
-finds out whether it waits, and then looks as well.
+so in a loop that calls C code it would see the same call each time, however short that is. The
+main thread can look itself in the handler of a signal. But Python calls that only after the C code,
+often on another line.
+
+So whenever the main thread has used the processor for so long, the kernel sends a signal to both
+threads, and the first that can look does. In bytecode that is the main thread. In C code that
+released the GIL it is the sampler's thread, which sees the line of that code. The clock of these
+signals stands still while the main thread waits, so that none interrupts it. Every so often the
+sampler's thread finds out whether it waits, and then looks as well.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class TimerSpec(ctypes.Structure):
 
 
 class Ticks:
-    """Two timers: the main thread looks every INTERVAL_S, the sampler's if it did not."""
+    """Two timers that tick at the same moments, one for each thread."""
 
     def __init__(self, look: Look, own: int, waking: int) -> None:
         self.look, self.own, self.waking = look, own, waking
@@ -72,21 +74,18 @@ class Ticks:
         self.thread = 0  # the sampler's, while it runs
         self.waking_thread = _thread.allocate_lock()
         self.ended = False
-        self.main_looked = False  # since the sampler's thread was woken
+        self.looked_first = 0  # the thread that did at the last tick, if the other has not come yet
 
     def start(self) -> None:
         """Called by the sampler's thread. Raises OSError."""
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [self.waking])  # it waits for it
         own_thread, self.thread = _thread.get_native_id(), _thread.get_ident()
-        for number, thread, every_ns in (
-            (self.own, self.main, INTERVAL_NS),
-            (self.waking, own_thread, SELDOM_NS),
-        ):
+        every = TimerSpec(0, INTERVAL_NS, 0, INTERVAL_NS)
+        for number, thread in ((self.own, self.main), (self.waking, own_thread)):
             event, timer = SigEvent(None, number, SIGEV_THREAD_ID, thread, b""), ctypes.c_void_p()
             if self.library.timer_create(self.clock, ctypes.byref(event), ctypes.byref(timer)):
                 raise OSError("This system has no timer for the time of a thread.")
             self.timers.append(timer)
-            every = TimerSpec(0, every_ns, 0, every_ns)
             self.library.timer_settime(timer, 0, ctypes.byref(every), None)
 
     def stop(self) -> None:
@@ -98,11 +97,17 @@ class Ticks:
         has to look."""
         left_ns = max(self.next_ns - time.monotonic_ns(), 0)
         if _signal.sigtimedwait([self.waking], left_ns / 1e9):
-            looked, self.main_looked = self.main_looked, False
-            return not looked
+            return self.is_first()
         interval_ns = SELDOM_NS if self.importing() else INTERVAL_NS
         self.next_ns = max(self.next_ns, time.monotonic_ns() - interval_ns) + interval_ns
         return self.in_run() or self.main_waits()
+
+    def is_first(self) -> bool:
+        """Whether this thread has to look, because the other one has not looked at this tick."""
+        thread = _thread.get_ident()
+        second = self.looked_first not in (0, thread)
+        self.looked_first = 0 if second else thread
+        return not second
 
     def wake(self) -> None:
         """Let the sampler's thread go on, if it has not ended."""
@@ -128,8 +133,7 @@ class Ticks:
         if sys.getprofile() or sys.gettrace():
             self.ended = True  # the program observes its own calls, and this would be one of them
             self.stop()
-        elif self.timers:
-            self.main_looked = True
+        elif self.timers and self.is_first():
             self.look(frame)
 
 
