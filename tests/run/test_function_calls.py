@@ -38,17 +38,20 @@ def test_tracings_read_like_this():
         "same arguments."
     ]
     assert [*view.traced_again(TRACINGS[::2])] == []
-    table = view.table_of_tracings(TRACINGS)
-    assert layout(table) == ["function", "time right", "called at", "traced again gives way to 16"]
+    another = Tracing("step", "train.py:3", False, (), 450_000)
+    table = view.table_of_tracings((*TRACINGS, another))
+    numbers = ("times right", "time right")
+    assert layout(table) == ["function", *numbers, "called at", "traced again gives way to 16"]
     assert grid(table) == [
         "Functions that were traced",
-        ("function", "time", "called at", "traced again"),
-        ("other", "900 us", "train.py:4", ""),
-        ("step", "500 us", "train.py:3", ""),
-        ("step", "200 us", "train.py:9", "because x was float32 (8, 4) and is float32 (7, 4)"),
-        ("step", "100 us", "train.py:7", "with the same arguments"),
+        ("function", "times", "time", "called at", "traced again"),
+        ("step", "2", "950 us", "train.py:3", ""),
+        ("other", "1", "900 us", "train.py:4", ""),
+        ("step", "1", "200 us", "train.py:9", "because x was float32 (8, 4) and is float32 (7, 4)"),
+        ("step", "1", "100 us", "train.py:7", "with the same arguments"),
         0,
     ]
+    table = view.table_of_tracings(TRACINGS)
     shown = view.blocks(replace(WATCHED, tracings=TRACINGS), lines=True)
     assert grid(table) in [grid(block) for block in shown if not isinstance(block, str)]
 

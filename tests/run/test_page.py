@@ -141,15 +141,15 @@ def annotated(seen):
 
 def test_each_line_has_its_times_its_nodes_and_what_became_of_them(seen):
     (script,) = annotated(seen).scripts
-    nothing = ("",) * 5
+    nothing = ("",) * 6
     assert script.lines == (
-        ScriptLine(1, "import tensorflow as tf", ("", "", "", "150 ns", ""), 150 / 750, "", ()),
+        ScriptLine(1, "import tensorflow as tf", ("", "", "", "150 ns", "", ""), 150 / 750, "", ()),
         ScriptLine(2, "x = tf.placeholder(tf.float32)", nothing, None, "", ("x",)),
         ScriptLine(3, "m = tf.matmul(x, w)", nothing, None, "fused into line 4", ("m",)),
         ScriptLine(
             4,
             "y = tf.nn.relu(m + 2 * 3)",
-            ("500 ns", "250 ns", "", "", "8"),
+            ("500 ns", "250 ns", "", "", "", "8"),
             1.0,
             "1 of 3 nodes folded",
             ("six", "y", "g"),

@@ -31,9 +31,16 @@ def test_what_passes_without_runs_belongs_to_what_is_seen(clock):
     clock.look(130, sampler.IMPORTS, None)
     clock.look(150)
     clock.look(160, line=BATCH)
+    clock.look(165, sampler.EAGER, BATCH)
     assert clock.segment() == {
-        "owners": {sampler.START: 100, sampler.IMPORTS: 30, sampler.BEFORE: 30},
+        "owners": {
+            sampler.START: 100,
+            sampler.IMPORTS: 30,
+            sampler.BEFORE: 30,
+            sampler.EAGER: 5,
+        },
         "lines": {LOOP: 20, BATCH: 10},
+        "called": {BATCH: 5},
         "runs": 0,
     }
 
@@ -43,8 +50,10 @@ def test_of_very_many_lines_only_the_first_have_their_times(clock, monkeypatch):
     clock.look(130)
     clock.look(150, line=BATCH)
     clock.look(160)
+    clock.look(165, sampler.EAGER, BATCH)
+    clock.look(175, sampler.EAGER)
     segment = clock.segment()
-    assert segment["lines"] == {LOOP: 40}
+    assert (segment["lines"], segment["called"]) == ({LOOP: 40}, {BATCH: 5})
     assert segment["owners"][sampler.BEFORE] == 60
 
 
@@ -72,10 +81,11 @@ def test_between_runs_time_is_shared_out_by_what_was_seen_there(clock):
         clock.look(start + 30)
         clock.leave(60)
         clock.look(start + 70, line=BATCH if start == 120 else LOOP)
-    clock.look(500, sampler.GRAPHS, None)
+    clock.look(500, sampler.GRAPHS, BATCH)
     # Seen as a whole: the first 10 and the last 10. Of the other 140, a quarter was at BATCH.
     segment = clock.segment()
     assert segment["lines"] == {LOOP: 10 + 105, BATCH: 35}
+    assert segment["called"] == {BATCH: 10}
     assert segment["owners"] == {
         sampler.START: 100,
         sampler.BEFORE: 10,
@@ -108,6 +118,18 @@ def test_a_look_that_had_to_wait_stands_for_the_time_since_the_one_before(clock)
         clock.look(start + waited, line=line)
     # Around the runs: 10 + 60 + 20 + 690, by looks 70 and 700 after those before them
     assert clock.segment()["lines"] == {LOOP: 780 * 70 // 770, BATCH: 780 * 700 // 770}
+
+
+def test_between_runs_calls_of_tensorflow_are_shared_out_too(clock):
+    for start, owner in ((120, sampler.DATA), (220, sampler.BETWEEN)):
+        clock.enter(start)
+        clock.look(start + 10)
+        clock.leave(10)
+        clock.look(start + 90, owner)
+    # 20 before the first run, and 90 and 80 after them; each was seen for 80
+    segment = clock.segment()
+    assert (segment["lines"], segment["called"]) == ({LOOP: 95}, {LOOP: 95})
+    assert segment["owners"][sampler.DATA] == 95
 
 
 def test_a_call_that_runs_nothing_is_pythons_time(clock):
@@ -148,12 +170,12 @@ TF = "/lib/site-packages/tensorflow/python/"
         (["/lib/site-packages/numpy/core.py", "train.py"], sampler.BETWEEN, 0),
         (["<string>", "train.py"], sampler.BETWEEN, 0),
         ([sys.modules["os"].__file__, "model.py", "train.py"], sampler.BETWEEN, 1),
-        ([f"{TF}framework/ops.py", "train.py"], sampler.GRAPHS, None),
-        ([f"{TF}framework/ops.py", f"{TF}training/saver.py", "train.py"], sampler.GRAPHS, None),
-        ([f"{TF}training/saver.py", "train.py"], sampler.SAVING, None),
-        ([f"{TF}ops/gen_math_ops.py", f"{TF}ops/math_ops.py", "a.py"], sampler.EAGER, None),
-        ([f"{TF}ops/gen_dataset_ops.py@iterator_get_next", "a.py"], sampler.DATA, None),
-        ([f"{TF}ops/gen_dataset_ops.py@range_dataset", "a.py"], sampler.EAGER, None),
+        ([f"{TF}framework/ops.py", "train.py"], sampler.GRAPHS, 0),
+        ([f"{TF}framework/ops.py", f"{TF}training/saver.py", "train.py"], sampler.GRAPHS, 0),
+        ([f"{TF}training/saver.py", "train.py"], sampler.SAVING, 0),
+        ([f"{TF}ops/gen_math_ops.py", f"{TF}ops/math_ops.py", "a.py"], sampler.EAGER, 0),
+        ([f"{TF}ops/gen_dataset_ops.py@iterator_get_next", "a.py"], sampler.DATA, 0),
+        ([f"{TF}ops/gen_dataset_ops.py@range_dataset", "a.py"], sampler.EAGER, 0),
         ([f"{TF}framework/op_def.py", f"{TF}ops/gen_math_ops.py"], sampler.GRAPHS, None),
         (["<frozen importlib._bootstrap>", "train.py"], sampler.IMPORTS, None),
         (["<frozen importlib._bootstrap>", f"{TF}__init__.py"], sampler.IMPORT_TENSORFLOW, None),

@@ -32,10 +32,10 @@ class Group:
 
 @dataclass(frozen=True)
 class WatchedLine:
-    """A line of the program: the time of the nodes that it made, and its own Python time.
+    """A line of the program: the time of the nodes that it made, and its own time outside of runs.
 
     The times of nodes are those of the traced runs, scaled to all runs but the first; this assumes
-    that traced runs are like the others. Python's time is sampled.
+    that traced runs are like the others. The other times are sampled.
     """
 
     file: str
@@ -47,6 +47,7 @@ class WatchedLine:
     update_ns: int
     python_ns: int
     runs: int  # of the ops of these nodes, scaled from the traced runs like their times
+    tensorflow_ns: int = 0  # what it called of TensorFlow and Keras
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.graph import Node, Source
 from tflab.records.placed import Fate
 from tflab.records.watched import Recorded, Watched, WatchedLine
-from tflab.run import sampler, summary
+from tflab.run import summary
 
 MOST = 15
 CARRIED = {"fused": "into", "merged": "with"}  # fates of nodes whose work another node does
 NOT_NEEDED = "not needed by this group"
-CALLS = (sampler.GRAPHS, sampler.EAGER, sampler.DATA, sampler.SAVING)  # of TensorFlow and Keras
 
 Line = tuple[str, int]
 
@@ -45,6 +44,7 @@ def table(seen: Watched) -> Table:
         Column("backward", lambda line: time(line.backward_ns), right=True),
         Column("updates", lambda line: time(line.update_ns), right=True),
         Column("Python", lambda line: time(line.python_ns), right=True),
+        Column("TensorFlow", lambda line: time(line.tensorflow_ns), right=True),
         Column("its nodes", note, elastic=True, least=22, spare=1),
         Column("code", lambda line: line.code, elastic=True),
     )
@@ -57,7 +57,7 @@ def time(ns: int) -> str:
 
 
 def without_line(seen: Watched) -> Iterator[str]:
-    """The time that no line of the table has."""
+    """The time of runs that no line of the table has."""
     untraced = [group for group in seen.groups if group.total_ns and not group.traced]
     missing_ns = sum(group.total_ns for group in untraced)
     total_ns = sum(group.total_ns for group in seen.groups)
@@ -66,12 +66,6 @@ def without_line(seen: Watched) -> Iterator[str]:
         yield (
             f"No line has the ops of {units.plural(len(untraced), 'group')} that {verb} not traced:"
             f" {units.time(missing_ns)} of {units.time(total_ns)} of runs."
-        )
-    called_ns = sum(owner.ns for owner in seen.process.owners if owner.owner in CALLS)
-    if 100 * called_ns >= seen.process.wall_ns:
-        yield (
-            f"No line has the {units.time(called_ns)} that TensorFlow and Keras took outside of "
-            "runs."
         )
 
 

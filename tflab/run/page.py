@@ -32,7 +32,7 @@ from tflab.views import values
 
 MOST_FILES = 10
 MOST_LINES = 5_000  # of a file that is shown completely
-HEADERS = ("forward", "backward", "updates", "Python", "op runs")
+HEADERS = ("forward", "backward", "updates", "Python", "TensorFlow", "op runs")
 PYTHON = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER, "Python")  # owners with known lines
 
 
@@ -98,7 +98,8 @@ def explained(seen: Watched) -> str:
     words = (
         "Forward, backward and updates are the time of the nodes that a line made, in all runs "
         "but the first ones, estimated from those that were traced. Python is the time of the "
-        "line itself, sampled outside of runs."
+        "line itself, and TensorFlow that of its calls of TensorFlow and Keras. Both are sampled "
+        "outside of runs."
     )
     if seen.graph is None:
         return words
@@ -151,7 +152,8 @@ def row(
         return ScriptLine(
             number, code.expandtabs(4), ("",) * len(HEADERS), None, note, tuple(nodes)
         )
-    spent = (line.forward_ns, line.backward_ns, line.update_ns, line.python_ns)
+    of_nodes = (line.forward_ns, line.backward_ns, line.update_ns)
+    spent = (*of_nodes, line.python_ns, line.tensorflow_ns)
     cells = (*map(line_table.time, spent), f"{line.runs:,}" if line.runs else "")
     share = sum(spent) / most if most and sum(spent) else None
     return ScriptLine(number, code.expandtabs(4), cells, share, note, tuple(nodes))

@@ -70,7 +70,8 @@ class Sampler:
         self.inside: tuple[int, int, int] = (0, 0, 0)
         self.owners: dict[str, int] = {START: perf_counter_ns() - start_ns}
         self.assigned_ns = self.owners[START]  # time outside of runs with an owner
-        self.lines: dict[Line, int] = {}
+        self.lines: dict[Line, int] = {}  # their Python, and what it calls but TensorFlow and Keras
+        self.called: dict[Line, int] = {}  # what they called of these
         # The last sample: number of finished runs (-1: in a run), and its time
         self.looked = (0, perf_counter_ns())
         self.mixed_ns = 0  # time outside of runs without an owner yet
@@ -135,12 +136,12 @@ class Sampler:
         self.looked = (-1 if began_ns else runs, now_ns)
 
     def assign(self, owner: str, line: Line | None, spent_ns: int, runs: int) -> None:
+        lines = self.lines if owner == BETWEEN else self.called
+        if line is not None and (line in lines or len(lines) < MOST_LINES):
+            lines[line] = lines.get(line, 0) + spent_ns
         if owner != BETWEEN:
             self.owners[owner] = self.owners.get(owner, 0) + spent_ns
-            return
-        if line is not None and (line in self.lines or len(self.lines) < MOST_LINES):
-            self.lines[line] = self.lines.get(line, 0) + spent_ns
-        if not runs:
+        elif not runs:
             self.owners[BEFORE] = self.owners.get(BEFORE, 0) + spent_ns
         elif runs == self.tail[0]:
             self.tail = (runs, self.tail[1] + spent_ns)
@@ -168,7 +169,7 @@ class Sampler:
         line = line_at(frame) if frame else None
         if importing:
             return IMPORTS, None
-        return (owner or GRAPHS, None) if tensorflow else (BETWEEN, line)
+        return (owner or GRAPHS) if tensorflow else BETWEEN, line
 
     def line_of(self, frame: FrameType | None) -> Line | None:
         """The innermost line of the program, from this frame outwards."""
@@ -206,7 +207,7 @@ class Sampler:
         runs = self.inside[2]
         tail = AFTER if runs else BEFORE
         owners = {**self.owners, tail: self.owners.get(tail, 0) + self.tail[1]}
-        lines = dict(self.lines)
+        lines, called = dict(self.lines), dict(self.called)
         weights, left_ns = dict(self.weights), self.mixed_ns
         whole = sum(weights.values())
         for (owner, line), weight in weights.items():
@@ -214,11 +215,13 @@ class Sampler:
             left_ns -= share_ns
             owners[owner] = owners.get(owner, 0) + share_ns
             if line is not None:
-                lines[line] = lines.get(line, 0) + share_ns
+                of_owner = lines if owner == BETWEEN else called
+                of_owner[line] = of_owner.get(line, 0) + share_ns
         owners[BETWEEN] = owners.get(BETWEEN, 0) + left_ns
         return {
             "owners": {owner: ns for owner, ns in owners.items() if ns},
             "lines": lines,
+            "called": called,
             "runs": runs,
         }
 

@@ -35,7 +35,14 @@ MOST_CODE = 200  # characters of a source line
 OWN = "tflab"
 FEW = 4  # runs of a node, of which none is left out
 REST = "not seen"
-NOTHING: Mapping[str, Any] = {"owners": {}, "lines": {}, "own_ns": 0, "final": False, "faults": []}
+NOTHING: Mapping[str, Any] = {
+    "owners": {},
+    "lines": {},
+    "called": {},
+    "own_ns": 0,
+    "final": False,
+    "faults": [],
+}
 # In the order of a program
 ORDER = (
     sampler.START,
@@ -71,17 +78,17 @@ def watched(
     """The record of a process with this duration and exit status."""
     groups = segment.get("groups", ())
     owners = ledger(segment, groups, wall_ns)
-    python = {line: ns for line, ns in segment["lines"].items() if line}
+    python, called = segment["lines"], segment["called"]
     stopped = bool(segment.get("stopped"))
     return Watched(
         program=tuple(program),
         groups=tuple(map(group_of, groups)),
         process=Process(wall_ns, owners),
-        lines=lines_of(groups, segment.get("graphs", ()), python),
+        lines=lines_of(groups, segment.get("graphs", ()), python, called),
         stood_in=tuple(segment.get("stood_in", ())),
         exit_status=status,
         fates=segment.get("fates", {}).get("counts", {}),
-        costliest=costliest_line(python),
+        costliest=costliest_line(Counter(python) + Counter(called)),
         stopped=stopped,
         notes=tuple(notes_of(segment)),
         tracings=tuple(map(tracing_of, segment.get("tracings", ()))),
@@ -93,16 +100,14 @@ def watched(
     )
 
 
-def costliest_line(python: Mapping[sampler.Line, int]) -> tuple[str, int] | None:
+def costliest_line(spent: Mapping[sampler.Line, int]) -> tuple[str, int] | None:
     """The place of the line with most time, and its ns. A line may have several functions: up to
     Python 3.11 a comprehension is one."""
-    total: Counter[tuple[str, int]] = Counter()
-    for (file, number, _), ns in python.items():
-        total[file, number] += ns
+    total = without_functions(spent)
     if not total:
         return None
     (line, line_ns), *_ = total.most_common(1)
-    functions = {key[2]: ns for key, ns in python.items() if key[:2] == line}
+    functions = {key[2]: ns for key, ns in spent.items() if key[:2] == line}
     named = [name for name in functions if not name.startswith("<")]
     return place(*line, max(named or functions, key=functions.__getitem__)), line_ns
 
@@ -175,8 +180,9 @@ def lines_of(
     groups: Iterable[Mapping[str, Any]],
     graphs: Sequence[Sequence[tuple[str, str, Any, str]]],
     python: Mapping[sampler.Line, int],
+    called: Mapping[sampler.Line, int],
 ) -> tuple[WatchedLine, ...]:
-    """The lines that made nodes of graphs that ran, or that took Python time."""
+    """The lines that made nodes of graphs that ran, or that took time outside of runs."""
     spent: dict[tuple[str, int], dict[str, int]] = {}
     runs: dict[tuple[str, int], int] = {}
     names: dict[tuple[str, int], dict[str, None]] = {}
@@ -199,11 +205,8 @@ def lines_of(
                 by_phase = spent.setdefault(line, dict.fromkeys((FORWARD, BACKWARD, UPDATE), 0))
                 by_phase[phase] += round(usual_ns(traced_runs, traced_ns, most_ns) * times)
                 runs[line] = runs.get(line, 0) + round(traced_runs * times)
-    own: dict[tuple[str, int], int] = {}
-    for file, number, _ in python:
-        key = (file, number)
-        own[key] = own.get(key, 0) + python[file, number, _]
-    keys = dict.fromkeys([*names, *own])
+    own, tensorflow = without_functions(python), without_functions(called)
+    keys = dict.fromkeys([*names, *own, *tensorflow])
     lines = [
         WatchedLine(
             file=key[0],
@@ -213,12 +216,20 @@ def lines_of(
             forward_ns=spent.get(key, {}).get(FORWARD, 0),
             backward_ns=spent.get(key, {}).get(BACKWARD, 0),
             update_ns=spent.get(key, {}).get(UPDATE, 0),
-            python_ns=own.get(key, 0),
+            python_ns=own[key],
             runs=runs.get(key, 0),
+            tensorflow_ns=tensorflow[key],
         )
         for key in keys
     ]
     return tuple(sorted(lines, key=lambda line: (-total_ns(line), line.file, line.line)))
+
+
+def without_functions(spent: Mapping[sampler.Line, int]) -> Counter[tuple[str, int]]:
+    total: Counter[tuple[str, int]] = Counter()
+    for (file, number, _), ns in spent.items():
+        total[file, number] += ns
+    return total
 
 
 def usual_ns(runs: int, ns: int, most_ns: int) -> float:
@@ -228,7 +239,8 @@ def usual_ns(runs: int, ns: int, most_ns: int) -> float:
 
 
 def total_ns(line: WatchedLine) -> int:
-    return line.forward_ns + line.backward_ns + line.update_ns + line.python_ns
+    nodes_ns = line.forward_ns + line.backward_ns + line.update_ns
+    return nodes_ns + line.python_ns + line.tensorflow_ns
 
 
 def place(file: str, line: int, function: str) -> str:

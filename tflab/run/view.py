@@ -191,13 +191,18 @@ def reason(tracing: Tracing) -> str:
 
 
 def table_of_tracings(tracings: Sequence[Tracing]) -> Table:
-    costliest = sorted(tracings, key=lambda tracing: -tracing.ns)
+    alike: dict[tuple[str, str, str], list[int]] = {}  # times of tracings that read the same
+    for tracing in tracings:
+        key = (tracing.function, tracing.place, reason(tracing))
+        alike.setdefault(key, []).append(tracing.ns)
     columns: Sequence[Column] = (
-        Column("function", lambda row: row.function),
-        Column("time", lambda row: units.time(row.ns), right=True),
-        Column("called at", lambda row: row.place),
-        Column("traced again", reason, elastic=True),
+        Column("function", lambda row: row[0][0]),
+        Column("times", lambda row: f"{len(row[1]):,}", right=True),
+        Column("time", lambda row: units.time(sum(row[1])), right=True),
+        Column("called at", lambda row: row[0][1]),
+        Column("traced again", lambda row: row[0][2], elastic=True),
     )
+    costliest = sorted(alike.items(), key=lambda row: -sum(row[1]))
     return shortened("Functions that were traced", columns, costliest, TRACED)
 
 
