@@ -335,3 +335,23 @@ def test_other_files_of_the_debugger_are_a_sentence():
         raise private.no_values("a file has no tensor")
 
     lost(raised, "The values of a step")
+
+
+@pytest.mark.tensorflow
+def test_the_arguments_of_a_function_have_types_that_one_can_read():
+    import tensorflow as tf
+
+    from tflab.runtime.private import watched_functions
+
+    @tf.function
+    def step(data, options, how, rate=3):
+        return data
+
+    ones = [tf.ones([2, 3]), tf.ones([2], tf.int64)]
+    traced = step.get_concrete_function(ones, {"by": (tf.ones([]), 5)}, "fast")
+    assert watched_functions.arguments(traced.function_type) == {
+        "data": "[float32 (2, 3), int64 (2,)]",
+        "options": "{by: [float32 (), 5]}",
+        "how": "fast",
+        "rate": "3",
+    }

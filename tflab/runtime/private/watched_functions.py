@@ -74,10 +74,21 @@ def arguments(function_type: Any) -> dict[str, str]:
 
 
 def described(kind: Any) -> str:
-    """`float32 (8, 4)`, or a value of Python."""
+    """`float32 (8, 4)`, `[float32 (8, 4), int64 (8,)]`, or a value of Python.
+
+    `List`, `Tuple` and `Dict` in tensorflow/core/function/trace_type/default_types.py.
+    """
+    kind = getattr(kind, "components_tuple", kind)
     if hasattr(kind, "dtype") and hasattr(kind, "shape"):
-        return f"{kind.dtype.name} {kind.shape}"
-    return str(getattr(kind, "value", kind))[:LONGEST]
+        text = f"{kind.dtype.name} {kind.shape}"
+    elif hasattr(kind, "components"):
+        text = f"[{', '.join(map(described, kind.components))}]"
+    elif hasattr(kind, "mapping"):
+        pairs = (f"{key}: {described(value)}" for key, value in kind.mapping.items())
+        text = f"{{{', '.join(pairs)}}}"
+    else:
+        text = str(getattr(kind, "value", kind))
+    return text[:LONGEST]
 
 
 def traced_name(options: Any) -> tuple[int, str]:
