@@ -231,12 +231,12 @@ AT = "model.py:19: y = tf.math.log(x)"
         (
             {"nan": 4, "infinite": 0, "entered": (Entered("e", 4, 4, 0, 4, -inf, -inf),)},
             f"NaN came from layer/log (Log, {AT}), which had an infinite constant as input. Of "
-            "its 16 elements 4 are NaN. Its inputs: e: 4 elements, 4 negative, all -Inf.",
+            "its 16 elements 4 are NaN. Its inputs: e: 4 elements, all negative, all -Inf.",
         ),
         (
             {"call": 8, "source": source(7, "long " * 20), "inside": "loop", "entered": ()},
             "Inf came from layer/log (Log, inside loop, model.py:7), whose inputs were all "
-            "finite, in its run number 8 of the step. Of its 16 elements 4 are infinite.",
+            "finite, when it ran for the 8th time in the step. Of its 16 elements 4 are infinite.",
         ),
         (
             {"derives": "log", "optimised": True, "overflow": True, "entered": ()},
@@ -275,7 +275,7 @@ def test_where_nan_or_inf_came_from_is_said_with_what_went_in(changes, sentence)
         (Entered("x:0", 1, 9, 0, 0, 3e38, 3e38), "x: 3e+38"),
         (
             Entered("x:1", 2, 64, 0, 2, -3.0, -1.0),
-            "x:1: 2 of 64 elements, 2 negative, from -3 to -1",
+            "x:1: 2 of 64 elements, all negative, from -3 to -1",
         ),
         (
             Entered("x:0", 9, 9, 4, 2, -3.0, 1.0),
@@ -378,3 +378,11 @@ def test_a_tensor_in_a_line():
     assert amounts(value("a:0", None, (64, 2), not_finite=3, **known)) == (
         "128 elements, mean 0.5, std 0.25, min -1, max 3, not finite 3"
     )
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (21, "21st"), (1_112, "1,112th")],
+)
+def test_numbers_are_counted_as_in_english(number, text):
+    assert values.ordinal(number) == text

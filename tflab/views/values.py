@@ -85,12 +85,19 @@ def origin(record: NotFinite) -> str:
     )
     sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor, inputs=inputs)
     if record.call > 1:
-        sentence += f", in its run number {record.call:,} of the step"
+        sentence += f", when it ran for the {ordinal(record.call)} time in the step"
     sentence += f". Of its {plural(record.size, 'element')} {amounts(record)}"
     sentence += f": too large for {record.dtype}." if record.overflow else "."
     if record.entered:
         sentence += f" Its inputs: {'; '.join(map(input_text, record.entered))}."
     return sentence
+
+
+def ordinal(number: int) -> str:
+    """`2nd`, `13th`, `21st`."""
+    last = 0 if number % 100 in (11, 12, 13) else number % 10
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
+    return f"{number:,}{ending}"
 
 
 def amounts(record: NotFinite) -> str:
@@ -104,14 +111,15 @@ def amounts(record: NotFinite) -> str:
 
 
 def input_text(record: Entered) -> str:
-    """`relu: 10 zeros`, `x: 2 elements, both negative, from -3 to -1`, `w: 3e+38`."""
+    """`relu: 10 zeros`, `x: 2 elements, all negative, from -3 to -1`, `w: 3e+38`."""
     name, count = graph_def_name(record.tensor), record.elements
     if record.zeros == count:
         return f"{name}: {plural(count, 'zero')}"
     if count == 1:
         return f"{name}: {number(record.min)}"
     signs = [f"{record.zeros:,} zero"] if record.zeros else []
-    signs += [f"{record.negative:,} negative"] if record.negative else []
+    negative = "all" if record.negative == count else f"{record.negative:,}"
+    signs += [f"{negative} negative"] if record.negative else []
     among = f", {' and '.join(signs)}" if signs else ""
     values = f"from {number(record.min)} to {number(record.max)}"
     if record.min == record.max:
