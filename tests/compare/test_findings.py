@@ -192,6 +192,12 @@ def throughput(*rates: float, swing=SWING) -> list[str]:
     return list(findings.throughput(by_size, sorted(by_size)))
 
 
+def test_the_rounds_that_both_batch_sizes_have_are_compared():
+    """A measurement that was interrupted ends in the middle of a round."""
+    small, large = (replace(steps(1), round_rates=rates) for rates in ((2, 4, 5), (6, 8)))
+    assert findings.by_round(small, large) == [3, 2]
+
+
 def test_images_per_second_are_compared_from_each_batch_size_to_the_next():
     assert throughput(100, 600, 630) == [
         "Batch 16 does 6.00 x the images per second of batch 1.",

@@ -570,6 +570,11 @@ def test_source_lines_have_their_code_beside_them():
     )
 
 
+def test_rows_of_other_data_are_no_images():
+    title = view.an_image(replace(COMPARISON, unit="row"), 10, SIZES).title
+    assert title == "Time per row of data at each batch size (and share of the time of all ops)"
+
+
 def test_every_time_of_an_image_and_its_share():
     assert whole(view.an_image(COMPARISON, 10, SIZES)) == (
         "Time per image at each batch size (and share of the time of all ops)",

@@ -229,6 +229,16 @@ def test_edges_that_the_trace_does_not_keep_are_not_blamed_on_it():
     )
 
 
+def test_ops_that_took_no_time_have_no_share_of_their_path():
+    found = conversion.convert(RECORDED)
+    nothing = replace(found.critical_path, ns=0, durations_ns=(0, 0))
+    _, table = view.path(found, nothing)
+    assert [*table.cells()] == [
+        ("x", TYPES["x"], "0 ns", "0.0 %"),
+        ("conv", TYPES["conv"], "0 ns", "0.0 %"),
+    ]
+
+
 def test_what_steps_add_up_to_is_worked_out_kind_by_kind():
     found = conversion.convert(RECORDED)
     assert found.recorded is RECORDED

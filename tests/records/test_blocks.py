@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tflab import units
 from tflab.records import blocks
-from tflab.records.blocks import Column, Table
+from tflab.records.blocks import Column, Frame, Strip, Table
 
 COLUMNS = (Column("name", str), Column("twice", lambda row: str(2 * row), right=True))
 
@@ -40,6 +40,13 @@ def test_only_a_table_that_can_show_more_offers_the_option_that_does():
     assert blocks.offered("A sentence.", "--full") == "A sentence."
     assert blocks.offered(long, "--full").option == "--full"
     assert blocks.in_full(blocks.offered(long, "--full")) == Table("t", COLUMNS, (1, 2))
+
+
+def test_a_strip_in_full_has_every_frame_with_every_line():
+    short, long = Frame("a", "", ("1",)), Frame("b", "", ("2", "..."), everything=("2", "3"))
+    strip = Strip("t", (short,), everything=(short, long))
+    assert blocks.in_full(strip) == Strip("t", (short, Frame("b", "", ("2", "3"))))
+    assert blocks.in_full(Strip("t", (long,))) == Strip("t", (Frame("b", "", ("2", "3")),))
 
 
 @pytest.mark.parametrize("most", [3, 4])

@@ -106,3 +106,5 @@ def test_a_profiled_call_of_a_function_waits_less_than_others(waited_ns, all_ns)
     group.calls, group.total_ns = 11, 20_000
     group.add_trace(1_800, 1_000, ("IteratorGetNext", "y"), (0, 300), (waited_ns, 500))
     assert group.all_waited_ns() == all_ns
+    group.add_trace(1_800, 1_000, ("y",), (300,), (500,))
+    assert (group.traced, group.traced_ns, group.called_ns) == (2, 3_600, 2_000)

@@ -11,10 +11,11 @@ from tests.shown import grid, layout
 from tflab.errors import UsageError
 from tflab.follow import node_history, recorded
 from tflab.measurements import files
+from tflab.records.blocks import Table
 from tflab.records.graph import Node, Source
 from tflab.records.placed import Fate, Pass, Takeover
 from tflab.records.values import Entered, NotFinite, Value
-from tflab.records.watched import OpTimes, Recorded, RecordedValues, WatchedLine
+from tflab.records.watched import OpTimes, Recorded, RecordedValues, Tracing, WatchedLine
 from tflab.report import html
 from tflab.report.contents import Annotated, ScriptLine
 from tflab.run import line_table, page, view
@@ -157,6 +158,54 @@ def test_each_line_has_its_times_its_nodes_and_what_became_of_them(seen):
         ScriptLine(5, "init = tf.zeros([])", nothing, None, "not needed by this group", ("init",)),
         ScriptLine(6, "loss = y </script>", nothing, None, "", ()),
     )
+
+
+def test_the_groups_of_runs_are_a_table(seen):
+    (table,) = page.groups(seen)
+    numbers = ("group", "runs", "first", "median", "all others", "traced")
+    texts = ("fetches gives way to 16", "fed gives way to 16")
+    assert layout(table) == [*(f"{name} right" for name in numbers), *texts]
+    assert grid(table) == [
+        "Runs of the same graph, fetches and fed shapes",
+        (*numbers, "fetches", "fed"),
+        ("1", "1", "500 ns", "", "", "0", "init", ""),
+        ("2", "5", "900 ns", "900 ns", "4.00 us", "2", "loss:0, train", "x:0 (8, 4)"),
+        0,
+    ]
+    assert [*page.groups(replace(seen, groups=()))] == []
+
+
+def test_the_process_has_its_groups_its_functions_and_its_values(seen):
+    traced = (Tracing("step", "train.py:3", False, (), 500_000),)
+    whole, _ = page.report(replace(seen, tracings=traced, values=VALUES)).chapters
+    titles = [part.title for part in whole.parts if isinstance(part, Table)]
+    assert titles[:3] == [
+        "Where the time went",
+        "Runs of the same graph, fetches and fed shapes",
+        "Functions that were traced",
+    ]
+    assert len(titles) == 4
+
+
+def test_the_files_of_a_program_begin_with_its_own_then_the_costliest(seen, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    others = [
+        WatchedLine(str(file), 1, "pass", (), ns, 0, 0, 0, 0)
+        for file, ns in ((tmp_path / "b.py", 7), (tmp_path / "a.py", 7), ("/lib/c.py", 5_000))
+    ]
+    named = [script.name for script in page.scripts(replace(seen, lines=(*others, *seen.lines)))]
+    assert named == ["train.py", "/lib/c.py", "a.py", "b.py"]
+
+
+def test_the_columns_are_explained_above_the_lines(seen):
+    columns = (
+        "Forward, backward and updates are the time of the nodes that a line made, in all runs but "
+        "the first ones, estimated from those that were traced. Python is the time of the line "
+        "itself, and TensorFlow that of its calls of TensorFlow and Keras. Both are sampled "
+        "outside of runs."
+    )
+    assert page.explained(replace(seen, graph=None)) == columns
+    assert page.explained(seen).startswith(f"{columns} The drawing and the notes behind the lines")
 
 
 def test_a_line_is_free_only_where_no_time_was_measured():

@@ -234,6 +234,11 @@ AT = "model.py:19: y = tf.math.log(x)"
             "its 16 elements 4 are NaN. Its inputs: e: 4 elements, all negative, all -Inf.",
         ),
         (
+            {"entered": (Entered("a", 1, 1, 1, 0, 0.0, 0.0), Entered("b", 1, 1, 0, 0, 7.0, 7.0))},
+            f"Inf came from layer/log (Log, {AT}), whose inputs were all finite. Of its "
+            "16 elements 4 are infinite. Its inputs: a: 1 zero; b: 7.",
+        ),
+        (
             {"call": 8, "source": source(7, "long " * 20), "inside": "loop", "entered": ()},
             "Inf came from layer/log (Log, inside loop, model.py:7), whose inputs were all "
             "finite, when it ran for the 8th time in the step. Of its 16 elements 4 are infinite.",
