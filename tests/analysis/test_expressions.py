@@ -40,6 +40,7 @@ SIZE = operation("Size", X, about=(None,))
         (lambda: ex.divide(A, Number(0.3)), "a / 0.3"),
         (lambda: ex.times(A, Number(0)), "0"),
         (lambda: ex.add(Number(0), A), "a"),
+        (lambda: ex.add(A, Number(0)), "a"),
         (lambda: ex.subtract(A, Number(0)), "a"),
         (lambda: ex.subtract(Number(0), A), "-a"),
         (lambda: ex.subtract(Number(0), ex.add(A, B)), "-(a + b)"),

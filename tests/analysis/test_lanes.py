@@ -49,6 +49,13 @@ def test_a_run_has_the_first_lane_that_is_free():
     assert packed(*first, *second) == ["aflm", "bdgno", "ceh", "i", "j", "k"]
 
 
+def test_a_group_of_many_runs_is_packed_alone():
+    count = lanes.SMALL + 2
+    longer = [run(chr(97 + n), n, 40) for n in range(count)]
+    last = run("Z", 41, 5)  # where the second one had ended
+    assert packed(*longer, last) == ["aZ", *(chr(97 + n) for n in range(1, count))]
+
+
 def test_a_run_of_no_duration_opens_no_lane():
     assert packed(run("a", 5, 0), run("b", 5, 0)) == ["ab"]
 

@@ -68,6 +68,12 @@ def test_a_second_output_may_be_the_first():
     assert origins(graph, split__1=0, b=0) == ["split:1"]
 
 
+def test_of_several_outputs_the_first_to_be_bad_is_the_origin():
+    graph = [node("x"), node("split", "x")]
+    assert origins(graph, split=3, split__1=2) == ["split:1"]
+    assert origins(graph, split__1=3, split=2) == ["split"]
+
+
 def test_what_another_device_sent_does_not_begin_there():
     graph = [node("x"), node("send", "x"), node("recv", op="_Recv"), node("y", "recv")]
     assert origins(graph, [SENT], x=0, recv=0, y=0) == ["x"]
@@ -124,6 +130,15 @@ def test_of_several_updates_of_a_variable_only_those_given_what_is_not_finite_co
     bads = {"assign__w": 0, "add__w": 0, "read": 0}
     assert origins(slot, spoiled=("w",), g=0, **bads) == ["g"]
     assert origins(slot, spoiled=("w",), **bads) == ["add:w"]
+    # The update of finite inputs comes first, but the variable was spoiled by the other
+    early = [
+        slot[0],
+        node("other"),
+        node("first", "w", "other", op="ResourceScatterAdd"),
+        *slot[3:],
+    ]
+    bads = {"first__w": 1, "g": 0, "add__w": 0, "read": 1}
+    assert origins(early, spoiled=("w",), **bads) == ["g"]
 
 
 # What went in

@@ -135,6 +135,21 @@ def test_a_loop_that_was_opened_names_in_its_place_what_each_output_is():
     assert taken.outputs == (("loop", "exit"), ("loop:1", "exit_1"))
 
 
+def test_a_swapped_node_is_the_one_of_its_type_scope_and_name():
+    old = [X, node("a/cast", "Cast", "x")]
+    made = [node("b/swap_cast", "Cast", "x"), node("a/swap_other", "Cast", "x")]
+    made += [node("a/swap_cast", "Cast", "x"), node("a/wrong_cast", "Abs", "x")]
+
+    def found(*inputs, heir="Reshape"):
+        new = by_name([*old, *made, node("heir", heir, *inputs)])
+        return takeovers.namesake(old[1], "heir", by_name(old), new)
+
+    names = [node.name for node in made]
+    assert found("a/cast", names[3], *names[:3]) == "a/swap_cast"
+    assert found(*names[:2]) is None
+    assert found(names[2], heir="Cast") is None
+
+
 def test_a_twin_was_merged():
     a, b = node("a", "Neg", "x"), node("b", "Neg", "x")
     assert one_pass(

@@ -1,5 +1,7 @@
 """Wires: what tasks did in a step, worked out by hand from a step of two tasks."""
 
+from dataclasses import replace
+
 from tflab.analysis import timeline, wires
 from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
 from tflab.records.placed import Transfer
@@ -132,6 +134,17 @@ def test_compute_against_communication_by_task():
         TaskTime("task 0", 20_000, 0, 80_000, 0, 0, 32, 20_000, 10_000),
         TaskTime("task 1", 20_000, 10_000, 70_000, 10_000, 32, 0, 20_000, 0),
     )
+
+
+def test_tasks_have_the_times_of_all_steps():
+    later = 1_000_000
+    second = [replace(run, step=1, start_ns=run.start_ns + later) for run in RUNS]
+    moving = [wire(1_050_000, 20_000)]
+    moving.append(replace(moving[0], step=1, start_ns=moving[0].start_ns + later))
+    steps = [STEP, replace(STEP, step=1, start_ns=STEP.start_ns + later)]
+    first, task = wires.task_times([*RUNS, *second], moving, [RECEIVED] * 2, steps)
+    assert first == TaskTime("task 0", 40_000, 0, 160_000, 0, 0, 64, 40_000, 20_000)
+    assert task == TaskTime("task 1", 40_000, 20_000, 140_000, 20_000, 64, 0, 40_000, 0)
 
 
 def test_tasks_go_by_number_and_the_client_comes_first():
