@@ -9,6 +9,8 @@ import pytest
 
 from tflab.run import ticks
 
+NEAR = 0.15  # a busy machine shifts shares by up to 0.14, a missing kind of look by 0.2
+
 PROGRAM = """
 import _thread, collections, json, sys, time
 import numpy as np
@@ -76,7 +78,10 @@ print(json.dumps([[took[kind] for kind in KINDS], [seen[kind] for kind in KINDS]
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a timer of Linux")
 def test_lines_are_seen_by_their_share_of_the_time(tmp_path):
-    """A busy machine can spoil a run, so there are three; a bias would be in all of them."""
+    """A busy machine can spoil a run, so there are three; a bias would be in all of them.
+
+    Without ticks, bytecode is not seen at all, which is a fifth of the time.
+    """
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     environment = {**os.environ, "PYTHONPATH": os.getcwd(), "OPENBLAS_NUM_THREADS": "1"}
@@ -88,9 +93,9 @@ def test_lines_are_seen_by_their_share_of_the_time(tmp_path):
         by_looks = [number / max(1, sum(seen)) for number in seen]
         apart = max(abs(a - b) for a, b in zip(by_time, by_looks, strict=True))
         furthest.append(apart if sum(seen) > 100 and min(by_time[:-1]) > 0.05 else 1.0)
-        if furthest[-1] <= 0.1:
+        if furthest[-1] <= NEAR:
             break
-    assert min(furthest) <= 0.1
+    assert min(furthest) <= NEAR, furthest
 
 
 def test_the_first_of_two_threads_looks_at_a_tick(monkeypatch):

@@ -42,7 +42,7 @@ for path in sys.argv[2:]:
         ended = f"traceback {error!r}"
     print(json.dumps([path, ended]), flush=True)
 """
-SECRET = "111213"
+SECRET = "16111213"  # an integer of float32, with too many digits to appear in other values by chance
 
 
 def reading(secret):
@@ -122,4 +122,5 @@ def test_without_the_kernel_the_same_attacks_succeed(place, attempts):
     ended, _ = ends(place, chosen, "free")
     written = {path.name for path in (place / "outside").iterdir()} - {"secret"}
     assert {"by_behind_an_initialiser", "by_behind_a_main_op", "by_in_functions"} <= written
-    assert sum(SECRET in end for end in ended.values()) == 2
+    read = {Path(path).name for path, end in ended.items() if SECRET in end}
+    assert read == {"text.pb", "dataset.pb"}, ended
