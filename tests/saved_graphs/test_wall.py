@@ -42,7 +42,7 @@ for path in sys.argv[2:]:
         ended = f"traceback {error!r}"
     print(json.dumps([path, ended]), flush=True)
 """
-SECRET = "16111213"  # an integer of float32, with too many digits to appear in other values by chance
+SECRET = "16111213"  # exact in float32, and too long to stand in other values by chance
 
 
 def reading(secret):
