@@ -13,6 +13,7 @@ from tflab import datasets
 from tflab.errors import TflabError
 from tflab.lifecycle import backward, frontend, gradient_check
 from tflab.models import toy
+from tflab.records.graph import Node
 from tflab.records.options import Model, Options
 
 pytestmark = pytest.mark.tensorflow
@@ -190,23 +191,32 @@ def test_large_variables_are_moved_one_by_one_and_keep_their_values(monkeypatch)
     assert max(check.max_relative_error for check in checks) < 1e-6
 
 
-class Answers:
-    """A session whose runs give these losses."""
-
-    def __init__(self, *losses):
-        self.losses = iter(losses)
-
-    def run(self, loss, feeds):
-        return np.float32(next(self.losses))
-
-
 def test_a_loss_that_is_random_in_few_numbers_is_computed_until_it_differs(monkeypatch):
-    losses, _ = gradient_check.losses_of(Answers(*[0.5] * 7, 0.25), "loss:0", {})
-    assert losses == [0.5] * 7 + [0.25]
+    answers = iter(np.float32([*[0.5] * 6, 0.25, 1, 0.5, 0.25]))
+    losses, _ = gradient_check.losses_of(lambda: next(answers), 7)
+    assert losses == [*[0.5] * 6, 0.25]
     assert gradient_check.no_slope_reason(losses) == gradient_check.RANDOM
-    assert gradient_check.no_slope_reason(losses[:7]) == ""
+    assert gradient_check.no_slope_reason(losses[:6]) == ""
     monkeypatch.setattr(gradient_check, "SECONDS", 0)
-    assert gradient_check.losses_of(Answers(0.5, 0.25, 1), "loss:0", {})[0] == [0.5, 0.25]
+    assert gradient_check.losses_of(lambda: next(answers), 7)[0] == [1]
+
+
+def test_a_loss_may_be_random_if_something_on_the_way_to_it_is_stateful():
+    def node(name, op, *inputs):
+        return Node(name, op, inputs)
+
+    nodes = (
+        *(
+            node("v", "VarHandleOp"),
+            node("read", "ReadVariableOp", "v:0"),
+            node("x", "Placeholder"),
+        ),
+        *(node("loss", "Mul", "read:0", "x:0"), node("draw", "RandomUniform", "shape:0")),
+        *(node("dropped", "Mul", "loss:0", "draw:0"), node("called", "StatefulPartitionedCall")),
+    )
+    assert not gradient_check.may_be_random(nodes, "loss")
+    assert gradient_check.may_be_random(nodes, "dropped")
+    assert gradient_check.may_be_random(nodes, "called")
 
 
 def ones(split, data_dir):

@@ -186,3 +186,25 @@ def test_a_flag_of_a_parent_process_is_not_repeated():
     )
     flag = "--tf_xla_cpu_global_jit"
     assert answer(code, TF_XLA_FLAGS=flag) == flag
+
+
+@pytest.mark.tensorflow
+def test_the_runtime_makes_graphs_to_dump_only_while_a_folder_is_open(tmp_path, monkeypatch):
+    """It would make them without a folder too, which takes longer than to prepare the step."""
+    import tensorflow.compat.v1 as tf1
+
+    from tflab.records.options import Options
+    from tflab.runtime import session
+
+    def dumped_by_a_step():
+        with tf1.Graph().as_default() as graph:
+            tf1.placeholder_with_default(1.0, [], name="x")
+        with session.fresh(graph, Options()) as live:
+            live.run("x:0")
+        return sum(name.startswith("unknown_graph") for name in os.listdir(tmp_path))
+
+    with dumps.dump_into(tmp_path):
+        count = dumped_by_a_step()
+    assert count > 10
+    monkeypatch.setenv(dumps.DUMP_FOLDER, str(tmp_path))
+    assert dumped_by_a_step() == count

@@ -110,8 +110,9 @@ def computed(
     options = replace(options, soft_placement=True)
     graph, variables = graph_copies.settable(program)
     rng = np.random.default_rng(0)
-    with session.opened(graph, options, session.start_of(program)) as live:
-        first = dict(gradient_check.first_values(live, variables, rng, noise=0))
+    with session.fresh(graph, options) as live:
+        start = session.start_of(program)
+        first = dict(gradient_check.first_values(live, start, variables, rng, noise=0))
         tensors = {name: graph_copies.gradient_in_copy(graph, g) for name, (g, _) in pairs.items()}
         # The output of a conditional cannot be fetched; a formula with it is not checked.
         fetches = {
@@ -119,8 +120,9 @@ def computed(
             for name in names
             if graph.is_fetchable(graph.get_operation_by_name(node_of(name)))
         }
-        values, named = live.run((tensors, fetches), feeds)
-        losses, seconds = gradient_check.losses_of(live, program.loss.name, feeds)
+        step = (program.loss.name, tensors, fetches)
+        loss, values, named = live.run(step, feeds)
+        losses, seconds = gradient_check.losses_of(lambda: live.run(step, feeds)[0])
     run = Gradients(
         values={name: np.asarray(value) for name, value in values.items()},
         slopes={},
@@ -128,7 +130,8 @@ def computed(
     )
     elements = {name: np.arange(value.size) for name, value in run.values.items()}
     count = sum(map(len, elements.values()))
-    if gradient_check.no_slope_reason(losses) or gradient_check.affordable(count, seconds) < count:
+    no_slope = gradient_check.no_slope_reason([loss, *losses])
+    if no_slope or gradient_check.affordable(count, seconds) < count:
         return run
     again = gradient_check.Loss(graph, program.loss.name, options, feeds, variables, first)
     return replace(run, slopes=gradient_check.differences(again, elements)[0])

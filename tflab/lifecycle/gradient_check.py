@@ -21,13 +21,15 @@ from tflab.errors import RefusedError
 from tflab.lifecycle import graph_copies
 from tflab.lifecycle.graph_copies import Settable, assign, dtype_of, gradient_in_copy, settable
 from tflab.records.graph import Node, makers, node_of, reach
-from tflab.records.options import Options, Program
+from tflab.records.options import Options, Program, Start
 from tflab.records.stages import GradientCheck
 from tflab.runtime import session
+from tflab.saved_graphs import permissions
+from tflab.saved_graphs.starting import VARIABLES
 
 ROWS = range(2, 9)  # of the batch: enough to reach every layer, few enough to be quick
 FLOATS = 2_000_000  # in all tensors of the loss: the batch gets fewer rows until there are no more
-VARIABLES = 80  # at most, spread over the model: each costs a few runs
+CHECKED = 80  # variables at most, spread over the model: each costs a few runs
 ELEMENTS = 80  # in all: each costs two runs of the loss
 FED = 20_000  # numbers in all checked variables: if there are no more, they are set together
 SECONDS = 20  # for all of those runs: if the loss takes long, fewer elements are checked
@@ -56,41 +58,44 @@ def check(
     pairs = [(g, v) for g, v in pairs if g is not None and dtype_of(v) == tf.float32]
     if not pairs:
         return (), NO_FLOATS
-    pairs = pairs[:: -(-len(pairs) // VARIABLES) or 1]
+    pairs = pairs[:: -(-len(pairs) // CHECKED) or 1]
     floats = floats_of_a_row(nodes, program.loss.op.name)
     few = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats)))
     rows = program.model.fixed_batch or few
     # Grappler changes no gradient, and optimising each of these steps would take longer than to run
     # them.
     plain = replace(options, without=(*options.without, "grappler"))
+    runs = RUNS if may_be_random(nodes, program.loss.op.name) else 2
     try:
-        return of_batch(program, pairs, plain, rows)
+        return of_batch(program, pairs, plain, rows, runs)
     except RefusedError as error:
         if type(error) is not RefusedError:
             raise
     # The graph may accept no other batch, or need Grappler.
-    return of_batch(program, pairs, options, options.batch_size)
+    return of_batch(program, pairs, options, options.batch_size, runs)
 
 
 def of_batch(
-    program: Program, pairs: Sequence[Any], options: Options, rows: int
+    program: Program, pairs: Sequence[Any], options: Options, rows: int, runs: int
 ) -> tuple[tuple[GradientCheck, ...], str]:
-    """The same for a batch of this many rows."""
+    """The same for a batch of this many rows, with so many runs to see whether the loss is
+    random."""
     batch = next(session.feed_batches(program, rows))
     feeds = feeds_of(program, [gradient for gradient, _ in pairs], batch)
     # Ops that devices cannot run are a matter for placement.
     options = replace(options, soft_placement=True)
     graph, variables = settable(program)
     rng = np.random.default_rng(0)
-    with session.opened(graph, options, session.start_of(program)) as live:
-        values = dict(first_values(live, variables, rng, NOISE))
+    with session.fresh(graph, options, unoptimised(options)) as live:
+        values = dict(first_values(live, session.start_of(program), variables, rng, NOISE))
         assign(live, values)
-        gradients = [
-            dense(g) for g in live.run([gradient_in_copy(graph, g) for g, _ in pairs], feeds)
-        ]
-        losses, seconds = losses_of(live, program.loss.name, feeds)
-    if reason := no_slope_reason(losses):
+        # One step for both, because a session prepares each, which takes long in a large graph
+        step = (program.loss.name, [gradient_in_copy(graph, g) for g, _ in pairs])
+        loss, gradients = live.run(step, feeds)
+        again, seconds = losses_of(lambda: live.run(step, feeds)[0], runs - 1)
+    if reason := no_slope_reason([loss, *again]):
         return (), reason
+    gradients = [dense(gradient) for gradient in gradients]
 
     most = affordable(ELEMENTS, seconds)
     apart = -(-len(pairs) // most)  # if not every variable can be checked, these are spread
@@ -120,23 +125,37 @@ class Loss:
     values: Mapping[str, np.ndarray]  # setter of a variable -> value
 
 
-def losses_of(live: Any, loss: str, feeds: Mapping[str, np.ndarray]) -> tuple[list[Any], float]:
-    """A loss, computed several times, twice if that takes long, and the seconds of the last run.
+def losses_of(loss: Callable[[], Any], runs: int = RUNS - 1) -> tuple[list[Any], float]:
+    """A loss, computed so many times, fewer if that takes long, and the seconds of the last run.
     Two runs of a random loss are often the same if few numbers are random."""
-    losses = [live.run(loss, feeds)]
+    losses = []
     start = time.monotonic()
     while True:
         began = time.monotonic()
-        losses.append(live.run(loss, feeds))
+        losses.append(loss())
         ended = time.monotonic()
-        if len(losses) == RUNS or ended - start > SECONDS / RUNS:
+        if len(losses) == runs or ended - start > SECONDS / RUNS:
             return losses, ended - began
+
+
+def may_be_random(nodes: Sequence[Node], loss: str) -> bool:
+    """Whether an op on the way to the loss is stateful, other than those of variables."""
+    needed = reach([loss], makers(nodes))
+    types = {node.op for node in nodes if node.name in needed} - {"ReadVariableOp"}
+    return any(permissions.is_stateful(op) for op in types.difference(VARIABLES))
+
+
+def unoptimised(options: Options) -> tf.compat.v1.ConfigProto:
+    """A session that neither folds nor merges nodes: it runs each of its steps a few times."""
+    config = session.config_of(options)
+    config.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
+    return config
 
 
 def affordable(elements: int, seconds: float) -> int:
     """The number of elements, at least one, that can be changed within SECONDS if a run of the
-    loss takes this long: each costs two runs, in float64 about twice as long."""
-    return max(1, min(elements, int(SECONDS / (4 * seconds)) if seconds else elements))
+    loss and its gradients takes this long: each costs two runs of the loss in float64."""
+    return max(1, min(elements, int(SECONDS / (2 * seconds)) if seconds else elements))
 
 
 def differences(
@@ -146,7 +165,7 @@ def differences(
     their precision: that of the widest copy of the graph that runs."""
     for copy, dtype in graph_copies.copies(run.graph, [node_of(run.loss), *run.values]):
         try:
-            with session.opened(copy, run.options) as live:
+            with session.opened(copy, run.options, config=unoptimised(run.options)) as live:
                 assign(live, run.values)
                 fed = {
                     tensor: value for tensor, value in run.feeds.items() if has_tensor(copy, tensor)
@@ -179,10 +198,22 @@ def feeds_of(
 
 
 def first_values(
-    live: Any, variables: Mapping[str, Settable], rng: np.random.Generator, noise: float
+    live: Any,
+    start: Start,
+    variables: Mapping[str, Settable],
+    rng: np.random.Generator,
+    noise: float,
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """A value for each setter of a variable: the initial one, and a little noise."""
-    fetched = live.run([variable.value for variable in variables.values()])
+    """Initialise the variables; a value for each setter of one: the initial one, and a little
+    noise."""
+    setters = [variable.setter for variable in variables.values()]
+    if {*setters} <= {*start.targets}:  # they assign what can be read in the same run
+        operation = live.graph.get_operation_by_name
+        initial = [operation(setter).inputs[1] for setter in setters]
+        fetched, _ = live.run((initial, list(start.targets)), dict(start.feeds))
+    else:
+        session.begin(live, start)
+        fetched = live.run([variable.value for variable in variables.values()])
     for variable, value in zip(variables.values(), fetched, strict=True):
         if dtype_of(variable.value) == tf.float32:  # text arrives as bytes
             value = np.asarray(value + rng.normal(0, noise, value.shape), np.float32)

@@ -65,9 +65,9 @@ def run(program: Program, nodes: Sequence[Node], options: Options) -> Points:
     stateful = [node.name for node in nodes if node.op in graph_copies.VARIABLES]
     graph, variables = graph_copies.settable(program, stateful)
     variables = {name: variables[name] for name in stateful if name in variables}
-    with session.opened(graph, options, session.start_of(program)) as live:
-        rng = np.random.default_rng(0)
-        first = dict(gradient_check.first_values(live, variables, rng, noise=0))
+    with session.fresh(graph, options) as live:
+        rng, start = np.random.default_rng(0), session.start_of(program)
+        first = dict(gradient_check.first_values(live, start, variables, rng, noise=0))
     for copy, dtype in graph_copies.copies(graph, [*map(node_of, tensors), *first]):
         points = list(at_points(copy, tensors, first, batches, options))
         if len(points) > 1:

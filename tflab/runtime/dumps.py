@@ -58,10 +58,29 @@ def empty(folder: Path) -> None:
 def dump_into(folder: Path) -> Iterator[None]:
     """While this is open, every graph that a session builds is dumped into the folder."""
     os.environ[DUMP_FOLDER] = str(folder)
+    dump_names(DUMP_ENVIRONMENT[DUMPED_NAMES])
     try:
         yield
     finally:
         del os.environ[DUMP_FOLDER]
+        pause()
+
+
+def pause() -> None:
+    """Until `dump_into`, let the runtime make no graphs to dump. If there is no folder for them, it
+    makes them all the same, and takes more than twice as long to prepare a step of a large graph.
+    """
+    if DUMP_FOLDER not in os.environ and DUMPED_NAMES in os.environ and prepare():
+        dump_names(None) or dump_names(DUMP_ENVIRONMENT[DUMPED_NAMES])
+
+
+def dump_names(names: str | None) -> bool:
+    """Dump the graphs of these names; whether the runtime knows."""
+    if names is None:
+        os.environ.pop(DUMPED_NAMES, None)
+    else:
+        os.environ[DUMPED_NAMES] = names
+    return "tensorflow" not in sys.modules or private.read_dump_settings()
 
 
 def read(folder: Path) -> list[Snapshot]:
@@ -147,8 +166,9 @@ def dumped_node(node: Any) -> DumpedNode:
 
 
 # Each pass is dumped from VLOG level 4 on.
+DUMPED_NAMES = "TF_DUMP_GRAPH_NAME_FILTER"
 DUMP_ENVIRONMENT = {
-    "TF_DUMP_GRAPH_NAME_FILTER": "*",
+    DUMPED_NAMES: "*",
     "TF_DUMP_GRAPH_GROUPS": "main,graph_opt_pass",
     "TF_DUMP_GRAPH_FMT": "BIN",
     "TF_CPP_VMODULE": "meta_optimizer=4",

@@ -18,7 +18,7 @@ from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.records.options import SWITCHES, Options, Program, Start
 from tflab.records.timed import StepTime
-from tflab.runtime import cluster, nodes, private, refusals, server
+from tflab.runtime import cluster, dumps, nodes, private, refusals, server
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 HANDLES = ("VarHandleOp",)
@@ -88,6 +88,7 @@ def fresh(
     It is not made the default session: other code that runs in between, for example between the
     steps of a training, must not use its graph.
     """
+    dumps.pause()
     config = config or config_of(options)
     tasks = cluster.addresses_of(config)
     server.check_all(tasks)

@@ -48,6 +48,7 @@ from tflab.runtime.private.steps import (
     ctrl_c_kept,
     debug_options,
     no_values,
+    read_dump_settings,
     shared_step,
 )
 from tflab.runtime.private.watched_functions import (

@@ -1,9 +1,13 @@
-"""Steps of a session that are compiled, and steps that are traced without their graphs."""
+"""Steps of a session that are compiled, steps that are traced without their graphs, and settings of
+what the runtime writes meanwhile."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from tflab.cli import ending
@@ -92,6 +96,40 @@ def ctrl_c_kept() -> Iterator[None]:
         if any(f"REPLACED BY {kind.__name__}" in str(error) for kind in kinds):
             raise KeyboardInterrupt from error
         raise
+
+
+# The graphs that the runtime dumps while it prepares a step
+
+
+def read_dump_settings() -> bool:
+    """Let the runtime read the environment variables of its dumps again, which it usually reads
+    once; whether it did. No graph may be prepared in another thread meanwhile.
+
+    `DebugDataDumper::LoadEnvvars` in tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.
+    """
+    if not (functions := dumper_functions()):
+        return False
+    the_dumper, load = functions
+    load(the_dumper())
+    return True
+
+
+@cache
+def dumper_functions() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
+    """`DebugDataDumper::Global` and `DebugDataDumper::LoadEnvvars`; None if they cannot be found
+    under the names that compilers on Linux and macOS give them."""
+    import tensorflow as tf
+
+    (file, *_) = [*Path(tf.sysconfig.get_lib()).glob("libtensorflow_framework.*"), None]
+    try:
+        library = ctypes.CDLL(str(file))
+        the_dumper = library._ZN10tensorflow15DebugDataDumper6GlobalEv
+        load = library._ZN10tensorflow15DebugDataDumper11LoadEnvvarsEv
+    except (OSError, AttributeError):
+        return None
+    the_dumper.argtypes, the_dumper.restype = (), ctypes.c_void_p
+    load.argtypes, load.restype = (ctypes.c_void_p,), None
+    return the_dumper, load
 
 
 # The debugger, which writes the values of a step
