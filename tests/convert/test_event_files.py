@@ -1,12 +1,14 @@
 """Event files by hand: traces by tag, a graph beside them, and what else people give."""
 
+import io
+import random
 import struct
 
 import pytest
 
 from tests.convert.test_protos import message
 from tests.convert.test_reading import CPU, row, text
-from tflab.convert import reading
+from tflab.convert import event_files, reading
 from tflab.errors import TflabError, UsageError
 
 
@@ -119,3 +121,23 @@ def test_what_people_take_for_a_trace_is_named_as_what_it_is(head, what, read):
 def test_other_files_are_none_of_these():
     for head in (b"", b"Dear diary", b'{"steps": 1}', b"[1, 2]", b"\x89PNG"):
         assert reading.other_kind(head) is None
+
+
+def test_a_part_of_a_file_reads_like_a_file_of_its_own():
+    whole = random.Random(0).randbytes(1_000)
+    part = event_files.Part(io.BytesIO(whole), 100, 900)
+    alone = io.BytesIO(whole[100:900])
+    chance = random.Random(1)
+    for file in (part, io.BufferedReader(part)):
+        for _ in range(200):
+            whence = chance.randrange(3)
+            offset = chance.randrange(-50, 900) if whence == 1 else chance.randrange(850)
+            offset = (
+                max(offset, -alone.tell()) if whence == 1 else -offset if whence == 2 else offset
+            )
+            if whence == 2 and offset < -800:
+                continue
+            assert file.seek(offset, whence) == alone.seek(offset, whence)
+            size = chance.randrange(-1, 300)
+            assert file.read(size) == alone.read(size)
+            assert file.tell() == alone.tell()

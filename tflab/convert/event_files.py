@@ -12,7 +12,7 @@ import io
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from tflab.convert.fields import content, whole_fields
 
@@ -31,6 +31,32 @@ class Tagged:
     metadata: BinaryIO  # a RunMetadata
 
 
+class Part(io.RawIOBase):
+    """The bytes between two positions of a file, as a file. A trace may have hundreds of megabytes,
+    of which little is in memory at a time."""
+
+    def __init__(self, file: BinaryIO, start: int, end: int) -> None:
+        self.file, self.start, self.end, self.position = file, start, end, start
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        origins = {io.SEEK_SET: self.start, io.SEEK_CUR: self.position, io.SEEK_END: self.end}
+        self.position = max(self.start, origins[whence] + offset)
+        return self.position - self.start
+
+    def readinto(self, buffer: Any) -> int:
+        self.file.seek(self.position)
+        data = self.file.read(max(0, min(len(buffer), self.end - self.position)))
+        buffer[: len(data)] = data
+        self.position += len(data)
+        return len(data)
+
+
 def recognised(file: BinaryIO) -> bool:
     """Whether a file is an event file, according to its first record."""
     file.seek(0)
@@ -47,7 +73,7 @@ def traces(file: BinaryIO) -> Iterator[Tagged]:
         parts = {number: (begin, stop) for number, begin, stop in whole_fields(file, start, end)}
         if METADATA in parts:
             tag = content(file, *parts.get(TAG, (0, 0))).decode(errors="replace")
-            yield Tagged(tag, io.BytesIO(content(file, *parts[METADATA])))
+            yield Tagged(tag, io.BufferedReader(Part(file, *parts[METADATA])))
 
 
 def graphs(file: BinaryIO) -> Iterator[BinaryIO]:
