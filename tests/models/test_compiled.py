@@ -11,6 +11,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
 from tflab.analysis import row_labels
+from tflab.lifecycle import backward, frontend
 from tflab.models import compiled
 from tflab.records.options import Options, Saved
 from tflab.views import stages
@@ -114,6 +115,15 @@ def test_a_random_state_is_written_after_the_mask_is_drawn_and_what_is_frozen_ne
     model.layers[1].trainable = False
     with tf.Graph().as_default():
         assert len(compiled.build(model, "model").updates) == 1
+
+
+def test_gradients_are_checked_if_the_optimiser_has_no_stand_in():
+    """The moving averages and the state of the mask have their values too."""
+    build = ("mine", lambda: dense(tf.keras.optimizers.AdamW()))
+    stage = backward.differentiate(frontend.build(build, Options()), Options())
+    assert not stage.program.model.optimizer
+    assert len(stage.gradient_checks) == 6
+    assert max(check.max_relative_error for check in stage.gradient_checks) < 1e-5
 
 
 def test_an_embedding_takes_the_same_steps_with_plain_descent():

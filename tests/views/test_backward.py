@@ -119,6 +119,21 @@ def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_r
     ]
 
 
+def test_a_gradient_that_is_not_finite_is_said():
+    checks = (GradientCheck("w", float("nan"), 4, 9, "float64"), *CHECKS[:1])
+    (*_, table, sentence) = shown(replace(STAGE, gradient_checks=checks, variable_count=2))
+    assert table[2:-1] == [("w", "4 of 9", "not finite"), ("conv/kernel", "8 of 2,400", "2.5e-07")]
+    assert sentence == "The gradient or the difference of w is NaN or infinite."
+
+
+def test_random_numbers_that_were_drawn_once_are_said():
+    (*_, checks, _) = shown(replace(STAGE, drawn_once=("drop/RandomUniform",)))
+    assert checks[0] == (
+        "Gradients compared with finite differences in float64 on MNIST, at weights slightly off "
+        "the initial ones, with random numbers that were drawn once"
+    )
+
+
 def test_without_new_functions_there_is_no_table_of_them():
     others = [block for block in shown(STAGE) if block[0] != "Functions added for the gradients"]
     assert shown(replace(STAGE, added_functions=())) == others

@@ -174,6 +174,20 @@ def test_differences_in_less_than_float64_say_so():
     )
 
 
+def test_a_gradient_that_is_not_finite_is_said():
+    checks = (*DERIVED.gradient_checks, GradientCheck("z", float("nan"), 1, 1, "float64"))
+    assert fact(replace(DERIVED, gradient_checks=checks), "checked") == (
+        "3 gradients by finite differences: the gradient or the difference of z is NaN or infinite"
+    )
+
+
+def test_random_numbers_that_were_drawn_once_are_said():
+    assert fact(replace(DERIVED, drawn_once=("drop/RandomUniform",)), "checked") == (
+        "2 gradients by finite differences, with random numbers that were drawn once: largest "
+        "relative error 3.5e-07"
+    )
+
+
 @pytest.mark.parametrize(
     ("own", "why"),
     [

@@ -27,7 +27,7 @@ from tflab.records.graph import (
     with_dependents,
 )
 from tflab.records.options import Options, Program
-from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck
+from tflab.records.stages import Backward, Frontend, Gradient
 from tflab.runtime import functions, nodes, private
 
 NOT_NEEDED = "the loss does not depend on it"
@@ -79,14 +79,15 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
     graph = meaning.graph_of(stage, calls)
     graph = replace(graph, points=points.computed(program, graph, options))
     loss_pairs = meaning.of_loss(graph, pairs)
-    checks, unchecked = check_gradients(stage, loss_pairs, options)
+    checked = check_gradients(stage, loss_pairs, options)
     # Finite differences include what a stop_gradient ends: where they agree, it ended only zeros.
-    agreeing = {check.tensor for check in checks if check.agrees}
+    agreeing = {check.tensor for check in checked.checks if check.agrees}
     doubtful = [name for _, v in pairs if (name := v.op.name) not in agreeing]
     stage = replace(
         meaning.explained(stage, graph, loss_pairs),
-        gradient_checks=checks,
-        unchecked=unchecked,
+        gradient_checks=checked.checks,
+        unchecked=checked.reason,
+        drawn_once=checked.drawn_once,
         processed=tuple(meaning.processed(graph, pairs, loss_pairs)),
         stopped=chain_rule.stopped(graph, doubtful),
         custom_gradients=tuple(meaning.custom(program.graph, graph)),
@@ -96,22 +97,22 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
     return replace(stage, derivatives=derivatives.read(program, loss_pairs, options, graph))
 
 
-def check_gradients(
-    stage: Backward, pairs: list, options: Options
-) -> tuple[tuple[GradientCheck, ...], str]:
+def check_gradients(stage: Backward, pairs: list, options: Options) -> gradient_check.Checked:
     """The gradients compared with finite differences, or why they were not: a graph from a file
     can be differentiated even if it cannot, or may not, run."""
     program = stage.program
     if program.model.unready:
-        return (), f"no step can be run. {str(program.model.unready).rstrip('.')}"
+        reason = str(program.model.unready).rstrip(".")
+        return gradient_check.Checked((), f"no step can be run. {reason}")
     try:
         return gradient_check.check(program, stage.nodes, pairs, options)
     except EffectsError as error:
-        return (), f"nothing was run. {str(error).rstrip('.')}"
+        return gradient_check.Checked((), f"nothing was run. {str(error).rstrip('.')}")
     except RefusedError as error:
         if program.model.optimizer is not None:
             raise
-        return (), f"a run of the loss and its gradients failed. {str(error).rstrip('.')}"
+        reason = str(error).rstrip(".")
+        return gradient_check.Checked((), f"a run of the loss and its gradients failed. {reason}")
 
 
 def derive(program: Program, together: bool) -> tuple[list, list, list, str | None]:

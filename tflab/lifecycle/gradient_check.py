@@ -8,6 +8,7 @@ of the forward graph. The gradients are those of the real graph.
 from __future__ import annotations
 
 import functools
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,13 @@ import tensorflow as tf
 from tflab.errors import RefusedError
 from tflab.lifecycle import graph_copies
 from tflab.lifecycle.graph_copies import Settable, assign, dtype_of, gradient_in_copy, settable
-from tflab.records.graph import Node, makers, node_of, reach
+from tflab.records.graph import (
+    Node,
+    makers,
+    node_of,
+    reach,
+    with_dependents,
+)
 from tflab.records.options import Options, Program, Start
 from tflab.records.stages import GradientCheck
 from tflab.runtime import session
@@ -40,61 +47,79 @@ STEPS = {  # h in the formula above; its own error is about h^2, that of roundin
     tf.float64: 1e-6,
     tf.float32: 1e-2,
 }
+# tensorflow/core/ops/random_ops.cc and candidate_sampling_ops.cc; stateless ops need no help
+RANDOM_OPS = re.compile(
+    r"Random(Uniform|UniformInt|StandardNormal|Gamma|Poisson|PoissonV2|Shuffle)|TruncatedNormal|"
+    r"ParameterizedTruncatedNormal|Multinomial|\w+CandidateSampler"
+)
 RANDOM = "the loss differs from run to run"
 NO_FLOATS = "none of the tensors to differentiate by is float32"
 
 
+@dataclass(frozen=True)
+class Checked:
+    """The checks, or none and the reason."""
+
+    checks: tuple[GradientCheck, ...]
+    reason: str
+    drawn_once: tuple[str, ...] = ()  # random nodes that had the same numbers in all runs
+
+
 def check(
     program: Program, nodes: Sequence[Node], pairs: Sequence[Any], options: Options
-) -> tuple[tuple[GradientCheck, ...], str]:
+) -> Checked:
     """Compare gradients of some elements of every variable; `nodes` are those of the graph, and
     `pairs` are (gradient, variable).
 
     The error of an element is |analytic - numeric|, divided by the largest gradient examined in its
-    variable. Returns the checks, or none and the reason: a loss that differs from run to run (as
-    with `tf.nn.dropout`; masks that follow from a variable stay the same) has no derivative to
-    compare with. Raises RefusedError if the loss cannot run, EffectsError if it may not.
+    variable. Nodes that draw random numbers, as for `tf.nn.dropout`, draw once, and all runs are
+    fed what they drew. A loss that still differs from run to run has no derivative to compare with.
+    Raises RefusedError if the loss cannot run, EffectsError if it may not.
     """
     pairs = [(g, v) for g, v in pairs if g is not None and dtype_of(v) == tf.float32]
     if not pairs:
-        return (), NO_FLOATS
+        return Checked((), NO_FLOATS)
     pairs = pairs[:: -(-len(pairs) // CHECKED) or 1]
-    floats = floats_of_a_row(nodes, program.loss.op.name)
+    needed = reach([program.loss.op.name], makers(nodes))
+    used = [node for node in nodes if node.name in needed]
+    floats = floats_of_a_row(used)
     few = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats)))
     rows = program.model.fixed_batch or few
     # Grappler changes no gradient, and optimising each of these steps would take longer than to run
     # them.
     plain = replace(options, without=(*options.without, "grappler"))
-    runs = RUNS if may_be_random(nodes, program.loss.op.name) else 2
     try:
-        return of_batch(program, pairs, plain, rows, runs)
+        return of_batch(program, used, pairs, plain, rows)
     except RefusedError as error:
         if type(error) is not RefusedError:
             raise
     # The graph may accept no other batch, or need Grappler.
-    return of_batch(program, pairs, options, options.batch_size, runs)
+    return of_batch(program, used, pairs, options, options.batch_size)
 
 
 def of_batch(
-    program: Program, pairs: Sequence[Any], options: Options, rows: int, runs: int
-) -> tuple[tuple[GradientCheck, ...], str]:
-    """The same for a batch of this many rows, with so many runs to see whether the loss is
-    random."""
+    program: Program, used: Sequence[Node], pairs: Sequence[Any], options: Options, rows: int
+) -> Checked:
+    """The same for a batch of this many rows. The loss uses these nodes."""
     batch = next(session.feed_batches(program, rows))
     feeds = feeds_of(program, [gradient for gradient, _ in pairs], batch)
     # Ops that devices cannot run are a matter for placement.
     options = replace(options, soft_placement=True)
-    graph, variables = settable(program)
+    graph, variables = settable(program, variables_of(program.graph, used))
     rng = np.random.default_rng(0)
     with session.fresh(graph, options, unoptimised(options)) as live:
         values = dict(first_values(live, session.start_of(program), variables, rng, NOISE))
         assign(live, values)
+        drawn = draws(graph, used)
+        if drawn:
+            feeds |= dict(zip(drawn, live.run(drawn, feeds), strict=True))
         # One step for both, because a session prepares each, which takes long in a large graph
         step = (program.loss.name, [gradient_in_copy(graph, g) for g, _ in pairs])
         loss, gradients = live.run(step, feeds)
-        again, seconds = losses_of(lambda: live.run(step, feeds)[0], runs - 1)
+        more = RUNS - 1 if may_be_random(used) else 1
+        again, seconds = losses_of(lambda: live.run(step, feeds)[0], more)
     if reason := no_slope_reason([loss, *again]):
-        return (), reason
+        return Checked((), reason)
     gradients = [dense(gradient) for gradient in gradients]
 
     most = affordable(ELEMENTS, seconds)
@@ -107,10 +132,11 @@ def of_batch(
     }
     run = Loss(graph, program.loss.name, options, feeds, variables, values)
     slopes, dtype = differences(run, elements)
-    return tuple(
+    checks = tuple(
         compare(name, gradient, elements[name], slopes[name], dtype)
         for name, gradient in zip(names, gradients, strict=True)
-    ), ""
+    )
+    return Checked(checks, "", tuple(dict.fromkeys(map(node_of, drawn))))
 
 
 @dataclass(frozen=True)
@@ -138,11 +164,50 @@ def losses_of(loss: Callable[[], Any], runs: int = RUNS - 1) -> tuple[list[Any],
             return losses, ended - began
 
 
-def may_be_random(nodes: Sequence[Node], loss: str) -> bool:
-    """Whether an op on the way to the loss is stateful, other than those of variables."""
-    needed = reach([loss], makers(nodes))
-    types = {node.op for node in nodes if node.name in needed} - {"ReadVariableOp"}
-    return any(permissions.is_stateful(op) for op in types.difference(VARIABLES))
+def may_be_random(nodes: Iterable[Node]) -> bool:
+    """Whether one of these nodes is stateful, other than variables and their reads."""
+    types = {node.op for node in nodes} - {"ReadVariableOp", *VARIABLES}
+    return any(map(permissions.is_stateful, types))
+
+
+def draws(graph: tf.Graph, nodes: Sequence[Node]) -> list[str]:
+    """The tensors of random numbers that runs can be fed: not those that depend on a variable."""
+    by_value = [node for node in nodes if node.op not in ("Shape", "ShapeN", "Size", "Rank")]
+    variables = (node.name for node in nodes if node.op in VARIABLES)
+    fixed = with_dependents(by_value, variables) | within_frames(nodes)
+    tensors = (
+        f"{node.name}:{index}"
+        for node in nodes
+        if RANDOM_OPS.fullmatch(node.op) and node.name not in fixed
+        for index in range(len(node.outputs))
+    )
+    return [tensor for tensor in tensors if graph.is_feedable(graph.get_tensor_by_name(tensor))]
+
+
+def within_frames(nodes: Iterable[Node]) -> set[str]:
+    """The nodes whose values cannot be fetched: inside loops, or in branches that are not taken."""
+    framed: set[str] = set()
+    dead: set[str] = set()
+    for node in nodes:
+        before = {*map(node_of, node.inputs), *node.control_inputs}
+        if node.op.endswith("Enter") or (before & framed and not node.op.endswith("Exit")):
+            framed.add(node.name)
+        if node.op.endswith("Switch") or (before & dead and not node.op.endswith("Merge")):
+            dead.add(node.name)
+    return framed | dead
+
+
+def variables_of(graph: tf.Graph, nodes: Iterable[Node]) -> list[str]:
+    """The nodes that are variables, one for each resource: parameters, moving averages, states of
+    random numbers."""
+    variables: dict[tuple[str, str], str] = {}
+    for node in nodes:
+        if node.op in VARIABLES:
+            attr = graph.get_operation_by_name(node.name).node_def.attr
+            shared = attr["shared_name"].s.decode()
+            own = "" if node.op == "VarHandleOp" else node.name
+            variables.setdefault((attr["container"].s.decode(), shared or own), node.name)
+    return [*variables.values()]
 
 
 def unoptimised(options: Options) -> tf.compat.v1.ConfigProto:
@@ -295,14 +360,13 @@ class Moving:
         self._set(setters)(*map(values.__getitem__, setters))
 
 
-def floats_of_a_row(nodes: Sequence[Node], loss: str) -> int:
-    """How many numbers are computed for one row of the batch on the way to the loss.
+def floats_of_a_row(nodes: Iterable[Node]) -> int:
+    """How many numbers these nodes compute for one row of the batch.
 
     In float64 a few in a million of them are on the other side of ReLU's kink, and there the two
     gradients differ: another reason to keep the batch of a large model small.
     """
-    needed = reach([loss], makers(nodes))
-    tensors = (tensor for node in nodes if node.name in needed for tensor in node.outputs)
+    tensors = (tensor for node in nodes for tensor in node.outputs)
     shapes = (tensor.shape for tensor in tensors if tensor.shape and tensor.shape[0] is None)
     return sum(prod(dim or 0 for dim in dims) for _, *dims in shapes) or 1
 

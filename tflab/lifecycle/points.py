@@ -9,7 +9,7 @@ if the graph has a float64 version, that one runs.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
 from math import prod
@@ -109,7 +109,7 @@ def fetchable(nodes: Sequence[Node], rows: int) -> list[str]:
 
 def sizes(nodes: Sequence[Node], rows: int) -> dict[str, int]:
     """The bytes of each tensor of real numbers, with this many rows for open dimensions."""
-    hidden = within_frames(nodes)
+    hidden = gradient_check.within_frames(nodes)
     return {
         output_name(node.name, number): (
             8 * prod(rows if dim is None else dim for dim in output.shape or ())
@@ -119,19 +119,6 @@ def sizes(nodes: Sequence[Node], rows: int) -> dict[str, int]:
         for number, output in enumerate(node.outputs)
         if output.dtype.startswith(REAL)
     }
-
-
-def within_frames(nodes: Iterable[Node]) -> set[str]:
-    """The nodes whose values cannot be fetched: inside loops, or in branches that are not taken."""
-    framed: set[str] = set()
-    dead: set[str] = set()
-    for node in nodes:
-        before = {*map(node_of, node.inputs), *node.control_inputs}
-        if node.op.endswith("Enter") or (before & framed and not node.op.endswith("Exit")):
-            framed.add(node.name)
-        if node.op.endswith("Switch") or (before & dead and not node.op.endswith("Merge")):
-            dead.add(node.name)
-    return framed | dead
 
 
 def at_points(

@@ -95,6 +95,7 @@ class Backward(Shown):
     # nodes that start or add up gradients of several forward ops
     shared_nodes: tuple[str, ...] = ()
     unchecked: str = ""  # why there are no gradient checks
+    drawn_once: tuple[str, ...] = ()  # random nodes with the same numbers in all runs of the checks
     # whether `gradients` were in the file, and were found by its edges and names
     inferred: bool = False
     losses: tuple[str, ...] = ()  # the losses at which those start, if they lead to updates

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import isfinite
 
 from tflab.records.blocks import Block, Column, Table, shortened
-from tflab.records.stages import Backward, Gradient
+from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.units import plural
 from tflab.views import chain_rule, frontend, numbered
 from tflab.views.words import LONGEST, counted
@@ -115,26 +116,45 @@ def reasons(gradients: Iterable[Gradient]) -> Table:
     )
 
 
+def random_numbers(stage: Backward) -> str:
+    """What a gradient check does with nodes that draw other numbers in each run."""
+    return ", with random numbers that were drawn once" if stage.drawn_once else ""
+
+
+def not_finite(stage: Backward) -> str:
+    """The variables whose check has no result, as a sentence; "" if all have one."""
+    odd = [one.tensor for one in stage.gradient_checks if not isfinite(one.max_relative_error)]
+    if not odd:
+        return ""
+    return f"the gradient or the difference of {chain_rule.name_list(odd)} is NaN or infinite"
+
+
+def error(check: GradientCheck) -> str:
+    known = isfinite(check.max_relative_error)
+    return f"{check.max_relative_error:.1e}" if known else "not finite"
+
+
 def gradient_checks(stage: Backward) -> Iterable[Block]:
     if not stage.gradient_checks:
         yield f"Gradients were not checked: {stage.unchecked}."
         return
-    worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
+    precision = stage.gradient_checks[0].precision
     yield shortened(
-        f"Gradients compared with finite differences in {worst.precision} on {stage.data}, at "
-        "weights slightly off the initial ones",
+        f"Gradients compared with finite differences in {precision} on {stage.data}, at "
+        f"weights slightly off the initial ones{random_numbers(stage)}",
         (
             Column("variable", lambda check: check.tensor),
             Column("elements", lambda c: f"{c.elements} of {c.size:,}", right=True),
-            Column("largest relative error", lambda c: f"{c.max_relative_error:.1e}", right=True),
+            Column("largest relative error", error, right=True),
         ),
         stage.gradient_checks,
         LONGEST,
     )
     checked = f"Checked: {len(stage.gradient_checks)} of {stage.variable_count:,} variables. "
-    yield (
-        (checked if len(stage.gradient_checks) < stage.variable_count else "")
-        + f"The largest relative error is {worst.max_relative_error:.1e}, in {worst.tensor}."
-    )
+    worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
+    result = f"The largest relative error is {error(worst)}, in {worst.tensor}."
+    if odd := not_finite(stage):
+        result = f"T{odd[1:]}."
+    yield (checked if len(stage.gradient_checks) < stage.variable_count else "") + result
     if ignored := chain_rule.differs_by_design(stage):
         yield f"The error may come from finite differences{ignored}."

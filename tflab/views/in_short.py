@@ -21,6 +21,7 @@ from tflab.views import (
     placement,
     values,
 )
+from tflab.views.backward import not_finite, random_numbers
 from tflab.views.chain_rule import total
 from tflab.views.values import number
 from tflab.views.words import counted, place
@@ -137,10 +138,11 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
     if stage.gradient_checks:
         worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
         coarse = "" if worst.precision == "float64" else f" in {worst.precision}"
+        error = f"largest relative error {worst.max_relative_error:.1e}"
         yield (
             "checked",
-            f"{plural(len(stage.gradient_checks), 'gradient')} by finite differences{coarse}: "
-            f"largest relative error {worst.max_relative_error:.1e}"
+            f"{plural(len(stage.gradient_checks), 'gradient')} by finite differences{coarse}"
+            f"{random_numbers(stage)}: {not_finite(stage) or error}"
             f"{chain_rule.differs_by_design(stage)}",
         )
     elif stage.added_nodes and not stage.inferred:
