@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from tflab import units
 
-Result = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def take(works: Mapping[str, Callable[[], Result]], rounds: int) -> dict[str, list[Result]]:

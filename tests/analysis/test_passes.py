@@ -337,7 +337,6 @@ def test_nodes_in_a_circle_that_are_gone_have_no_heir():
     )
 
 
-@pytest.mark.slow
 def lines_run(length):
     """How many lines of Python run until a chain of so many nodes is taken out."""
     chain = [X, *(node(f"n{i}", "Neg", f"n{i - 1}" if i else "x") for i in range(length))]

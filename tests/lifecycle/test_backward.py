@@ -11,7 +11,7 @@ from tensorflow.python.framework import ops
 from tests import walks
 from tflab import datasets
 from tflab.errors import TflabError
-from tflab.lifecycle import backward, frontend, gradient_check
+from tflab.lifecycle import backward, finite_differences, frontend, gradient_check
 from tflab.models import toy
 from tflab.records.graph import Node
 from tflab.records.options import Model, Options
@@ -178,7 +178,7 @@ def test_variables_that_start_with_the_same_tensor_are_moved_one_by_one(resource
 
 
 def test_large_variables_are_moved_one_by_one_and_keep_their_values(monkeypatch):
-    monkeypatch.setattr(gradient_check, "FED", 3)
+    monkeypatch.setattr(finite_differences, "FED", 3)
 
     def model():
         x = tf1.placeholder(tf.float32, [None], name="x")

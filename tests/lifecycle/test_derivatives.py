@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tflab import datasets
 from tflab.analysis import chain_rule
-from tflab.lifecycle import backward, frontend
+from tflab.lifecycle import backward, frontend, gradient_check
 from tflab.models import toy
 from tflab.records.options import Model, Options
 
@@ -313,9 +313,8 @@ def test_what_stop_gradient_ends_is_not_named_if_it_is_zero(monkeypatch):
         ("a", ()),
         ("b", (stop,)),
     ):  # `a` is behind it: nothing confirms the stop
-        monkeypatch.setattr(
-            backward, "check_gradients", lambda *_, known=known: ((checks[known],), "")
-        )
+        checked = gradient_check.Checked((checks[known],), "")
+        monkeypatch.setattr(backward, "check_gradients", lambda *_, checked=checked: checked)
         assert differentiated(loss_of).stopped == stopped
 
 

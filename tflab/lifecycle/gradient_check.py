@@ -1,13 +1,10 @@
 """Gradient check: gradients compared with finite differences, which use no gradient functions.
 
-The derivative of the loss with respect to one weight is about (loss(w + h) - loss(w - h)) / 2h. In
-float32 the rounding of the loss is larger than that difference, so it is computed in a float64 copy
-of the forward graph. The gradients are those of the real graph.
+The gradients are those of the real graph; `finite_differences` computes the others.
 """
 
 from __future__ import annotations
 
-import functools
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from tflab.errors import RefusedError
-from tflab.lifecycle import graph_copies
+from tflab.lifecycle import finite_differences
 from tflab.lifecycle.graph_copies import Settable, assign, dtype_of, gradient_in_copy, settable
 from tflab.records.graph import (
     Node,
@@ -38,15 +35,10 @@ ROWS = range(2, 9)  # of the batch: enough to reach every layer, few enough to b
 FLOATS = 2_000_000  # in all tensors of the loss: the batch gets fewer rows until there are no more
 CHECKED = 80  # variables at most, spread over the model: each costs a few runs
 ELEMENTS = 80  # in all: each costs two runs of the loss
-FED = 20_000  # numbers in all checked variables: if there are no more, they are set together
 SECONDS = 20  # for all of those runs: if the loss takes long, fewer elements are checked
 MOST = 8  # per variable: the largest gradients and a random choice
 RUNS = 8  # of a loss that may be random
 NOISE = 0.01  # added to the weights: zero biases on black pixels are exactly at the kink of ReLU
-STEPS = {  # h in the formula above; its own error is about h^2, that of rounding epsilon / h
-    tf.float64: 1e-6,
-    tf.float32: 1e-2,
-}
 # tensorflow/core/ops/random_ops.cc and candidate_sampling_ops.cc; stateless ops need no help
 RANDOM_OPS = re.compile(
     r"Random(Uniform|UniformInt|StandardNormal|Gamma|Poisson|PoissonV2|Shuffle)|TruncatedNormal|"
@@ -107,7 +99,7 @@ def of_batch(
     options = replace(options, soft_placement=True)
     graph, variables = settable(program, variables_of(program.graph, used))
     rng = np.random.default_rng(0)
-    with session.fresh(graph, options, unoptimised(options)) as live:
+    with session.fresh(graph, options, finite_differences.unoptimised(options)) as live:
         values = dict(first_values(live, session.start_of(program), variables, rng, NOISE))
         assign(live, values)
         drawn = draws(graph, used)
@@ -130,25 +122,13 @@ def of_batch(
     elements = {
         name: chosen(gradient, count, rng) for name, gradient in zip(names, gradients, strict=True)
     }
-    run = Loss(graph, program.loss.name, options, feeds, variables, values)
-    slopes, dtype = differences(run, elements)
+    run = finite_differences.Loss(graph, program.loss.name, options, feeds, variables, values)
+    slopes, dtype = finite_differences.differences(run, elements)
     checks = tuple(
         compare(name, gradient, elements[name], slopes[name], dtype)
         for name, gradient in zip(names, gradients, strict=True)
     )
     return Checked(checks, "", tuple(dict.fromkeys(map(node_of, drawn))))
-
-
-@dataclass(frozen=True)
-class Loss:
-    """A loss that can be computed: its graph, its feeds, and the values of variables."""
-
-    graph: tf.Graph
-    loss: str  # a tensor
-    options: Options
-    feeds: Mapping[str, np.ndarray]
-    variables: Mapping[str, Settable]
-    values: Mapping[str, np.ndarray]  # setter of a variable -> value
 
 
 def losses_of(loss: Callable[[], Any], runs: int = RUNS - 1) -> tuple[list[Any], float]:
@@ -210,47 +190,10 @@ def variables_of(graph: tf.Graph, nodes: Iterable[Node]) -> list[str]:
     return [*variables.values()]
 
 
-def unoptimised(options: Options) -> tf.compat.v1.ConfigProto:
-    """A session that neither folds nor merges nodes: it runs each of its steps a few times."""
-    config = session.config_of(options)
-    config.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
-    return config
-
-
 def affordable(elements: int, seconds: float) -> int:
     """The number of elements, at least one, that can be changed within SECONDS if a run of the
     loss and its gradients takes this long: each costs two runs of the loss in float64."""
     return max(1, min(elements, int(SECONDS / (2 * seconds)) if seconds else elements))
-
-
-def differences(
-    run: Loss, elements: Mapping[str, np.ndarray]
-) -> tuple[dict[str, np.ndarray], tf.DType]:
-    """The central differences of a loss with respect to these elements of each variable, and
-    their precision: that of the widest copy of the graph that runs."""
-    for copy, dtype in graph_copies.copies(run.graph, [node_of(run.loss), *run.values]):
-        try:
-            with session.opened(copy, run.options, config=unoptimised(run.options)) as live:
-                assign(live, run.values)
-                fed = {
-                    tensor: value for tensor, value in run.feeds.items() if has_tensor(copy, tensor)
-                }
-                moving = Moving(live, run, fed, set_together(run, elements), STEPS[dtype])
-                return {
-                    name: moving.slopes(name, run.variables.get(name), chosen)
-                    for name, chosen in elements.items()
-                }, dtype
-        except RefusedError:
-            if dtype == tf.float32:
-                raise
-    raise AssertionError("the copy in float32 either runs or is refused")
-
-
-def set_together(run: Loss, names: Iterable[str]) -> tuple[str, ...]:
-    """The setters of all variables of these names, if the variables are small: a session prepares
-    every new step, which takes long in a large graph. Empty if they are large."""
-    setters = tuple(run.variables[name].setter for name in names if name in run.variables)
-    return setters if sum(run.values[setter].size for setter in setters) <= FED else ()
 
 
 def feeds_of(
@@ -306,60 +249,6 @@ def no_slope_reason(losses: Sequence[Any]) -> str:
     return "" if all(first == other for other in others) else RANDOM
 
 
-def has_tensor(graph: tf.Graph, tensor: str) -> bool:
-    return node_of(tensor) in {op.name for op in graph.get_operations()}
-
-
-class Moving:
-    """The loss, with one element of one variable, or of one fed array, changed a little.
-
-    Variables with these setters are always set together.
-    """
-
-    def __init__(
-        self,
-        live: Any,
-        run: Loss,
-        feeds: Mapping[str, np.ndarray],
-        together: tuple[str, ...],
-        h: float,
-    ) -> None:
-        self._run, self._feeds, self._together, self._h = run, feeds, together, h
-        self._loss = graph_copies.fed_step(live, tuple(feeds), (run.loss,))
-        self._set = functools.cache(functools.partial(graph_copies.setting, live))
-
-    def slopes(self, name: str, variable: Settable | None, elements: np.ndarray) -> np.ndarray:
-        """The central differences of the loss with respect to these elements."""
-        if variable is None:
-            tensor = f"{name}:0"
-            return self.differences(
-                functools.partial(self.fed, tensor), self._feeds[tensor], elements
-            )
-        setter = variable.setter
-        value = self._run.values[setter]
-        slopes = self.differences(functools.partial(self.assigned, setter), value, elements)
-        self.assign(setter, value)
-        return slopes
-
-    def differences(
-        self, loss: Callable[[np.ndarray], float], value: np.ndarray, elements: np.ndarray
-    ) -> np.ndarray:
-        return np.array([slope(loss, value, element, self._h) for element in elements])
-
-    def fed(self, tensor: str, value: np.ndarray) -> float:
-        feeds = {**self._feeds, tensor: value}
-        return self._loss(*feeds.values())[0].item()
-
-    def assigned(self, setter: str, value: np.ndarray) -> float:
-        self.assign(setter, value)
-        return self._loss(*self._feeds.values())[0].item()
-
-    def assign(self, setter: str, value: np.ndarray) -> None:
-        setters = self._together or (setter,)
-        values = {**self._run.values, setter: value}
-        self._set(setters)(*map(values.__getitem__, setters))
-
-
 def floats_of_a_row(nodes: Iterable[Node]) -> int:
     """How many numbers these nodes compute for one row of the batch.
 
@@ -369,16 +258,6 @@ def floats_of_a_row(nodes: Iterable[Node]) -> int:
     tensors = (tensor for node in nodes for tensor in node.outputs)
     shapes = (tensor.shape for tensor in tensors if tensor.shape and tensor.shape[0] is None)
     return sum(prod(dim or 0 for dim in dims) for _, *dims in shapes) or 1
-
-
-def slope(loss: Callable[[np.ndarray], float], value: np.ndarray, element: int, h: float) -> float:
-    """The central difference of the loss with respect to one element of one variable."""
-    losses = []
-    for shift in (h, -h):
-        moved = np.array(value, np.float64)
-        moved.flat[element] += shift
-        losses.append(loss(moved))
-    return (losses[0] - losses[1]) / (2 * h)
 
 
 def chosen(gradient: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -140,7 +140,7 @@ BORDER = "5 % of the time of all ops"
             "normalisation",
         ),
         ([NORM], 0.05, f"The one bar above {BORDER} is a normalisation"),
-        ([kind_row("Tanh", 1)], 0.05, f"The one bar above {BORDER} is a other layer"),
+        ([kind_row("Tanh", 1)], 0.05, f"The one bar above {BORDER} is a layer of another kind"),
         ([kind_row("Tanh", 0.05)], 0.05, f"No layer takes more than {BORDER}"),
         (
             [*CONVOLUTIONS, POOL],
@@ -173,8 +173,8 @@ def test_the_sentence_says_which_kind_of_layer_the_marked_bars_are(rows, thresho
         (("AvgPool",), ("pooling layer", "pooling layers")),
         (("ResourceApplyGradientDescent",), ("weight update", "weight updates")),
         (("_Arg", "_Retval"), ("feed or fetch", "feeds and fetches")),
-        (("Relu", "Reshape"), ("other layer", "other layers")),
-        ((), ("other layer", "other layers")),
+        (("Relu", "Reshape"), ("layer of another kind", "layers of other kinds")),
+        ((), ("layer of another kind", "layers of other kinds")),
     ],
 )
 def test_the_kind_of_a_layer_is_that_of_the_first_kind_whose_types_it_has(ops, kind):

@@ -34,7 +34,7 @@ KINDS = (
     ("weight update", "weight updates", ("ResourceApply",)),
     ("feed or fetch", "feeds and fetches", ("_Arg", "_Retval")),
 )
-OTHER = ("other layer", "other layers")
+OTHER = ("layer of another kind", "layers of other kinds")
 
 Kind = tuple[str, str]
 
