@@ -202,7 +202,8 @@ def test_the_columns_are_explained_above_the_lines(seen):
         "Forward, backward and updates are the time of the nodes that a line made, in all runs but "
         "the first ones, estimated from those that were traced. Python is the time of the line "
         "itself, and TensorFlow that of its calls of TensorFlow and Keras. Both are sampled "
-        "outside of runs."
+        "outside of runs. The times of ops are estimates from few traced runs: 2 of the 4 of "
+        "group 2."
     )
     assert page.explained(replace(seen, graph=None)) == columns
     assert page.explained(seen).startswith(f"{columns} The drawing and the notes behind the lines")
