@@ -122,7 +122,7 @@ class RunGroup:
             (start, ns) for name, start, ns in rows if name in self.data_nodes
         )
 
-    def own_ns(self) -> int:
+    def runs_ns(self) -> int:
         """The time of all runs but the first, without start and end of the profiler."""
         return self.total_ns - (self.traced_ns - self.called_ns)
 
@@ -136,7 +136,7 @@ class RunGroup:
             return 0
         of_runs = (self.calls - 1) / self.traced
         covered_ns = without_longest(self.traced, *self.covered)
-        return min(of_runs, self.own_ns() / covered_ns) if covered_ns else of_runs
+        return min(of_runs, self.runs_ns() / covered_ns) if covered_ns else of_runs
 
     def all_waited_ns(self) -> int:
         """The estimated time of all runs but the first in which an op waited for data.
@@ -147,11 +147,11 @@ class RunGroup:
         if not self.traced:
             return 0
         runs = self.calls - 1
-        like_traced_ns = min(int(self.waited_ns * self.scale()), self.own_ns())
+        like_traced_ns = min(int(self.waited_ns * self.scale()), self.runs_ns())
         if not self.function or self.waited_ns < WAITS * self.called_ns:
             return like_traced_ns
         rest_ns = (self.called_ns - self.waited_ns) * runs // self.traced
-        return max(like_traced_ns, self.own_ns() - rest_ns)
+        return max(like_traced_ns, self.runs_ns() - rest_ns)
 
     def usual_ns(self) -> int:
         """The approximate time of an untraced run."""
