@@ -156,6 +156,15 @@ def test_an_inference_keeps_nothing_for_a_backward_pass():
     assert account_of_inference.for_backward == Amount(0, 0)
 
 
+def test_what_only_an_update_reads_is_not_kept_for_the_backward_pass():
+    """A learning rate, for example; what a gradient reads is, also if an update reads it last."""
+    only_updates = account(updates={"grad", "update"})
+    assert {item.backward_ns for item in only_updates.buffers} == {None}
+    assert only_updates.for_backward == Amount(0, 0)
+    assert {item.phase for item in only_updates.buffers} == {"forward", "backward"}
+    assert account(updates={"update"}) == account()
+
+
 def test_where_the_runtime_gives_no_address_there_are_no_buffers():
     assert buffers.buffers(RUNS, [[] for _ in RUNS], NODES, STEP) is None
     assert buffers.buffers([], [], NODES, STEP) is None

@@ -10,7 +10,7 @@ from tflab.follow import view
 from tflab.follow.view import Code, NodeLink, PassLink, Section
 from tflab.records.blocks import Frame, Strip
 from tflab.records.graph import Source, Tensor
-from tflab.records.node_history import NodeHistory, Touch
+from tflab.records.node_history import Became, NodeHistory, Touch
 from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
 
 MANY = tuple(f"near{n}" for n in range(1, 27))  # two more than are named
@@ -294,6 +294,9 @@ def test_a_node_that_ran_itself_gives_its_outputs_where_they_are_others():
     assert list(view.execution_lines(replace(ran, critical=True))) == [made, waited]
     assert list(view.execution_lines(replace(ran, ran_outputs=ran.outputs))) == [SLACK]
     assert list(view.execution_lines(replace(ran, ran_outputs=(), slack_ns=None))) == []
+    became = (Became("conv", "merge", None, None), Became("conv:1", "merge_1", None, None))
+    other = replace(ran, carrier="merge", became=became)  # whose outputs are not those of `conv`
+    assert list(view.execution_lines(other)) == [SLACK]
     assert not [line for line in lines(ran)["Placed"] if line[0] == "continues in "]
 
 

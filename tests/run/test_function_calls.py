@@ -26,6 +26,8 @@ def test_a_tracing_is_compared_with_the_earlier_one_that_is_most_alike():
     assert function_calls.nearest({"x": "float32 (8,)"}, earlier) == [("n", "3", "nothing")]
     assert function_calls.nearest({"x": "float32 (8,)", "n": "3"}, earlier) == []
     assert function_calls.nearest({"x": "float32 (8,)"}, []) == []
+    numbers = [{"n": str(number)} for number in range(5)]
+    assert function_calls.nearest({"n": "5"}, numbers) == [("n", "4", "5")]
     shapes = [{"x": "float32 (1, 3)"}, {"x": "float32 (2, 3)"}]
     assert function_calls.nearest({"x": "float64 (2, 3)"}, shapes) == [
         ("x", "float32 (2, 3)", "float64 (2, 3)")

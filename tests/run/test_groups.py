@@ -16,7 +16,7 @@ def group_of(first_ns, *others_ns, main=True, timed=True):
 
 def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
     group = group_of(900, 10, 30, 20)
-    group.ops = {"y": [2, 70, 40]}
+    group.ops = {"y": [2, 70, 2, 40]}
     assert group.segment(["other", "graph"]) == {
         "graph": 2,
         "function": "",
@@ -28,9 +28,10 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
         "total_ns": 60,
         "main_ns": (900, 60),
         "traced": 0,
+        "scale": 0,
         "waited_ns": 0,
         "times": [10, 30, 20],
-        "ops": {"y": (2, 70, 40)},
+        "ops": {"y": (2, 70, 2, 40)},
         "not_finite": None,
     }
     elsewhere = group_of(900, 10, main=False, timed=False)
@@ -94,6 +95,34 @@ def test_what_waits_for_data_is_scaled_to_all_runs():
     assert group.waited_ns == 200 + 101
     assert group.all_waited_ns() == 3_160  # half of 301 * 21, in whole nanoseconds
     assert groups.RunGroup(1, None, (), {}).all_waited_ns() == 0
+
+
+def test_the_ops_of_a_traced_run_are_added_up():
+    group = group_of(900, 100, 100, 100, 100)
+    group.data_nodes = frozenset()
+    group.add_trace(90, 90, ("y", "y", "z"), (0, 50, 20), (30, 10, 20))
+    group.add_trace(90, 90, ("y",), (7,), (35,))
+    assert group.ops == {"y": [3, 75, 2, 40], "z": [1, 20, 1, 20]}
+    assert group.covered == [50 + 35, 50]  # from 0 to 40 and from 50 to 60, and from 7 to 42
+    assert group.scale() == 4 / 2
+
+
+def test_ops_take_no_longer_than_the_runs_they_belong_to():
+    """Three traced runs, before the program was warm, of 60 ns and more; a run takes 40 ns."""
+    group = group_of(900, *[40] * 10)
+    group.data_nodes = frozenset({"batch"})
+    for longer_ns in (60, 70, 900):
+        group.add_trace(longer_ns, longer_ns, ("batch", "y"), (0, 5), (longer_ns, 10))
+    assert group.ops["batch"] == [3, 1_030, 3, 900]
+    assert group.scale() == 400 / 195 < 10 / 3  # of the two shorter ones, and as long a third
+    assert group.waited_ns == 1_030
+    assert group.all_waited_ns() == 400
+
+
+def test_of_a_few_runs_one_that_was_interrupted_does_not_stand_for_all():
+    assert groups.without_longest(8, 1_070, 1_000) == 80  # seven of 10 ns
+    assert groups.without_longest(3, 300, 100) == 300
+    assert groups.without_longest(2, 1_020, 1_000) == 1_020  # too few to know
 
 
 @pytest.mark.parametrize(

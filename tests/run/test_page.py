@@ -202,7 +202,8 @@ def test_the_columns_are_explained_above_the_lines(seen):
         "Forward, backward and updates are the time of the nodes that a line made, in all runs but "
         "the first ones, estimated from those that were traced. Python is the time of the line "
         "itself, and TensorFlow that of its calls of TensorFlow and Keras. Both are sampled "
-        "outside of runs."
+        "outside of runs. The times of ops are estimates from few traced runs: 2 of the 4 of "
+        "group 2."
     )
     assert page.explained(replace(seen, graph=None)) == columns
     assert page.explained(seen).startswith(f"{columns} The drawing and the notes behind the lines")
@@ -344,6 +345,32 @@ def test_the_end_says_which_runs_were_checked_for_nan(seen):
     assert said(replace(GROUPS[1], not_finite={}, fetches=("train",))) == [
         "Of 4 other runs nothing was checked."
     ]
+
+
+def test_the_next_run_to_record_is_one_that_can_have_made_nan():
+    """A variable that had NaN before the recorded run got it earlier. That a run fetched none
+    does not mean that it made none: its update may have."""
+    w = replace(VALUES.origins[0], tensor="w", node="w", kind="variable")
+    held = replace(VALUES, origins=(w,), updated=("w",), spoiled=("w",))
+    made = replace(VALUES, updated=("w",), spoiled=("w",))
+    harmless = replace(made, spoiled=())
+    before = "w had NaN or Inf before run {}: an earlier run made it."
+    again = "Run the program again with --values-at {} to record that run."
+
+    def said(recorded, run, first):
+        return " ".join(view.advice(replace(recorded, run=run), first))
+
+    assert said(held, 3, 2) == again.format(2)
+    assert said(held, 2, 2) == f"{before.format(2)} {again.format(1)}"
+    assert said(held, 5, 0) == f"{before.format(5)} {again.format(4)}"
+    assert said(held, 5, 9) == f"{before.format(5)} {again.format(4)}"
+    assert said(held, 1, 1) == "w was not finite before the first run of group 2."
+    assert said(replace(held, updated=("v",)), 3, 2) == (
+        "Group 2 does not update w: other runs made it not finite."
+    )
+    assert said(made, 1, 2) == "In run 1 the update of w took NaN or Inf."
+    assert said(made, 2, 2) == said(made, 2, 0) == ""
+    assert said(made, 3, 2) == said(harmless, 1, 2) == again.format(2)
 
 
 def test_a_node_of_a_recorded_graph_has_its_values(seen):

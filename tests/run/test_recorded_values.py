@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tflab.lifecycle import not_finite
 from tflab.records.graph import Node
 from tflab.run import groups, recorded_values
 
@@ -34,6 +35,22 @@ def test_feeds_variables_and_results_are_found_by_the_nodes_that_stand_for_them(
         "before": {"v": ("read", 0), "w": ("w", 0)},
         "fetched": {"loss:0": ("loss", -1), "split:1": ("split:1", -1)},
     }
+
+
+def test_an_update_that_took_nan_has_spoiled_its_variable():
+    """A variable that another update only read, or that had NaN before, is not spoiled by that."""
+    ran = SimpleNamespace(
+        nodes=(
+            Node("v", "VarHandleOp"),
+            Node("w", "VariableV2"),
+            Node("update_v", "ResourceApplyGradientDescent", ("v", "rate", "grad:1")),
+            Node("update_w", "ApplyGradientDescent", ("w", "rate", "grad")),
+            Node("h", "MatMul", ("x", "w")),
+        ),
+        before={"v": 0, "w": 0},
+        bads=dict.fromkeys(("grad:1", "w", "update_w", "h")),
+    )
+    assert [*not_finite.updates_of(ran)] == [("v", True), ("w", False)]
 
 
 @pytest.mark.parametrize(("chosen", "again"), [(0, True), (5, False)])

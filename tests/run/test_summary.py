@@ -33,6 +33,7 @@ SEGMENT = {
             "total_ns": 0,
             "main_ns": (500, 0),
             "traced": 0,
+            "scale": 0,
             "waited_ns": 0,
             "times": [],
             "ops": {},
@@ -47,14 +48,15 @@ SEGMENT = {
             "total_ns": 4_000,
             "main_ns": (900, 3_000),
             "traced": 2,
+            "scale": 2.0,
             "waited_ns": 0,
             "times": [700, 1_000, 900],
             "ops": {
-                "y": (2, 100, 60),
-                "y_grad": (4, 300, 75),
-                "w/update": (2, 50, 30),
-                "_SOURCE": (2, 7, 4),
-                "loss": (2, 20, 10),
+                "y": (2, 100, 2, 60),
+                "y_grad": (4, 300, 2, 160),
+                "w/update": (2, 50, 2, 30),
+                "_SOURCE": (2, 7, 2, 4),
+                "loss": (2, 20, 2, 10),
             },
         },
     ],
@@ -163,7 +165,7 @@ def test_a_group_knows_where_nan_was_fetched():
 def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
     more = [*SEGMENT["graphs"][0], ("z", "forward", MATMUL, "Add")]
     group = SEGMENT["groups"][1]
-    group = {**group, "ops": {**group["ops"], "z": (2, 30, 20)}}
+    group = {**group, "ops": {**group["ops"], "z": (2, 30, 2, 20)}}
     (first, *_) = summary.lines_of([group], [more], {}, {})
     assert (first.forward_ns, first.backward_ns) == (2 * 100 + 2 * 30, 600)
     assert first.nodes == ("y", "y_grad", "z")
@@ -173,7 +175,7 @@ def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
 
 def test_iterators_of_a_function_share_a_name_in_its_profile_and_so_have_no_line():
     """A profile of a function has types instead of names for what gets data."""
-    group = {**SEGMENT["groups"][1], "function": "step", "ops": {"IteratorGetNext": (2, 30, 20)}}
+    group = {**SEGMENT["groups"][1], "function": "step", "ops": {"IteratorGetNext": (2, 30, 2, 20)}}
     one = [("IteratorGetNext", "forward", MATMUL, "IteratorGetNext")]
     two = [*one, ("other", "forward", MINIMIZE, "IteratorGetNext")]
     ns = [
@@ -182,10 +184,11 @@ def test_iterators_of_a_function_share_a_name_in_its_profile_and_so_have_no_line
     assert ns == [[60], [0, 0]]
 
 
-def test_of_a_few_runs_one_that_was_interrupted_does_not_stand_for_all():
-    assert summary.usual_ns(8, 1_070, 1_000) == 80  # seven of 10 ns
-    assert summary.usual_ns(4, 300, 75) == 300
-    assert summary.usual_ns(3, 1_020, 1_000) == 1_020  # too few to know
+def test_a_node_takes_as_many_times_the_ns_of_the_traced_runs_as_its_group_says():
+    """Of three traced runs of a loop, the longest counts as much as the others: 2 x 40 ns each."""
+    group = {**SEGMENT["groups"][1], "traced": 3, "scale": 1.25, "ops": {"y": (6, 1_080, 3, 1_000)}}
+    (first, *_) = summary.lines_of([group], SEGMENT["graphs"], {}, {})
+    assert (first.forward_ns, first.runs) == (150, 8)
 
 
 def test_names_that_are_no_text_are_kept(tmp_path):
@@ -230,7 +233,7 @@ def test_a_program_without_runs_has_python_in_one_piece():
 
 
 def test_the_end_of_a_program_reads_like_this():
-    said, table, fates, lines, stood_in = view.blocks(WATCHED, lines=True)
+    said, table, fates, lines, few, stood_in = view.blocks(WATCHED, lines=True)
     # Outside of the first runs and the steps: 10,000 - 1,400 - 3,000 = 5,600
     assert said == (
         "tflab: train.py took 10.0 us and ended with exit status 0. 56 % of its time passed "
@@ -254,6 +257,7 @@ def test_the_end_of_a_program_reads_like_this():
         "Of the 4 nodes of the graph, at the first run of the largest group: 3 executed and "
         "1 unreached."
     )
+    assert few == ("The times of ops are estimates from few traced runs: 2 of the 4 of group 2.")
     assert stood_in == "Stood in: input_data, mul."
     assert grid(lines) == [
         "The costliest lines, over all runs",
@@ -310,6 +314,25 @@ def test_a_growing_graph_is_told_by_its_many_groups():
     assert not [*view.many_groups(GROUPS)]
 
 
+def test_times_of_lines_that_rest_on_few_traced_runs_say_so():
+    init, train = GROUPS
+    said = "The times of ops are estimates from few traced runs: 2 of the 4 of group 2"
+    assert [*line_table.few_traced(WATCHED)] == [f"{said}."]
+    assert f"{said}." in [*view.blocks(WATCHED, lines=True)]
+    small = replace(train, total_ns=10)  # in groups that hardly take time
+    for others in ((), (small,), (replace(train, calls=11, traced=10), init)):
+        seen = replace(WATCHED, groups=(init, train, *others))
+        assert [*line_table.few_traced(seen)] == [f"{said}."]
+    for traced in (0, 4):  # none and all
+        seen = replace(WATCHED, groups=(init, replace(train, traced=traced)))
+        assert [*line_table.few_traced(seen)] == []
+    seen = replace(WATCHED, groups=(init, *[replace(train, calls=1_001, traced=9)] * 5))
+    assert [*line_table.few_traced(seen)] == [
+        "The times of ops are estimates from few traced runs: 9 of the 1,000 of group 2, 9 of the "
+        "1,000 of group 3, 9 of the 1,000 of group 4 and of 2 more groups."
+    ]
+
+
 def test_time_that_no_line_has_is_said_under_the_lines():
     init, train = GROUPS
     untraced = replace(train, traced=0, total_ns=1_000)
@@ -324,7 +347,7 @@ def test_time_that_no_line_has_is_said_under_the_lines():
     (said,) = line_table.without_line(replace(seen, groups=one_percent))
     assert said.endswith(": 40 ns of 4.00 us of runs.")
     assert [*line_table.without_line(replace(seen, groups=less))] == []
-    assert "1.00 us of 5.00 us" in [*view.blocks(seen, lines=True)][4]
+    assert "1.00 us of 5.00 us" in [*view.blocks(seen, lines=True)][5]
     assert not any("No line has" in str(block) for block in view.blocks(seen, lines=False))
 
 

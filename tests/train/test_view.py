@@ -41,6 +41,15 @@ def test_an_epoch_is_a_line():
     )
 
 
+def test_the_line_of_an_epoch_says_of_how_many_steps_its_rate_is():
+    """Rows divided by its time give another rate if some steps were traced."""
+    steps = [TimedStep(n, 2, 1, 0.1, 0.01, traced=3 < n < 9) for n in range(1, 9)]
+    line = view.epoch_line(EPOCHS[0], 8, steps)
+    assert line.endswith("2.31 s, 25,974 rows a second in the 3 steps not traced")
+    for alike in (steps[:3], steps[3:]):
+        assert view.epoch_line(EPOCHS[0], 8, alike) == view.epoch_line(EPOCHS[0], 8)
+
+
 def test_a_line_is_silent_about_what_a_model_does_not_tell():
     silent = replace(EPOCHS[0], train_accuracy=math.nan, test_accuracy=math.nan)
     assert view.epoch_line(silent, 8) == (
@@ -135,7 +144,10 @@ def test_a_training_is_told_whole():
 def test_a_training_says_which_steps_the_rate_leaves_out(numbers, said):
     steps = tuple(TimedStep(n, 2, 1, 0.1, 0.01, traced=n in numbers) for n in range(1, 11))
     *_, note = view.blocks(replace(HISTORY, steps=steps))
-    assert note == f"{said}: the times include traced steps, the rows a second do not."
+    assert note == (
+        f"{said}: the times include traced steps. The rows a second are those of the other steps "
+        "alone, unless all steps of an epoch were traced."
+    )
 
 
 def test_a_long_training_has_a_row_for_every_epoch():

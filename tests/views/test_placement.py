@@ -486,6 +486,27 @@ def test_the_pass_log_knows_what_is_unreached_and_the_types_of_written_and_runni
     )
 
 
+def test_the_pass_log_knows_the_types_that_nodes_of_the_runtime_had_before_a_pass():
+    def defined(**types):
+        return tuple(Node(name, op) for name, op in types.items())
+
+    def removing(*names):
+        taken = tuple(Takeover(name, "removed", None) for name in names)
+        return Pass("dependency_optimizer", None, 3, 2, taken=taken)
+
+    inlined = Pass(
+        "inline", None, 0, 3, ("a", "b", "c"), definitions=defined(a="Identity", b="Mul", c="Exp")
+    )
+    rewriting = Pass("remapper", None, 3, 3, definitions=defined(b="_FusedMul", c="_Exp"))
+    passes = (inlined, removing("a"), rewriting, removing("b"))
+    stage = replace(STAGE, nodes=(Node("a", "Late"), Node("c", "_Exp")), passes=passes, ledger=())
+    lines = [frame.lines[-1] for frame in pass_log.pass_log(stage).frames]
+    assert [line for line in lines if "needed" in line] == [
+        "1 no longer needed: Identity",
+        "1 no longer needed: _FusedMul",
+    ]
+
+
 def test_a_pass_that_did_nothing_has_no_table_of_fates():
     idle = Toggle(("loop_optimizer",), 83, 83, ())
     assert placement.toggled(idle) == (

@@ -230,8 +230,8 @@ AT = "model.py:19: y = tf.math.log(x)"
         ),
         (
             {"nan": 4, "infinite": 0, "entered": (Entered("e", 4, 4, 0, 4, -inf, -inf),)},
-            f"NaN came from layer/log (Log, {AT}), which had an infinite constant as input. Of "
-            "its 16 elements 4 are NaN. Its inputs: e: 4 elements, all negative, all -Inf.",
+            f"NaN came from layer/log (Log, {AT}), which had Inf as input. Of its 16 "
+            "elements 4 are NaN. Its inputs: e: 4 elements, all negative, all -Inf.",
         ),
         (
             {"entered": (Entered("a", 1, 1, 1, 0, 0.0, 0.0), Entered("b", 1, 1, 0, 0, 7.0, 7.0))},

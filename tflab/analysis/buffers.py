@@ -42,11 +42,12 @@ def buffers(
     step: StepTime,
     backward: Collection[str] = (),
     transfers: Iterable[Transfer] = (),
+    updates: Collection[str] = (),
 ) -> Buffers | None:
     """The buffers of one step, from its op runs and their outputs.
 
     `nodes` are the graph that ran; `backward` are those of its nodes that belong to the backward
-    pass. None if the runtime gives no addresses.
+    pass, and `updates` those that only update variables. None if the runtime gives no addresses.
     """
     every = pieces.of_step(runs, outputs, nodes, transfers)
     allocated = sorted((piece for piece in every if piece.output), key=attrgetter("from_us"))
@@ -60,7 +61,9 @@ def buffers(
     for piece in allocated:
         for earlier in before[id(piece)]:
             after.setdefault(id(earlier), []).append(piece)
-    all_buffers = tuple(buffer(piece, step, backward, before, after) for piece in allocated)
+    all_buffers = tuple(
+        buffer(piece, step, backward, updates, before, after) for piece in allocated
+    )
     requested = amount(piece.bytes for piece in allocated)
     in_place = amount(size for piece in allocated for _, size in piece.in_place)
     passed_on = amount(size for piece in allocated for _, size in piece.passed_on)
@@ -119,7 +122,12 @@ def is_held_by_receiver(piece: Piece) -> bool:
 
 
 def buffer(
-    piece: Piece, step: StepTime, backward: Collection[str], before: Neighbours, after: Neighbours
+    piece: Piece,
+    step: StepTime,
+    backward: Collection[str],
+    updates: Collection[str],
+    before: Neighbours,
+    after: Neighbours,
 ) -> Buffer:
     """The piece as a record."""
     assert piece.output is not None
@@ -140,7 +148,7 @@ def buffer(
         passed_on=uses(piece.passed_on, step, backward),
         readers=tuple(dict.fromkeys(run.name for run in piece.readers)),
         last_reader=last.name if last else None,
-        backward_ns=backward_ns(piece, step, backward),
+        backward_ns=backward_ns(piece, step, backward, updates),
         before=tuple(name_of(earlier) for earlier in before.get(id(piece), ())),
         after=tuple(name_of(later) for later in after.get(id(piece), ())),
     )
@@ -168,11 +176,15 @@ def uses(
     )
 
 
-def backward_ns(piece: Piece, step: StepTime, backward: Collection[str]) -> int | None:
+def backward_ns(
+    piece: Piece, step: StepTime, backward: Collection[str], updates: Collection[str]
+) -> int | None:
     """The end of the last forward op that used the piece, if a node of the backward pass reads it
-    later."""
+    later that does not only update a variable."""
     last = piece.last_reader
     if piece.run.name in backward or last is None or last.name not in backward:
+        return None
+    if all(run.name in updates for run in piece.readers if run.name in backward):
         return None
     forward = (run for run in (piece.run, *piece.readers) if run.name not in backward)
     return time_in_step(step, max(map(end_ns, forward)))

@@ -234,7 +234,7 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         return
     if history.carrier != history.name and not history.became:
         yield (*done_by(history), *links([history.carrier]), f", which ran as {history.ran_as}")
-    elif history.ran_outputs not in ((), history.outputs):
+    elif history.carrier == history.name and history.ran_outputs not in ((), history.outputs):
         yield (f"made {', '.join(map(tensor, history.ran_outputs))}",)
     yield from value_lines(history)
     yield from ((sentence,) for sentence in untimed(history))

@@ -32,7 +32,7 @@ from tflab.cli import ending as signals
 from tflab.lifecycle import experiments, values
 from tflab.records.buffers import Buffers
 from tflab.records.cluster import Network, Received
-from tflab.records.graph import Node
+from tflab.records.graph import UPDATE, Node
 from tflab.records.options import Options, Program
 from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, Placement
@@ -177,6 +177,7 @@ def buffers_of(
         step,
         backward,
         placement.transfers,
+        frozenset(node.name for node in placement.user_nodes if node.phase == UPDATE),
     )
 
 

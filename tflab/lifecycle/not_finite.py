@@ -162,6 +162,17 @@ def updates(op: str) -> bool:
     return any(word in op for word in ("Assign", "Apply", "Scatter"))
 
 
+def updates_of(ran: Ran) -> Iterator[tuple[str, bool]]:
+    """The variables that the step updated, and whether the update took a value, other than a
+    variable's, that was not finite."""
+    handles = handles_of(ran)
+    for node in ran.nodes:
+        if updates(node.op):
+            taken = (tensor for tensor in node.inputs if node_of(tensor) not in ran.before)
+            spoils = any(tensor in ran.bads for tensor in taken)
+            yield from ((variable, spoils) for variable in handles.get(node.name, ()))
+
+
 def handles_of(ran: Ran) -> dict[str, list[str]]:
     """Node -> the variables whose handle it takes, also through an Identity."""
     by_name = {node.name: node for node in ran.nodes}

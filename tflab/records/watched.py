@@ -112,6 +112,8 @@ class RecordedValues:
     values: tuple[Value, ...]
     origins: tuple[NotFinite, ...]  # the nodes that made NaN or Inf of finite values
     not_finite: tuple[str, ...]  # fetched tensors with NaN or Inf
+    updated: tuple[str, ...] = ()  # variables that the run updated
+    spoiled: tuple[str, ...] = ()  # those of them whose update took NaN or Inf
 
 
 @dataclass(frozen=True)

@@ -180,8 +180,7 @@ def training(lab: Lab) -> Iterator[Part]:
 
 def left_out(history: History) -> str:
     """Which steps are not in the rows per second."""
-    traced = training_view.traced_steps(history)
-    return f" {traced}: the time includes traced steps, the rows a second do not." if traced else ""
+    return "".join(f" {sentence}" for sentence in training_view.traced_steps(history))
 
 
 def classified(history: History) -> bool:

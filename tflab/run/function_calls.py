@@ -183,14 +183,15 @@ class Functions:
 
 
 def nearest(types: dict[str, str], earlier: list[dict[str, str]]) -> list[tuple[str, str, str]]:
-    """The arguments that differ from the most similar earlier tracing: name, then, now."""
+    """The arguments that differ from the most similar earlier tracing, of several the last: name,
+    then, now."""
     changes = [
         [
             (name, before.get(name, "nothing"), types.get(name, "nothing"))
             for name in {**before, **types}
             if before.get(name) != types.get(name)
         ]
-        for before in earlier
+        for before in reversed(earlier)
     ]
     return min(changes, key=lambda change: (len(change), differing_words(change)), default=[])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import time_ns
 from typing import Any
 
@@ -13,6 +13,7 @@ MOST_SAMPLES = 16  # traced runs of a group that are kept for a profile
 # Types of ops that wait for data begin so. In a function the first one represents all of them.
 DATA_OPS = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "ReaderRead")
 WAITS = 0.1  # the share of a profiled call that waits, if the function clearly waits for data
+FEW = 3  # traced runs, of which none is left out
 FIRST_GUESS = 0.5  # assumed cost of a trace, as a share of a step, before the first one
 
 
@@ -43,7 +44,10 @@ class RunGroup:
         self.costs: list[int] = []  # of the last traces: the longer step, and reading the trace
         self.cost_ns = 0  # of a trace, their median: a step may be longer for another reason
         self.times: list[int] = []  # a random sample of the untraced runs after the first
-        self.ops: dict[str, list[int]] = {}  # node -> traced runs, their ns, the most ns
+        # Node -> its runs in traced runs and their ns; the traced runs that had any, and the most
+        # ns in one of these
+        self.ops: dict[str, list[int]] = {}
+        self.covered = [0, 0]  # ns of the traced runs in which an op ran, and the most in one
         # A RunMetadata with the graphs that ran, after one run with them
         self.executed: bytes | None = None
         self.random = random.Random(number)
@@ -91,11 +95,17 @@ class RunGroup:
     ) -> None:
         """Add a traced run: its time with and without start and end of the profiler, and its op
         runs."""
+        of_run: dict[str, list[int]] = {}
         for name, spent_ns in zip(names, ns, strict=True):
-            op = self.ops.setdefault(name, [0, 0, 0])
+            op = of_run.setdefault(name, [0, 0])
             op[0] += 1
             op[1] += spent_ns
-            op[2] = max(op[2], spent_ns)
+        for name, (runs, spent_ns) in of_run.items():
+            before = self.ops.get(name, (0, 0, 0, 0))
+            most_ns = max(before[3], spent_ns)
+            self.ops[name] = [before[0] + runs, before[1] + spent_ns, before[2] + 1, most_ns]
+        covered_ns = union_ns(zip(starts, ns, strict=True))
+        self.covered = [self.covered[0] + covered_ns, max(self.covered[1], covered_ns)]
         self.traced += 1
         self.traced_ns += took_ns
         self.called_ns += called_ns
@@ -108,10 +118,25 @@ class RunGroup:
             nodes = {op.name for op in ops if op.type.startswith(DATA_OPS)}
             self.data_nodes = frozenset({DATA_OPS[0]} if self.function else nodes)
         rows = zip(names, starts, ns, strict=True)
-        until = 0
-        for start, end in sorted((at, at + ns) for name, at, ns in rows if name in self.data_nodes):
-            self.waited_ns += max(0, end - max(start, until))
-            until = max(until, end)
+        self.waited_ns += union_ns(
+            (start, ns) for name, start, ns in rows if name in self.data_nodes
+        )
+
+    def runs_ns(self) -> int:
+        """The time of all runs but the first, without start and end of the profiler."""
+        return self.total_ns - (self.traced_ns - self.called_ns)
+
+    def scale(self) -> float:
+        """How many times as long as in the traced runs the ops took in all runs but the first.
+
+        That is the ratio of the numbers of runs, unless the traced runs were longer than others:
+        while an op ran, so did its run, so the time with ops cannot be more than that of the runs.
+        """
+        if not self.traced:
+            return 0
+        of_runs = (self.calls - 1) / self.traced
+        covered_ns = without_longest(self.traced, *self.covered)
+        return min(of_runs, self.runs_ns() / covered_ns) if covered_ns else of_runs
 
     def all_waited_ns(self) -> int:
         """The estimated time of all runs but the first in which an op waited for data.
@@ -122,12 +147,11 @@ class RunGroup:
         if not self.traced:
             return 0
         runs = self.calls - 1
-        like_traced_ns = self.waited_ns * runs // self.traced
+        like_traced_ns = min(int(self.waited_ns * self.scale()), self.runs_ns())
         if not self.function or self.waited_ns < WAITS * self.called_ns:
             return like_traced_ns
         rest_ns = (self.called_ns - self.waited_ns) * runs // self.traced
-        around_ns = self.traced_ns - self.called_ns  # start and end of the profiler
-        return max(like_traced_ns, self.total_ns - around_ns - rest_ns)
+        return max(like_traced_ns, self.runs_ns() - rest_ns)
 
     def usual_ns(self) -> int:
         """The approximate time of an untraced run."""
@@ -146,6 +170,7 @@ class RunGroup:
             "total_ns": self.total_ns,
             "main_ns": tuple(self.main_ns),
             "traced": self.traced,
+            "scale": self.scale(),
             "waited_ns": self.all_waited_ns(),
             "times": list(self.times),
             "ops": {name: tuple(times) for name, times in list(self.ops.items())},
@@ -160,6 +185,21 @@ class RunGroup:
     def add_cost(self, cost_ns: int) -> None:
         self.costs = [*self.costs[1 - KEPT_COSTS :], cost_ns]
         self.cost_ns = sorted(self.costs)[len(self.costs) // 2]
+
+
+def union_ns(spans: Iterable[tuple[int, int]]) -> int:
+    """The time in which at least one of these spans, each a start and a duration, lasted."""
+    total = until = 0
+    for start, end in sorted((start, start + ns) for start, ns in spans):
+        total += max(0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def without_longest(runs: int, ns: int, most_ns: int) -> float:
+    """The time of these runs if the longest of them had taken as long as the others on average: the
+    few that are traced stand for many, and one of them may have been interrupted."""
+    return ns if runs < FEW else (ns - most_ns) * runs / (runs - 1)
 
 
 class WatchedRun:

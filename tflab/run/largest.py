@@ -209,7 +209,7 @@ def write(
         assignments=tuple(devices.assignments(group.graph, executed, origins, ledger)),
         kernels=tuple(devices.chosen_kernels(parts, group.graph)),
         traced=group.traced,
-        ops={name: OpTimes(runs, ns) for name, (runs, ns, _) in group.ops.items()},
+        ops={name: OpTimes(runs, ns) for name, (runs, ns, *_) in group.ops.items()},
     )
     Path(folder, NAME).write_text(json.dumps(encoded(graph)), encoding="utf-8")
 

@@ -15,6 +15,8 @@ from tflab.records.watched import Recorded, Watched, WatchedLine
 from tflab.run import summary
 
 MOST = 15
+ENOUGH = 10  # traced runs of a group, for times without a warning
+NAMED = 3  # groups in a sentence
 CARRIED = {"fused": "into", "merged": "with"}  # fates of nodes whose work another node does
 NOT_NEEDED = "not needed by this group"
 
@@ -25,6 +27,7 @@ def blocks(seen: Watched) -> Iterator[Block]:
     lines = table(seen)
     if lines.rows:
         yield lines
+        yield from few_traced(seen)
     yield from without_line(seen)
 
 
@@ -54,6 +57,20 @@ def table(seen: Watched) -> Table:
 
 def time(ns: int) -> str:
     return units.time(ns) if ns else ""
+
+
+def few_traced(seen: Watched) -> Iterator[str]:
+    """`The times of ops are estimates from few traced runs: 2 of the 199 of group 2.`"""
+    total_ns = sum(group.total_ns for group in seen.groups)
+    few = [
+        f"{group.traced:,} of the {group.calls - 1:,} of group {at}"
+        for at, group in enumerate(seen.groups, 1)
+        if 0 < group.traced < min(ENOUGH, group.calls - 1) and 100 * group.total_ns >= total_ns
+    ]
+    if few:
+        more = f" and of {units.plural(len(few) - NAMED, 'more group')}" if few[NAMED:] else ""
+        listed = ", ".join(few[:NAMED])
+        yield f"The times of ops are estimates from few traced runs: {listed}{more}."
 
 
 def without_line(seen: Watched) -> Iterator[str]:

@@ -101,6 +101,7 @@ def explained(seen: Watched) -> str:
         "line itself, and TensorFlow that of its calls of TensorFlow and Keras. Both are sampled "
         "outside of runs."
     )
+    words = " ".join((words, *line_table.few_traced(seen)))
     if seen.graph is None:
         return words
     return (

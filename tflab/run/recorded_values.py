@@ -201,6 +201,7 @@ def of_run(
     )
     about = not_finite.knowledge(group.graph, user_nodes)
     lines = values.sources(user_nodes, ledger, ran.nodes)
+    updates = tuple(not_finite.updates_of(ran))
     return RecordedValues(
         group=group.number,
         run=plan.run,
@@ -208,6 +209,8 @@ def of_run(
         values=tuple(map(as_json, rows)),
         origins=not_finite.origins(ran, about, optimised=True, sources=lines),
         not_finite=not_finite.results(ran),
+        updated=tuple(dict.fromkeys(variable for variable, _ in updates)),
+        spoiled=tuple(dict.fromkeys(variable for variable, spoils in updates if spoils)),
     )
 
 

@@ -23,7 +23,7 @@ from tflab.records.watched import (
     WatchedLine,
 )
 from tflab.run import sampler, watcher
-from tflab.run.groups import DATA_OPS
+from tflab.run.groups import DATA_OPS, without_longest
 
 FIRST_RUNS = "first runs"
 STEPS = "steps of group"
@@ -33,7 +33,6 @@ LATER = "later groups"
 END = "end of Python"
 MOST_CODE = 200  # characters of a source line
 OWN = "tflab"
-FEW = 4  # runs of a node, of which none is left out
 REST = "not seen"
 NOTHING: Mapping[str, Any] = {
     "owners": {},
@@ -136,7 +135,7 @@ def ledger(
 def waited(group: Mapping[str, Any]) -> int:
     """The part of the steps of a group in the main thread in which an op waited for data."""
     share = group["waited_ns"] / group["total_ns"] if group["total_ns"] else 0
-    return round(group["main_ns"][1] * min(1, share))
+    return round(group["main_ns"][1] * share)
 
 
 def name_of_steps(group: int) -> str:
@@ -198,13 +197,14 @@ def lines_of(
         types = [op for *_, op in graph]
         if group["function"] and types.count(DATA_OPS[0]) > 1:  # one name stands for all of them
             of_node.pop(DATA_OPS[0], None)
-        for name, (traced_runs, traced_ns, most_ns) in group["ops"].items():
+        for name, (op_runs, ns, traced_runs, most_ns) in group["ops"].items():
             if name in of_node:
                 phase, line = of_node[name]
-                times = (group["calls"] - 1) / group["traced"]
                 by_phase = spent.setdefault(line, dict.fromkeys((FORWARD, BACKWARD, UPDATE), 0))
-                by_phase[phase] += round(usual_ns(traced_runs, traced_ns, most_ns) * times)
-                runs[line] = runs.get(line, 0) + round(traced_runs * times)
+                usual_ns = without_longest(traced_runs, ns, most_ns)
+                by_phase[phase] += round(usual_ns * group["scale"])
+                times = (group["calls"] - 1) / group["traced"]
+                runs[line] = runs.get(line, 0) + round(op_runs * times)
     own, tensorflow = without_functions(python), without_functions(called)
     keys = dict.fromkeys([*names, *own, *tensorflow])
     lines = [
@@ -230,12 +230,6 @@ def without_functions(spent: Mapping[sampler.Line, int]) -> Counter[tuple[str, i
     for (file, number, _), ns in spent.items():
         total[file, number] += ns
     return total
-
-
-def usual_ns(runs: int, ns: int, most_ns: int) -> float:
-    """The time of these runs if the longest of them had taken as long as the others on average: the
-    few that are traced stand for many, and one of them may have been interrupted."""
-    return ns if runs < FEW else (ns - most_ns) * runs / (runs - 1)
 
 
 def total_ns(line: WatchedLine) -> int:

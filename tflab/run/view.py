@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tflab import units
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.timed import Owner
+from tflab.records.values import VARIABLE
 from tflab.records.watched import Group, MadeAnew, RecordedValues, Tracing, Watched
 from tflab.run import line_table, summary
 from tflab.views import values
@@ -231,15 +232,40 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
 
 def fetched(seen: Watched) -> Iterator[str]:
     """Which fetched values were not finite, and what was not checked in the other runs."""
-    run, number = (seen.values.run, seen.values.group) if seen.values else (0, 0)
+    number = seen.values.group if seen.values else 0
     for at, group in enumerate(seen.groups, 1):
         if group.not_finite:
             name, first = min(group.not_finite.items(), key=lambda item: item[1])
             yield f"Run {first:,} of group {at} was the first to fetch NaN or Inf: {name}."
-            if at == number and first != run:
-                yield f"Run the program again with --values-at {first} to record that run."
         elif at == number and group.calls > 1:
             looked = group.not_finite is not None and any(":" in name for name in group.fetches)
             runs = units.plural(group.calls - 1, "other run")
             checked = "only the fetched values were checked; they are finite"
             yield f"Of {runs} {checked if looked else 'nothing was checked'}."
+        if at == number and seen.values:
+            yield from advice(seen.values, min((group.not_finite or {}).values(), default=0))
+
+
+def advice(recorded: RecordedValues, first: int) -> Iterator[str]:
+    """Which run to record for the origin of NaN and Inf, if the recorded one does not have it.
+
+    `first` is the first run that fetched any; 0 if none did.
+    """
+    run = recorded.run
+    held = [origin.tensor for origin in recorded.origins if origin.kind == VARIABLE]
+    if held and held[0] not in recorded.updated:
+        yield f"Group {recorded.group} does not update {held[0]}: other runs made it not finite."
+    elif held and run == 1:
+        yield f"{held[0]} was not finite before the first run of group {recorded.group}."
+    elif held:
+        earlier = first if 0 < first < run else run - 1
+        before = f" {held[0]} had NaN or Inf before run {run:,}: an earlier run made it."
+        yield f"{'' if first == earlier else before} {again(earlier)}".strip()
+    elif run < first and recorded.spoiled:
+        yield f"In run {run:,} the update of {recorded.spoiled[0]} took NaN or Inf."
+    elif first not in (0, run):
+        yield again(first)
+
+
+def again(run: int) -> str:
+    return f"Run the program again with --values-at {run} to record that run."

@@ -186,6 +186,7 @@ def train(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint 
     out.print(visible(view.plan_line(settings)))
     done = start.step if start else 0
     recent: deque[TimedStep] = deque(maxlen=RECENT)
+    of_epoch: list[TimedStep] = []
     with (
         closing(loop.train(trainer, settings, folder, start)) as records,
         progress_bar() as bar,
@@ -195,10 +196,12 @@ def train(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint 
         for record in records:
             if isinstance(record, Epoch):
                 bar.stop()  # clears the bar's line
-                out.print(visible(view.epoch_line(record, settings.epochs)))
+                out.print(visible(view.epoch_line(record, settings.epochs, of_epoch)))
                 bar.start()
+                of_epoch.clear()
                 continue
             phase.done = record.step
+            of_epoch.append(record)
             if not bar.disable:
                 recent.append(record)
                 bar.update(task, completed=record.step, about=view.progress_line(settings, recent))

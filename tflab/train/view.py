@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tflab.records.blocks import Block, Column, Table
-from tflab.records.trained import Epoch, History
+from tflab.records.trained import Epoch, History, TrainingStep
 from tflab.train.history import Settings, TimedStep
 from tflab.units import plural, time
 
@@ -20,13 +20,16 @@ def plan_line(settings: Settings) -> str:
     )
 
 
-def epoch_line(epoch: Epoch, of: int) -> str:
-    """The line that is printed when an epoch is over."""
+def epoch_line(epoch: Epoch, of: int, steps: Sequence[TrainingStep] = ()) -> str:
+    """The line that is printed when an epoch is over; its steps are those since the start."""
+    traced = sum(step.traced for step in steps)
+    without = f" in the {plural(len(steps) - traced, 'step')} not traced"
     return (
         f"Epoch {epoch.epoch} of {of}: loss {loss_digits(epoch.train_loss)}"
         f"{accuracy_phrase(epoch.train_accuracy)}; test {loss_digits(epoch.test_loss)}"
         f"{accuracy_phrase(epoch.test_accuracy)}; {time(1e9 * epoch.seconds)}, "
         f"{epoch.images_per_second:,.0f} rows a second"
+        f"{without if 0 < traced < len(steps) else ''}"
     )
 
 
@@ -44,12 +47,17 @@ def progress_line(settings: Settings, recent: Sequence[TimedStep]) -> str:
     )
 
 
-def traced_steps(history: History) -> str:
-    """`Step 4 was traced`, `Steps 4 to 8 were traced`; "" for none."""
+def traced_steps(history: History) -> Iterator[str]:
+    """`Steps 4 to 8 were traced: ...`, and why rows and times do not give the rows a second."""
     traced = [step.step for step in history.steps if step.traced]
-    if len(traced) < 2:
-        return f"Step {traced[0]:,} was traced" if traced else ""
-    return f"Steps {traced[0]:,} to {traced[-1]:,} were traced"
+    if not traced:
+        return
+    first, last = f"{traced[0]:,}", f"{traced[-1]:,}"
+    which = f"Steps {first} to {last} were" if first != last else f"Step {first} was"
+    yield (
+        f"{which} traced: the times include traced steps. The rows a second are those of the other "
+        "steps alone, unless all steps of an epoch were traced."
+    )
 
 
 def accuracy_phrase(accuracy: float) -> str:
@@ -92,5 +100,4 @@ def blocks(history: History) -> Iterable[Block]:
         f"{means} over all rows: in training on each batch before its update, in the test with "
         "the weights at the end of the epoch."
     )
-    if traced := traced_steps(history):
-        yield f"{traced}: the times include traced steps, the rows a second do not."
+    yield from traced_steps(history)

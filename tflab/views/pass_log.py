@@ -24,7 +24,10 @@ def pass_log(stage: Placement) -> Strip:
     lost = unreached(stage)
     types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
     for step in stage.passes:
+        defined = {node.name: node.op for node in step.definitions}
+        types |= {name: defined[name] for name in step.added if name in defined}
         lines = tuple(happened(step, lost, types))
+        types |= defined
         if lines:
             again = f" (iteration {step.iteration + 1})" if step.iteration else ""
             heading = f"{step.name}{again} {step.before:,} -> {step.after:,}"

@@ -78,11 +78,9 @@ def origin(record: NotFinite) -> str:
         code = record.source.code
         about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
     it = f"{name} ({', '.join(about)})" if about else name
-    # The inputs of an origin are finite, or an infinite constant of the program.
+    # The inputs of an origin are finite, or infinite because of a constant of the program.
     infinite = any(math.isinf(one.min) or math.isinf(one.max) for one in record.entered)
-    inputs = (
-        "which had an infinite constant as input" if infinite else "whose inputs were all finite"
-    )
+    inputs = "which had Inf as input" if infinite else "whose inputs were all finite"
     sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor, inputs=inputs)
     if record.call > 1:
         sentence += f", when it ran for the {ordinal(record.call)} time in the step"
