@@ -262,6 +262,31 @@ def test_nodes_that_took_over_from_each_other_have_no_heir():
     ]
 
 
+def part(name: str, fate: str, into: str) -> Pass:
+    """A pass in which the value of a node went into what another one computes."""
+    return Pass(name, None, 0, 0, taken=(Takeover(name, fate, into, has_value=False),))
+
+
+def test_a_bypassed_node_has_no_heir_in_what_its_heir_was_fused_into():
+    steps = [step("pass", ("b", "removed", "c")), part("c", "fused", "out")]
+    assert fates([B, C, OUT], steps, ["out"]) == [
+        Fate("b", "removed", "pass", None),
+        Fate("c", "fused", "c", "out", has_value=False),
+    ]
+
+
+def test_the_twin_of_a_merged_node_stands_for_it_until_a_constant_was_computed_from_it():
+    steps = [step("merge", ("a", "merged", "b")), part("b", "folded", "c")]
+    assert fates([A, B, C], steps, ["c"], ["c"]) == [
+        Fate("a", "merged", "merge", "b"),
+        Fate("b", "folded", "b", "c", has_value=False),
+    ]
+    steps = [step("merge", ("a", "merged", "b")), part("b", "fused", "c")]
+    assert fates([A, B, C], steps, ["c"], ["c"])[0] == Fate(
+        "a", "merged", "merge", "c", has_value=False
+    )
+
+
 @pytest.mark.slow
 def test_a_long_chain_needs_no_recursion():
     users = [node(f"n{i}", f"n{i - 1}") for i in range(2_000)]

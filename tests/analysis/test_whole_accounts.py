@@ -410,3 +410,33 @@ def test_a_product_that_the_arithmetic_optimiser_replaced_is_its_own_work():
     fate = fates["planted"]
     assert (fate.fate, fate.by) == ("fused", "arithmetic_optimizer")
     assert {node.name: node.op for node in stage.nodes}[fate.into] == "Square"
+
+
+def test_products_that_were_reordered_are_in_no_constant():
+    """The product of the three constants has the name of the second product of the program."""
+
+    def scaled():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        half = tf.multiply(tf.exp(x), 0.5, name="half")
+        bent = tf.multiply(half, tf.math.erf(x), name="bent")
+        twice = tf.multiply(bent, 2.0, name="twice")
+        return fed_by(x, tf.multiply(twice, 3.0, name="out"), np.ones(16, np.float32))
+
+    stage = placed_alone(scaled)
+    fates = {fate.name: (fate.fate, fate.into) for fate in stage.ledger}
+    assert {node.name: node.op for node in stage.nodes}["bent"] == "Const"
+    assert fates["half/y"] == ("folded", "bent")
+    assert [fates[name] for name in ("half", "bent", "twice", "out")] == [
+        *(("removed", None), ("executed", None), ("executed", None), ("executed", None))
+    ]
+
+
+def test_a_product_of_constants_is_folded():
+    def scaled():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        six = tf.multiply(tf.constant(2.0), tf.constant(3.0), name="six")
+        return fed_by(x, tf.multiply(x, six, name="out"), np.ones(16, np.float32))
+
+    fates = {fate.name: fate for fate in placed_alone(scaled).ledger}
+    assert (fates["six"].fate, fates["six"].into, fates["six"].has_value) == ("folded", "six", True)
+    assert (fates["Const"].fate, fates["Const"].has_value) == ("folded", False)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, op_stats
 from tests.report import test_graph_states
+from tests.views.test_values import value
 from tflab.errors import UsageError
 from tflab.follow import node_history, view
 from tflab.records.graph import Node, Source, Tensor, makers, turned_around
@@ -25,6 +26,7 @@ from tflab.records.placed import (
 )
 from tflab.records.stages import Backward, Frontend, Gradient, Placement
 from tflab.records.timed import CriticalPath
+from tflab.records.values import Defined
 
 LINE = Source("model.py", 7, "build", "y = tf.nn.relu(tf.matmul(x, w))")
 CPU = "/device:CPU:0"
@@ -288,13 +290,14 @@ def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
         4,
         added=("new",),
         removed=("old", "gone"),
-        rewritten=(Rewrite("kept", "Relu", "_Relu"),),
+        rewritten=(Rewrite("kept", "Relu", "_Relu"), Rewrite("product", "Mul", "Const")),
         rewired=("user",),
         moved=("far",),
         taken=(
             Takeover("old", "merged", "kept"),
             Takeover("gone", "removed", None),
             Takeover("constant", "folded", "constant"),
+            Takeover("product", "removed", None),  # a node of this name is still there
         ),
     )
     assert list(node_history.changes(step)) == [
@@ -302,7 +305,9 @@ def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
         ("old", "merged", "kept"),
         ("gone", "removed", ""),
         ("constant", "folded", ""),
+        ("product", "reused", ""),
         ("kept", "rewritten", "Relu to _Relu"),
+        ("product", "rewritten", "Mul to Const"),
         ("user", "rewired", ""),
         ("far", "moved", ""),
     ]
@@ -321,3 +326,17 @@ def test_an_error_names_the_five_nearest_names_and_the_graph():
     message = str(error.value)
     assert message.startswith("There is no node 'layer' in the graph of lenet. The nearest names")
     assert message.count("layer") == 1 + 5
+
+
+def test_an_heir_with_another_value_is_left_out():
+    """The step without passes has another value than the node that took over."""
+    ledger = (Fate("a", "removed", "pass", "b"), Fate("c", "removed", "pass", "b"))
+    held = value("b:0", (2.0,), ())
+    reference = (
+        Defined(**vars(value("a:0", (3.0,), ())), held_by=None),
+        Defined(**vars(value("c:0", (2.0,), ())), held_by="b"),
+    )
+    ran = replace(EXECUTION, values=(held,), defined=reference)
+    kept = node_history.borne_out(replace(PLACEMENT, ledger=ledger), ran)
+    assert kept.ledger == (Fate("a", "removed", "pass", None), ledger[1])
+    assert node_history.borne_out(PLACEMENT, None) == PLACEMENT

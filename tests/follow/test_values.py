@@ -137,8 +137,7 @@ def test_a_node_that_ran_with_other_inputs_has_both_values():
     assert texts(known) == [
         "took x: 1, 2",
         "took y: 0.5",
-        "mul in a step without graph passes (no tensor of the graph that ran has this value): "
-        "0.5, 1",
+        "mul in a step without graph passes (no node that took its place has this value): 0.5, 1",
         "a node with this name ran, but with other inputs: it ran as Op of _arg_x, y, unknown",
         "held by mul in the recorded step: all 9 (2)",
     ]

@@ -318,6 +318,10 @@ def test_of_a_folded_or_removed_node_nobody_did_the_work_in_the_step():
     assert folded[0] == "it was computed before the steps; its value is stored in "
     assert removed[0] == "it did not run; its consumers took the value from "
     assert merged[0] == "its computation was done by "
+    inside = Fate("conv", "folded", "a pass", "relu", has_value=False)
+    (first, *_) = view.execution_lines(replace(HISTORY, fate=inside))
+    assert first[0] == "it was used before the steps to compute the constant "
+    assert view.fate_words(inside) == "used in advance to compute a constant"
 
 
 def test_a_removed_node_was_passed_over_or_needed_by_nothing():

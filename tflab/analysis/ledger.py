@@ -32,24 +32,9 @@ ROLES = {  # nodes that the runtime adds, by type
 Graph = Mapping[str, Node]  # by name
 
 
-def fate_of_removed(
-    node: Node,
-    heir: str | None,
-    old: Graph,
-    new: Graph,
-    cluster: str | None,
-) -> tuple[str, str | None]:
-    """What happened to a node that a pass removed or left without users, and the node that now has
-    its value or does its work. `heir` is the node that took over."""
-    fate = fate_by_heir(node, heir, old, new, cluster)
-    if fate == "fused" and node.op == "Const":
-        return "removed", None  # it did no work that another node could do
-    return fate, heir
-
-
 def fate_of_remaining(node: Node, after: Node, absorber: str | None) -> tuple[str, str] | None:
-    """The same for a node that is still there. `absorber` is the node that also does its work; None
-    if there is neither an absorber nor a new value."""
+    """What happened to a node that is still there, and where its value or work is. `absorber` is
+    the node that also does its work; None if there is neither an absorber nor a new value."""
     if after.op == "Const" != node.op:
         return "folded", node.name
     return ("fused", absorber) if absorber else None
@@ -117,7 +102,8 @@ def fates(
 
     def fate(name: str) -> Fate:
         if name in folded and (name in running or name in removals):
-            return Fate(name, "folded", folded[name], executed_successor(name, removals, running))
+            into, has_value = successor(name, removals, running)
+            return Fate(name, "folded", folded[name], into, has_value=has_value)
         if name in running:
             return Fate(name, "executed", rewritten.get(name), None)
         if name not in removals:
@@ -125,15 +111,15 @@ def fates(
         by, taken = removals[name]
         if name not in needed:
             return Fate(name, "unreached", by, None)
-        successor = executed_successor(name, removals, running)
+        into, has_value = successor(name, removals, running)
         if taken.fate == "fused" and (compiler := compiled_by(taken.into, removals)):
-            return Fate(name, "compiled", compiler, successor)
+            return Fate(name, "compiled", compiler, into, has_value=has_value)
         # There is no successor if the node that took over was itself removed as not needed.
-        if successor is None and taken.fate == "merged":
-            successor = last_successor(name, removals)
+        if into is None and taken.fate == "merged":
+            into, has_value = last_successor(name, removals), True
         ends = ((own, holder(tensor, removals, running)) for own, tensor in taken.outputs)
         outputs = tuple((own, tensor) for own, tensor in ends if tensor)
-        return Fate(name, taken.fate, by, successor, outputs)
+        return Fate(name, taken.fate, by, into, outputs, has_value)
 
     return tuple(fate(node.name) for node in user_nodes)
 
@@ -172,26 +158,46 @@ def compiled_by(name: str | None, removals: Mapping[str, tuple[str, Takeover]]) 
     return None
 
 
-def executed_successor(
+WORK = ("fused", "compiled")  # fates of a node whose work another one does
+
+
+def successor(
     name: str, removals: Mapping[str, tuple[str, Takeover]], running: set[str]
-) -> str | None:
-    """The executed node at the end of the chain of heirs."""
+) -> tuple[str | None, bool]:
+    """The executed node at the end of the chain of heirs, and whether it has the node's value.
+
+    There is none if the value is lost on the way: a node that was bypassed is not the work of a
+    node that the bypass was later fused into.
+    """
     visited: set[str] = set()
     current: str | None = name
+    has_value = True
     while current is not None and current not in running:
         if current in visited or current not in removals:
-            return None
+            return None, True
         visited.add(current)
-        current = removals[current][1].into
-    return current
+        taken = removals[current][1]
+        if not (taken.has_value or may_follow(removals[name][1].fate, taken.fate)):
+            return None, True
+        has_value = has_value and taken.has_value
+        current = taken.into
+    return current, has_value
+
+
+def may_follow(fate: str, later: str) -> bool:
+    """Whether the heir of a node still stands for it where that goes into something larger."""
+    if fate == "folded":
+        return later == "folded"
+    return later in WORK and fate != "removed"
 
 
 def last_successor(name: str, removals: Mapping[str, tuple[str, Takeover]]) -> str | None:
-    """The last node of the chain of heirs."""
+    """The last node of the chain of heirs that has the node's value."""
     chain = [name]
     while chain[-1] in removals:
-        following = removals[chain[-1]][1].into
-        if following is None:
+        taken = removals[chain[-1]][1]
+        following = taken.into
+        if following is None or not taken.has_value:
             break
         if following in chain:
             return None
@@ -211,7 +217,7 @@ def holder(
         visited.add(tensor)
         taken = removals[node_of(tensor)][1]
         following = dict(taken.outputs).get(tensor) if taken.outputs else taken.into
-        if following is None:
+        if following is None or not (taken.outputs or taken.has_value):
             return None
         tensor = following
     return tensor

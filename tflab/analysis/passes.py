@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tflab.analysis import ledger, takeovers
-from tflab.analysis.takeovers import Indexed
+from tflab.analysis.bearing_out import Indexed, indexed
 from tflab.records.graph import Node
 from tflab.records.placed import FateChange, Pass, Rewrite, Snapshot, Toggle
 from tflab.records.stages import Placement
@@ -101,14 +101,14 @@ def compare(
     passes = []
     relieved = []  # the nodes that each pass left without work
     before = GraphState("", None, user_nodes, {})
-    old = takeovers.indexed(user_nodes)
+    old = indexed(user_nodes)
     graph_states = [*states(snapshots)]
     last = "tasks" if graph_states and graph_states[-1].sent else "graph_optimizer"
     for after in (
         *graph_states,
         GraphState(last, None, executed, {}, graph_states[-1].sent if graph_states else ()),
     ):
-        new = old if after.nodes is before.nodes else takeovers.indexed(after.nodes)
+        new = old if after.nodes is before.nodes else indexed(after.nodes)
         step = difference(before, after, old, new)
         if before.name or step.added or step.removed or step.rewritten:
             passes.append(step)  # otherwise the first dump, which is the user's graph

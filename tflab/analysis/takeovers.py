@@ -7,46 +7,33 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from tflab.analysis import ledger
+from tflab.analysis.bearing_out import (
+    COMMUTATIVE,
+    PASS_ON,
+    Evidence,
+    Indexed,
+    Users,
+    users_of,
+)
 from tflab.analysis.ledger import Graph
 from tflab.records.graph import Node, node_of, output_name
 from tflab.records.placed import Takeover
 
-# node -> the nodes that take it, and the index of that input
-Users = Mapping[str, Sequence[tuple[str, int]]]
 ARGUMENT = re.compile(r"Func/(.+)/input/_(\d+)")  # of a call that was expanded
 COMPOSED, COMPOSITION = "_UnaryOpsComposition", "/unary_ops_composition"  # op, end of the name
 NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
-class Indexed:
-    """A graph by name. The users of its nodes are found once for all passes before and after."""
+class Heir:
+    """The node that took over from another one."""
 
-    nodes: Graph
-
-    @cached_property
-    def users(self) -> Users:
-        return users_of(self.nodes, None)
-
-
-def users_of(graph: Graph, names: Collection[str] | None) -> Users:
-    """The users of the nodes with these names, or of all."""
-    users: dict[str, list[tuple[str, int]]] = {}
-    for node in graph.values():
-        for position, tensor in enumerate(node.inputs):
-            maker = node_of(tensor) if ":" in tensor else tensor
-            if names is None or maker in names:
-                users.setdefault(maker, []).append((node.name, position))
-    return users
-
-
-def indexed(nodes: Iterable[Node]) -> Indexed:
-    return Indexed({node.name: node for node in nodes})
+    node: str
+    has_value: bool  # whether its output replaces that of the other; otherwise it does more
 
 
 def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> Iterator[Takeover]:
@@ -65,18 +52,42 @@ def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> I
     }
     handed = handed_over(old, new)
     taking_over = heirs(old, new, users, handed)
+    evidence = Evidence(before, after)
     for name, node in old.items():
         if name not in new:
             cluster = clusters.get(name)
-            heir = cluster if cluster in new else runners.get(name)
-            heir = heir or taking_over.get(name)
+            runner = cluster if cluster in new else runners.get(name)
+            heir = Heir(runner, False) if runner else taking_over.get(name)
             outputs = outputs_at_users(name, old, new, users, handed)
             cluster = cluster or runners.get(name)
-            yield Takeover(name, *ledger.fate_of_removed(node, heir, old, new, cluster), outputs)
+            claim = claimed(node, heir, old, new, cluster, outputs)
+            yield claim if evidence.bears_out(claim) else gone(name)
         elif node is not new[name] and (
             fate := ledger.fate_of_remaining(node, new[name], absorber(node, old, new))
         ):
-            yield Takeover(name, *fate)
+            claim = Takeover(name, *fate, has_value=fate[0] == "folded")
+            yield claim if evidence.bears_out(claim) else gone(name)
+
+
+def claimed(
+    node: Node,
+    heir: Heir | None,
+    old: Graph,
+    new: Graph,
+    cluster: str | None,
+    outputs: tuple[tuple[str, str], ...],
+) -> Takeover:
+    """What the heir of a removed node suggests."""
+    if heir is None:
+        return Takeover(node.name, "removed", None, outputs)
+    fate = ledger.fate_by_heir(node, heir.node, old, new, cluster)
+    if not heir.has_value and heir.node not in old and new[heir.node].op == "Const":
+        fate = "folded"  # the constant was computed from it
+    return Takeover(node.name, fate, heir.node, outputs, heir.has_value)
+
+
+def gone(name: str) -> Takeover:
+    return Takeover(name, "removed", None)
 
 
 def outputs_at_users(
@@ -90,7 +101,8 @@ def outputs_at_users(
         return tuple((output_name(name, slot), now) for slot, now in enumerate(new[name].inputs))
     replaced: dict[str, str] = {}
     for user, position in users.get(name, ()):
-        if user in new and len(new[user].inputs) == len(old[user].inputs):
+        alike = user in new and new[user].op == old[user].op
+        if alike and len(new[user].inputs) == len(old[user].inputs):
             before, now = old[user].inputs[position], new[user].inputs[position]
             if now != before and node_of(now) in new:
                 replaced.setdefault(before, now)
@@ -119,24 +131,45 @@ def heirs(
     new: Graph,
     users: Users,
     handed: Mapping[str, str],
-) -> dict[str, str]:
-    """For each removed node that was needed, the node that replaces it after the pass.
+) -> dict[str, Heir]:
+    """For each removed node that was needed, the node that took over from it.
 
     It is found at a user of the node, or in the body of a call that was expanded and took the
-    node, or is the heir of the nearest user that was also removed.
+    node, or at the nearest user that was also removed.
     """
-    heir_of = {node_of(tensor): node_of(handed[tensor]) for tensor in sorted(handed, reverse=True)}
+    heir_of = {
+        node_of(tensor): Heir(node_of(handed[tensor]), True)
+        for tensor in sorted(handed, reverse=True)
+    }
     for name in old:
         if name not in new and (heir := heir_at_users(name, old, new, users)):
             heir_of[name] = heir
+    for name in (name for name in users if name not in heir_of):
+        if name in old and (only := left_over(old[name], users[name], heir_of, old, new)):
+            heir_of[name] = Heir(only, True)
     waiting = deque(heir_of)
     while waiting:
         user = waiting.popleft()
-        for name in map(node_of, old[user].inputs):
+        for position, name in enumerate(map(node_of, old[user].inputs)):
             if name in old and name not in new and name not in heir_of:
-                heir_of[name] = heir_of[user]
+                heir_of[name] = heir_beyond(old[user], position, heir_of[user], old, new)
                 waiting.append(name)
-    return {name: namesake(old[name], heir, old, new) or heir for name, heir in heir_of.items()}
+    return {name: settled(old[name], heir, old, new) for name, heir in heir_of.items()}
+
+
+def heir_beyond(user: Node, position: int, heir: Heir, old: Graph, new: Graph) -> Heir:
+    """The heir of an input of a node that has one.
+
+    If the node was merged with an equal one, it is the input of that. The heir of a node that
+    changes nothing also has the value of its input. Otherwise the input went into the heir.
+    """
+    twin = heir.node
+    if heir.has_value and twin in old and new[twin].op == user.op:
+        taken = node_of(user.inputs[position])
+        equal = input_instead(position, user, new[twin])
+        if equal in old and equal in new and new[equal].op == old[taken].op:
+            return Heir(equal, True)
+    return Heir(heir.node, heir.has_value and user.op in PASS_ON)
 
 
 def handed_over(old: Graph, new: Graph) -> dict[str, str]:
@@ -155,51 +188,88 @@ def handed_over(old: Graph, new: Graph) -> dict[str, str]:
     }
 
 
-def heir_at_users(
-    name: str,
-    old: Graph,
-    new: Graph,
-    users: Users,
-) -> str | None:
+def heir_at_users(name: str, old: Graph, new: Graph, users: Users) -> Heir | None:
     for user, position in users.get(name, ()):
         if user not in new:
             continue
+        heir = input_instead(position, old[user], new[user])
         if new[user].op != old[user].op:
-            return user
-        tensor = input_instead(position, old[user].inputs, new[user].inputs)
-        heir = node_of(tensor) if tensor else None
+            is_factor = heir in new and heir not in old and new[heir].op == "Const"
+            known = is_factor and all(old[one].op == "Const" for one in makers(old[name], old))
+            return Heir(heir if heir and known else user, False)
         if heir in new and heir != node_of(old[user].inputs[position]):
-            return heir
+            return Heir(heir, True)
     return None
 
 
-def namesake(node: Node, heir: str, old: Graph, new: Graph) -> str | None:
-    """The input of a new heir that the pass made of this node, and named after it.
+def left_over(
+    node: Node,
+    users: Sequence[tuple[str, int]],
+    heir_of: Mapping[str, Heir],
+    old: Graph,
+    new: Graph,
+) -> str | None:
+    """The heir of a node at a sum or product whose inputs a pass exchanged: the only one that is
+    not the heir of another input, or that the node passed on, or that has its type."""
+    for user in (user for user, _ in users if user in new and new[user].op == old[user].op):
+        before = [*map(node_of, old[user].inputs)]
+        others = {heir_of[name].node for name in before if name in heir_of}
+        left = {*map(node_of, new[user].inputs)} - others - {*before}
+        alike = [name for name in left if name in new and new[name].op == node.op]
+        passed = [name for name in passed_on(node, old) if name in left][:1]
+        for choice in ([*left], passed, alike):
+            if len(choice) == 1 and choice[0] in new:
+                return choice[0]
+    return None
+
+
+def makers(node: Node, graph: Graph) -> Iterator[str]:
+    """The nodes that a node takes from; the node itself if it takes nothing."""
+    yield from (name for name in map(node_of, node.inputs or (node.name,)) if name in graph)
+
+
+def settled(node: Node, heir: Heir, old: Graph, new: Graph) -> Heir:
+    """The heir of a node; if the pass made another node of this one and named it after it, that.
 
     The arithmetic optimiser swaps a cast with a reshape. Then the users of the second take the
     first, which it calls `ArithmeticOptimizer/ReorderCastLikeAndValuePreserving_float_cast`.
     """
-    if heir in old or new[heir].op == node.op:
-        return None
+    if heir.node in old:
+        return heir
     scope, _, last = node.name.rpartition("/")
-    for name in map(node_of, new[heir].inputs):
+    for name in (heir.node, *map(node_of, new[heir.node].inputs)):
         made = name in new and name not in old and new[name].op == node.op
         if made and name.startswith(scope) and name.endswith(f"_{last}"):
-            return name
-    return None
+            return Heir(name, True)
+    return heir
 
 
-def input_instead(position: int, before: Sequence[str], now: Sequence[str]) -> str | None:
-    """The tensor that a user takes instead of one of its inputs. A pass may have exchanged the
-    inputs of a sum or product; then it is the one that the user did not take before."""
-    if position >= len(now):
-        return None
-    current = now[position]
-    if current == before[position] or now.count(current) > before.count(current):
-        return current
-    earlier = set(before)
-    added = [tensor for tensor in now if tensor not in earlier]
-    return added[0] if len(added) == 1 else current
+def passed_on(node: Node, graph: Graph) -> Iterator[str]:
+    """The inputs of a node, and what these pass on."""
+    visited: set[str] = set()
+    waiting = [*map(node_of, node.inputs)]
+    while waiting:
+        name = waiting.pop()
+        if name not in visited:
+            visited.add(name)
+            yield name
+            if name in graph and graph[name].op in PASS_ON:
+                waiting.extend(map(node_of, graph[name].inputs))
+
+
+def input_instead(position: int, before: Node, now: Node) -> str:
+    """The node that a user takes from instead of one of its inputs; "" if that is unclear. A pass
+    may have exchanged the inputs of a sum or product; then it is the one that is new among them."""
+    if position >= len(now.inputs):
+        return ""
+    current = now.inputs[position]
+    added = [tensor for tensor in now.inputs if tensor not in before.inputs]
+    if before.op in COMMUTATIVE:
+        if len(added) > 1:
+            return ""
+        if current != before.inputs[position] and added:
+            current = added[0]
+    return node_of(current)
 
 
 def reliefs(before: Indexed, after: Indexed) -> Iterator[Takeover]:
@@ -216,21 +286,23 @@ def reliefs(before: Indexed, after: Indexed) -> Iterator[Takeover]:
         name: heir
         for name in users
         if name in old and name in new and name not in now
-        if (heir := composed.get(name) or switched_to(name, old, new, users))
+        if (heir := replaced_by(name, composed, old, new, users))
     }
     waiting = deque(heir_of)
     while waiting:
         user = waiting.popleft()
-        for name in map(node_of, old[user].inputs):
+        for position, name in enumerate(map(node_of, old[user].inputs)):
             computes = name in old and name in new and bool(old[name].inputs)
             if computes and name not in heir_of and idle(name, heir_of, now):
-                heir_of[name] = heir_of[user]
+                heir_of[name] = heir_beyond(old[user], position, heir_of[user], old, new)
                 waiting.append(name)
+    evidence = Evidence(before, after)
     for name in filter(heir_of.__contains__, old):
-        heir = namesake(old[name], heir_of[name], old, new) or heir_of[name]
-        fate, successor = ledger.fate_of_removed(old[name], heir, old, new, None)
-        if successor:
-            yield Takeover(name, fate, successor, outputs_at_users(name, old, new, users))
+        heir = settled(old[name], heir_of[name], old, new)
+        outputs = outputs_at_users(name, old, new, users)
+        claim = claimed(old[name], heir, old, new, None, outputs)
+        if evidence.bears_out(claim):
+            yield claim
 
 
 def compositions(old: Graph, new: Graph) -> dict[str, str]:
@@ -260,16 +332,20 @@ def is_chain(last: str, start: str, graph: Graph) -> bool:
     return False
 
 
-def switched_to(name: str, old: Graph, new: Graph, users: Users) -> str | None:
+def replaced_by(
+    name: str, composed: Mapping[str, str], old: Graph, new: Graph, users: Users
+) -> Heir | None:
     """The node that a user takes instead of this one, and did not take before."""
+    if name in composed:
+        return Heir(composed[name], True)
     for user, position in users[name]:
         if user in new and len(new[user].inputs) == len(old[user].inputs):
             heir = node_of(new[user].inputs[position])
             if heir in new and heir not in map(node_of, old[user].inputs):
-                return heir
+                return Heir(heir, new[user].op == old[user].op)
     return None
 
 
-def idle(name: str, relieved: Mapping[str, str], users: Users) -> bool:
+def idle(name: str, relieved: Collection[str], users: Users) -> bool:
     """Whether all users of a node have lost their work."""
     return all(user in relieved for user, _ in users.get(name, ()))

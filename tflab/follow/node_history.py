@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from tflab import models
-from tflab.analysis import quality
+from tflab.analysis import bearing_out, quality
 from tflab.errors import UsageError
 from tflab.exporters import notebook
 from tflab.follow import values, view
@@ -51,7 +51,7 @@ def histories(
         path = None if quality.disturbed(judgement) else ran.critical_path
     by_name = from_program(known[Frontend], known.get(Backward))
     if Placement in known:
-        by_name = with_placement(by_name, known[Placement])
+        by_name = with_placement(by_name, borne_out(known[Placement], ran))
     by_name = with_times(by_name, path, tables or {}, judgement)
     if ran:
         by_name = with_buffers(by_name, ran.buffers)
@@ -96,6 +96,14 @@ def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
             derived_from=derived.get(name),
         )
     return by_name
+
+
+def borne_out(placement: Placement, ran: Execution | None) -> Placement:
+    """The placement with the fates that agree with the values of a step, if these are known."""
+    if ran is None:
+        return placement
+    ledger = bearing_out.borne_out_by_values(placement.ledger, ran.values, ran.defined)
+    return replace(placement, ledger=tuple(ledger))
 
 
 def with_placement(by_name: Histories, placement: Placement) -> Histories:
@@ -224,7 +232,8 @@ def extra_work(ledger: Iterable[Fate]) -> dict[str, list[str]]:
     """Executed node -> the user's nodes whose work it does in addition to its own."""
     carried: dict[str, list[str]] = {}
     for fate in ledger:
-        if fate.into and fate.into != fate.name:
+        inside = fate.fate == "folded" and not fate.has_value  # a constant was computed from it
+        if fate.into and fate.into != fate.name and not inside:
             carried.setdefault(fate.into, []).append(fate.name)
     return carried
 
@@ -242,8 +251,11 @@ def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
     """(node, what the pass did to it, about what)."""
     for name in step.added:
         yield name, "added", ""
+    changed = {change.name for change in step.rewritten}
     for taken in step.taken:
-        yield taken.name, taken.fate, taken.into if taken.into not in (None, taken.name) else ""
+        into = taken.into if taken.into != taken.name else None
+        reused = taken.into is None and taken.name in changed
+        yield taken.name, "reused" if reused else taken.fate, into or ""
     for rewrite in step.rewritten:
         yield rewrite.name, "rewritten", f"{rewrite.old} to {rewrite.new}"
     for name in step.rewired:

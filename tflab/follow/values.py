@@ -26,7 +26,8 @@ from tflab.views import values as view
 CARRIED = ("fused", "compiled", "merged")  # fates of a node whose work another node does
 MOST = 4  # inputs or outputs of a node whose values are shown
 
-ALONE = "in a step without graph passes (no tensor of the graph that ran has this value)"
+# The nodes of its name and in its place were compared, other nodes were not
+ALONE = "in a step without graph passes (no node that took its place has this value)"
 OTHER = "a node with this name ran, but with other inputs"
 
 Sentence = tuple[str, tuple[str, ...], str]  # text, nodes, and text after them
@@ -141,7 +142,8 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
     if len(history.values) > MOST:
         yield f"and {plural(len(history.values) - MOST, 'output')} more", (), ""
     if history.other_inputs is not None:
-        yield f"{OTHER}: it ran as {history.ran_as} of ", history.other_inputs, ""
+        of = " of " if history.other_inputs else ""
+        yield f"{OTHER}: it ran as {history.ran_as}{of}", history.other_inputs, ""
         for value in history.own_values[:MOST]:
             yield f"{description(value)}: {view.amounts_of(value, value.shape)}", (), ""
     if history.gradient is not None:

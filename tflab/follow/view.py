@@ -29,7 +29,12 @@ KINDS = {
 }
 READ = "read from a file"  # if the file does not say which line made the node
 PASSED_OVER = "removed: its consumers take its value from another node"
-CHANGES = {"moved": "given its device", "rewired": "its inputs changed"}
+INSIDE = "used in advance to compute a constant"
+CHANGES = {
+    "moved": "given its device",
+    "rewired": "its inputs changed",
+    "reused": "its name now belongs to a node that computes something else",
+}
 PREPOSITIONS = {
     "fused": "into",
     "folded": "into",
@@ -124,7 +129,10 @@ def origin(history: NodeHistory) -> str:
 
 
 def fate_words(fate: Fate) -> str:
-    """The fate of the node; the value of a removed node may still have been needed."""
+    """The fate of the node. The value of a removed node may still have been needed, and that of a
+    folded one may be in no constant."""
+    if fate.fate == "folded" and not fate.has_value:
+        return INSIDE
     return PASSED_OVER if fate.fate == "removed" and fate.into else FATES[fate.fate]
 
 
@@ -264,6 +272,8 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
 def done_by(history: NodeHistory) -> Line:
     """What the carrier did for the node: for a folded or removed node it does no work."""
     fate = history.fate.fate if history.fate else ""
+    if history.fate and fate == "folded" and not history.fate.has_value:
+        return ("it was used before the steps to compute the constant ",)
     if fate == "folded":
         return ("it was computed before the steps; its value is stored in ",)
     if fate == "removed":

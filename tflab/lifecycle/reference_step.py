@@ -249,7 +249,9 @@ def compared(placement: Placement, ran: Ran, reference: Ran) -> Both:
                 holders += [now for own, now in fate.outputs if own == tensor]
             else:
                 holders += outputs.get(fate.into or "", ())
-            holder = next((name for name in holders if holds(ran.array(name), array)), None)
+            holder = next(
+                (name for name in holders if holds(ran.array(name), array, name != tensor)), None
+            )
             if holder is None and node.name in random:
                 left_out += 1
                 continue
@@ -271,7 +273,10 @@ def compared(placement: Placement, ran: Ran, reference: Ran) -> Both:
     return Both(tuple(defined), agrees, notes if left_out else ())
 
 
-def holds(first: np.ndarray | None, other: np.ndarray) -> bool:
+def holds(first: np.ndarray | None, other: np.ndarray, reshaped: bool) -> bool:
+    """Whether both have the same numbers; those that another node has may have another shape."""
+    if first is not None and reshaped and first.size == other.size:
+        first = first.reshape(other.shape)
     return first is not None and analysis.agree(first, other)
 
 

@@ -26,6 +26,8 @@ class Takeover:
     into: str | None  # the node that replaces it after that pass
     # For a node with several outputs: its tensor, and the one that its users take instead
     outputs: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
+    # Whether `into` has its value; otherwise the value went into what `into` computes
+    has_value: bool = field(default=True, metadata={"json": None})
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Fate:
     into: str | None
     # For a node with several outputs that is gone: its tensor, and the one with the same value now
     outputs: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
+    # Whether `into` has its value; otherwise the value went into what `into` computes
+    has_value: bool = field(default=True, metadata={"json": None})
 
 
 @dataclass(frozen=True)

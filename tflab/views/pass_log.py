@@ -83,7 +83,8 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
             f"{len(bypassed):,} bypassed ({kinds(bypassed, types)}): what used {first.name}, "
             f"for example, now takes {first.into}"
         )
-    dropped = [taken for taken in removed if not taken.into]
+    changed = {change.name for change in step.rewritten}  # names that stand for other nodes now
+    dropped = [taken for taken in removed if not taken.into and taken.name not in changed]
     if dropped:
         yield f"{len(dropped):,} no longer needed: {kinds(dropped, types)}"
     taken_over = {taken.into for taken in others}

@@ -1,0 +1,151 @@
+"""Bearing out: whether the graphs before and after a pass agree with what was found at the users.
+
+Passes use names again: where constant folding reorders products, the node that held one of them
+becomes a constant factor. So a value that only a step can know is in no constant, and a constant is
+in no node that depends on the step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tflab.analysis.ledger import Graph
+from tflab.records.graph import Node, node_of, reach
+from tflab.records.placed import Fate, Takeover
+from tflab.records.values import COMPUTED, CONSTANT, Defined, Value
+
+# node -> the nodes that take it, and the index of that input
+Users = Mapping[str, Sequence[tuple[str, int]]]
+# Ops that change nothing; the second passes its input on if it is not fed
+PASS_ON = ("Identity", "PlaceholderWithDefault", "StopGradient", "PreventGradient", "Snapshot")
+# Ops whose inputs a pass may exchange (`is_commutative` in their registrations)
+COMMUTATIVE = (
+    *("AccumulateNV2", "Add", "AddN", "AddV2", "ApproximateEqual", "BitwiseAnd", "BitwiseOr"),
+    *("BitwiseXor", "Equal", "LogicalAnd", "LogicalOr", "Mul", "NotEqual", "SquaredDifference"),
+)
+# The values of these may be known before the step although their inputs are not
+SHAPES = ("Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "TensorArraySizeV3")
+# Ops whose results may vary although their inputs do not
+RANDOM = re.compile("Random|TruncatedNormal|Multinomial|Parameterized|Stateful|Stateless")
+CALLS = re.compile("(Stateless)?(If|While|Case)$|(Stateful)?PartitionedCall|__|cluster_")
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A graph by name. The users of its nodes are found once for all passes before and after."""
+
+    nodes: Graph
+
+    @cached_property
+    def users(self) -> Users:
+        return users_of(self.nodes, None)
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The nodes whose values a step determines: feeds, variables, random numbers."""
+        return tuple(
+            name
+            for name, node in self.nodes.items()
+            if (not node.inputs and node.op != "Const")
+            or RANDOM.match(node.op)
+            or CALLS.match(node.op)
+            or not all(node_of(tensor) in self.nodes for tensor in node.inputs)
+        )
+
+    @cached_property
+    def edges(self) -> Mapping[str, Sequence[str]]:
+        return {name: [user for user, _ in users] for name, users in self.users.items()}
+
+    @cached_property
+    def varying(self) -> set[str]:
+        """The nodes that depend on the step by data."""
+        return reach(self.sources, self.edges)
+
+
+def users_of(graph: Graph, names: Collection[str] | None) -> Users:
+    """The users of the nodes with these names, or of all."""
+    users: dict[str, list[tuple[str, int]]] = {}
+    for node in graph.values():
+        for position, tensor in enumerate(node.inputs):
+            maker = node_of(tensor) if ":" in tensor else tensor
+            if names is None or maker in names:
+                users.setdefault(maker, []).append((node.name, position))
+    return users
+
+
+def indexed(nodes: Iterable[Node]) -> Indexed:
+    return Indexed({node.name: node for node in nodes})
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The graphs before and after a pass."""
+
+    before: Indexed
+    after: Indexed
+
+    @cached_property
+    def unforeseeable(self) -> set[str]:
+        """The nodes whose values the pass cannot know. It may know shapes; and where it knows a
+        product with zero, the constant still waits for what the product took."""
+        old, new = self.before.nodes, self.after.nodes
+        known = {
+            name
+            for name, node in old.items()
+            if node.op in SHAPES
+            or (
+                name in new
+                and new[name].op == "Const" != node.op
+                and {*new[name].control_inputs} & {*map(node_of, node.inputs)} & self.before.varying
+            )
+        }
+        return reach(self.before.sources, self.before.edges, known)
+
+    def bears_out(self, claim: Takeover) -> bool:
+        """Whether the pass can have done this."""
+        name, into = claim.name, claim.into
+        if into is None or claim.fate == "compiled":
+            return True
+        if claim.fate == "fused":
+            return name in self.before.varying
+        if claim.fate == "folded":
+            return name not in self.unforeseeable
+        if not claim.has_value:
+            return False
+        node = self.before.nodes[name]
+        if into in self.after.varying:
+            return node.op != "Const"
+        # Of a call, one output may be known before the step and another one not
+        return name not in self.unforeseeable or CALLS.match(node.op) is not None
+
+
+def borne_out_by_values(
+    ledger: Sequence[Fate], recorded: Sequence[Value], reference: Sequence[Defined]
+) -> Iterator[Fate]:
+    """The fates, without heirs that do not have the value that they should.
+
+    `recorded` are the values of a step, and `reference` those of the same step without passes,
+    each with the tensor that had the same value. A fused node that is inside a kernel has no such
+    tensor; but the kernel has the value of the last node that was fused into it.
+    """
+    ran = {value.node for value in recorded if value.kind in (CONSTANT, COMPUTED)}
+    held: dict[str, set[str]] = {}  # node of the program -> the nodes that had its value
+    for value in reference:
+        held.setdefault(value.node, set()).update({node_of(value.held_by)} if value.held_by else ())
+    fused: dict[str, list[str]] = {}
+    for fate in ledger:
+        if fate.fate == "fused" and fate.into:
+            fused.setdefault(fate.into, [fate.into]).append(fate.name)
+    for fate in ledger:
+        names = [fate.name] if fate.has_value else []
+        names = fused.get(fate.into or "", []) if fate.fate == "fused" else names
+        known = [held[name] for name in names if name in held]
+        if fate.into not in ran or fate.fate == "compiled" or not known or any(known):
+            yield fate
+        elif fate.into == fate.name:
+            yield Fate(fate.name, "executed", fate.by, None)
+        else:
+            yield Fate(fate.name, "removed", fate.by, None)
