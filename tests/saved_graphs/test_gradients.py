@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf1
 
 from tests import graphs
 from tflab import lifecycle
-from tflab.analysis import gradient_search
+from tflab.analysis import gradient_nodes, gradient_search
 from tflab.analysis.ledger import nodes_needed
 from tflab.records.options import Options
 from tflab.runtime import nodes
@@ -180,6 +180,34 @@ def looped():
     finally:
         if new:
             tf1.enable_control_flow_v2()
+
+
+def counted(*terms):
+    """A cross entropy, divided by the number of its terms: a sum of ones in the forward graph."""
+    x = tf1.placeholder(tf.float32, [None, 20], name="x")
+    labels = tf1.placeholder(tf.int64, [None], name="labels")
+    ws = [tf1.get_variable(name, [20, 5], use_resource=True) for name in ("w1", "w2")]
+    logits = tf.matmul(tf.nn.relu(x), ws[0] + ws[1])
+    loss = tf1.losses.sparse_softmax_cross_entropy(labels, logits, scope="ce")
+    for term in terms:
+        loss = tf.add(loss, 1e-4 * tf.add_n([term(w) for w in ws]), name="loss")
+    tf1.train.GradientDescentOptimizer(0.1).minimize(loss, name="go")
+
+
+@pytest.mark.parametrize(
+    ("terms", "loss", "starts"),
+    [((), "ce/value", 3), ((tf.nn.l2_loss,), "loss", 3)],
+)
+def test_ones_that_count_the_terms_of_a_mean_start_no_gradients(terms, loss, starts, tmp_path):
+    graph_def = graphs.graph_def(lambda: counted(*terms))
+    found = found_in(graph_def)
+    assert [(t.loss, t.train_ops) for t in found.trainings] == [(loss, ("go",))]
+    assert {name.partition("/")[0] for name in found.gradients} == {"gradients"}
+    path = graphs.write(tmp_path / "g.pb", graph_def)
+    *_, backward = lifecycle.walk(path, Options(), "backward")
+    assert backward.losses == (loss,)
+    kinds = [node.bookkeeping for node in backward.gradient_nodes]
+    assert kinds.count(gradient_nodes.STARTS) == starts
 
 
 def test_two_losses_have_each_their_train_op():

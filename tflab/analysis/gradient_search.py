@@ -78,12 +78,9 @@ class Search:
     def found(self) -> Found:
         chosen: dict[str, set[str]] = {}  # loss -> its gradients, and the nodes that take them
         for fills in (True, False):
-            # A loss has fewer gradients than there are nodes that depend on the tensor of ones
-            # before it.
-            for seed, after in sorted(self.seeds(fills), key=lambda pair: len(pair[1])):
-                loss = self.loss_of(seed, after)
+            for loss, after in self.candidates(fills):
                 update_nodes = set().union(*chosen.values())
-                if loss and loss not in update_nodes and not after & chosen.keys():
+                if loss not in update_nodes and not after & chosen.keys():
                     chosen.setdefault(loss, set()).update(after)
             if chosen:
                 break
@@ -94,6 +91,19 @@ class Search:
             or self.without_loss(),
             tuple(sorted(names, key=self.order.__getitem__)),
         )
+
+    def candidates(self, fills: bool) -> list[tuple[str, set[str]]]:
+        """(loss, all nodes that depend on its tensor of ones), the fewest nodes first: a loss has
+        fewer gradients than there are nodes that depend on ones before it. Ones that another loss
+        is computed from, as where a mean counts its terms, start no gradients."""
+        pairs = [(self.loss_of(seed, after), after) for seed, after in self.seeds(fills)]
+        known = [(loss, after) for loss, after in pairs if loss]
+        starting = [
+            (loss, after)
+            for loss, after in known
+            if not any(other in after and loss not in its for other, its in known)
+        ]
+        return sorted(starting, key=lambda pair: len(pair[1]))
 
     def taking(self, after: set[str]) -> list[str]:
         """The updates that take some of these values."""
