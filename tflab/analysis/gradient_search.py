@@ -44,19 +44,21 @@ class Found:
     gradients: tuple[str, ...]  # nodes that lead from a loss to an update, in the graph's order
 
 
-def search(nodes: Sequence[Node], ones: Collection[str]) -> Found:
-    """The losses, their updates, and the gradients between them.
+def search(nodes: Sequence[Node], ones: Collection[str], sums: bool = True) -> Found:
+    """The losses, their updates, and the gradients between them. The gradients of a sum are those
+    of its terms, so a loss may be a sum or, unless `sums`, a term of one.
 
     Each node must come after its inputs, except in loops. `ones` are the constants of a float type
     all of whose elements are 1.
     """
-    return Search(nodes, frozenset(ones)).found()
+    return Search(nodes, frozenset(ones), sums).found()
 
 
 class Search:
     """The edges of a graph in both directions, and what follows from them."""
 
-    def __init__(self, nodes: Sequence[Node], ones: frozenset[str]) -> None:
+    def __init__(self, nodes: Sequence[Node], ones: frozenset[str], sums: bool = True) -> None:
+        self.sums = sums
         self.order = {node.name: place for place, node in enumerate(nodes)}
         self.nodes = {node.name: node for node in nodes}
         self.ones = ones
@@ -139,7 +141,8 @@ class Search:
         if loss is None:
             candidates = (name for name in behind if name not in after and self.may_be_loss(name))
             loss = max(candidates, key=lambda name: self.likeness(name, behind), default=None)
-            loss = loss and self.with_other_terms(loss, seed, after, behind)
+            if loss and self.sums:
+                loss = self.with_other_terms(loss, seed, after, behind)
         if loss is None or loss in after or loss not in behind:
             return None
         needed = reach([loss], self.inputs)
