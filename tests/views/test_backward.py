@@ -68,6 +68,7 @@ STAGE = Backward(
     gradient_checks=CHECKS,
     data="MNIST",
     variable_count=4,
+    unchecked_variables=(("dense/bias", "it is not float32"),),
     update_nodes=("train/apply", "train"),
     shared_nodes=("gradients/grad_ys_0", "gradients/AddN", "gradients/ys"),
     functions=(OLD, NEW),
@@ -116,7 +117,8 @@ def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_r
             ("dense/kernel", "6 of 840", "7.5e-08"),
             "",
         ],
-        "Checked: 3 of 4 variables. The largest relative error is 1.2e-06, in conv/bias.",
+        "Checked: 3 of 4 variables, not dense/bias (it is not float32). The largest relative error "
+        "is 1.2e-06, in conv/bias.",
     ]
 
 
@@ -136,7 +138,17 @@ def test_without_new_functions_there_is_no_table_of_them():
     ],
 )
 def test_the_number_of_checked_variables_is_given_where_some_were_not(count, sentence):
-    assert shown(replace(STAGE, variable_count=count))[-1] == sentence
+    stage = replace(STAGE, variable_count=count, unchecked_variables=())
+    assert shown(stage)[-1] == sentence
+
+
+def test_variables_that_were_not_checked_are_named_by_reason():
+    others = (("a", "too many"), ("b", "the loss does not depend on it"), ("c", "too many"))
+    stage = replace(STAGE, variable_count=6, unchecked_variables=others)
+    assert shown(stage)[-1] == (
+        "Checked: 3 of 6 variables, not a, c (too many); b (the loss does not depend on it). "
+        "The largest relative error is 1.2e-06, in conv/bias."
+    )
 
 
 def test_differences_in_less_than_float64_say_so_and_give_no_reason():
