@@ -69,25 +69,22 @@ def test_every_gradient_node_of_a_product_and_a_mean():
     assert gradient_nodes.described(GRAPH, [END], lines) == DESCRIBED
 
 
-def test_without_notes_the_edges_show_the_same_but_for_what_nobody_takes():
-    graph = gradient_graph.inferred(NODES, GRADIENTS, GRAPH.shared, ATTRIBUTES)
-    graph = replace(graph, points=POINTS)
-    ends = gradient_graph.ends(graph)
-    assert ends == [END]
-    lines = {"gradients/loss_grad/Tile": LINE}
-    unknown = {node.name for node in DESCRIBED if node.towards == "dL/dx"}
-    assert gradient_nodes.described(graph, ends, lines) == tuple(
-        replace(node, towards=None, complete=False) if node.name in unknown else node
-        for node in DESCRIBED
-    )
-    assert chain_rule.links(graph, ends) == chain_rule.links(GRAPH, [END])
-
-
 def test_the_steps_of_the_chain_rule():
     assert chain_rule.links(GRAPH, [END]) == (
         Link("loss", "mean(mul)", "mul", "mul", "dL/d(mul)", "dL/d(loss) / 4", True),
         Link("mul", "x * y", "y", "mul/Read", "dL/dy", "sum(x * dL/d(mul))", True),
     )
+
+
+def test_a_step_that_leads_to_no_variable_is_none_of_them():
+    """Clipping takes the gradient by x, too; it is on no way to a variable."""
+    ends = [f"{GRAD}/tuple/control_dependency", END]
+    assert gradient_graph.ends(GRAPH) == [END]
+    assert chain_rule.links(GRAPH, ends) == chain_rule.links(GRAPH, [END])
+    placeholder = replace(NODES[1], op="Placeholder")
+    fed = replace(GRAPH, nodes=(NODES[0], placeholder, *NODES[2:]))
+    by = [link.by for link in chain_rule.links(fed, ends)]
+    assert by == ["mul", "x", "mul/Read", "y"]  # without variables there are no such ways
 
 
 def test_the_longest_way_is_the_one_that_is_told():
@@ -290,10 +287,6 @@ def test_what_several_ops_hand_back_is_added_up():
     assert described["gradients/a_grad/mul"].towards == "dL/dy by a"
     gradients = [link.gradient for link in chain_rule.links(graph, ["gradients/AddN"])]
     assert gradients == ["dL/da", "dL/dy by loss", "dL/dy by a"]
-    edges = gradient_graph.inferred(nodes, graph.gradients[::-1], graph.shared, {})
-    edges = replace(edges, points=graph.points)
-    ends = gradient_graph.ends(edges)
-    assert {n.name: n for n in gradient_nodes.described(edges, ends, {})} == described
 
 
 def test_every_kind_of_bookkeeping_has_a_reason():

@@ -438,7 +438,6 @@ def test_of_two_nodes_that_undo_each_other_only_the_second_was_bypassed():
     assert step.taken == (Takeover("t", "removed", None), Takeover("s", "removed", "x"))
 
 
-@pytest.mark.slow
 def lines_run(length):
     """How many lines of Python run until a chain of so many nodes is taken out."""
     chain = [X, *(node(f"n{i}", "Neg", f"n{i - 1}" if i else "x") for i in range(length))]

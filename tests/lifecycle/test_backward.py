@@ -11,10 +11,17 @@ from tensorflow.python.framework import ops
 from tests import walks
 from tflab import datasets
 from tflab.errors import TflabError
-from tflab.lifecycle import backward, finite_differences, frontend, gradient_check
+from tflab.lifecycle import (
+    backward,
+    derivatives,
+    finite_differences,
+    frontend,
+    gradient_check,
+)
 from tflab.models import toy
 from tflab.records.graph import Node
 from tflab.records.options import Model, Options
+from tflab.records.stages import GradientCheck
 
 pytestmark = pytest.mark.tensorflow
 
@@ -268,3 +275,67 @@ def test_a_loss_that_cannot_be_differentiated_is_one_sentence(function, reason):
     assert "of the model 'mine' cannot be differentiated: " in sentence
     assert reason in sentence
     assert "\n" not in sentence
+
+
+# Which variables were checked
+
+
+class Halving(tf1.train.GradientDescentOptimizer):
+    """Hands on something other than the gradients, like an optimiser that clips."""
+
+    def compute_gradients(self, *args, **kwargs):
+        pairs = super().compute_gradients(*args, **kwargs)
+        return [(gradient / 2, variable) for gradient, variable in pairs]
+
+
+def tied(optimizer):
+    """A table that is looked up and multiplied with: its gradient adds rows to a matrix."""
+
+    def build():
+        ids = tf1.placeholder(tf.int32, [None], name="ids")
+        table = tf1.get_variable("table", [5, 3], use_resource=True)
+        rows = tf.tanh(tf.gather(table, ids))
+        loss = tf.reduce_mean(tf.square(tf.matmul(rows, table, transpose_b=True)))
+
+        def data(split, data_dir=None):
+            return datasets.Dataset("ids", split, {"ids": np.arange(64, dtype=np.int32) % 5})
+
+        return Model(loss, {ids: "ids"}, data, loss=loss, optimizer=optimizer(0.1))
+
+    return build
+
+
+def test_a_gradient_of_rows_and_a_matrix_is_checked():
+    stage = differentiate(tied(tf1.train.GradientDescentOptimizer))
+    (check,) = stage.gradient_checks
+    assert (check.tensor, check.agrees) == ("table", True)
+    assert (stage.unchecked, stage.unchecked_variables) == ("", ())
+    assert stage.no_formula == derivatives.NONE
+
+
+def test_what_an_optimiser_made_of_a_gradient_is_not_checked_and_the_reason_is_told():
+    stage = differentiate(tied(Halving))
+    assert (stage.gradient_checks, stage.unchecked) == ((), backward.UNKNOWN)
+
+
+def test_each_variable_that_was_not_checked_has_a_reason():
+    with tf.Graph().as_default():
+        kinds = {
+            "a": tf.float32,
+            "b": tf.float32,
+            "c": tf.float64,
+            "d": tf.float32,
+            "e": tf.float32,
+        }
+        variables = {
+            name: tf1.get_variable(name, [2], dtype, use_resource=True)
+            for name, dtype in kinds.items()
+        }
+        pairs = [(None if name == "b" else v, v) for name, v in variables.items()]
+    checks = [GradientCheck("a", 1e-9, 2, 2, "float64")]
+    assert list(backward.unchecked_variables(pairs, {"a", "d"}, checks)) == [
+        ("b", "the loss does not depend on it"),
+        ("c", "it is not float32"),
+        ("d", "only a sample of the variables is checked"),
+        ("e", "which tensor is its gradient was not confirmed"),
+    ]

@@ -10,8 +10,9 @@ import tensorflow as tf
 
 from tests import walks
 from tflab import lifecycle
-from tflab.analysis import gradient_graph, gradient_nodes
-from tflab.lifecycle import meaning, points
+from tflab.analysis import chain_rule, gradient_graph, gradient_nodes
+from tflab.analysis.gradient_graph import GradientGraph
+from tflab.lifecycle import derived_again, meaning
 from tflab.records.graph import node_of
 from tflab.records.options import Options
 
@@ -115,20 +116,20 @@ def test_the_line_is_within_the_gradient_function_or_what_it_calls(walked):
 
 
 @every_model
-def test_what_the_edges_alone_show_is_what_tensorflow_noted(name, walked):
+def test_gradients_derived_again_are_those_that_tensorflow_noted(name, walked):
     stage = walked(name)["backward"]
     known = meaning.attributes(stage.program.graph, stage.nodes)
-    made = [gradient for gradient in stage.gradients if gradient.nodes]
-    shared = [name for name in stage.shared_nodes if name != "gradients"]  # the last, a fetch
-    graph = gradient_graph.inferred(stage.nodes, made, shared, known)
-    graph = replace(graph, points=points.computed(stage.program, graph, Options()))
-    inferred = gradient_nodes.described(graph, gradient_graph.ends(graph), {})
-    noted = [replace(node, line=None) for node in stage.gradient_nodes[:-1]]
-    # Where a gradient leads that nobody takes, the edges do not show.
-    assert list(inferred) == [
-        node if node.used or not node.towards else replace(node, towards=None, complete=False)
-        for node in noted
-    ]
+    made = tuple(gradient for gradient in stage.gradients if gradient.nodes)
+    shared = tuple(name for name in stage.shared_nodes if name != "gradients")  # the last, a fetch
+    inputs = {node.name: node.inputs for node in stage.nodes}
+    loss = stage.program.loss.op.name
+    updates = {loss: [name for name in stage.update_nodes if inputs[name]]}
+    graph = GradientGraph(stage.nodes, made, shared, (), known)
+    graph, losses = derived_again.checked(stage.program, graph, updates, Options())
+    assert losses == (loss,)
+    again = gradient_nodes.described(graph, gradient_graph.ends(graph), {})
+    assert list(again) == [replace(node, line=None) for node in stage.gradient_nodes[:-1]]
+    assert chain_rule.links(graph, gradient_graph.ends(graph)) == stage.chain_rule
 
 
 def test_gradients_in_a_file_are_explained_without_lines(walked, tmp_path):

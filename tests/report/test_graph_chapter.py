@@ -144,7 +144,7 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
         "first, recorded later."
     )
     assert rule == "The chain rule, for this graph: dL/dw = dL/dw. L is loss = mean(w)."
-    assert steps[2:] == [("loss", "mean(w)", "dL/dw", "dL/d(loss)"), 0]
+    assert steps[2:] == [("loss", "mean(w)", "w", "dL/d(loss)"), 0]
     assert drawn.chain_rule == "dL/dw = dL/dw"
     assert recipe.how.endswith(
         " Values and gradients: the first, recorded and not timed, as the program defines them."

@@ -9,10 +9,13 @@ import tensorflow.compat.v1 as tf1
 
 from tests import graphs
 from tflab import lifecycle
-from tflab.analysis import gradient_search
+from tflab.analysis import gradient_nodes, gradient_search
+from tflab.analysis.gradient_graph import GradientGraph
 from tflab.analysis.ledger import nodes_needed
+from tflab.lifecycle import derived_again
 from tflab.records.options import Options
 from tflab.runtime import nodes
+from tflab.views import chain_rule as views
 
 pytestmark = pytest.mark.tensorflow
 
@@ -180,6 +183,113 @@ def looped():
     finally:
         if new:
             tf1.enable_control_flow_v2()
+
+
+def counted(*terms):
+    """A cross entropy, divided by the number of its terms: a sum of ones in the forward graph."""
+    x = tf1.placeholder(tf.float32, [None, 20], name="x")
+    labels = tf1.placeholder(tf.int64, [None], name="labels")
+    ws = [tf1.get_variable(name, [20, 5], use_resource=True) for name in ("w1", "w2")]
+    logits = tf.matmul(tf.nn.relu(x), ws[0] + ws[1])
+    loss = tf1.losses.sparse_softmax_cross_entropy(labels, logits, scope="ce")
+    for term in terms:
+        loss = tf.add(loss, 1e-4 * tf.add_n([term(w) for w in ws]), name="loss")
+    tf1.train.GradientDescentOptimizer(0.1).minimize(loss, name="go")
+
+
+@pytest.mark.parametrize(
+    ("terms", "loss", "starts"),
+    [((), "ce/value", 3), ((tf.nn.l2_loss,), "loss", 3)],
+)
+def test_ones_that_count_the_terms_of_a_mean_start_no_gradients(terms, loss, starts, tmp_path):
+    graph_def = graphs.graph_def(lambda: counted(*terms))
+    found = found_in(graph_def)
+    assert [(t.loss, t.train_ops) for t in found.trainings] == [(loss, ("go",))]
+    assert {name.partition("/")[0] for name in found.gradients} == {"gradients"}
+    path = graphs.write(tmp_path / "g.pb", graph_def)
+    *_, backward = lifecycle.walk(path, Options(), "backward")
+    assert backward.losses == (loss,)
+    kinds = [node.bookkeeping for node in backward.gradient_nodes]
+    assert kinds.count(gradient_nodes.STARTS) == starts
+
+
+def test_only_the_loss_whose_gradients_a_file_has_is_its_loss(tmp_path):
+    """The gradient of a term is in the file, too; the updates also take that of the others."""
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(lambda: counted(tf.nn.l2_loss)))
+    *_, stage = lifecycle.walk(path, Options(), "backward")
+    made = tuple(gradient for gradient in stage.gradients if gradient.nodes)
+    graph = GradientGraph(stage.nodes, made, stage.shared_nodes, (), {})
+    for name in ("ce/value", "ce/Sum", "ce/xentropy/xentropy", "mul", "loss"):
+        updates = {name: stage.update_nodes}
+        _, losses = derived_again.checked(stage.program, graph, updates, Options())
+        assert losses == (("loss",) if name == "loss" else ())
+
+
+def test_where_no_loss_is_confirmed_none_is_told_and_no_step(monkeypatch, tmp_path):
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(in_a_scope))
+    monkeypatch.setattr(derived_again.Match, "confirms", lambda *_: False)
+    *_, stage = lifecycle.walk(path, Options(), "backward")
+    assert (stage.losses, stage.chain_rule) == ((), ())
+    assert {node.towards for node in stage.gradient_nodes} == {None}
+
+
+@pytest.mark.parametrize("clip", [False, True])
+def test_the_steps_of_a_file_end_at_variables(clip, tmp_path):
+    def build():
+        x = tf1.placeholder(tf.float32, [None, 10], name="x")
+        w = tf1.get_variable("w", [10, 1], use_resource=True)
+        b = tf1.get_variable("b", [1], use_resource=True)
+        z = tf.add(tf.matmul(x, w, name="xw"), b, name="z")
+        loss = tf.reduce_mean(tf.where(z > 0, z, tf.zeros_like(z), name="side"), name="loss")
+        optimizer = tf1.train.AdamOptimizer(0.05)
+        slopes, variables = zip(*optimizer.compute_gradients(loss), strict=True)
+        if clip:
+            slopes, _ = tf.clip_by_global_norm(slopes, 1.0)
+        optimizer.apply_gradients(zip(slopes, variables, strict=True), name="go")
+
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(build))
+    *_, stage = lifecycle.walk(path, Options(), "backward")
+    assert [(link.forward, link.gradient) for link in stage.chain_rule] == [
+        ("loss", "dL/d(side)"),
+        ("side", "dL/dz"),  # not that of the condition, which is computed from z
+        ("z", "dL/d(xw)"),
+        ("z", "dL/db"),
+        ("xw", "dL/dw"),
+    ]
+    assert views.equation(stage) == ("dL/dw = dL/d(side) * d(side)/dz * dz/d(xw) * d(xw)/dw")
+
+
+def test_losses_whose_sum_is_also_computed_are_confirmed_one_by_one(tmp_path):
+    def build():
+        x = tf1.placeholder(tf.float32, [None, 4], name="x")
+        w = tf1.get_variable("w", [4, 3], use_resource=True)
+        v = tf1.get_variable("v", [3, 1], use_resource=True)
+        h = tf.tanh(tf.matmul(x, w))
+        losses = tf.reduce_mean(tf.square(h), name="a"), tf.reduce_mean(tf.matmul(h, v), name="b")
+        for loss, variable in zip(losses, (w, v), strict=True):
+            tf1.train.GradientDescentOptimizer(0.1).minimize(loss, var_list=[variable])
+        tf.add(*losses, name="both")
+
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(build))
+    *_, stage = lifecycle.walk(path, Options(), "backward")
+    assert stage.losses == ("a", "b")
+    assert {link.by for link in stage.chain_rule} >= {"w"} and stage.chain_rule[0].forward == "a"
+
+
+def test_a_loss_behind_a_loop_is_confirmed(tmp_path):
+    def build():
+        x = tf1.placeholder(tf.float32, [None, 4], name="x")
+        w = tf1.get_variable("w", [4, 4], use_resource=True)
+        _, y = tf.while_loop(
+            lambda index, _: index < 3,
+            lambda index, value: (index + 1, tf.tanh(tf.matmul(value, w))),
+            [tf.constant(0), x],
+        )
+        tf1.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_mean(y, name="loss"))
+
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(build))
+    *_, stage = lifecycle.walk(path, Options(), "backward")
+    assert stage.losses == ("loss",)
 
 
 def test_two_losses_have_each_their_train_op():

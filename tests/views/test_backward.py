@@ -7,6 +7,7 @@ import pytest
 
 from tests.records_by_hand import read
 from tflab.records.blocks import in_full
+from tflab.records.gradients import Link
 from tflab.records.graph import Call, Function, Node
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.views import backward, stages
@@ -67,6 +68,7 @@ STAGE = Backward(
     gradient_checks=CHECKS,
     data="MNIST",
     variable_count=4,
+    unchecked_variables=(("dense/bias", "it is not float32"),),
     update_nodes=("train/apply", "train"),
     shared_nodes=("gradients/grad_ys_0", "gradients/AddN", "gradients/ys"),
     functions=(OLD, NEW),
@@ -115,7 +117,8 @@ def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_r
             ("dense/kernel", "6 of 840", "7.5e-08"),
             "",
         ],
-        "Checked: 3 of 4 variables. The largest relative error is 1.2e-06, in conv/bias.",
+        "Checked: 3 of 4 variables, not dense/bias (it is not float32). The largest relative error "
+        "is 1.2e-06, in conv/bias.",
     ]
 
 
@@ -150,7 +153,17 @@ def test_without_new_functions_there_is_no_table_of_them():
     ],
 )
 def test_the_number_of_checked_variables_is_given_where_some_were_not(count, sentence):
-    assert shown(replace(STAGE, variable_count=count))[-1] == sentence
+    stage = replace(STAGE, variable_count=count, unchecked_variables=())
+    assert shown(stage)[-1] == sentence
+
+
+def test_variables_that_were_not_checked_are_named_by_reason():
+    others = (("a", "too many"), ("b", "the loss does not depend on it"), ("c", "too many"))
+    stage = replace(STAGE, variable_count=6, unchecked_variables=others)
+    assert shown(stage)[-1] == (
+        "Checked: 3 of 6 variables, not a, c (too many); b (the loss does not depend on it). "
+        "The largest relative error is 1.2e-06, in conv/bias."
+    )
 
 
 def test_differences_in_less_than_float64_say_so_and_give_no_reason():
@@ -211,7 +224,7 @@ def test_forty_forward_ops_are_listed_from_the_last_and_the_others_counted():
     ]
 
 
-def test_gradients_in_a_file_are_known_by_edges_and_names():
+def test_gradients_in_a_file_are_known_by_edges_names_and_values():
     known = Gradient("mul", "Mul", "_MulGrad (math_grad.py:1404)", ("gradients/mul/Mul",))
     unknown = Gradient("loss", "Mean", None, ("gradients/loss/Tile", "gradients/loss/Shape"))
     stage = Backward(
@@ -230,21 +243,32 @@ def test_gradients_in_a_file_are_known_by_edges_and_names():
         ("mul", "Mul", "_MulGrad", "1", "Mul"),
         "",
     ]
-    inferred = "; what leads to which gradient is inferred from the edges. Nothing was added."
+    by_names = ". By their names 3 of them belong to 2 forward ops; "
+    unknown = (
+        "which of them are the gradients of a loss was not confirmed by values. Nothing was added."
+    )
     assert shown(stage) == [
         "The graph came with gradients: 4 nodes that lead from 'loss' and 'l2' to 1 update of "
-        "variables, as its edges show. By their names 3 of them belong to 2 forward ops" + inferred,
+        f"variables, as its edges show{by_names}TensorFlow derived 'loss' and 'l2' again and got "
+        "the same values. Nothing was added.",
         table,
     ]
-    assert shown(replace(stage, losses=(), update_nodes=(), shared_nodes=())) == [
-        "The graph came with gradients: 3 nodes. By their names 3 of them belong to 2 forward ops"
-        + inferred,
+    stage = replace(stage, losses=())
+    assert shown(replace(stage, update_nodes=(), shared_nodes=())) == [
+        f"The graph came with gradients: 3 nodes{by_names}{unknown}",
         table,
     ]
-    assert shown(replace(stage, gradients=(), losses=())) == [
+    assert shown(replace(stage, gradients=())) == [
         "The graph came with gradients: 1 node and 1 update of variables, as its edges show. "
-        "Their names do not say to which forward ops they belong" + inferred
+        f"Their names do not say to which forward ops they belong; {unknown}"
     ]
+
+
+def test_of_several_losses_the_steps_are_those_of_the_first():
+    steps = (Link("loss", "", "w", "w", "dL/dw", "x", True),)
+    stage = Backward(None, FORWARD, losses=("loss", "l2"), chain_rule=steps, inferred=True)
+    assert "The steps below are those from 'loss'." in shown(stage)
+    assert "The steps below are those from 'loss'." not in shown(replace(stage, losses=("loss",)))
 
 
 def test_a_model_without_a_loss_has_nothing_added():

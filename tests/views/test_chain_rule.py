@@ -62,6 +62,7 @@ STAGE = Backward(
     chain_rule=LINKS,
     derivatives=DERIVATIVES,
 )
+NONE = "tflab has none that was seen to give the values"
 GOING_BACK = (
     "Going back from the loss, each op's gradient function turns the gradient with respect to its "
     "output into the gradients with respect to its inputs. One pass gives the gradients of all "
@@ -79,10 +80,10 @@ def test_it_opens_with_the_chain_rule_of_this_graph():
         GOING_BACK,
         [
             "The chain rule step by step, from the loss back to the variables",
-            ("forward op", "computes", "hands back", "which is"),
-            ("loss", "mean(mul)", "dL/d(mul)", "dL/d(loss) / 4"),
-            ("mul", "x * y", "dL/dy", "sum(x * dL/d(mul))"),
-            ("", "", "dL/d(x2)", "dL/d(mul) * y"),
+            ("forward op", "computes", "hands back dL/d(...)", "which is"),
+            ("loss", "mean(mul)", "mul", "dL/d(loss) / 4"),
+            ("mul", "x * y", "y", "sum(x * dL/d(mul))"),
+            ("", "", "x2", "dL/d(mul) * y"),
             "",
         ],
         [
@@ -106,7 +107,9 @@ def test_a_chain_that_is_not_known_from_the_loss_on_names_the_loss():
 
 def test_without_a_derivative_nothing_is_said_of_them():
     blocks = opening(replace(STAGE, derivatives=()))
-    assert blocks[3:] == ["2 of 2 derivatives are not written as a formula."]
+    assert blocks[3:] == [f"2 of 2 derivatives are not written as a formula: {NONE}."]
+    blocks = opening(replace(STAGE, derivatives=(), no_formula="they are too large"))
+    assert blocks[3:] == ["2 of 2 derivatives are not written as a formula: they are too large."]
 
 
 def test_where_the_program_ends_a_gradient_or_gives_its_own_is_said():
@@ -128,15 +131,15 @@ def test_steps_without_a_formula_are_counted_and_an_op_still_stands_once():
     links = (replace(LINKS[0], formula=""), *LINKS[1:], replace(LINKS[2], formula="", by="z"))
     _, _, table, sentence, *_ = opening(replace(STAGE, chain_rule=links))
     assert table[2:4] == [
-        ("mul", "x * y", "dL/dy", "sum(x * dL/d(mul))"),
-        ("", "", "dL/d(x2)", "dL/d(mul) * y"),
+        ("mul", "x * y", "y", "sum(x * dL/d(mul))"),
+        ("", "", "x2", "dL/d(mul) * y"),
     ]
-    assert sentence == "2 of 4 steps are not written as a formula."
+    assert sentence == f"2 of 4 steps are not written as a formula: {NONE}."
 
 
 def test_one_derivative_without_a_formula_is_counted():
     assert opening(replace(STAGE, variable_count=4))[-1] == (
-        "1 of 4 derivatives is not written as a formula."
+        f"1 of 4 derivatives is not written as a formula: {NONE}."
     )
 
 
@@ -149,21 +152,43 @@ def chain_of(*names):
 LAYERS = ("loss/mean", "loss/ce", "d2/bias", "d2/mul", "d1/bias", "d1/mul", "c/relu", "c/conv")
 
 
-def test_a_long_chain_is_told_along_its_layers():
+def test_a_long_chain_is_told_along_the_tensors_between_its_layers():
     stage = replace(STAGE, chain_rule=chain_of(*LAYERS), derivatives=())
     assert opening(stage)[:2] == [
-        "The chain rule, for this graph: dL/dw = dL/d(d2) * d(d2)/d(d1) * d(d1)/dc * dc/dw. "
-        "L is loss/mean = Op(loss/ce).",
+        "The chain rule, for this graph: dL/dw = dL/d(d2/bias) * d(d2/bias)/d(d1/bias) * "
+        "d(d1/bias)/d(c/relu) * d(c/relu)/dw. L is loss/mean = Op(loss/ce).",
         GOING_BACK,
     ]
+
+
+def test_a_chain_that_comes_back_to_a_layer_names_no_tensor_twice():
+    names = ("s/mean", "s/ce", "s/mul", "s/look/Identity", "s/look", "w/a", "w/b")
+    equation = opening(replace(STAGE, chain_rule=chain_of(*names)))[0].partition(". L is ")[0]
+    assert equation == (
+        "The chain rule, for this graph: dL/dw = dL/d(s/look/Identity) * "
+        "d(s/look/Identity)/d(s/look) * d(s/look)/d(w/a) * d(w/a)/dw"
+    )
+
+
+def test_a_step_names_what_its_gradient_is_with_respect_to():
+    link = Link("a/mul", "", "a/y", "a/read/y", "", "", True)
+    gradients = {
+        "dL/d(a/y)": "a/y",
+        "dL/d(a/y) by a/mul": "a/y, in part",
+        "dL/d(a/y) by a/mul[1]": "a/y, as input 1",
+        "rows of dL/d(a/y)": "rows of a/y",
+        "rows of dL/d(a/y) by a/mul": "rows of a/y, in part",
+    }
+    for gradient, text in gradients.items():
+        assert chain_rule.with_respect_to(replace(link, gradient=gradient)) == text
 
 
 def test_of_many_layers_the_first_and_the_last_are_named():
     names = [f"layer{number}/op" for number in range(9)]
     sentence = opening(replace(STAGE, chain_rule=chain_of(*names)))[0]
     assert sentence.startswith(
-        "The chain rule, for this graph: dL/dw = dL/d(layer1) * d(layer1)/d(layer2) * "
-        "d(layer2)/d(layer3) * ... * d(layer7)/d(layer8) * d(layer8)/dw. "
+        "The chain rule, for this graph: dL/dw = dL/d(layer1/op) * d(layer1/op)/d(layer2/op) * "
+        "d(layer2/op)/d(layer3/op) * ... * d(layer7/op)/d(layer8/op) * d(layer8/op)/dw. "
     )
 
 

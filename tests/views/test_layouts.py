@@ -91,7 +91,7 @@ EXPECTED = {
     "the chain rule": [
         (
             "forward op in the middle | computes gives way to 20 goes 1 | "
-            "hands back in the middle | which is gives way to 34"
+            "hands back dL/d(...) in the middle | which is gives way to 34"
         ),
         ("variable | derivative gives way to 34 | value right | finite differences right goes 1"),
     ],

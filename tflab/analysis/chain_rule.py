@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tflab.analysis import expressions as ex
 from tflab.analysis import formulas
 from tflab.analysis.expressions import Expression
-from tflab.analysis.gradient_graph import GradientGraph, Reader, leading_to
+from tflab.analysis.gradient_graph import VARIABLES, GradientGraph, Reader, leading_to
 from tflab.records.gradients import GradientCall, Link
 from tflab.records.graph import Node, node_of
 
@@ -19,12 +19,28 @@ def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
     at the loss."""
     reader = graph.reader
     needed = leading_to(reader.nodes, ends)
-    return tuple(
-        link(reader, call, tensor, gradient)
-        for call in reader.calls
-        for tensor, gradient in reader.returned(call)
-        if node_of(gradient) in needed
+    return leading_to_variables(
+        reader,
+        [
+            link(reader, call, tensor, gradient)
+            for call in reader.calls
+            for tensor, gradient in reader.returned(call)
+            if node_of(gradient) in needed
+        ],
     )
+
+
+def leading_to_variables(reader: Reader, every: Sequence[Link]) -> tuple[Link, ...]:
+    """The links on a way to a variable; all of them if the loss is differentiated with respect to
+    other tensors."""
+    kept: set[str] = set()  # ops with a link on such a way
+    on_way = []
+    for link in reversed(every):  # the link of an op comes before the links of its inputs
+        node = reader.nodes.get(node_of(link.by))
+        if link.source in kept or (node is not None and node.op in VARIABLES):
+            kept.add(link.forward)
+            on_way.append(link)
+    return tuple(on_way[::-1] or every)
 
 
 def link(reader: Reader, call: GradientCall, tensor: str, gradient: str) -> Link:

@@ -85,6 +85,12 @@ class Points:
             )
         )
 
+    def equal(self, tensor: str, other: str) -> bool:
+        """Whether two tensors have the same shape and the same numbers."""
+        return self.same(tensor, other) and self.everywhere(
+            lambda values: values[tensor].shape == values[other].shape
+        )
+
     def differ(self, tensor: str, other: str) -> bool:
         """Whether two tensors are known, and differ at some point."""
         return (

@@ -44,19 +44,21 @@ class Found:
     gradients: tuple[str, ...]  # nodes that lead from a loss to an update, in the graph's order
 
 
-def search(nodes: Sequence[Node], ones: Collection[str]) -> Found:
-    """The losses, their updates, and the gradients between them.
+def search(nodes: Sequence[Node], ones: Collection[str], sums: bool = True) -> Found:
+    """The losses, their updates, and the gradients between them. The gradients of a sum are those
+    of its terms, so a loss may be a sum or, unless `sums`, a term of one.
 
     Each node must come after its inputs, except in loops. `ones` are the constants of a float type
     all of whose elements are 1.
     """
-    return Search(nodes, frozenset(ones)).found()
+    return Search(nodes, frozenset(ones), sums).found()
 
 
 class Search:
     """The edges of a graph in both directions, and what follows from them."""
 
-    def __init__(self, nodes: Sequence[Node], ones: frozenset[str]) -> None:
+    def __init__(self, nodes: Sequence[Node], ones: frozenset[str], sums: bool = True) -> None:
+        self.sums = sums
         self.order = {node.name: place for place, node in enumerate(nodes)}
         self.nodes = {node.name: node for node in nodes}
         self.ones = ones
@@ -78,12 +80,9 @@ class Search:
     def found(self) -> Found:
         chosen: dict[str, set[str]] = {}  # loss -> its gradients, and the nodes that take them
         for fills in (True, False):
-            # A loss has fewer gradients than there are nodes that depend on the tensor of ones
-            # before it.
-            for seed, after in sorted(self.seeds(fills), key=lambda pair: len(pair[1])):
-                loss = self.loss_of(seed, after)
+            for loss, after in self.candidates(fills):
                 update_nodes = set().union(*chosen.values())
-                if loss and loss not in update_nodes and not after & chosen.keys():
+                if loss not in update_nodes and not after & chosen.keys():
                     chosen.setdefault(loss, set()).update(after)
             if chosen:
                 break
@@ -94,6 +93,19 @@ class Search:
             or self.without_loss(),
             tuple(sorted(names, key=self.order.__getitem__)),
         )
+
+    def candidates(self, fills: bool) -> list[tuple[str, set[str]]]:
+        """(loss, all nodes that depend on its tensor of ones), the fewest nodes first: a loss has
+        fewer gradients than there are nodes that depend on ones before it. Ones that another loss
+        is computed from, as where a mean counts its terms, start no gradients."""
+        pairs = [(self.loss_of(seed, after), after) for seed, after in self.seeds(fills)]
+        known = [(loss, after) for loss, after in pairs if loss]
+        starting = [
+            (loss, after)
+            for loss, after in known
+            if not any(other in after and loss not in its for other, its in known)
+        ]
+        return sorted(starting, key=lambda pair: len(pair[1]))
 
     def taking(self, after: set[str]) -> list[str]:
         """The updates that take some of these values."""
@@ -129,7 +141,8 @@ class Search:
         if loss is None:
             candidates = (name for name in behind if name not in after and self.may_be_loss(name))
             loss = max(candidates, key=lambda name: self.likeness(name, behind), default=None)
-            loss = loss and self.with_other_terms(loss, seed, after, behind)
+            if loss and self.sums:
+                loss = self.with_other_terms(loss, seed, after, behind)
         if loss is None or loss in after or loss not in behind:
             return None
         needed = reach([loss], self.inputs)

@@ -11,14 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tflab.analysis import ledger
-from tflab.analysis.bearing_out import (
-    COMMUTATIVE,
-    PASS_ON,
-    Evidence,
-    Indexed,
-    Users,
-    users_of,
-)
+from tflab.analysis.bearing_out import COMMUTATIVE, PASS_ON, Evidence, Indexed, Users, users_of
 from tflab.analysis.ledger import Graph
 from tflab.records.graph import Node, node_of, output_name
 from tflab.records.placed import Takeover

@@ -6,7 +6,7 @@ per op. Still nothing is computed: the graph has grown its other half.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tflab.analysis import chain_rule
 from tflab.errors import EffectsError, RefusedError, TflabError
-from tflab.lifecycle import derivatives, gradient_check, meaning, points
+from tflab.lifecycle import derivatives, gradient_check, graph_copies, meaning, points
 from tflab.records.graph import (
     BACKWARD,
     UPDATE,
@@ -27,10 +27,12 @@ from tflab.records.graph import (
     with_dependents,
 )
 from tflab.records.options import Options, Program
-from tflab.records.stages import Backward, Frontend, Gradient
+from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck
 from tflab.runtime import functions, nodes, private
 
 NOT_NEEDED = "the loss does not depend on it"
+SAMPLED = "only a sample of the variables is checked"
+UNKNOWN = "which tensor is its gradient was not confirmed"
 NO_VARIABLE = "it does not depend on a trainable variable"
 NOT_REGISTERED = "no gradient function is registered for its op"
 NO_INPUTS = "it has no inputs, so its gradient goes no further"
@@ -79,14 +81,22 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
     graph = meaning.graph_of(stage, calls)
     graph = replace(graph, points=points.computed(program, graph, options))
     loss_pairs = meaning.of_loss(graph, pairs)
-    checked = check_gradients(stage, loss_pairs, options)
+    # What no gradient function made is the gradient of the loss if finite differences agree.
+    candidates = [
+        (own if own is not None else g, v)
+        for (g, v), (own, _) in zip(pairs, loss_pairs, strict=True)
+    ]
+    checked = check_gradients(stage, candidates, options)
+    made = {v.op.name for own, v in loss_pairs if own is not None}
+    checks = tuple(check for check in checked.checks if check.agrees or check.tensor in made)
     # Finite differences include what a stop_gradient ends: where they agree, it ended only zeros.
-    agreeing = {check.tensor for check in checked.checks if check.agrees}
+    agreeing = {check.tensor for check in checks if check.agrees}
     doubtful = [name for _, v in pairs if (name := v.op.name) not in agreeing]
     stage = replace(
         meaning.explained(stage, graph, loss_pairs),
-        gradient_checks=checked.checks,
-        unchecked=checked.reason,
+        gradient_checks=checks,
+        unchecked=checked.reason or ("" if checks else UNKNOWN),
+        unchecked_variables=tuple(unchecked_variables(pairs, made, checks)) if checks else (),
         drawn_once=checked.drawn_once,
         processed=tuple(meaning.processed(graph, pairs, loss_pairs)),
         stopped=chain_rule.stopped(graph, doubtful),
@@ -94,7 +104,26 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
     )
     if program.model.unready:
         return stage
-    return replace(stage, derivatives=derivatives.read(program, loss_pairs, options, graph))
+    rows, why = derivatives.read(program, loss_pairs, options, graph)
+    return replace(stage, derivatives=rows, no_formula=why)
+
+
+def unchecked_variables(
+    pairs: list, made: Collection[str], checks: Iterable[GradientCheck]
+) -> Iterable[tuple[str, str]]:
+    """The variables that were not checked, and why. `made` are those whose gradient is a tensor
+    that a gradient function made."""
+    checked = {check.tensor for check in checks}
+    for gradient, variable in pairs:
+        name = variable.op.name
+        if name in checked:
+            continue
+        if gradient is None:
+            yield name, NOT_NEEDED
+        elif graph_copies.dtype_of(variable) != tf.float32:
+            yield name, "it is not float32"
+        else:
+            yield name, SAMPLED if name in made else UNKNOWN
 
 
 def check_gradients(stage: Backward, pairs: list, options: Options) -> gradient_check.Checked:

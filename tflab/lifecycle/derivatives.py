@@ -29,27 +29,35 @@ from tflab.runtime import nodes, session
 LARGEST = 64  # elements of a variable: each costs two runs of the loss
 MOST = 256  # over all variables
 ROUNDING = 1e-3  # of the largest element: the gradients are computed in float32
+ROWS = "the gradient of a variable is only some rows, or not a tensor of its own"
+LARGE = f"they are for at most {LARGEST} floats in a variable, and {MOST} in all"
+NONE = (
+    f"tflab has none with at most {chain_rule.LONGEST} names and ops that was seen to give the "
+    "values"
+)
 FLOATS = (tf.float32, tf.float64)
 
 
 def read(
     program: Program, pairs: Sequence[Any], options: Options, graph: GradientGraph
-) -> tuple[Derivative, ...]:
-    """A derivative for each variable for which a formula gives it; none if a variable is too
-    large."""
+) -> tuple[tuple[Derivative, ...], str]:
+    """A derivative for each variable for which a formula gives it, and why others have none; none
+    if a variable is too large."""
     pairs = [(g, v) for g, v in pairs if g is not None]
+    if not all(isinstance(gradient, tf.Tensor) for gradient, _ in pairs):
+        return (), ROWS
     if not all(map(simple, pairs)) or sum(size_of(variable) for _, variable in pairs) > MOST:
-        return ()
+        return (), LARGE
     ends = {v.op.name: nodes.tensor_name(gradient) for gradient, v in pairs}
     formulas = chain_rule.derivatives(graph, ends)
     if not formulas:
-        return ()
+        return (), NONE
     names = set().union(*map(ex.tensors, formulas.values()))
     try:
         run = computed(program, dict(zip(ends, pairs, strict=True)), names, options)
     # a graph from a file can be differentiated even if it cannot run
-    except (EffectsError, RefusedError):
-        return ()
+    except (EffectsError, RefusedError) as error:
+        return (), f"no step ran. {str(error).rstrip('.')}"
     known = (
         Derivative(
             variable=name,
@@ -60,7 +68,7 @@ def read(
         )
         for name, formula in formulas.items()
     )
-    return tuple(row for row in known if row.checked <= ROUNDING * largest(row.value))
+    return tuple(row for row in known if row.checked <= ROUNDING * largest(row.value)), NONE
 
 
 def checked(formula: Expression, value: np.ndarray, values: Mapping[str, np.ndarray]) -> float:

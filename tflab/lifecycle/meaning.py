@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tflab.analysis import chain_rule, gradient_graph, gradient_nodes, gradient_search, op_rules
 from tflab.analysis.gradient_graph import GradientGraph
-from tflab.lifecycle import points
+from tflab.lifecycle import derived_again
 from tflab.records.gradients import GradientCall
 from tflab.records.graph import Node, Source
 from tflab.records.options import Options
@@ -122,20 +122,22 @@ def tensor_name(tensor: str) -> str:
     return tensor if ":" in tensor else f"{tensor}:0"
 
 
-def inferred(stage: Backward, options: Options) -> Backward:
-    """The same for gradients in a file, as far as the graph shows it. The lines of their nodes
-    are unknown."""
+def of_gradients(
+    stage: Backward, updates: Mapping[str, Sequence[str]], options: Options
+) -> Backward:
+    """The same for gradients in a file, as far as values confirm it. The lines of their nodes are
+    unknown. `updates` are the nodes that take the gradients of each loss."""
     by_node = attributes(stage.program.graph, stage.nodes)
-    with_nodes = [gradient for gradient in stage.gradients if gradient.nodes]
-    graph = gradient_graph.inferred(stage.nodes, with_nodes, stage.shared_nodes, by_node)
-    graph = replace(graph, points=points.computed(stage.program, graph, options))
+    with_nodes = tuple(gradient for gradient in stage.gradients if gradient.nodes)
+    graph = GradientGraph(stage.nodes, with_nodes, stage.shared_nodes, (), by_node)
+    graph, losses = derived_again.checked(stage.program, graph, updates, options)
     ends = gradient_graph.ends(graph)
     links = chain_rule.links(graph, ends)
-    chained = links and len(chain_rule.path(links, links[0].forward)) > 1
     return replace(
         stage,
         gradient_nodes=gradient_nodes.described(graph, ends, {}),
-        chain_rule=links if chained else (),
+        chain_rule=links,
+        losses=losses,
     )
 
 
@@ -193,9 +195,20 @@ def of_file(frontend: Frontend, options: Options) -> Backward:
     Edges show which nodes lead from a loss to an update; names show which forward op they belong
     to.
     """
+    graph = frontend.live.graph
+    graph.finalize()
+    ones = nodes.constants_of_one(graph)
+    stage = of_search(frontend, gradient_search.search(frontend.nodes, ones), options)
+    if stage.losses or not stage.update_nodes:
+        return stage
+    terms = gradient_search.search(frontend.nodes, ones, sums=False)
+    with_terms = of_search(frontend, terms, options)
+    return with_terms if with_terms.losses else stage
+
+
+def of_search(frontend: Frontend, search: gradient_search.Found, options: Options) -> Backward:
+    """The same for gradients that were found by a search."""
     program = frontend.live
-    program.graph.finalize()
-    search = gradient_search.search(frontend.nodes, nodes.constants_of_one(program.graph))
     order = [node.name for node in frontend.nodes]
     owners = gradient_search.owners(order, search.gradients)
     by_forward: dict[str, list[str]] = {}
@@ -203,6 +216,7 @@ def of_file(frontend: Frontend, options: Options) -> Backward:
         by_forward.setdefault(forward, []).append(name)
     gradients = {*search.gradients, *filter(gradient_search.SCOPE.fullmatch, order)}
     updates = (name for training in search.trainings for name in training.updates)
+    updates_of = {t.loss: t.updates for t in search.trainings if t.loss}
     stage = Backward(
         program=program,
         nodes=frontend.nodes,
@@ -219,7 +233,6 @@ def of_file(frontend: Frontend, options: Options) -> Backward:
         ),
         update_nodes=tuple(dict.fromkeys(updates)),
         shared_nodes=tuple(name for name in order if name in gradients - owners.keys()),
-        losses=tuple(training.loss for training in search.trainings if training.loss),
         inferred=bool(owners or search.gradients),
     )
-    return inferred(stage, options) if stage.inferred else stage
+    return of_gradients(stage, updates_of, options) if stage.inferred else stage

@@ -9,7 +9,7 @@ if the graph has a float64 version, that one runs.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
 from math import prod
@@ -37,13 +37,24 @@ MOVES = (  # how far values are changed: relative to their size, and at least
     (0.1, 0.05),
     (0.5, 0.7),
 )
+Added = Callable[[tf.Graph], Sequence[str]]
 REAL = ("float", "int", "uint", "bool")  # prefixes of types
 
 
-def computed(program: Program, graph: GradientGraph, options: Options) -> Points:
+def nothing(copy: tf.Graph) -> Sequence[str]:
+    return ()
+
+
+def computed(
+    program: Program,
+    graph: GradientGraph,
+    options: Options,
+    others: Sequence[str] = (),
+    added: Added = nothing,
+) -> Points:
     """The values of all tensors that formulas of a graph may contain; none if the graph cannot
-    run."""
-    ends = {*graph.owners(), *(call.forward for call in graph.calls)}
+    run. Also those of these other nodes, and of the tensors that `added` adds to a copy."""
+    ends = {*graph.owners(), *(call.forward for call in graph.calls), *others}
     nodes = {node.name: node for node in graph.nodes}
     needed = leading_to(nodes, ends)
     if program.model.unready or len(needed) > NODES:
@@ -51,12 +62,12 @@ def computed(program: Program, graph: GradientGraph, options: Options) -> Points
     options = replace(options, without=("grappler",), xla=False, soft_placement=True)
     listed = [node for node in graph.nodes if node.name in needed]
     try:
-        return run(program, listed, options)
+        return run(program, listed, options, added)
     except (TflabError, ValueError):
         return NOWHERE
 
 
-def run(program: Program, nodes: Sequence[Node], options: Options) -> Points:
+def run(program: Program, nodes: Sequence[Node], options: Options, added: Added) -> Points:
     batches = [
         dict(zip(feeds_of(program), batch, strict=True)) for batch in fed(program, nodes, options)
     ]
@@ -69,7 +80,8 @@ def run(program: Program, nodes: Sequence[Node], options: Options) -> Points:
         rng, start = np.random.default_rng(0), session.start_of(program)
         first = dict(gradient_check.first_values(live, start, variables, rng, noise=0))
     for copy, dtype in graph_copies.copies(graph, [*map(node_of, tensors), *first]):
-        points = list(at_points(copy, tensors, first, batches, options))
+        fetched = [*tensors, *added(copy)]
+        points = list(at_points(copy, fetched, first, batches, options))
         if len(points) > 1:
             return Points(tuple(points), ROUNDING[dtype])
     return NOWHERE

@@ -96,9 +96,12 @@ class Backward(Shown):
     shared_nodes: tuple[str, ...] = ()
     unchecked: str = ""  # why there are no gradient checks
     drawn_once: tuple[str, ...] = ()  # random nodes with the same numbers in all runs of the checks
-    # whether `gradients` were in the file, and were found by its edges and names
+    # (variable, why it was not checked), if others were
+    unchecked_variables: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
+    no_formula: str = field(default="", metadata={"json": None})  # why some derivatives have none
+    # whether `gradients` were in the file, and were found by its edges, names and values
     inferred: bool = False
-    losses: tuple[str, ...] = ()  # the losses at which those start, if they lead to updates
+    losses: tuple[str, ...] = ()  # the losses of which those are the gradients, by values
     functions: tuple[Function, ...] = ()
     added_functions: tuple[str, ...] = ()  # the names in `functions` that gradients added
     gradient_nodes: tuple[GradientNode, ...] = ()  # the purpose of each gradient node

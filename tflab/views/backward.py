@@ -54,11 +54,18 @@ def found_in_file(stage: Backward) -> Iterable[Block]:
     whose = f"By their names {node_count:,} of them belong to {ops}"
     if not stage.gradients:
         whose = "Their names do not say to which forward ops they belong"
+    evidence = (
+        f"TensorFlow derived {losses} again and got the same values"
+        if losses
+        else "which of them are the gradients of a loss was not confirmed by values"
+    )
     yield (
         f"The graph came with gradients: {plural(node_count + len(stage.shared_nodes), 'node')}"
         + (f" {ends}{updates}, as its edges show" if stage.update_nodes else "")
-        + f". {whose}; what leads to which gradient is inferred from the edges. Nothing was added."
+        + f". {whose}; {evidence}. Nothing was added."
     )
+    if stage.chain_rule and len(stage.losses) > 1:
+        yield f"The steps below are those from '{stage.losses[0]}'."
     yield from chain_rule.opening(stage)
     yield from chain_rule.nodes(stage)
     if stage.gradients:
@@ -150,11 +157,22 @@ def gradient_checks(stage: Backward) -> Iterable[Block]:
         stage.gradient_checks,
         LONGEST,
     )
-    checked = f"Checked: {len(stage.gradient_checks)} of {stage.variable_count:,} variables. "
     worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
     result = f"The largest relative error is {error(worst)}, in {worst.tensor}."
     if odd := not_finite(stage):
         result = f"T{odd[1:]}."
-    yield (checked if len(stage.gradient_checks) < stage.variable_count else "") + result
+    yield unchecked(stage) + result
     if ignored := chain_rule.differs_by_design(stage):
         yield f"The error may come from finite differences{ignored}."
+
+
+def unchecked(stage: Backward) -> str:
+    """How many variables were not checked, which, and why."""
+    if len(stage.gradient_checks) >= stage.variable_count:
+        return ""
+    names: dict[str, list[str]] = {}
+    for name, reason in stage.unchecked_variables:
+        names.setdefault(reason, []).append(name)
+    reasons = "; ".join(f"{chain_rule.name_list(n)} ({reason})" for reason, n in names.items())
+    checked = f"Checked: {len(stage.gradient_checks)} of {stage.variable_count:,} variables"
+    return f"{checked}{f', not {reasons}' if reasons else ''}. "

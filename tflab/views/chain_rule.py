@@ -20,6 +20,7 @@ from tflab.views.words import LONGEST, counted
 DRAWN_WHOLE = 64
 SPELLED_OUT = 6  # steps from the loss to a variable that are written out
 NAMED = 5  # nodes in a sentence
+NO_FORMULA = "tflab has none that was seen to give the values"
 FACTORS = 5  # of a product that is written out; of a longer one the first and the last
 
 
@@ -38,7 +39,8 @@ def opening(stage: Backward) -> Iterator[Block]:
     if others > 0:
         yield (
             f"{others:,} of {plural(stage.variable_count, 'derivative')} "
-            f"{'is' if others == 1 else 'are'} not written as a formula."
+            f"{'is' if others == 1 else 'are'} not written as a formula: "
+            f"{stage.no_formula or NO_FORMULA}."
         )
     yield from exceptions(stage)
 
@@ -134,10 +136,21 @@ def chain(names: Sequence[str]) -> str:
 
 
 def layers(way: Sequence[Link]) -> list[str]:
-    """The name scopes along a path, each once, and the variable at the end."""
-    scopes = (link.forward.rpartition("/")[0] or link.forward for link in way)
-    names = [name for name, _ in groupby(scopes)]
-    return [*names[1:], way[-1].by]
+    """The tensors by which a path enters another name scope, and the variable at the end."""
+    scopes = [link.forward.rpartition("/")[0] or link.forward for link in way]
+    return [
+        link.by
+        for link, scope, following in zip(way, scopes, [*scopes[1:], None], strict=True)
+        if scope != following
+    ]
+
+
+def with_respect_to(link: Link) -> str:
+    """The input of a step, as far as the gradient is that of it: `y`, `y, in part` if other ops
+    contribute, `y, as input 1` if the op takes it several times, and `rows of y`."""
+    rows = "rows of " * link.gradient.startswith("rows of ")
+    _, part, place = link.gradient.partition(f" by {link.forward}")
+    return f"{rows}{link.by}" + (f", as input {place[1:-1]}" if place else ", in part" * bool(part))
 
 
 def steps(links: Sequence[Link]) -> Iterator[Block]:
@@ -161,7 +174,7 @@ def steps(links: Sequence[Link]) -> Iterator[Block]:
                     least=20,
                     spare=1,
                 ),
-                Column("hands back", lambda link: link.gradient, name=True),
+                Column("hands back dL/d(...)", with_respect_to, name=True),
                 Column("which is", lambda link: link.formula, elastic=True, least=34),
             ),
             written,
@@ -170,7 +183,7 @@ def steps(links: Sequence[Link]) -> Iterator[Block]:
     if others := len(links) - len(written):
         yield (
             f"{others:,} of {plural(len(links), 'step')} {'is' if others == 1 else 'are'} not "
-            "written as a formula."
+            f"written as a formula: {NO_FORMULA}."
         )
 
 
