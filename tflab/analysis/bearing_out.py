@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from tflab.analysis.ledger import Graph
 from tflab.records.graph import Node, node_of, reach
@@ -28,7 +28,6 @@ COMMUTATIVE = (
 )
 # The values of these may be known before the step although their inputs are not
 SHAPES = ("Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "TensorArraySizeV3")
-# Ops whose results may vary although their inputs do not
 RANDOM = re.compile("Random|TruncatedNormal|Multinomial|Parameterized|Stateful|Stateless")
 CALLS = re.compile("(Stateless)?(If|While|Case)$|(Stateful)?PartitionedCall|__|cluster_")
 
@@ -46,13 +45,13 @@ class Indexed:
     @cached_property
     def sources(self) -> tuple[str, ...]:
         """The nodes whose values a step determines: feeds, variables, random numbers."""
+        nodes = self.nodes
         return tuple(
             name
-            for name, node in self.nodes.items()
+            for name, node in nodes.items()
             if (not node.inputs and node.op != "Const")
-            or RANDOM.match(node.op)
-            or CALLS.match(node.op)
-            or not all(node_of(tensor) in self.nodes for tensor in node.inputs)
+            or may_vary(node.op)
+            or any(tensor not in nodes and node_of(tensor) not in nodes for tensor in node.inputs)
         )
 
     @cached_property
@@ -63,6 +62,12 @@ class Indexed:
     def varying(self) -> set[str]:
         """The nodes that depend on the step by data."""
         return reach(self.sources, self.edges)
+
+
+@cache
+def may_vary(op: str) -> bool:
+    """Whether results of an op may vary although its inputs do not."""
+    return bool(RANDOM.match(op) or CALLS.match(op))
 
 
 def users_of(graph: Graph, names: Collection[str] | None) -> Users:
