@@ -6,7 +6,7 @@ import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, CPU_0, CPU_1, op_stats, read, source
 from tests.views.test_execution import STAGE
-from tflab.records.gradients import Derivative, GradientNode
+from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Function, Node
 from tflab.records.placed import Fate, Origin, Partition, Pass, Takeover, Toggle, Transfer
 from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck, Placement
@@ -181,6 +181,17 @@ def test_a_gradient_that_is_not_finite_is_said():
     )
 
 
+def test_an_equation_of_more_than_four_lines_is_left_to_the_stage():
+    def of(name):
+        return replace(
+            DERIVED, chain_rule=(Link("loss", "", name, name, f"dL/d({name})", "", True),)
+        )
+
+    assert fact(of("y" * 100), "chain rule") == f"dL/d({'y' * 100}) = dL/d({'y' * 100})"
+    (table,) = shown(of("y" * 200))
+    assert "chain rule" not in [row[0] for row in table[2:-1]]
+
+
 def test_random_numbers_that_were_drawn_once_are_said():
     assert fact(replace(DERIVED, drawn_once=("drop/RandomUniform",)), "checked") == (
         "2 gradients by finite differences, with random numbers that were drawn once: largest "
@@ -259,6 +270,11 @@ def test_many_devices_and_many_fusions_are_counted():
     twice = replace(PLACED, partitions=four, passes=PLACED.passes * 2)
     assert fact(twice, "run").startswith("3 nodes on 4 devices: ")
     assert fact(twice, "fused") == "exp became one _FusedMul, named mul; 1 other fusion"
+
+
+def test_of_many_fetches_the_first_four_are_named():
+    many = replace(PLACED, fetches=("a", "bias", "loss", "train", "w", "x"))
+    assert fact(many, "fetches") == "a, bias, loss, train and 2 more"
 
 
 def test_without_passes_there_are_no_fates():

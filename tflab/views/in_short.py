@@ -30,6 +30,8 @@ DEVICES = 3  # devices that are named
 DERIVATIVES = 2  # derivatives that are printed
 LINES = 7  # lines of the program, if these are all of them
 ROWS = 5  # rows of a longer table
+EQUATION = 320  # characters of an equation, which are four lines
+FETCHES = 4  # that are named
 Fact = tuple[str, str]  # a label, and its text
 
 
@@ -127,8 +129,9 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
             f"{helpers:,} of {plural(len(stage.gradient_nodes), 'gradient node')} only handle "
             "shapes, counts and order",
         )
-    if stage.chain_rule:
-        yield "chain rule", chain_rule.equation(stage)
+    equation = chain_rule.equation(stage)
+    if 0 < len(equation) <= EQUATION:
+        yield "chain rule", equation
     complete = stage.derivatives
     if len(complete) <= DERIVATIVES:
         for derivative in complete:
@@ -164,7 +167,7 @@ def placed(stage: Placement) -> Iterator[Block]:
 def run_facts(stage: Placement) -> Iterator[Fact]:
     devices = sorted(short_device(part.device) for part in stage.partitions)
     where = ", ".join(devices) if len(devices) <= DEVICES else plural(len(devices), "device")
-    yield "fetches", numbered.listed(stage.fetches, placement.FETCHES)
+    yield "fetches", numbered.listed(stage.fetches, FETCHES)
     run = f"{plural(len(stage.nodes), 'node')} on {where}"
     if stage.ledger:
         runtime = len(stage.origins)
