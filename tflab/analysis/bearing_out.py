@@ -8,7 +8,7 @@ in no node that depends on the step.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -40,7 +40,7 @@ class Indexed:
 
     @cached_property
     def users(self) -> Users:
-        return users_of(self.nodes, None)
+        return users_of(self.nodes)
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -70,14 +70,12 @@ def may_vary(op: str) -> bool:
     return bool(RANDOM.match(op) or CALLS.match(op))
 
 
-def users_of(graph: Graph, names: Collection[str] | None) -> Users:
-    """The users of the nodes with these names, or of all."""
+def users_of(graph: Graph) -> Users:
     users: dict[str, list[tuple[str, int]]] = {}
     for node in graph.values():
         for position, tensor in enumerate(node.inputs):
             maker = node_of(tensor) if ":" in tensor else tensor
-            if names is None or maker in names:
-                users.setdefault(maker, []).append((node.name, position))
+            users.setdefault(maker, []).append((node.name, position))
     return users
 
 

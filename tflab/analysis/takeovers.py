@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tflab.analysis import ledger
-from tflab.analysis.bearing_out import COMMUTATIVE, PASS_ON, Evidence, Indexed, Users, users_of
+from tflab.analysis.bearing_out import COMMUTATIVE, PASS_ON, Evidence, Indexed, Users
 from tflab.analysis.ledger import Graph
 from tflab.records.graph import Node, node_of, output_name
 from tflab.records.placed import Takeover
@@ -36,8 +36,7 @@ def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> I
     work, or it takes another tensor instead.
     """
     old, new = before.nodes, after.nodes
-    removed = {name for name in old if name not in new}
-    users = users_of(old, removed) if removed else {}
+    users = before.users if any(name not in new for name in old) else {}
     runners = {
         node.name.partition("/")[0].rpartition("_")[0]: node.name  # `cluster_0_1/xla_run`
         for node in new.values()
@@ -137,7 +136,7 @@ def heirs(
     for name in old:
         if name not in new and (heir := heir_at_users(name, old, new, users)):
             heir_of[name] = heir
-    for name in (name for name in users if name not in heir_of):
+    for name in (name for name in users if name not in new and name not in heir_of):
         if name in old and (only := left_over(old[name], users[name], heir_of, old, new)):
             heir_of[name] = Heir(only, True)
     waiting = deque(heir_of)

@@ -157,12 +157,12 @@ def chosen_kernels(graphs: Iterable[Any], user_graph: tf.Graph) -> Iterable[Kern
     fit, and the highest priority wins. What a GPU would run is determined in the same way from the
     type that the user wrote; it does not run here.
     """
-    node_defs = {op.name: op.node_def for op in user_graph.get_operations()}
+    ops = {op.name: op for op in user_graph.get_operations()}
     for graph in graphs:
         for node in graph.node:
             fitting = fitting_kernels(node, device_type(node.device))
             best = max(fitting, key=lambda kernel: kernel.priority, default=None)
-            source = node_defs.get(node.name)
+            source = ops.get(node.name)
             yield Kernel(
                 name=node.name,
                 op=node.op,
@@ -170,7 +170,7 @@ def chosen_kernels(graphs: Iterable[Any], user_graph: tf.Graph) -> Iterable[Kern
                 types=types_of(node),
                 registrations=len(fitting),
                 constraints="" if best is None else describe(best),
-                on_gpu=gpu_choice(source if source is not None else node),
+                on_gpu=gpu_choice(node if source is None else source.node_def),
             )
 
 
