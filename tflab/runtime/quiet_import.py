@@ -23,7 +23,7 @@ NOTES = re.compile(
     # TensorFlow 2.18 dates some of its lines, and prints this at every import
     r"|\d{4}-\d\d-\d\d \S+ I |[^]]*\] Unable to register cu\w+ factory"
 )
-SELDOM = (50_000, 10, 10)  # thresholds of the garbage collector
+SELDOM = (200_000, 10, 10)  # thresholds of the garbage collector
 NO_GPU = "failed call to cuInit"  # an error only if the machine has a GPU
 
 
