@@ -7,6 +7,7 @@ It draws what `benchmarks.exports` and `benchmarks.placement` measure.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from math import ceil, floor, log10
 from pathlib import Path
@@ -21,6 +22,7 @@ MB = 1e6
 
 
 def main() -> None:
+    argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__).parse_args()
     converted, nodes = child.call("benchmarks.scale:op_runs", False), list(placement.rows())
     figure(converted, nodes, FIGURE)
     print(*(f"{row.op_runs:>12,} {row.to:8} {row.measured}" for row in converted), sep="\n")
