@@ -93,8 +93,8 @@ def test_of_too_few_processes_it_says_that_there_is_not_enough_to_tell():
     found = held(measurement(US[:2], 1.2))
     assert words(found) == ["cannot tell", "cannot tell"]
     assert found.notes == (
-        "Not enough to tell: 'b' was measured in 2 processes, and a verdict requires 3. Measure "
-        "again with --save.",
+        "Not enough data to tell: 'b' was measured in 2 processes, but a verdict requires 3. "
+        "Measure again with --save.",
     )
 
 
@@ -266,8 +266,8 @@ def test_what_cannot_be_told_leaves_it_open_and_is_said(other):
     sentence = contrast.sentence(found, "a")
     assert str(failure) == sentence
     assert sentence.startswith(
-        "Nothing is proven to be slower than 'a' by more than 10 %. Not enough to tell: 'b' at "
-        "batch 4, "
+        "Nothing is proven to be slower than 'a' by more than 10 %. Not enough data to tell: 'b' "
+        "at batch 4, "
     )
 
 
@@ -278,7 +278,7 @@ def test_what_is_printed_of_two_measurements():
     found = replace(held(), gate=Gate(10, (), ()))
     ratio = "1.20 x [1.17, 1.23]"
     opening, *parts, basis, last = map(read, view.blocks(found))
-    assert opening == "lenet, inference: measurements compared with 'a', the first."
+    assert opening == "lenet, inference: measurements compared with the first, 'a'."
     assert parts == [
         [
             "When it was measured, and in how many processes",

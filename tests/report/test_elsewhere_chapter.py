@@ -19,7 +19,7 @@ def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhe
     first, *parts, last = shown(
         comparison_chapters.other_measurements(measurement(), {"gpu": THERE})
     )
-    assert first.startswith("The same step, measured elsewhere or at another time")
+    assert first.startswith("This is the same step, measured elsewhere or at another time")
     held = contrast.contrast({"this report": measurement(), "gpu": THERE})
     assert parts == shown(view.parts(held, 10))
     assert [
@@ -68,7 +68,8 @@ def test_the_chapter_is_there_with_those_that_were_chosen():
     with pytest.raises(UsageError) as error:
         asked("--chapters", "elsewhere")
     assert str(error.value) == (
-        "The chapter 'elsewhere' compares with saved measurements; give their files with --with."
+        "The chapter 'elsewhere' compares this machine with saved measurements; give their files "
+        "with --with."
     )
 
 

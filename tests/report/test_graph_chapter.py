@@ -35,7 +35,7 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
         [
             "What became of the 14 nodes of the graph",
             ("fate", "nodes", "meaning", "by"),
-            ("executed", "10", "runs under its own name", "of them rewritten: 2 by remapper"),
+            ("executed", "10", "runs under its own name", "rewritten: 2 by remapper"),
             ("removed", "1", "bypassed, or no longer used", "1 by feeds_and_fetches"),
             ("fused", "1", "part of another node's kernel", "1 by remapper"),
             ("folded", "1", "computed in advance, now a constant", "1 by constant_folding"),
@@ -54,8 +54,8 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
             0,
         ],
         Method(
-            f"Colours and times in the graph: {WARM} Times at each batch size in the panel: "
-            "statistics of traced steps.",
+            f"Colours and times in the graph: {WARM} The times at each batch size in the panel "
+            "are statistics of traced steps.",
             f"{WALKING}\npython -m tflab.follow matmul --model lenet",
         ),
     ]
@@ -71,8 +71,8 @@ def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
     assert parts[2:] == [
         Method(
             "Colours and times in the graph: 7 untraced steps and as many traced ones, "
-            "alternating, after 4 warm-up steps of each; batch size 5. Times at each batch size "
-            "in the panel: statistics of traced steps.",
+            "alternating, after 4 warm-up steps of each; batch size 5. The times at each batch "
+            "size in the panel are statistics of traced steps.",
             "python -m tflab.lifecycle --model toy --steps 7\npython -m tflab.follow x --model toy",
         )
     ]
@@ -147,7 +147,8 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
     assert steps[2:] == [("loss", "mean(w)", "w", "dL/d(loss)"), 0]
     assert drawn.chain_rule == "dL/dw = dL/dw"
     assert recipe.how.endswith(
-        " Values and gradients: the first, recorded and not timed, as the program defines them."
+        " Values and gradients are from the first, recorded and not timed, as the program "
+        "defines them."
     )
     assert path == [
         "Training moves the variables towards those that the data were generated with: y = 3, z = "

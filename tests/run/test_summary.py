@@ -258,7 +258,7 @@ def test_the_end_of_a_program_reads_like_this():
         "1 unreached."
     )
     assert few == ("The times of ops are estimates from few traced runs: 2 of the 4 of group 2.")
-    assert stood_in == "Stood in: input_data, mul."
+    assert stood_in == "Replacements that the program used: input_data, mul."
     assert grid(lines) == [
         "The costliest lines, over all runs",
         ("line", "forward", "backward", "updates", "Python", "TensorFlow", "code"),
@@ -295,8 +295,8 @@ def test_a_growing_graph_is_told_by_its_many_groups():
     )
     seen = Watched(**{**vars(WATCHED), "groups": (*GROUPS, later)})
     assert view.about_group(later) == (
-        "150 runs, median 9 ns, 9 traced: what fetches or is fed something else than all groups "
-        "before"
+        "150 runs, median 9 ns, 9 traced: runs that fetch or are fed something other than all "
+        "earlier groups"
     )
     first, second = view.many_groups(seen.groups)
     assert first == (
@@ -338,7 +338,7 @@ def test_time_that_no_line_has_is_said_under_the_lines():
     untraced = replace(train, traced=0, total_ns=1_000)
     seen = replace(WATCHED, groups=(init, train, untraced))
     assert [*line_table.without_line(seen)] == [
-        "No line has the ops of 1 group that was not traced: 1.00 us of 5.00 us of runs.",
+        "No line includes the ops of 1 group that was not traced: 1.00 us of 5.00 us of runs.",
     ]
     assert [*line_table.without_line(replace(seen, groups=(init,)))] == []
     one_percent, less = (

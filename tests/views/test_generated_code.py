@@ -104,8 +104,8 @@ FRAMES = (
 )
 BESIDE = ", in code that XLA would generate (not run here)"
 LISTINGS = (
-    "The complete listings are in the logdir of a walk through all stages, or of one with "
-    "--logdir DIR, under code/cluster_0."
+    "The complete listings are in the logdir, under code/cluster_0, if the command runs all "
+    "stages or has --logdir DIR."
 )
 COLUMNS = ("kernel", "fuses", "bytes of code")
 

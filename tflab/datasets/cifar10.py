@@ -109,7 +109,7 @@ def read_split(folder: Path, split: str) -> list[bytes]:
         return from_archive(folder / ARCHIVE, BATCHES[split])
     raise UsageError(
         f"{folder} lacks {', '.join(n for n in BATCHES[split] if not files.locate(folder, n))} "
-        f"(looked for as named, with .gz, in {FOLDER} and in "
+        f"(tflab looked for each name as it is, with .gz, in {FOLDER} and in "
         f"{ARCHIVE}).{NOT_OPENED if holds_pickles(folder) else ''}"
     )
 

@@ -59,7 +59,10 @@ def require(folder: Path, names: Iterable[str]) -> list[Path]:
     paths = {name: locate(folder, name) for name in names}
     missing = [name for name, path in paths.items() if path is None]
     if missing:
-        raise UsageError(f"{folder} lacks {', '.join(missing)} (looked for as named and with .gz).")
+        raise UsageError(
+            f"{folder} lacks {', '.join(missing)} (tflab looked for each name as it is and with "
+            ".gz)."
+        )
     return [path for path in paths.values() if path]
 
 

@@ -86,7 +86,7 @@ def summary(verdicts: Sequence[str]) -> str:
     wrong, notes = verdicts.count(WRONG), verdicts.count(NOTE)
     if wrong:
         verb = "is" if wrong == 1 else "are"
-        return f"{plural(wrong, 'thing')} {verb} wrong: see above what to do."
+        return f"{plural(wrong, 'thing')} {verb} wrong; the lines above say what to do."
     return "Everything that tflab needs works" + (
         f", with {plural(notes, 'note')}." if notes else (".")
     )

@@ -41,7 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = command.parser("explore", __doc__)
     add = parser.add_argument
-    add("file", nargs="?", metavar="FILE.py", help="program to show, and to follow as it changes")
+    add(
+        "file",
+        nargs="?",
+        metavar="FILE.py",
+        help="program to show; the page follows the changes of the file",
+    )
     add(
         "--model",
         metavar="M",
@@ -53,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
         default=0,
         type=command.count("port", 0, MOST_PORT),
         metavar="N",
-        help="port to listen at (default: any that is free)",
+        help="port to listen on (default: any free port)",
     )
     add(
         "--seconds",
@@ -95,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
             answering.serve_forever()
         finally:
             answering.server_close()
-    print("\ntflab: the page has ended.", file=sys.stderr)
+    print("\ntflab: the server of the page has stopped.", file=sys.stderr)
     return command.INTERRUPTED
 
 

@@ -168,7 +168,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     stop = STAGES[-1] if args.stage == "all" else args.stage
     if args.experiments and stop != STAGES[-1]:
         raise UsageError(
-            f"--experiments runs steps, and stages up to {stop} run none. Give --stage "
+            f"--experiments runs steps, but the stages up to {stop} run none. Give --stage "
             f"{STAGES[-1]}, or omit --stage."
         )
     if confinement.is_wanted(models.is_file(args.model)):

@@ -146,8 +146,8 @@ def notes(measurements: Named, sizes: Sequence[int]) -> Iterator[str]:
         number = len(item.observed.processes)
         if number < verdicts.LEAST:
             yield (
-                f"Not enough to tell: '{name}' was measured in {number} "
-                f"process{'' if number == 1 else 'es'}, and a verdict requires {verdicts.LEAST}. "
+                f"Not enough data to tell: '{name}' was measured in {number} "
+                f"process{'' if number == 1 else 'es'}, but a verdict requires {verdicts.LEAST}. "
                 "Measure again with --save."
             )
     if others and any(quality.disturbed(item.comparison.quality) for item in measurements.values()):

@@ -164,7 +164,9 @@ def chapters_of(args: argparse.Namespace) -> Sequence[str]:
 
 
 GIVE = {
-    selection.ELSEWHERE: "compares with saved measurements; give their files with --with.",
+    selection.ELSEWHERE: (
+        "compares this machine with saved measurements; give their files with --with."
+    ),
     selection.TASKS: "shows a step that several tasks share; give --cluster 2, for example.",
 }
 

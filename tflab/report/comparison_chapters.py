@@ -132,8 +132,8 @@ def other_measurements(here: Measurement, others: Mapping[str, Measurement]) -> 
         yield f"These measurements cannot be compared. {error}"
         return
     yield (
-        "The same step, measured elsewhere or at another time: first the differences in set-up, "
-        "then the difference in time of each step and op."
+        "This is the same step, measured elsewhere or at another time. The differences in set-up "
+        "come first, then the differences in time of each step and op."
     )
     yield from contrast_view.parts(contrasted, TOP)
     yield elsewhere_recipe(here)
@@ -167,8 +167,8 @@ def tasks(model: str, measured: OverTasks) -> Iterator[Part]:
         yield from one_step(model, measured, measured.shown)
     yield from scaling_view.tables(measured.scaling)
     yield Method(
-        f"{measured.steps} untraced steps and as many traced ones, alternating, at each number of "
-        "tasks, each with new sessions and, on this machine, new tasks.",
+        f"At each number of tasks, {measured.steps} untraced steps and as many traced ones "
+        "alternate. Each number of tasks has new sessions and, on this machine, new tasks.",
         scaled(model, measured),
     )
 

@@ -44,8 +44,8 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         yield placement.balance(placing)
         yield from placement.nodes_not_run(placing)
     yield Method(
-        f"Colours and times in the graph: {contents.warm(step)} Times at each batch size in the "
-        f"panel: statistics of traced steps.{recorded_note(step)}",
+        f"Colours and times in the graph: {contents.warm(step)} The times at each batch size in "
+        f"the panel are statistics of traced steps.{recorded_note(step)}",
         f"{contents.walking(walked)}\n"
         f"python -m tflab.follow {example(walked)} --model {walked.model}",
     )
@@ -96,7 +96,7 @@ def recorded_note(step: Execution) -> str:
     if step.recorded_step is None or not step.values:
         return ""
     which = f"{step.recorded_step.which}, recorded and not timed"
-    return f" Values and gradients: {which}, as the program defines them."
+    return f" Values and gradients are from {which}, as the program defines them."
 
 
 def sizes(walked: Walked) -> str:

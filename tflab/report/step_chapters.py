@@ -104,8 +104,8 @@ def roofline(compared: Comparison) -> Iterator[Part]:
         return
     yield contents.picture("roofline", plots.roofline.draw, compared.tables[largest], peaks)
     yield Method(
-        f"Inference at batch {largest}. FLOPs are counted from shapes; bytes are those of all "
-        "inputs and outputs. The roof of this machine was measured by a benchmark of 3 seconds: "
+        f"Inference at batch {largest}. FLOPs are counted from shapes; bytes are the size of all "
+        "inputs and outputs. A benchmark of 3 seconds measured the roof of this machine: "
         f"{words.roof(peaks)}.",
         f"python -m tflab.compare --model {compared.model} --batch-sizes {largest}",
     )

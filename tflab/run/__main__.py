@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
         default=0,
         type=command.count("number of steps"),
         metavar="N",
-        help="interrupt the program after N runs of one kind, for one that would not end",
+        help="interrupt the program after N runs of one kind; for a program that would not end",
     )
     add(
         "--overhead",
@@ -109,7 +109,12 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write each op run of the traced runs as Parquet, for SQL and data frames",
     )
-    add("--save", type=command.file("name of the file"), metavar="FILE", help="keep it as JSON")
+    add(
+        "--save",
+        type=command.file("name of the file"),
+        metavar="FILE",
+        help="save the result as JSON",
+    )
     add(
         "--format",
         default="text",
@@ -186,8 +191,8 @@ def keras_2(args: argparse.Namespace, status: int) -> Iterator[str]:
     script = None if args.v1 or os.environ.get(KERAS) else programs.find_file(*args.program[:2])
     if status > 0 and script and (use := programs.keras_2(script)):
         yield (
-            f"The program uses {use}, which Keras 3 does not have. --v1 replaces it with that of "
-            f"the package tf-keras; so does {KERAS}=1, which changes nothing else."
+            f"The program uses {use}, which Keras 3 does not have. --v1 replaces it with the one "
+            f"in the package tf-keras; so does {KERAS}=1, which changes nothing else."
         )
 
 

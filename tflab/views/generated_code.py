@@ -40,8 +40,8 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
         note = "" if clusters_ran(stage) else ", in code that XLA would generate (not run here)"
         yield Strip(f"From source line to machine instruction{note}{rest}", tuple(frames))
     yield (
-        "The complete listings are in the logdir of a walk through all stages, or of one with "
-        f"--logdir DIR, under code/{code.cluster}."
+        f"The complete listings are in the logdir, under code/{code.cluster}, if the command runs "
+        "all stages or has --logdir DIR."
     )
     inferred = sorted({why for operation in code.path for why in operation.inferred})
     if code.fusions_inside:

@@ -80,8 +80,8 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     if bypassed:
         first = bypassed[0]
         yield (
-            f"{len(bypassed):,} bypassed ({kinds(bypassed, types)}): what used {first.name}, "
-            f"for example, now takes {first.into}"
+            f"{len(bypassed):,} bypassed ({kinds(bypassed, types)}): the consumers of "
+            f"{first.name}, for example, now take {first.into}"
         )
     changed = {change.name for change in step.rewritten}  # names that stand for other nodes now
     dropped = [taken for taken in removed if not taken.into and taken.name not in changed]

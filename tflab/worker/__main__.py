@@ -33,8 +33,8 @@ def parser() -> argparse.ArgumentParser:
         "address",
         type=arguments.address_to_listen_at,
         metavar="HOST:PORT",
-        help="address to listen at; without a host, only this machine can connect; port 0 picks "
-        "a free port",
+        help="address to listen on; without a host, only this machine can connect; port 0 picks a "
+        "free port",
     )
     parser.add_argument(WATCHED, action="store_true", help=argparse.SUPPRESS)
     return parser

@@ -97,7 +97,7 @@ def caption(series: OverTime) -> str:
     contrast = series.contrast
     return (
         f"{style.short_name(contrast.model)}, {contrast.phase}. Step: untraced. Others: the time "
-        f"that a traced step spends in each {contrast.by}, for the {len(LOOKS)} largest at most. "
+        f"that a traced step spends in each {contrast.by}, for at most the {len(LOOKS)} largest. "
         "Each point is the mean of several processes. Its bar is the 99 % interval of the mean "
         "over processes. Times in UTC."
     )

@@ -99,7 +99,7 @@ def set_axes(
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_locator(NullLocator())
-    axes.set_xlabel("intensity: FLOPs a byte of inputs and outputs")
+    axes.set_xlabel("intensity: FLOPs per byte of inputs and outputs")
     axes.set_ylabel("GFLOP/s")
     axes.grid()
 
@@ -277,7 +277,11 @@ def headline(drawn: Sequence[OpStats], peaks: Peaks) -> str:
 
 def caption(rows: Sequence[OpStats], drawn: Sequence[OpStats], has_levels: bool) -> str:
     missing = len(rows) - len(drawn)
-    left_out = f" {plural(missing, 'row')} without known FLOPs or bytes omitted." if missing else ""
+    left_out = (
+        f" {plural(missing, 'row')} without known FLOPs or bytes omitted from the plot."
+        if missing
+        else ""
+    )
     caches = (
         " Thin lines: the bandwidth of caches, for ops whose inputs and outputs have that size or "
         "less."
