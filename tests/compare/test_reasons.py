@@ -250,8 +250,9 @@ def test_a_faster_configuration_is_named_with_its_interval_and_how_to_have_it():
     configs = [config("default", 16, 810_000), config("no-onednn", 16, 405_000, 0.5)]
     (reason,) = diagnosis.diagnose([step(*COMPUTING)], configs)
     assert reason == Diagnosis(
-        "no-onednn is 2.00 x as fast as default here, at batch 16 [1.82, 2.22] (405 us against 810 "
-        "us). Try TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is imported.",
+        "no-onednn is 2.00 x as fast as default on this machine, at batch 16 [1.82, 2.22] (405 "
+        "us against 810 us). Try TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is "
+        "imported.",
         cost_ns=405_000,
         share=0.5,
         batch_size=16,

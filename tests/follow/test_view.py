@@ -174,7 +174,7 @@ def test_the_history_of_a_fused_node_in_parts():
                 (Code("LLVM     fadd a"),),
                 (Code("         fadd b   (1 more like it)"),),
                 (Code("         inferred: HLO -> LLVM by kind"),),
-                (Code("         of one or more of add of conv, exponential of exp"),),
+                (Code("         belong to one or more of add of conv, exponential of exp"),),
                 (
                     Code(
                         "         up to 8 elements at once; some may be fused multiply-adds, one "

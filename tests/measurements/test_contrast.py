@@ -208,8 +208,8 @@ def test_two_measurements_without_a_common_op_have_their_steps_compared():
     assert words(found) == ["slower", "slower"]
     assert not any(row.verdict for row in found.rows)
     assert found.notes == (
-        "'a' and 'b' have no op in common, such as Conv2D and _MklConv2D: only their steps can be "
-        "compared.",
+        "'a' and 'b' have no op in common: the first has Conv2D, for example, and the second "
+        "_MklConv2D. Only their steps can be compared.",
     )
 
 

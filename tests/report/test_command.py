@@ -468,7 +468,7 @@ def test_a_life_begins_with_what_there_is_of_the_graph(lab):
     forward = {name: node for name, node in lab.toy.histories.items() if node.kind == "forward"}
     alone = replace(lab.toy, histories=forward)
     assert graph_chapter.sizes(alone) == f"written as {len(lab.toy.stages[0].nodes)} nodes"
-    assert graph_chapter.layout(alone) == "Data flow down."
+    assert graph_chapter.layout(alone) == "The data flow down."
 
 
 def test_a_training_without_right_answers_says_nothing_of_them(lab):

@@ -84,8 +84,8 @@ def test_the_command_that_repeats_a_report_names_its_files():
         ({"model": "convnet"}, "'there' is a measurement of 'convnet', not of 'lenet'."),
         (
             {"phase": "training"},
-            "'there' cannot be compared with a report: a report measures inference by op at "
-            "batch sizes 1, 16, 64, and this is training by op at 4, 16.",
+            "'there' cannot be compared with a report. A report measures inference by op at "
+            "batch sizes 1, 16, 64; this file has training by op at 4, 16.",
         ),
     ],
 )

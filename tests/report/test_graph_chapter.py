@@ -20,11 +20,11 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
     assert shown(graph_chapter.parts(LINEAR, "a linear model")) == [
-        "a linear model was written as 7 nodes. With its gradients and updates it has 14. The "
+        "a linear model was written as 7 nodes. With its gradients and updates, it has 14. The "
         "runtime left 10 of them, and added 2 nodes of its own. A step took 4.10 ms for a batch "
-        "of 16 (the median of 3 untraced steps). Forward flows down on the left; the gradients "
-        "flow up beside it, each next to its layer; the updates of the variables are on the "
-        "right.",
+        "of 16 (the median of 3 untraced steps). The forward ops go down on the left; the "
+        "gradients go up beside them, each next to its layer; the updates of the variables are "
+        "on the right.",
         DrawnGraph(
             name="a linear model",
             drawing=drawing.draw(STAGES, LINEAR.histories),
@@ -65,8 +65,8 @@ def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
     parts = shown(graph_chapter.parts(TOY, "x*y + z"))
     assert parts[0] == (
         "x*y + z was written as 2 nodes. The runtime left 1 of them, and added 2 nodes of its "
-        "own. A step took 62.0 us for a batch of 5 (the median of 7 untraced steps). Data flow "
-        "down."
+        "own. A step took 62.0 us for a batch of 5 (the median of 7 untraced steps). The data "
+        "flow down."
     )
     assert parts[2:] == [
         Method(
@@ -109,9 +109,10 @@ def test_a_short_program_is_shown_line_by_line_with_the_nodes_of_each():
 def test_a_graph_with_gradients_that_nobody_applies_tells_of_those_alone():
     histories = {name: node for name, node in LINEAR.histories.items() if node.kind != "update"}
     derived = replace(LINEAR, histories=histories)
-    assert graph_chapter.sizes(derived) == "written as 7 nodes. With its gradients it has 14"
+    assert graph_chapter.sizes(derived) == "written as 7 nodes. With its gradients, it has 14"
     assert graph_chapter.layout(derived) == (
-        "Forward flows down on the left; the gradients flow up beside it, each next to its layer."
+        "The forward ops go down on the left; the gradients go up beside them, each next to its "
+        "layer."
     )
 
 

@@ -311,8 +311,8 @@ def configurations(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
             continue
         saved = default * (1 - verdict.ratio)
         sentence = (
-            f"{row.config} is {1 / verdict.ratio:.2f} x as fast as default here, at batch "
-            f"{row.batch_size} [{1 / verdict.high:.2f}, {1 / verdict.low:.2f}] "
+            f"{row.config} is {1 / verdict.ratio:.2f} x as fast as default on this machine, at "
+            f"batch {row.batch_size} [{1 / verdict.high:.2f}, {1 / verdict.low:.2f}] "
             f"({time(row.untraced_ns.median)} against {time(default)}). Try "
             f"{CONFIGURATIONS[row.config].setting}."
         )

@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     ):
         app = server.App(process, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)
-        terminal.say("The page, which only this machine can open; Ctrl-C ends it:")
+        terminal.say("Only this machine can open the page; Ctrl-C ends it:")
         print(f"  {app.address}", flush=True)  # never folded
         if not args.no_browser:
             show(app.address)

@@ -160,7 +160,7 @@ def notes(measurements: Named, sizes: Sequence[int]) -> Iterator[str]:
         keys = [{row.key for row in item.comparison.rows} for item in (usual, other)]
         if not keys[0] & keys[1]:
             yield (
-                f"'{first}' and '{name}' have no {usual.comparison.by} in common, such as "
-                f"{min(keys[0], default='none')} and {min(keys[1], default='none')}: only their "
-                "steps can be compared."
+                f"'{first}' and '{name}' have no {usual.comparison.by} in common: the first has "
+                f"{min(keys[0], default='none')}, for example, and the second "
+                f"{min(keys[1], default='none')}. Only their steps can be compared."
             )

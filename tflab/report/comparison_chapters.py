@@ -54,9 +54,9 @@ def configurations_recipe(comparison: Comparison, names: tuple[str, ...], second
     others = " ".join(name for name in names if name != DEFAULT)
     sizes = " ".join(map(str, comparison.batch_sizes))
     return Method(
-        f"{plural(number, 'observation')}, each in new processes that take turns. After "
-        f"{plural(seconds, 'second')} none started, except those that a verdict requires. The "
-        "command takes longer and shows more.",
+        f"The comparison has {plural(number, 'observation')}, each in new processes that take "
+        f"turns. After {plural(seconds, 'second')} no new observation started, except those that "
+        "a verdict requires. The command takes longer and shows more.",
         f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "
         f"--configs {others}",
     )

@@ -105,7 +105,7 @@ def sizes(walked: Walked) -> str:
     verb = "read from a file" if models.is_file(walked.model) else "written"
     first = f"{verb} as {plural(len(frontend.nodes), 'node')}"
     more = list(more_than_forward(walked))
-    return f"{first}. With its {' and '.join(more)} it has {grown:,}" if more else first
+    return f"{first}. With its {' and '.join(more)}, it has {grown:,}" if more else first
 
 
 def more_than_forward(walked: Walked) -> Iterator[str]:
@@ -126,9 +126,9 @@ def remaining_nodes(placing: Placement) -> str:
 def layout(walked: Walked) -> str:
     """Where in the drawing each kind of node is."""
     more = list(more_than_forward(walked))
-    words = ["Forward flows down on the left" if more else "Data flow down"]
+    words = ["The forward ops go down on the left" if more else "The data flow down"]
     if "gradients" in more:
-        words.append("the gradients flow up beside it, each next to its layer")
+        words.append("the gradients go up beside them, each next to its layer")
     if "updates" in more:
         words.append("the updates of the variables are on the right")
     return f"{'; '.join(words)}."

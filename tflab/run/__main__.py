@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json")
 KERAS = "TF_USE_LEGACY_KERAS"
 WHAT, PAGE, STACKS, OP_RUNS = "measurement", "page", "file of stacks", "file of op runs"
-NOTHING = "There is nothing for TensorBoard: no session ran, or the program was ended by a signal."
+NOTHING = "There is nothing for TensorBoard: no session ran, or a signal ended the program."
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     local = server.is_local(host) and server.is_kept_local(int(port))
     reach = "this machine only" if local else "every address of this machine"
     terminal.say(
-        f"A task of TensorFlow {environment.version('tensorflow')} at {address}, open to {reach}."
+        f"This task of TensorFlow {environment.version('tensorflow')} listens at {address} and is "
+        f"open to {reach}."
     )
     terminal.say(f"Its connections are {server.OPEN}. Ctrl-C ends the task.")
     sys.stdout.flush()
