@@ -48,10 +48,10 @@ def test_the_view_says_where_tensors_lay_what_that_saved_and_whether_it_adds_up(
         "gradients or updates, so that memory stayed allocated for the backward pass. The readers "
         "are inferred from the graph that ran.",
         "Check: memory peaked after 3.00 us at 196 KiB according to the allocators' records: "
-        "96.0 KiB in these buffers, 100 KiB of working memory; nothing is missing. 4 releases, "
-        "each while the last reader of the buffer ran. 1 buffer had the same size and came from "
-        "the same op as another; which release belongs to which is inferred from their last "
-        "readers.",
+        "96.0 KiB in these buffers, 100 KiB of working memory; nothing is missing. Each of 4 "
+        "releases came while the last reader of its buffer ran. 1 buffer had the same size and "
+        "came from the same op as another; which release belongs to which is inferred from their "
+        "last readers.",
     ]
 
 

@@ -145,7 +145,7 @@ def releases(buffers: Buffers) -> Iterable[str]:
             f"{names(buffers.unexpected)}. The trace does not say what kept them."
         )
     if not buffers.held_by_receiver and not buffers.unexpected:
-        yield f"{every}, each while the last reader of the buffer ran."
+        yield f"Each of {every} came while the last reader of its buffer ran."
     ordered = sum(item.freed_by == "order" for item in freed)
     if ordered:
         yield (
