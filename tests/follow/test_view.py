@@ -322,7 +322,7 @@ def test_of_a_folded_or_removed_node_nobody_did_the_work_in_the_step():
     inside = Fate("conv", "folded", "a pass", "relu", has_value=False)
     (first, *_) = view.execution_lines(replace(HISTORY, fate=inside))
     assert first[0] == "it was used before the steps to compute the constant "
-    assert view.fate_words(inside) == "used in advance to compute a constant"
+    assert view.fate_words(inside) == "used before the steps to compute a constant"
 
 
 def test_a_removed_node_was_passed_over_or_needed_by_nothing():

@@ -304,9 +304,9 @@ def test_a_growing_graph_is_told_by_its_many_groups():
         "later ones are one group."
     )
     assert second == (
-        "2 of the first 2 fetch or feed other tensors than those before, and the runtime prepares "
-        "the graph anew for each of these. If the program makes new nodes between its runs, make "
-        "them once, before the first run."
+        "2 of the first 2 fetch or feed other tensors than earlier groups, and the runtime "
+        "prepares the graph again for each of these groups. If the program makes new nodes "
+        "between its runs, make them once, before the first run."
     )
     assert first in [*view.blocks(seen, lines=False)]
     other_shape = replace(GROUPS[1], feeds={"x:0": "(9, 4)"})

@@ -188,7 +188,7 @@ def opening_line(to: str, folder: Path) -> tuple[str, str]:
 
 FOLDERS = {  # formats with several files, and the beginning of an error without --out
     "xspace": "An xspace goes into a logdir of TensorBoard",
-    "model-explorer": "What Model Explorer reads goes into a folder",
+    "model-explorer": "The files for Model Explorer go into a folder",
 }
 WRITERS: dict[str, Callable[[Any, Recording], None]] = {  # to a folder, a file or a stream
     "text": write_text,

@@ -29,7 +29,7 @@ KINDS = {
 }
 READ = "read from a file"  # if the file does not say which line made the node
 PASSED_OVER = "removed: its consumers take its value from another node"
-INSIDE = "used in advance to compute a constant"
+INSIDE = "used before the steps to compute a constant"
 CHANGES = {
     "moved": "given its device",
     "rewired": "its inputs changed",

@@ -145,9 +145,9 @@ def many_groups(groups: Sequence[Group]) -> Iterator[str]:
     )
     if 2 * prepared > len(told):
         yield (
-            f"{prepared:,} of the first {len(told):,} fetch or feed other tensors than those "
-            "before, and the runtime prepares the graph anew for each of these. If the program "
-            "makes new nodes between its runs, make them once, before the first run."
+            f"{prepared:,} of the first {len(told):,} fetch or feed other tensors than earlier "
+            "groups, and the runtime prepares the graph again for each of these groups. If the "
+            "program makes new nodes between its runs, make them once, before the first run."
         )
 
 

@@ -28,7 +28,8 @@ def blocks(stage: Backward) -> Iterable[Block]:
     yield (
         f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: "
         f"{node_count:,} from gradient functions, {len(stage.shared_nodes):,} shared by several "
-        f"forward ops, {len(stage.update_nodes):,} from the optimiser. Still nothing is computed."
+        f"forward ops, and {len(stage.update_nodes):,} from the optimiser. Nothing is computed "
+        "yet."
     )
     yield from chain_rule.nodes(stage)
     yield derived(stage)
