@@ -77,7 +77,7 @@ def devices(conversion: Conversion) -> Iterable[Block]:
 
 
 def counted(parameters: Parameters) -> str:
-    """The number of parameters of the graph, and of which variables."""
+    """The number of parameters of the graph, and the variables that have them."""
     if not parameters.variables:
         return (
             "The graph has no variables, so no parameters are counted: frozen weights are "

@@ -115,7 +115,7 @@ def read_split(folder: Path, split: str) -> list[bytes]:
 
 
 def holds_pickles(folder: Path) -> bool:
-    """Whether the version for Python lies there, as it came or unpacked."""
+    """Whether the folder has the version for Python, packed or unpacked."""
     names = (*PICKLED, *(f"{PICKLED[1]}/{name}" for name in PICKLED[2:]))
     return any((folder / name).exists() for name in names)
 

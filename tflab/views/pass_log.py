@@ -52,7 +52,8 @@ def idle_runs(idle: Sequence[str]) -> str:
 
 
 def idle_names(idle: Sequence[str], busy: Collection[str]) -> Iterable[str]:
-    """The passes that never changed anything, and the passes of which another run did."""
+    """The passes that never changed anything, and the passes that changed something in another
+    run."""
     names = dict.fromkeys(idle)
     never = [name for name in names if name not in busy]
     if never:

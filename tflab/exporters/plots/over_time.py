@@ -26,7 +26,7 @@ def draw(series: OverTime) -> Figure:
     """A panel for each batch size: every line from measurement to measurement, with its intervals.
 
     The axis of time is logarithmic, so that a tenth more looks the same everywhere. Measurements
-    stand equally far apart, whenever they were made.
+    have equal distances, whenever they were made.
     """
     sizes = list(dict.fromkeys(line.batch_size for line in series.lines if any(line.points)))
     if not sizes:

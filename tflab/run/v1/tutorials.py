@@ -28,7 +28,7 @@ IMAGE_PIXELS = IMAGE_SIZE * IMAGE_SIZE
 
 
 class DataSet:
-    """Images and labels, of which `next_batch` gives the next ones.
+    """Images and labels; `next_batch` returns the next ones.
 
     float32 images are of 0..1, uint8 ones of 0..255; [n, 784], or without `reshape` [n, 28, 28, 1].
     """
