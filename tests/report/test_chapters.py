@@ -193,7 +193,7 @@ METHODS = [
 def test_it_closes_with_how_each_number_was_obtained():
     assert shown(chapters.methods(LAB)) == [
         [*METHODS, ("Loss and accuracy", "1,205", "0", "untraced except for 5"), 0],
-        "Untraced and traced steps that run in turn alternate, so both run under the same "
+        "In turn means that untraced and traced steps alternate, so both run under the same "
         "conditions. The untraced time is the time of a step; the traced time, which is longer, "
         "shows its parts. Passes, devices and the graph that ran are read from the runtime's "
         "dumps. The fate of each node is derived from the graphs before and after each pass.",

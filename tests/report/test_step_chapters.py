@@ -144,8 +144,8 @@ def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
         "step of median length peaked after 6.00 us: 5.00 KiB, allocated by 4 ops, the largest "
         "parts by relu (2.00 KiB, still running), read (1.50 KiB), loss (1.00 KiB).",
         Method(
-            "Computed from the memory that each op requested from its allocators in traced "
-            f"steps. {WARM}",
+            "The numbers are computed from the memory that each op requested from its allocators "
+            f"in traced steps. {WARM}",
             WALKING,
         ),
     ]

@@ -85,8 +85,8 @@ def shown(stage: Backward) -> list:
 
 def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_right():
     assert shown(STAGE) == [
-        "10 nodes added to 7: 5 from gradient functions, 3 shared by several forward ops, and 2 "
-        "from the optimiser. Nothing is computed yet.",
+        "10 nodes added to 7 forward nodes: 5 from gradient functions, 3 shared by several forward "
+        "ops, and 2 from the optimiser. Nothing is computed yet.",
         [
             "Forward ops in the order of differentiation (last first), and their gradient nodes",
             DERIVED,

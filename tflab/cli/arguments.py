@@ -263,7 +263,7 @@ def saved(parser: argparse.ArgumentParser) -> None:
         default=confined.IMPORT_S,
         type=command.count("number of seconds for the import"),
         metavar="N",
-        help="give up TensorFlow's import of the graph after this time, and only parse the graph "
+        help="stop TensorFlow's import of the graph after this time, and only parse the graph "
         "(default: %(default)s)",
     )
 

@@ -42,11 +42,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = command.parser("convert", __doc__)
     add = parser.add_argument
-    add("files", nargs="+", metavar="RUN_METADATA", help="or event files; steps in this order")
+    add(
+        "files",
+        nargs="+",
+        metavar="RUN_METADATA",
+        help="files of RunMetadata, or event files; the steps keep this order",
+    )
     add(
         "--graph",
         metavar="GRAPH",
-        help="the graph that ran, for arrows, the critical path, the parameters and Model "
+        help="the graph that ran, needed for arrows, the critical path, the parameters and Model "
         "Explorer: anything that --model of the other commands takes (default: the partition "
         "graphs in the traces)",
     )

@@ -1,12 +1,12 @@
-"""A local page: change the program at the left, and see all four stages move at the right.
+"""A local page: change the program on the left, and see all four stages move on the right.
 
     python -m tflab.explore
     python -m tflab.explore FILE.py
 
-A program is plain graph code: lines that build nodes. What is called `loss`, or else the last
-scalar, is derived; `feeds = {x: values}` says what is fed. The page runs the program with your
-rights, so only this machine can reach it, and only by the address that is printed here. With
-FILE.py it follows the file, and saves to it with Ctrl-S. Ctrl-C ends it.
+A program is plain graph code: lines that build nodes. The tensor named `loss`, or else the last
+scalar, is differentiated; `feeds = {x: values}` says what is fed. The page runs the program with
+your rights, so only this machine can reach it, and only at the address that is printed here. With
+FILE.py, the page follows the file, and Ctrl-S saves to it. Ctrl-C ends the page.
 """
 
 from __future__ import annotations

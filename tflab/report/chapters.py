@@ -241,7 +241,7 @@ def methods(lab: Lab) -> Iterator[Part]:
             tuple(rows),
         )
     yield (
-        "Untraced and traced steps that run in turn alternate, so both run under the same "
+        "In turn means that untraced and traced steps alternate, so both run under the same "
         "conditions. The untraced time is the time of a step; the traced time, which is longer, "
         "shows its parts. Passes, devices and the graph that ran are read from the runtime's "
         "dumps. The fate of each node is derived from the graphs before and after each pass."

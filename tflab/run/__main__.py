@@ -1,11 +1,12 @@
-"""Run a program as it is, and see where its time went, from its first line to its last.
+"""Run a program unchanged, and see where its time went, from its first line to its last.
 
     python -m tflab.run train.py --epochs 3
     python -m tflab.run --lines -m package.training
 
-The program behaves as without tflab. After its end tflab says on standard error where the time of
-the process went, which runs of graphs it saw, and what became of the nodes of the graph. With
---format json that is an object on standard output, after all that the program has written.
+The program behaves as it does without tflab. When it has ended, tflab says on standard error where
+the time of the process went, which runs of graphs it saw, and what became of the nodes of the
+graph. With --format json, this is an object on standard output, after everything that the program
+has written.
 """
 
 from __future__ import annotations
@@ -44,26 +45,40 @@ def parser() -> argparse.ArgumentParser:
     parser = command.parser("run", __doc__)
     parser.usage = "%(prog)s [options] SCRIPT|-m MODULE [its arguments]"
     add = parser.add_argument
-    add("script", nargs=argparse.REMAINDER, metavar="SCRIPT", help="a Python file, its arguments")
-    add("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="or a module")
+    add(
+        "script",
+        nargs=argparse.REMAINDER,
+        metavar="SCRIPT",
+        help="a Python file, followed by its arguments",
+    )
+    add(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="MODULE",
+        help="a module instead of a file",
+    )
     add(
         "--steps",
         default=0,
         type=command.count("number of steps"),
         metavar="N",
-        help="interrupt the program after N runs of one kind; for a program that would not end",
+        help="interrupt the program after N runs of one kind, if it would not end by itself",
     )
     add(
         "--overhead",
         default=5.0,
         type=command.percentage("overhead"),
         metavar="PERCENT",
-        help="how much of the program's time watching may take (default: %(default)g)",
+        help="how much of the program's time tflab may use for watching (default: %(default)g)",
     )
     add(
         "--v1",
         action=argparse.BooleanOptionalAction,
-        help="run it with TensorFlow 1 (default: where it uses names that only TensorFlow 1 has)",
+        help=(
+            "run the program with TensorFlow 1 (default: if it uses names that only TensorFlow 1 "
+            "has)"
+        ),
     )
     add("--lines", action="store_true", help="show the 15 costliest lines of the program")
     add(
@@ -76,7 +91,7 @@ def parser() -> argparse.ArgumentParser:
         default=0,
         type=command.count("number of a run"),
         metavar="RUN",
-        help="the run for --values (default: 3, or the first after a fetched NaN or Inf)",
+        help="the run that --values records (default: 3, or the first after a fetched NaN or Inf)",
     )
     add_outputs(parser)
     return parser

@@ -26,10 +26,10 @@ def blocks(stage: Backward) -> Iterable[Block]:
     yield from chain_rule.opening(stage)
     node_count = sum(len(gradient.nodes) for gradient in stage.gradients)
     yield (
-        f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: "
-        f"{node_count:,} from gradient functions, {len(stage.shared_nodes):,} shared by several "
-        f"forward ops, and {len(stage.update_nodes):,} from the optimiser. Nothing is computed "
-        "yet."
+        f"{plural(len(stage.added_nodes), 'node')} added to "
+        f"{plural(len(stage.gradients), 'forward node')}: {node_count:,} from gradient functions, "
+        f"{len(stage.shared_nodes):,} shared by several forward ops, and "
+        f"{len(stage.update_nodes):,} from the optimiser. Nothing is computed yet."
     )
     yield from chain_rule.nodes(stage)
     yield derived(stage)

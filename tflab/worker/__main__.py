@@ -3,9 +3,9 @@
     python -m tflab.worker 127.0.0.1:2222
     python -m tflab.lifecycle --model lenet --cluster 127.0.0.1:2222,127.0.0.1:2223
 
-It runs until Ctrl-C. Without a host, and with 127.0.0.1 or localhost, only this machine can
-reach it. Connections are neither encrypted nor authenticated: anyone who reaches the port can run
-any code as you. Give another address only in a network where you trust everybody.
+It runs until Ctrl-C. Without a host, and with 127.0.0.1 or localhost, only this machine can reach
+it. Connections are neither encrypted nor authenticated: anyone who reaches the port can run any
+code as you. Use another address only in a network where you trust everyone.
 """
 
 from __future__ import annotations
