@@ -30,7 +30,7 @@ WIDTH = 100
 # What follows from what each of them computes, on any machine, as patterns of lines.
 FACTS = {
     "ordinary_program": (
-        r"No value of its first step is NaN or Inf\.",
+        r"No value in its first step is NaN or Inf\.",
         r"Inf came from Log \(Log, ordinary_program\.py:\d+: hits = labels \* tf\.math\.log\(",
         r".*Its inputs: Maximum: \d+ zeros\.",
     ),
