@@ -298,7 +298,7 @@ def test_the_command_reads_kept_runs(kept, capsys):
     assert compare.main([kept, again]) == 0
     assert "900 ns (1.00 x)" in capsys.readouterr().out
     assert compare.main([kept, "--top", "3"]) == 2
-    assert "--top does not apply to watched runs; leave it out." in capsys.readouterr().err
+    assert "--top does not apply to watched runs; omit it." in capsys.readouterr().err
 
 
 def test_a_run_without_a_graph_has_no_node_to_follow(kept, capsys):

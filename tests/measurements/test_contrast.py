@@ -131,7 +131,7 @@ def test_another_graph_is_refused_with_what_differs_and_what_allows_it():
     other = changed(of_graph(measurement(), graph="2"), model="convnet")
     assert "models: lenet and convnet; the same ops, but other edges" in refused(other)
     assert held(LARGER, other_graph=True).notes == (
-        f"The graph of 'b' differs from that of 'a': {DIFFERS}.",
+        f"The graph of 'b' differs from the graph of 'a': {DIFFERS}.",
     )
 
 
@@ -158,7 +158,7 @@ def test_the_same_fingerprint_of_other_ops_is_refused():
 def test_the_same_model_in_another_tensorflow_is_said():
     other = replace(LARGER, environment={**HERE, "Framework": "tensorflow 2.20.0"})
     assert held(other).notes == (
-        f"The graph of 'b' differs from that of 'a' by another TensorFlow: {DIFFERS}.",
+        f"The graph of 'b', by another TensorFlow, differs from the graph of 'a': {DIFFERS}.",
     )
     renamed = changed(other, model="convnet")
     assert "lenet and convnet" in refused(renamed)

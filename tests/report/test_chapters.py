@@ -186,7 +186,7 @@ METHODS = [
     ("numbers", "steps", "warm-up, not counted", "traced or not"),
     ("Step times, ledger, path, memory", "3", "2", "in turn"),
     ("Batch sizes, 64,192 images at each", "11, 5, 1,003", "6", "in turn"),
-    ("The cold step", "1", "0", "traced, in a process of its own"),
+    ("The cold step", "1", "0", "traced, in a separate process"),
 ]
 
 

@@ -29,8 +29,8 @@ def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhe
         0,
     ] in parts
     assert last == Method(
-        "5 processes one after the other; each process is one observation. The command saves "
-        "such a measurement on another machine.",
+        "The step ran in 5 processes, one after the other; each process is one observation. The "
+        "command saves such a measurement on another machine.",
         "python -m tflab.compare --model lenet --batch-sizes 4 16 --save there.json.gz",
     )
 

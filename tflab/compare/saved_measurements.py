@@ -190,7 +190,7 @@ def compare_runs(args: argparse.Namespace, arguments_named: Sequence[str]) -> in
     """Show or compare the files of a command line; `arguments_named` are the arguments in it."""
     for name in arguments_named:
         if name not in OPTIONS_OF_RUNS:
-            raise UsageError(f"{as_typed(name)} does not apply to watched runs; leave it out.")
+            raise UsageError(f"{as_typed(name)} does not apply to watched runs; omit it.")
     if args.format not in FORMATS_OF_RUNS:
         raise UsageError(f"Watched runs are compared as {', '.join(FORMATS_OF_RUNS)}.")
     names = contrast.short_names(args.files)

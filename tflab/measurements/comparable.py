@@ -155,8 +155,8 @@ def notes(measurements: Named, sizes: Sequence[int]) -> Iterator[str]:
     for name, other in others:
         wrong = "; ".join(of_models(usual, other))
         if wrong:
-            why = " by another TensorFlow" if other_tensorflow(usual, other) else ""
-            yield f"The graph of '{name}' differs from that of '{first}'{why}: {wrong}."
+            why = ", by another TensorFlow," if other_tensorflow(usual, other) else ""
+            yield f"The graph of '{name}'{why} differs from the graph of '{first}': {wrong}."
         keys = [{row.key for row in item.comparison.rows} for item in (usual, other)]
         if not keys[0] & keys[1]:
             yield (

@@ -143,8 +143,8 @@ def elsewhere_recipe(here: Measurement) -> Method:
     comparison, count = here.comparison, len(here.observed.processes)
     sizes = " ".join(map(str, comparison.batch_sizes))
     return Method(
-        f"{count} process{'' if count == 1 else 'es'} one after the other; each process is one "
-        "observation. The command saves such a measurement on another machine.",
+        f"The step ran in {count} process{'' if count == 1 else 'es'}, one after the other; each "
+        "process is one observation. The command saves such a measurement on another machine.",
         f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "
         "--save there.json.gz",
     )

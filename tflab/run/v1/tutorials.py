@@ -170,7 +170,7 @@ def unpacked(path: Path) -> np.ndarray:
     axes = content[3] if content[:3] == b"\0\0\x08" else 0
     shape = struct.unpack_from(f">{axes}I", content, 4) if len(content) >= 4 + 4 * axes else ()
     if not axes or len(content) != 4 + 4 * axes + math.prod(shape):
-        raise ValueError(f"{path} is not an IDX file of bytes, as those of MNIST are.")
+        raise ValueError(f"{path} is not an IDX file of bytes; the files of MNIST are.")
     return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 
