@@ -1,8 +1,8 @@
-"""A model of your own is one function: it builds a graph and says which data go in where.
+"""A model of your own is one function: it builds a graph and says which data are fed where.
 
-This one is a network with a hidden layer that learns which points lie within a circle. Nothing
-else is needed to follow it through all four stages, or to train it: look at how the graph grows and
-shrinks again, and at what it has learned. The command line takes the function by its name:
+This one is a network with a hidden layer that learns which points lie within a circle. You need
+nothing else to follow it through all four stages, or to train it. Look at how the graph grows and
+shrinks again, and at what it has learned. The command line takes the name of the function:
 
     PYTHONPATH=examples python -m tflab.lifecycle --model adding_a_model:build
 """
@@ -32,7 +32,7 @@ REPORTED_STEPS = (0, 100, 300, 1_000)  # steps
 
 
 def build() -> Model:
-    """Called once, in a graph of its own. Every line makes nodes, and none computes."""
+    """Called once, in a separate graph. Every line makes nodes, and no line computes anything."""
     points = tf1.placeholder(tf.float32, [None, 2], name="points")
     inside = tf1.placeholder(tf.float32, [None, 1], name="inside")
     hidden = tf.tanh(dense("hidden", points, units=HIDDEN))
@@ -63,7 +63,7 @@ def circle(split: str, data_dir: str | None = None) -> Dataset:
 
 
 def training(built: Backward) -> Iterator[tuple[object, ...]]:
-    """Now and then, the loss of a batch and the share of test points that are told right."""
+    """Now and then, the loss of a batch and the share of test points classified correctly."""
     program, model = built.program, built.program.model
     train = session.step_of(program, (model.loss.name, program.train_op))
     infer = session.Step(feeds=("points:0",), fetches=(model.output.name,), targets=())
@@ -87,7 +87,7 @@ def main() -> None:
     lesson.show(
         lesson.table("What each stage left", ("stage", "result"), summaries),
         lesson.table(
-            "It learns", ("step", "loss of the batch", "test points told right"), training(built)
+            "It learns", ("step", "loss of the batch", "test points right"), training(built)
         ),
     )
 

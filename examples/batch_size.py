@@ -1,8 +1,8 @@
-"""A step costs something before the first image, and then something for each: so batches help.
+"""A step has a fixed cost and a cost for each image, so larger batches help.
 
-Calling the runtime, starting each kernel and handing results on cost the same for one image as
-for many. Look at how little longer a step takes while the batch is small, at the share of it that
-is fixed, and at the batch size from which on a larger one brings little.
+Calling the runtime, starting each kernel and passing results on cost the same for one image as for
+many. Look at how little longer a step takes while the batch is small, at the share of fixed cost,
+and at the batch size above which a larger batch helps little.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def main() -> None:
         ),
         f"A straight line through the medians: {time(fixed_ns)} a step and {time(image_ns)} an "
         f"image. It misses them by up to {percent(np.abs(line / medians - 1).max())}.",
-        f"At a batch of {fixed_ns / image_ns:.0f} the images cost as much as the step itself. From "
-        "there on the largest of batches could at most double the images a second.",
+        f"At a batch of {fixed_ns / image_ns:.0f} the images cost as much as the step itself. "
+        "Above that, even the largest batch could at most double the images per second.",
     )
 
 

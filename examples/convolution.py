@@ -1,8 +1,8 @@
-"""A convolution is seven nested loops; what makes it fast is how they are run.
+"""A convolution is seven nested loops; how these run decides how fast it is.
 
-Three ways to the same sums: the loops themselves, im2col with a matrix product, and the kernel
-of the framework. Look at how often each element is used, at what one multiply-add costs in each
-way, and at how near that comes to the most that this machine can do.
+There are three ways to compute the same sums: the loops themselves, im2col with a matrix product,
+and the kernel of the framework. Look at how often each element is used, at what one multiply-add
+costs in each way, and at how close each way comes to the limit of this machine.
 """
 
 from __future__ import annotations
@@ -212,14 +212,14 @@ def explanation(images: np.ndarray, kernels: np.ndarray, peaks: Peaks) -> Iterat
         f"{work:,} turns in one call, {loops / product:,.0f} x as fast."
     )
     yield (
-        f"Reuse: were nothing kept, each multiply-add would fetch two numbers, {never:g} FLOPs a "
-        f"byte, and memory could feed {feed:.1f} GFLOP/s. With each byte fetched only once it is "
-        f"{once:.1f} FLOPs a byte, and the roof {roof:.1f} GFLOP/s."
+        f"Reuse: if nothing were kept, each multiply-add would fetch two numbers: {never:g} FLOPs "
+        f"per byte, and memory could feed {feed:.1f} GFLOP/s. If each byte is fetched only once, "
+        f"there are {once:.1f} FLOPs per byte, and the roof is {roof:.1f} GFLOP/s."
     )
     yield (
         f"The copy: im2col writes {size(copied)}, {copied / images.nbytes:.1f} x the images, and "
         f"that takes {percent(1 - product / whole)} of its time. The framework's kernel "
-        f"({time(alone)}) asked for {size(run.requested_bytes)} of memory, {size(result)} of them "
+        f"({time(alone)}) requested {size(run.requested_bytes)} of memory, {size(result)} of it "
         "for its result."
     )
 
@@ -239,7 +239,7 @@ def main() -> None:
     example = (np.empty(shape, np.float32) for shape in SHAPES[CHAPTER])
     lesson.show(
         locality(*example),
-        "Where a loop steps 0 bytes on, it uses the same element again.",
+        "If a loop advances by 0 bytes, it uses the same element again.",
         f"The roof: a processor here does up to {peaks.gflops:.0f} GFLOP/s, and memory delivers up "
         f"to {peaks.gigabytes_per_s:.1f} GB/s to all of them.",
     )

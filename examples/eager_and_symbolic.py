@@ -1,9 +1,9 @@
-"""The same formula twice: computed line by line, or first written down as a graph and then run.
+"""The same formula twice: computed line by line, or first built as a graph and then run.
 
-Eager, each line of Python computes its result at once. Symbolic, the lines run once and make
-nodes; what is computed later is what the runtime left of them. Look at the nodes that never run,
-at the calls that Python makes for one evaluation, and at what is left of the difference when
-the arrays grow.
+In eager mode, each line of Python computes its result immediately. In graph mode, the lines run
+once and make nodes; later, the runtime computes the nodes that it kept. Look at the nodes that
+never run, at the calls that Python makes for one evaluation, and at how much of the difference
+remains when the arrays grow.
 """
 
 from __future__ import annotations

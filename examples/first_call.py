@@ -1,8 +1,8 @@
-"""The first call is no way to find out what an op costs: it does much that is done only once.
+"""The first call does not show what an op costs: it does much work that is done only once.
 
-All calls of a column below do the same work. Look at how long the first takes, at the op that a
-profile of it would blame, and at what happens when only the batch size is new: the runtime knows
-the graph by then, but has to make its kernels ready for other shapes.
+All calls in a column below do the same work. Look at how long the first call takes, at the op that
+a profile of it would blame, and at what happens when only the batch size is new: the runtime then
+knows the graph, but has to prepare its kernels for other shapes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def main() -> None:
     walls, ops = zip(*calls(built), strict=True)
     old, new = walls[:CALLS], walls[CALLS:]
     rows = [(str(call), time(old[call - 1]), time(new[call - 1])) for call in REPORTED_CALLS]
-    rows.append((f"median from {WARM + 1} on", time(median(old[WARM:])), time(median(new[WARM:]))))
+    rows.append(
+        (f"median from call {WARM + 1}", time(median(old[WARM:])), time(median(new[WARM:])))
+    )
     slower, again = (of[0] / median(of[WARM:]) for of in (old, new))
     lesson.show(
         lesson.table(

@@ -1,9 +1,9 @@
 """A compiler takes a formula as a whole: several nodes become one loop of vector instructions.
 
-Without it the runtime calls a ready-made kernel for each node. XLA turns the nodes into HLO
-operations, fuses them, and writes a loop for each fusion; LLVM turns that into instructions of
-this processor. Look at how three nodes become one loop, at what a turn of it does and to how many
-elements at once, and at how the time compares for short and for long arrays.
+Without a compiler, the runtime calls a ready-made kernel for each node. XLA turns the nodes into
+HLO operations, fuses them, and writes a loop for each fusion; LLVM turns that into instructions of
+this processor. Look at how three nodes become one loop, at what one iteration does and to how many
+elements at once, and at how the times compare for short and for long arrays.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Fusion makes one kernel of several ops, so that what passes between them never leaves the cache.
+"""Fusion makes one kernel of several ops, so that values between them never leave the cache.
 
-A pass called remapper does it, and leaves the result under the last op's name. Look at the types
-that run in the end, at which pass steps in when that one is switched off, and at the bytes that the
-ops hand to each other. Whether fusion saves time on this machine is measured, on and off in turn.
+A pass named remapper does this, and gives the result the name of the last op. Look at the types
+that run in the end, at the pass that takes over when remapper is switched off, and at the bytes
+that the ops pass to one another. The example measures whether fusion saves time on this machine.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A gradient function is Python that writes the nodes of a derivative. It computes nothing.
 
-There is a registry with one for each type of op. It is called with the op and with the gradient
-that arrives at the op's output, and returns a gradient for each input. Look at the nodes that each
-function made, at their agreement with `tf.gradients` and with finite differences, and at what
-happens when one is replaced: the op computes the same as before, only its gradient is another.
+A registry has one for each type of op. TensorFlow calls it with the op and with the gradient that
+arrives at the output of the op, and it returns a gradient for each input. Look at the nodes that
+each function made, at their agreement with `tf.gradients` and with finite differences, and at what
+happens when one is replaced: the op computes the same as before, but its gradient differs.
 """
 
 from __future__ import annotations

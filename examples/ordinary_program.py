@@ -1,8 +1,8 @@
 """An ordinary program: an embedding, a loop over the words, a loss with a logarithm, and Adam.
 
-It learns whether a sequence holds a word after its opposite. Look at what each line of it costs,
-with its gradients and its updates, and at what a bug in it looks like: `buggy` is the same program,
-but lets a probability be 0 before it takes the logarithm.
+It learns whether a sequence contains a word after its opposite. Look at what each line costs, with
+its gradients and its updates, and at how a bug shows: `buggy` is the same program, but lets a
+probability be 0 before it takes the logarithm.
 
     PYTHONPATH=examples python -m tflab.compare --model ordinary_program:build --by line
     PYTHONPATH=examples python -m tflab.lifecycle --model ordinary_program:buggy
@@ -81,9 +81,9 @@ def executed(function: str) -> Execution:
 def main() -> None:
     sound, broken = executed("build"), executed("buggy")
     lesson.show(
-        "The sound program:",
-        *(list(values.not_finite(sound)) or ["No value of its first step is NaN or Inf."]),
-        "The same with a probability of 0:",
+        "The correct program:",
+        *(list(values.not_finite(sound)) or ["No value in its first step is NaN or Inf."]),
+        "The same program with a probability of 0:",
         *values.not_finite(broken),
     )
 

@@ -1,7 +1,7 @@
-"""A training as one finds it, slower than it has to be, that knows nothing of tflab.
+"""An ordinary training program, slower than it has to be, that knows nothing of tflab.
 
-It reads handwritten digits with a small convolutional network. Look at where the time of the
-process goes, before you guess: at most of what is outside of session.run, and at which line.
+It classifies handwritten digits with a small convolutional network. Before you guess, look at where
+the time of the process goes: most of it outside of session.run, and at which line.
 
     python -m tflab.run examples/slow_training.py
     python -m tflab.run --lines examples/slow_training.py --steps 200

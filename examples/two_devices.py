@@ -1,9 +1,9 @@
-"""A graph on two devices is two graphs, and every tensor that crosses is sent and received.
+"""A graph on two devices is two graphs, and every tensor between them is sent and received.
 
-The runtime gives each node a device, cuts the graph there and puts a `_Send` on one side of each
-cut and a `_Recv` on the other. Nothing else joins the two. Look at `first`, which two nodes of the
-other device use, and at how often it is sent; then at what the cuts cost. The devices are the same
-processors here, and the formula is a chain: there is nothing to be won.
+The runtime gives each node a device, cuts the graph between devices, and puts a `_Send` on one side
+of each cut and a `_Recv` on the other. Nothing else joins the two parts. Look at `first`, which two
+nodes of the other device use, and at how often it is sent; then at what the cuts cost. Here, both
+devices are the same processors, and the formula is a chain, so there is nothing to gain.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ COMMANDS = {
     "compare": "what the ops of a step cost at several batch sizes",
     "follow": "one node through every stage",
     "report": "the whole lab as one page",
-    "run": "a program as it is, watched from its first line to its last",
+    "run": "your own program, unchanged, watched from its first line to its last",
     "explore": "a local page: edit the program, and see its stages move",
     "convert": "traces recorded anywhere, for TensorBoard, Perfetto and spreadsheets",
     "worker": "a task of a cluster, for other machines",

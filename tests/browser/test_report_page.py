@@ -149,7 +149,7 @@ def test_two_buttons_go_one_state_on_and_back(viewer, lenet):
     for button, shown in (
         ("Next state", second),
         ("Next state", third),
-        ("State before", second),
+        ("Previous state", second),
     ):
         viewer.get_by_role("button", name=button).click()
         assert title.inner_text() == shown

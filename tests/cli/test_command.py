@@ -45,7 +45,7 @@ def test_a_count_is_a_whole_number(given, number):
 def test_another_count_is_an_error_that_says_what_it_has_to_be(given):
     with pytest.raises(UsageError) as error:
         command.count("batch size")(given)
-    expected = f"The batch size is '{given}'; it has to be a whole number from 1 on."
+    expected = f"The batch size is '{given}'; it has to be a whole number of at least 1."
     assert str(error.value) == expected
 
 
@@ -53,8 +53,8 @@ def test_of_numbers_with_commas_between_them_the_error_says_to_use_spaces():
     with pytest.raises(UsageError) as error:
         command.count("batch size", several=True)("1,16")
     assert str(error.value) == (
-        "The batch size is '1,16'; it has to be a whole number from 1 on. Separate several by "
-        "spaces, not by commas."
+        "The batch size is '1,16'; it has to be a whole number of at least 1. Separate several "
+        "numbers with spaces, not commas."
     )
 
 
@@ -85,7 +85,10 @@ def parser() -> command.Parser:
             ["--steps"],
             "Argument --steps: expected one argument. See `python -m tflab.demo --help`.",
         ),
-        (["--steps", "0"], "The number of steps is '0'; it has to be a whole number from 1 on."),
+        (
+            ["--steps", "0"],
+            "The number of steps is '0'; it has to be a whole number of at least 1.",
+        ),
         (
             ["--stage", "frontent"],
             "No stage named 'frontent'. Did you mean 'frontend'? Choose from frontend.",

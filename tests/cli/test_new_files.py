@@ -254,7 +254,7 @@ def test_what_somebody_else_wrote_meanwhile_stays_and_the_result_has_the_next_na
         (here / "run").mkdir()
         (here / "run/notes").write_text("theirs")
     assert str(error.value) == (
-        f"'{here}/run' was written by another process meanwhile; the result is in '{here}/run-2'."
+        f"Another process wrote '{here}/run' in the meantime; the result is in '{here}/run-2'."
     )
     assert files(here) == ["run", "run-2", "run-2/events", "run/notes"]
 

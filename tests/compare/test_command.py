@@ -841,9 +841,8 @@ def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path, da
     stood_in = (
         "Using the digits of scikit-learn, not MNIST; set TFLAB_DATA_DIR to a folder with its "
         f"four files. {tmp_path}/tflab/mnist lacks train-images-idx3-ubyte, "
-        "train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (looked for as "
-        "named and with .gz). "
-        "TFLAB_OFFLINE forbids downloads.\n"
+        "train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (tflab looked "
+        "for each name as it is and with .gz). TFLAB_OFFLINE forbids downloads.\n"
     )
     said = "" if data == "MNIST" else stood_in
     assert (done.returncode, without_progress(done.stderr)) == (0, said)

@@ -77,7 +77,7 @@ def test_what_was_run_once_more_is_told_with_its_interval():
     made = {16: Experiments(ops, None, ()), 64: Experiments((of_others,), None, ())}
     usual = only(batch)
     (reason,) = diagnosis.diagnose([batch], (), made)
-    added = " Running it again, t2 adds 12.3 us [11.0 us, 13.5 us] to a step."
+    added = " Run a second time, t2 adds 12.3 us [11.0 us, 13.5 us] to a step."
     assert reason == replace(usual, sentence=usual.sentence + added)
     elsewhere = {1: made[16], 16: made[64]}
     assert diagnosis.diagnose([batch], (), elsewhere) == (usual,)

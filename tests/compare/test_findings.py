@@ -200,37 +200,39 @@ def test_the_rounds_that_both_batch_sizes_have_are_compared():
 
 def test_images_per_second_are_compared_from_each_batch_size_to_the_next():
     assert throughput(100, 600, 630) == [
-        "Batch 16 does 6.00 x the images per second of batch 1.",
-        "From batch 16 to 64 images per second grow only to 1.05 x [1.03, 1.07] in 5 rounds: a "
-        "larger batch no longer helps here.",
+        "Batch 16 processes 6.00 x as many images per second as batch 1.",
+        "From batch 16 to 64, images per second grow only to 1.05 x [1.03, 1.07] in 5 "
+        "rounds: a larger batch no longer helps here.",
     ]
 
 
 def test_a_tenth_more_is_worth_a_larger_batch():
-    assert throughput(100, 110) == ["Batch 16 does 1.10 x the images per second of batch 1."]
+    assert throughput(100, 110) == [
+        "Batch 16 processes 1.10 x as many images per second as batch 1."
+    ]
 
 
 def test_fewer_images_per_second_are_a_loss():
     assert throughput(100, 50) == [
-        "From batch 1 to 16 images per second fall to 0.50 x [0.49, 0.51] in 5 rounds: a larger "
+        "From batch 1 to 16, images per second fall to 0.50 x [0.49, 0.51] in 5 rounds: a larger "
         "batch is slower here."
     ]
 
 
 def test_as_many_images_per_second_are_no_help_and_no_loss():
     assert throughput(1_000, 996) == [
-        "From batch 1 to 16 images per second grow only to 1.00 x [0.98, 1.02] in 5 rounds: a "
+        "From batch 1 to 16, images per second grow only to 1.00 x [0.98, 1.02] in 5 rounds: a "
         "larger batch no longer helps here."
     ]
 
 
 def test_where_rounds_differ_more_than_batch_sizes_or_are_few_nothing_is_told():
     assert throughput(1_000, 960, swing=(1, 0.9, 1.1, 0.9, 1.1)) == [
-        "From batch 1 to 16 images per second change to 0.96 x [0.78, 1.18] in 5 rounds: the "
+        "From batch 1 to 16, images per second change to 0.96 x [0.78, 1.18] in 5 rounds: the "
         "measurement does not show whether a larger batch helps here."
     ]
     assert throughput(1_000, 500, swing=SWING[:2]) == [
-        "From batch 1 to 16 images per second change to 0.50 x: the measurement does not show "
+        "From batch 1 to 16, images per second change to 0.50 x: the measurement does not show "
         "whether a larger batch helps here."
     ]
 
@@ -245,8 +247,8 @@ def test_one_batch_size_has_nothing_to_be_compared_with():
 def test_a_step_of_more_than_twice_its_ops_is_mostly_python_and_session():
     by_size = {1: steps(wall=250_000, ops=100_000), 16: steps(wall=200_000, ops=100_000)}
     assert list(findings.overhead(by_size, (1, 16))) == [
-        "At batch 1 an untraced step takes 250 us but its ops only 100 us: "
-        "no op runs for more than half of the step."
+        "At batch 1 an untraced step takes 250 us, but its ops take only 100 us: no op runs for "
+        "more than half of the step."
     ]
 
 
@@ -309,10 +311,10 @@ def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first(
         "NoOp: from 1 to 16 a call takes 1.00 x as long for 16 x the images.",
         "NoOp: the time of a call fits 9 ns + 1 ns per image within 5.0 %, so at batch 1 about 90 "
         "% of it is fixed cost.",
-        "From batch 1 to 16 images per second change to 1.00 x: the measurement does not show "
+        "From batch 1 to 16, images per second change to 1.00 x: the measurement does not show "
         "whether a larger batch helps here.",
-        "At batch 1 an untraced step takes 900 ns but its ops only 100 ns: "
-        "no op runs for more than half of the step.",
+        "At batch 1 an untraced step takes 900 ns, but its ops take only 100 ns: no op runs for "
+        "more than half of the step.",
         "Compared with default, an untraced step under xla takes 0.50 x as long [0.45, 0.55] at "
         "batch 16 "
         "(450 ns against 900 ns).",
@@ -321,7 +323,7 @@ def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first(
 
 def test_of_one_batch_size_only_the_overhead_can_be_told():
     assert findings.sentences([row(b16=cell())], {16: steps(wall=201)}) == (
-        "At batch 16 an untraced step takes 201 ns but its ops only 100 ns: "
-        "no op runs for more than half of the step.",
+        "At batch 16 an untraced step takes 201 ns, but its ops take only 100 ns: no op runs for "
+        "more than half of the step.",
     )
     assert findings.sentences([row(b16=cell())], steps_of(16)) == ()

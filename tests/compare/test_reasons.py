@@ -65,9 +65,9 @@ def test_transposes_between_data_formats_are_one_reason_whatever_their_lines():
     nodes = [one, replace(two, line="mine.py:21"), replace(three, line="")]
     assert only(step(*COMPUTING, *nodes)) == Diagnosis(
         "30.0 % of a median step at batch 16 (300 us of 1.00 ms) is 3 ops of type Transpose at "
-        "mine.py:19, mine.py:21, (no line) that only move the channels of images to another axis "
-        "next to ops that use them there: 100 us a call for 4.00 KiB read and "
-        "written, 0.04 GB/s. Try to keep the whole network in the data format of the input.",
+        "mine.py:19, mine.py:21, (no line) that only move the channels of images to another "
+        "axis, where neighbouring ops use them: 100 us a call for 4.00 KiB read and written, "
+        "0.04 GB/s. Try to keep the whole network in the data format of the input.",
         cost_ns=300_000,
         share=0.3,
         batch_size=16,
@@ -104,8 +104,8 @@ def test_many_small_ops_of_a_loop_are_named_with_the_line_that_takes_most():
     assert only(step(*COMPUTING, *loop())) == Diagnosis(
         "32.9 % of a median step at batch 16 (329 us of 1.00 ms) is 400 calls of small ops, "
         "mostly in a loop, where a node runs up to 100 times, mostly mine.py:7: 875 ns a call, "
-        "while an op that only passes on a value takes 500 ns. Try fewer, larger ops (one op on a "
-        "whole tensor); --configs xla measures whether XLA helps.",
+        "while an op that only passes a value on takes 500 ns. Try fewer, larger ops (one op on "
+        "a whole tensor); --configs xla measures whether XLA helps.",
         cost_ns=pytest.approx(350 / 850 * 800_000),
         share=pytest.approx(350 / 850 * 0.8),
         batch_size=16,
@@ -117,9 +117,8 @@ def test_small_ops_outside_of_loops_and_without_lines_are_counted():
     nodes = [work(f"n{n}", 1.5, op="Add") for n in range(300)]
     sentence = only(step(*COMPUTING, *nodes, work("arg", 0.5, hands_on=True))).sentence
     assert sentence.startswith(
-        "37.9 % of a median step at batch 16 (379 us of 1.00 ms) is "
-        "301 calls of small ops: 1.50 us a "
-        "call, while an op that only passes on a value takes 500 ns. Try"
+        "37.9 % of a median step at batch 16 (379 us of 1.00 ms) is 301 calls of small ops: 1.50 "
+        "us a call, while an op that only passes a value on takes 500 ns. Try"
     )
 
 
@@ -202,9 +201,9 @@ def test_half_of_a_step_is_not_most_of_it(us, kind):
 
 def test_a_session_that_takes_longer_than_its_ops_is_named_with_how_much():
     assert only(step(*COMPUTING, step_ns=2_400_000)) == Diagnosis(
-        "66.7 % of a median step at batch 16 (1.60 ms of 2.40 ms) is before the first op or after "
-        "the last: the session takes 2.0 x as long as its ops, with 4.00 KiB fed to it. Try a "
-        "larger batch, or several steps per call.",
+        "66.7 % of a median step at batch 16 (1.60 ms of 2.40 ms) is spent before the first op "
+        "or after the last: the session takes 2.0 x as long as its ops, with 4.00 KiB fed to "
+        "each step. Try a larger batch, or several steps per call.",
         cost_ns=1_600_000,
         share=pytest.approx(2 / 3),
         batch_size=16,
@@ -221,11 +220,10 @@ def test_how_much_longer_a_session_takes_is_of_an_untraced_step():
 def test_large_feeds_are_named_where_reading_them_explains_the_time():
     large = step(*COMPUTING, step_ns=2_400_000, fed_bytes=2**24, reading_ns=170_000)
     assert only(large) == Diagnosis(
-        "66.7 % of a median step at batch 16 (1.60 ms of 2.40 ms) is "
-        "before the first op or after the "
-        "last, and 16.0 MiB are fed to each step; reading them once takes at least 170 us on this "
-        "machine. Try to feed less: only what is used, in a smaller dtype, and keep constant data "
-        "in a variable.",
+        "66.7 % of a median step at batch 16 (1.60 ms of 2.40 ms) is spent before the first op "
+        "or after the last. Each step is fed 16.0 MiB; reading them once takes at least 170 us "
+        "on this machine. Try to feed less: feed only what the step uses, in a smaller dtype, "
+        "and keep constant data in a variable.",
         cost_ns=1_600_000,
         share=pytest.approx(2 / 3),
         batch_size=16,
@@ -252,8 +250,9 @@ def test_a_faster_configuration_is_named_with_its_interval_and_how_to_have_it():
     configs = [config("default", 16, 810_000), config("no-onednn", 16, 405_000, 0.5)]
     (reason,) = diagnosis.diagnose([step(*COMPUTING)], configs)
     assert reason == Diagnosis(
-        "no-onednn is 2.00 x as fast as default here, at batch 16 [1.82, 2.22] (405 us against 810 "
-        "us). Try TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is imported.",
+        "no-onednn is 2.00 x as fast as default on this machine, at batch 16 [1.82, 2.22] (405 "
+        "us against 810 us). Try TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is "
+        "imported.",
         cost_ns=405_000,
         share=0.5,
         batch_size=16,

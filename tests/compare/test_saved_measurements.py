@@ -128,7 +128,7 @@ def test_a_small_or_an_unproven_slowdown_exits_with_0_and_says_which_it_is(folde
     assert "Nothing is slower than 'usual' by more than 60 %." in out
     status, out, _ = run(capsys, "usual.json.gz few.json.gz --fail-if-slower 10")
     assert status == 0
-    assert "Not enough to tell: 'few' at batch 4, cannot tell" in " ".join(out.split())
+    assert "Not enough data to tell: 'few' at batch 4, cannot tell" in " ".join(out.split())
 
 
 def test_an_unproven_slowdown_exits_with_3_where_that_is_asked_for(folder, capsys):
@@ -136,8 +136,8 @@ def test_an_unproven_slowdown_exits_with_3_where_that_is_asked_for(folder, capsy
         capsys, "usual.json.gz few.json.gz --fail-if-slower 10 --fail-if-undecided"
     )
     assert status == 3
-    assert "Not enough to tell: 'few' at batch 4, cannot tell" in " ".join(out.split())
-    assert "Not enough to tell: 'few' at batch 4, cannot tell" in err
+    assert "Not enough data to tell: 'few' at batch 4, cannot tell" in " ".join(out.split())
+    assert "Not enough data to tell: 'few' at batch 4, cannot tell" in err
     line = "usual.json.gz slower.json.gz --fail-if-undecided --fail-if-slower"
     assert [run(capsys, f"{line} {percent}")[0] for percent in (10, 60)] == [1, 0]
 
@@ -298,7 +298,7 @@ def test_the_command_reads_kept_runs(kept, capsys):
     assert compare.main([kept, again]) == 0
     assert "900 ns (1.00 x)" in capsys.readouterr().out
     assert compare.main([kept, "--top", "3"]) == 2
-    assert "--top does not apply to watched runs; leave it out." in capsys.readouterr().err
+    assert "--top does not apply to watched runs; omit it." in capsys.readouterr().err
 
 
 def test_a_run_without_a_graph_has_no_node_to_follow(kept, capsys):

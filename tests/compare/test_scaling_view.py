@@ -31,8 +31,8 @@ def blocks(scaling):
 
 def test_every_cell_and_sentence():
     assert blocks(SCALING) == [
-        "A step of training on the same 64 rows of MNIST, split by layers. 0 tasks are this "
-        "process alone. Each number of tasks was measured once, so speed-ups have no "
+        "Each row is a step of training on the same 64 rows of MNIST, split by layers. 0 tasks "
+        "means this process alone. Each number of tasks was measured once, so speed-ups have no "
         "interval.",
         [
             "Untraced steps; network: share of traced steps in which tensors were sent and no op "
@@ -49,9 +49,9 @@ def test_every_cell_and_sentence():
             "",
         ],
         "With 2 tasks a step is slower than in one process (its p10 is above the p90 of one "
-        "process): every step sends 7 messages with 128 KiB, where one process passes pointers; "
-        "tasks of this machine share its 2 cores, which one process already uses; layers wait for "
-        "one another, so mostly one task works at a time.",
+        "process): every step sends 7 messages with 128 KiB, while one process only passes "
+        "pointers; tasks on this machine share its 2 cores, which one process already uses; "
+        "layers wait for one another, so most of the time only one task works.",
     ]
 
 
@@ -71,14 +71,15 @@ def test_one_task_shares_nothing_and_has_no_other_layers():
     rows = (SCALING.rows[0], replace(SCALING.rows[1], tasks=1))
     assert blocks(replace(SCALING, rows=rows))[2] == (
         "With 1 task a step is slower than in one process (its p10 is above the p90 of one "
-        "process): every step sends 7 messages with 128 KiB, where one process passes pointers."
+        "process): every step sends 7 messages with 128 KiB, while one process only passes "
+        "pointers."
     )
 
 
 def test_tasks_elsewhere_share_no_cores_of_this_machine():
     elsewhere = blocks(replace(SCALING, local=False))
     assert elsewhere[2].endswith(
-        "pointers; layers wait for one another, so mostly one task works at a time."
+        "pointers; layers wait for one another, so most of the time only one task works."
     )
 
 

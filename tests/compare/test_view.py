@@ -73,9 +73,9 @@ def test_the_first_column_says_what_a_row_is(by, header):
 def test_the_legend_says_what_the_roof_is_and_who_is_above_it():
     plain = replace(COMPARISON, uncovered={}, peaks=None)
     legend = (
-        "Requested: bytes that the ops of a row requested from their allocators; peak: the most "
-        "of these in use at once. FLOPs are counted from op type and shapes; a multiply-add "
-        "counts as two"
+        "Requested is the number of bytes that the ops of a row requested from their allocators; "
+        "peak is the most of these in use at once. FLOPs are counted from op type and shapes; a "
+        "multiply-add counts as two"
     )
     assert op_table.legend(plain) == f"{legend}."
     levels = (Level(2**14, 201.4, 150.0), Level(2**27, 30.0, 40.0))

@@ -297,18 +297,18 @@ def test_the_blocks_come_in_the_order_of_a_readers_questions():
         CONFIGURED,
         CONFIGURED,
         CONFIGURED,
-        "Each ratio is",
+        "Each ratio comes",
         "What an op costs a step at batch 4: time added by running it a second time in place",
-        "Median of 5",
+        "Each value is",
         "Not repeated at",
         "Findings, computed from the tables",
         "Batch 4: times, the most expensive first",
         "Batch 4: work per step, in the same order",
         "Batch 16: times, the most expensive first",
         "Batch 16: work per step, in the same order",
-        "Requested: bytes that",
-        "Cold: the first step, at batch 4, took 5.17 ms, a warm traced step 920 us "
-        "(median); the first one also set up kernels and memory",
+        "Requested is the",
+        "Cold: the first step, at batch 4, took 5.17 ms, and a warm traced step took 920 us "
+        "(median); the first step also set up kernels and memory",
     ]
 
 
@@ -381,9 +381,9 @@ def test_what_is_partial_says_so_and_how_many_images_it_was_to_be(change, senten
 
 def test_below_the_steps_it_says_what_each_number_is_of():
     assert view.units(COMPARISON) == (
-        "Median, p10, p90 and mean describe untraced steps. Images per second: batch size divided "
-        "by the mean, which slow steps raise above the median. Ops: total time of all ops in a "
-        "traced step."
+        "Median, p10, p90 and mean describe untraced steps. Images per second are the batch size "
+        "divided by the mean, which slow steps raise above the median. Ops is the total time of "
+        "all ops in a traced step."
     )
 
 
@@ -768,11 +768,11 @@ def test_another_batch_size_has_its_own_rows():
 
 def test_the_legend_names_every_type_without_flops_and_both_peaks():
     assert op_table.legend(COMPARISON) == (
-        "Requested: bytes that the ops of a row requested from their allocators; peak: the most "
-        "of these in use at once. FLOPs are counted from op type and shapes; a multiply-add "
-        "counts as two. They are unknown for MaxPool (1 node), Softmax (2 nodes), so rows with "
-        "these have none. The roof is what a short benchmark reached at the same FLOPs per byte: "
-        "215 GFLOP/s, with 38.7 GB/s from memory."
+        "Requested is the number of bytes that the ops of a row requested from their allocators; "
+        "peak is the most of these in use at once. FLOPs are counted from op type and shapes; a "
+        "multiply-add counts as two. They are unknown for MaxPool (1 node), Softmax (2 nodes), "
+        "so rows with these have none. The roof is what a short benchmark reached at the same "
+        "FLOPs per byte: 215 GFLOP/s, with 38.7 GB/s from memory."
     )
 
 
@@ -790,7 +790,9 @@ def test_the_ops_that_were_run_once_more_stand_by_batch_size_without_self_times(
         ],
         0,
     )
-    assert interval.startswith("Median of 5 observations, each in new sessions in which")
+    assert interval.startswith(
+        "Each value is the median of 5 observations. An observation has new sessions, in which"
+    )
     assert untried == "Not repeated at batch 4: w (VarHandleOp): it changes something."
     shown = list(view.blocks(COMPARISON))
     assert shown[shown.index(interval) : shown.index(untried) + 1] == [interval, untried]
@@ -841,11 +843,12 @@ def test_every_configuration_of_both_tables():
         ),
     ]
     assert basis == (
-        "Each ratio is that of 7 observations, each the median of steps in its own process, so "
-        "the default differs from that in the other tables. If the observations are independent, "
-        "the interval contains the true ratio in 99 of 100 comparisons. Alike: within 5 %. Cannot "
-        "tell: too few observations, or the machine is too noisy. With more comparisons each test "
-        "is stricter, so an interval that barely excludes 1 may still be `cannot tell`."
+        "Each ratio comes from 7 observations. An observation is the median of steps in its own "
+        "process, so the default here differs from the default in the other tables. If the "
+        "observations are independent, the interval contains the true ratio in 99 of 100 "
+        "comparisons. Alike means within 5 %. Cannot tell means that there are too few "
+        "observations, or that the machine is too noisy. With more comparisons each test is "
+        "stricter, so an interval that barely excludes 1 may still be `cannot tell`."
     )
 
 
@@ -854,8 +857,8 @@ def test_every_configuration_of_both_tables():
 
 def test_every_op_of_the_cold_step_stands_beside_as_many_warm_calls():
     assert whole(view.cold(COMPARISON)) == (
-        "Cold: the first step, at batch 4, took 5.17 ms, a warm traced step 920 us "
-        "(median); the first one also set up kernels and memory",
+        "Cold: the first step, at batch 4, took 5.17 ms, and a warm traced step took 920 us "
+        "(median); the first step also set up kernels and memory",
         ["node", "type that ran", "first run", "warm, mean", "ratio"],
         [
             ("conv1/Relu", "_FusedConv2D", "950 us", "38.0 us", "25.0 x"),
@@ -879,10 +882,10 @@ def test_every_finding_of_the_comparison():
         "a call takes 3.40 x as long for 4 x the images.",
         "Softmax: from 4 to 16 a call takes 0.89 x as long for 4 x the images; from 16 to 64 a "
         "call takes 0.88 x as long for 4 x the images.",
-        "Batch 16 does 3.00 x the images per second of batch 4.",
-        "Batch 64 does 1.75 x the images per second of batch 16.",
-        "At batch 4 an untraced step takes 800 us but its ops only 383 us: no op runs for more "
-        "than half of the step.",
+        "Batch 16 processes 3.00 x as many images per second as batch 4.",
+        "Batch 64 processes 1.75 x as many images per second as batch 16.",
+        "At batch 4 an untraced step takes 800 us, but its ops take only 383 us: no op runs for "
+        "more than half of the step.",
         "Compared with default, an untraced step under xla takes 0.51 x as long [0.46, 0.56] at "
         "batch 4 "
         "(405 us against 810 us).",
@@ -920,8 +923,8 @@ def test_of_a_busy_machine_only_shares_are_told():
     assert findings.sentences(COMPARISON.rows, STEPS, "op", CONFIGS, BUSY) == (
         "The share of _FusedConv2D rises from 24.0 % at batch 4 to 38.0 % at 64, via 28.0 % at 16.",
         "The share of MaxPool falls from 75.0 % at batch 4 to 61.0 % at 64, via 71.0 % at 16.",
-        "Fixed costs, growth with the batch size, and which batch size or configuration is faster "
-        "are withheld because the machine was busy.",
+        "The machine was busy, so the findings on fixed costs, on growth with the batch size, "
+        "and on which batch size or configuration is faster are withheld.",
     )
 
 
@@ -975,7 +978,7 @@ def test_on_a_busy_machine_no_configuration_is_faster():
         [("4", "810 us", "405 us (withheld)", "910 us (withheld)")],
         0,
     )
-    assert basis.startswith("Each ratio is that of 7 observations")
+    assert basis.startswith("Each ratio comes from 7 observations")
 
 
 # For other programs

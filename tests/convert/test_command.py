@@ -339,7 +339,7 @@ def test_a_failure_leaves_nothing_behind(run, folder, to):
         ("cpu.pbtxt --to pdf", 2, "No format named 'pdf'. Choose from text, json, csv, columns"),
         ("cpu.pbtxt --to columns", 2, "Columns go into a Parquet file; name one with --out."),
         ("cpu.pbtxt --to xspace", 2, "An xspace goes into a logdir of TensorBoard; name one with"),
-        ("gpu --to model-explorer", 2, "What Model Explorer reads goes into a folder; name one"),
+        ("gpu --to model-explorer", 2, "The files for Model Explorer go into a folder; name one"),
         (
             "gpu --to model-explorer --out new",
             2,

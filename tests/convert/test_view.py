@@ -152,9 +152,9 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             ],
             0,
         ),
-        "The critical path of a step has 2 op runs and takes 80.0 us, if every op had its own "
-        "processor. A node in a loop occurs in it once for each iteration. All ops together take "
-        "1.50 x as long. While any op ran, 1.14 ran at once on average.",
+        "The critical path of a step has 2 op runs and would take 80.0 us if every op had its "
+        "own processor. A node in a loop occurs in it once for each iteration. All ops together "
+        "take 1.50 x as long. While any op ran, 1.14 ran at once on average.",
         (
             "The critical path",
             ("node", "type that ran", "took", "share"),
@@ -223,9 +223,9 @@ def test_edges_that_the_trace_does_not_keep_are_not_blamed_on_it():
     found = replace(conversion.convert(RECORDED), critical_path=CriticalPath((), 0, 0))
     (sentence,) = view.path(found, found.critical_path)
     assert sentence == (
-        "No critical path is shown: by the edges of the graph, an op of this trace began before "
-        "one that it depends on had ended. The graph may not be the one that ran, because passes "
-        "change edges."
+        "No critical path is shown: according to the edges of the graph, an op of this trace "
+        "began before an op that it depends on had ended. The graph may not be the one that ran, "
+        "because passes change edges."
     )
 
 

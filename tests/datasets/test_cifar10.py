@@ -100,8 +100,8 @@ def test_missing_files_of_the_split_are_listed(tmp_path):
     with pytest.raises(TflabError) as error:
         cifar10.load("train", folder)
     assert str(error.value) == (
-        f"{folder} lacks data_batch_1.bin, data_batch_2.bin (looked for as named, with .gz, in "
-        "cifar-10-batches-bin and in cifar-10-binary.tar.gz)."
+        f"{folder} lacks data_batch_1.bin, data_batch_2.bin (tflab looked for each name as it is, "
+        "with .gz, in cifar-10-batches-bin and in cifar-10-binary.tar.gz)."
     )
 
 
@@ -300,8 +300,8 @@ def test_offline_made_up_images_stand_in_and_one_line_says_so(tmp_path, capsys):
     ]
     assert capsys.readouterr() == (
         "",
-        f"{NOT_CIFAR10} {tmp_path}/cache/tflab/cifar10 lacks {', '.join(NAMES)} "
-        "(looked for as named and with .gz). TFLAB_OFFLINE forbids downloads.\n",
+        f"{NOT_CIFAR10} {tmp_path}/cache/tflab/cifar10 lacks {', '.join(NAMES)} (tflab looked for "
+        "each name as it is and with .gz). TFLAB_OFFLINE forbids downloads.\n",
     )
 
 

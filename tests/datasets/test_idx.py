@@ -47,7 +47,7 @@ DAMAGES = {
     "another number": (idx(PIXELS[:4]), f"contains 4 images, but {BELONG}."),
     "another image size": (
         idx(PIXELS[:3, :20, :24]),
-        "contains images of 20x24 pixels; those of MNIST have 28x28.",
+        "contains images of 20x24 pixels; the images of MNIST have 28x28.",
     ),
     "too short": (IMAGES[:-1], f"ends after {SIZE - 1} of {SIZE} bytes; download it again."),
     "too long": (
@@ -56,8 +56,8 @@ DAMAGES = {
     ),
     "another byte": (
         IMAGES[:-1] + bytes([IMAGES[-1] ^ 1]),
-        "differs from the published file (its SHA-256 differs): it is damaged, or belongs to "
-        "another data set that uses these names, such as Fashion-MNIST; download it again.",
+        "differs from the published file (its SHA-256 differs). It is damaged, or belongs to "
+        "another data set that uses these names, such as Fashion-MNIST. Download it again.",
     ),
     "truncated gzip": (
         ZIPPED[:-20],

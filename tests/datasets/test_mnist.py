@@ -127,8 +127,8 @@ def test_missing_files_of_the_split_are_listed(small, tmp_path):
     with pytest.raises(TflabError) as error:
         mnist.load("train", folder)
     assert str(error.value) == (
-        f"{folder} lacks train-images-idx3-ubyte, train-labels-idx1-ubyte (looked for as named "
-        "and with .gz)."
+        f"{folder} lacks train-images-idx3-ubyte, train-labels-idx1-ubyte (tflab looked for each "
+        "name as it is and with .gz)."
     )
 
 
@@ -186,9 +186,8 @@ def test_offline_the_digits_stand_in_and_one_line_says_so(tmp_path, capsys):
     assert capsys.readouterr() == (
         "",
         f"{NOT_MNIST} {tmp_path}/cache/tflab/mnist lacks train-images-idx3-ubyte, "
-        "train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (looked for as "
-        "named and with .gz). "
-        "TFLAB_OFFLINE forbids downloads.\n",
+        "train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (tflab looked "
+        "for each name as it is and with .gz). TFLAB_OFFLINE forbids downloads.\n",
     )
 
 

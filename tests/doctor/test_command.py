@@ -495,7 +495,7 @@ def test_what_is_needed_and_wrong_is_status_1(world, capsys):
         "      not here",
         "      Get it.",
         "",
-        "1 thing is wrong: see above what to do.",
+        "1 thing is wrong; the lines above say what to do.",
     ]
     assert err == ""
 

@@ -41,7 +41,7 @@ def test_what_is_wrong_and_what_is_worth_a_note_are_told_apart_with_their_advice
                 Frame("System: Landlock", "", ("not here", "Take Linux.")),
             ),
         ),
-        "2 things are wrong: see above what to do.",
+        "2 things are wrong; the lines above say what to do.",
     ]
 
 
@@ -51,8 +51,8 @@ def test_what_is_wrong_and_what_is_worth_a_note_are_told_apart_with_their_advice
         ([], "Everything that tflab needs works."),
         ([NOTE], "Everything that tflab needs works, with 1 note."),
         ([NOTE, NOTE], "Everything that tflab needs works, with 2 notes."),
-        ([NOTE, WRONG], "1 thing is wrong: see above what to do."),
-        ([WRONG, NOTE, WRONG, WRONG], "3 things are wrong: see above what to do."),
+        ([NOTE, WRONG], "1 thing is wrong; the lines above say what to do."),
+        ([WRONG, NOTE, WRONG, WRONG], "3 things are wrong; the lines above say what to do."),
     ],
 )
 def test_the_last_sentence_counts_what_is_wrong_and_else_the_notes(verdicts, said):

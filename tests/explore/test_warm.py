@@ -279,7 +279,7 @@ def test_what_a_program_prints_is_kept_up_to_a_length(run):
     assert run("print('hello')\n" + SMALL)[0]["printed"] == "hello\n"
     ended = run("while True: print('x' * 1000)\n", seconds=1)[-1]
     assert len(ended["printed"]) == worker.PRINTED
-    message = "The program was ended: it took longer than 1 s."
+    message = "tflab ended the program: it took longer than 1 s."
     assert ended["error"] == {"message": message, "line": 1}
 
 
@@ -288,7 +288,7 @@ def test_an_endless_loop_is_ended_at_its_line_by_the_same_process(run, monkeypat
     run(SMALL)
     before = run.process.process.pid
     error = run.error("x = 1\nwhile True:\n    x += 1\n", seconds=1)
-    assert error["message"] == "The program was ended: it took longer than 1 s."
+    assert error["message"] == "tflab ended the program: it took longer than 1 s."
     assert error["line"] in (2, 3)
     run(SMALL)
     assert run.process.process.pid == before

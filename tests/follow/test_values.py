@@ -177,7 +177,7 @@ def test_the_values_and_the_gradient_read_as_lines():
     many = replace(KNOWN["back"], values=(replace(BACK, calls=3),) * 6)
     assert ["".join(map(str, (s[0], s[2]))) for s in values.sentences(replace(many, taken=()))] == [
         *["held by back in the recorded step, the last time of 3: all 6 (2)"] * 4,
-        "and 2 outputs more",
+        "and 2 more outputs",
     ]
 
 
@@ -198,7 +198,7 @@ def test_of_many_inputs_the_first_are_told():
     many = replace(KNOWN["fused"], taken=(LOSS,) * 6, carrier_values=())
     assert [sentence[0] for sentence in values.sentences(many)] == [
         *["took "] * 4,
-        "and 2 inputs more",
+        "and 2 more inputs",
     ]
 
 
@@ -214,7 +214,7 @@ def test_a_formula_says_where_it_leads_and_who_made_it():
 
 
 def test_bookkeeping_is_an_aside_with_its_reason():
-    gate = "These wait until all gradients of an op are ready, and pass them on unchanged."
+    gate = "These nodes wait until all gradients of an op are ready, and pass them on unchanged."
     assert list(view.backward_lines(KNOWN["gate"])) == [
         (Aside(f"bookkeeping (gate): {gate}"),),
         ("is dL/dy",),

@@ -165,7 +165,7 @@ def test_the_history_of_a_fused_node_in_parts():
                     NodeLink("twin", "twin"),
                     " too",
                 ),
-                ("continues in ", relu, ": device and kernel are those of that node"),
+                ("continues in ", relu, ": device and kernel are given for that node"),
                 ("device CPU:1: the default device",),
                 ("kernel registered for _FusedConv2D: label 'mkl'",),
                 ("a GPU would use (not run): GPU: cuDNN",),
@@ -174,7 +174,7 @@ def test_the_history_of_a_fused_node_in_parts():
                 (Code("LLVM     fadd a"),),
                 (Code("         fadd b   (1 more like it)"),),
                 (Code("         inferred: HLO -> LLVM by kind"),),
-                (Code("         of one or more of add of conv, exponential of exp"),),
+                (Code("         belong to one or more of add of conv, exponential of exp"),),
                 (
                     Code(
                         "         up to 8 elements at once; some may be fused multiply-adds, one "
@@ -223,7 +223,7 @@ def test_the_history_of_a_fused_node_as_text():
                     "remapper (pass 7): fused into relu",
                     "comes from: layout",
                     "does the work of bias:0, twin too",
-                    "continues in relu: device and kernel are those of that node",
+                    "continues in relu: device and kernel are given for that node",
                     "device CPU:1: the default device",
                     "kernel registered for _FusedConv2D: label 'mkl'",
                     "a GPU would use (not run): GPU: cuDNN",
@@ -237,7 +237,7 @@ def test_the_history_of_a_fused_node_as_text():
         ),
     )
     assert grid(table) == [
-        "A call in warm, traced steps, all of relu",
+        "Per call in warm, traced steps, for the whole of relu",
         (
             *("batch", "calls", "mean", "median", "p95", "share"),
             *("memory", "FLOPs", "GFLOP/s", "of roof"),
@@ -263,13 +263,14 @@ def test_a_node_above_the_roof_is_said_to_be_there_and_not_how_far():
     times = {batch: replace(row, roof_share=7.83) for batch, row in HISTORY.times.items()}
     title, _, *rows, _ = grid(view.times(replace(HISTORY, times=times)))
     assert title == (
-        "A call in warm, traced steps, all of relu (above: faster than the roof measured here)"
+        "Per call in warm, traced steps, for the whole of relu (above: faster than the roof "
+        "measured here)"
     )
     assert [row[-1] for row in rows] == ["above", "above"]
 
 
 def test_the_times_of_a_node_that_ran_itself_are_its_own():
-    assert view.times(replace(HISTORY, carrier="conv")).title == ("A call in warm, traced steps")
+    assert view.times(replace(HISTORY, carrier="conv")).title == ("Per call in warm, traced steps")
 
 
 def test_a_node_without_a_line_is_written_by_a_program_or_read_from_a_file():
@@ -321,7 +322,7 @@ def test_of_a_folded_or_removed_node_nobody_did_the_work_in_the_step():
     inside = Fate("conv", "folded", "a pass", "relu", has_value=False)
     (first, *_) = view.execution_lines(replace(HISTORY, fate=inside))
     assert first[0] == "it was used before the steps to compute the constant "
-    assert view.fate_words(inside) == "used in advance to compute a constant"
+    assert view.fate_words(inside) == "used before the steps to compute a constant"
 
 
 def test_a_removed_node_was_passed_over_or_needed_by_nothing():
@@ -337,7 +338,7 @@ def test_a_history_says_why_there_is_no_gradient_and_no_kernel():
     assert list(view.backward_lines(blank)) == [("no gradient: is not to be shown",)]
     kernel = replace(HISTORY.kernel, constraints="", on_gpu=None)
     assert list(view.placement_lines(replace(PLAIN, kernel=kernel))) == [
-        ("kernel registered for _FusedConv2D: needs none",)
+        ("kernel registered for _FusedConv2D: no constraints",)
     ]
 
 

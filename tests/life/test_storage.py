@@ -107,7 +107,7 @@ def test_boxes_that_are_in_themselves_are_refused(path, life, box, field, value)
 
 def test_a_graph_with_too_many_nodes_is_neither_written_nor_drawn(tmp_path, path, life):
     life["graph"]["nodes"] = [{"name": "n"}] * (storage.MOST_NODES + 1)
-    with pytest.raises(storage.LargeError, match="it has 20,001 nodes, and 20,000 is the most"):
+    with pytest.raises(storage.LargeError, match="it has 20,001 nodes; the limit is 20,000"):
         storage.write(tmp_path / "run", life)
     assert not (tmp_path / "run").exists()
     with pytest.raises(TflabError, match="makes no sense"):

@@ -337,5 +337,5 @@ def test_each_variable_that_was_not_checked_has_a_reason():
         ("b", "the loss does not depend on it"),
         ("c", "it is not float32"),
         ("d", "only a sample of the variables is checked"),
-        ("e", "which tensor is its gradient was not confirmed"),
+        ("e", "tflab could not confirm which tensor is its gradient"),
     ]

@@ -81,8 +81,8 @@ def test_a_task_that_a_user_started_says_where_it_listens_is_used_and_left_runni
     with subprocess.Popen(start, stdout=subprocess.PIPE, text=True) as task:
         try:
             first, second = task.stdout.readline(), task.stdout.readline()
-            assert first.startswith("A task of TensorFlow ")
-            assert first.endswith(", open to this machine only.\n")
+            assert first.startswith("This task of TensorFlow ")
+            assert first.endswith(" and is open to this machine only.\n")
             assert second == (
                 "Its connections are neither encrypted nor authenticated. Ctrl-C ends the task.\n"
             )

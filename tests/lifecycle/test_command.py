@@ -446,7 +446,7 @@ def fail(tmp_path, monkeypatch, capsys):
         ("--experiments 0", "The number of seconds for experiments is '0'; it has to be a whole n"),
         (
             "--experiments --stage placement",
-            "--experiments runs steps, and stages up to placement run none. Give --stage",
+            "--experiments runs steps, but the stages up to placement run none. Give --stage",
         ),
         ("--nonsense", "Unrecognized arguments: --nonsense. See `python -m tflab.lifecycle --he"),
         ("--logdir /dev/null/logs", "The logdir '/dev/null/logs' cannot be written: '/dev/null'"),

@@ -142,7 +142,7 @@ def test_an_update_is_not_run_twice(walked):
 def test_nodes_with_others_between_them_are_not_run_twice(walked):
     """The copies would wait for the nodes between, and these for the copies."""
     placement = walked("lenet")["placement"]
-    reason = "other nodes lie between those that it does the work of"
+    reason = "other nodes lie between the nodes whose work it does"
     assert experiments.refusal(["conv1/Conv2D", "conv1/Relu"], placement) == reason
     assert experiments.refusal(["conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu"], placement) is None
 

@@ -40,9 +40,9 @@ def test_the_sentence_says_what_is_needed_and_what_there_is(monkeypatch):
     with pytest.raises(TflabError) as error:
         least_memory.check(GRAPH, ["z:0"], 16)
     assert str(error.value) == (
-        "A step with a batch of 16 needs at least 54.0 MiB (22.0 MiB for its constants, variables "
-        "and feeds and 32.0 MiB for the output of 'y'), and 53.0 MiB of memory is free. Give a "
-        "--batch-size of at most 8."
+        "A step with a batch of 16 needs at least 54.0 MiB (22.0 MiB for its constants, "
+        "variables and feeds and 32.0 MiB for the output of 'y'), but only 53.0 MiB of memory is "
+        "free. Give a --batch-size of at most 8."
     )
     least_memory.check(GRAPH, ["z:0"], 15)
 

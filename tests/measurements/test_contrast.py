@@ -93,8 +93,8 @@ def test_of_too_few_processes_it_says_that_there_is_not_enough_to_tell():
     found = held(measurement(US[:2], 1.2))
     assert words(found) == ["cannot tell", "cannot tell"]
     assert found.notes == (
-        "Not enough to tell: 'b' was measured in 2 processes, and a verdict requires 3. Measure "
-        "again with --save.",
+        "Not enough data to tell: 'b' was measured in 2 processes, but a verdict requires 3. "
+        "Measure again with --save.",
     )
 
 
@@ -131,7 +131,7 @@ def test_another_graph_is_refused_with_what_differs_and_what_allows_it():
     other = changed(of_graph(measurement(), graph="2"), model="convnet")
     assert "models: lenet and convnet; the same ops, but other edges" in refused(other)
     assert held(LARGER, other_graph=True).notes == (
-        f"The graph of 'b' differs from that of 'a': {DIFFERS}.",
+        f"The graph of 'b' differs from the graph of 'a': {DIFFERS}.",
     )
 
 
@@ -158,7 +158,7 @@ def test_the_same_fingerprint_of_other_ops_is_refused():
 def test_the_same_model_in_another_tensorflow_is_said():
     other = replace(LARGER, environment={**HERE, "Framework": "tensorflow 2.20.0"})
     assert held(other).notes == (
-        f"The graph of 'b' differs from that of 'a' by another TensorFlow: {DIFFERS}.",
+        f"The graph of 'b', by another TensorFlow, differs from the graph of 'a': {DIFFERS}.",
     )
     renamed = changed(other, model="convnet")
     assert "lenet and convnet" in refused(renamed)
@@ -208,8 +208,8 @@ def test_two_measurements_without_a_common_op_have_their_steps_compared():
     assert words(found) == ["slower", "slower"]
     assert not any(row.verdict for row in found.rows)
     assert found.notes == (
-        "'a' and 'b' have no op in common, such as Conv2D and _MklConv2D: only their steps can be "
-        "compared.",
+        "'a' and 'b' have no op in common: the first has Conv2D, for example, and the second "
+        "_MklConv2D. Only their steps can be compared.",
     )
 
 
@@ -266,8 +266,8 @@ def test_what_cannot_be_told_leaves_it_open_and_is_said(other):
     sentence = contrast.sentence(found, "a")
     assert str(failure) == sentence
     assert sentence.startswith(
-        "Nothing is proven to be slower than 'a' by more than 10 %. Not enough to tell: 'b' at "
-        "batch 4, "
+        "Nothing is proven to be slower than 'a' by more than 10 %. Not enough data to tell: 'b' "
+        "at batch 4, "
     )
 
 
@@ -278,7 +278,7 @@ def test_what_is_printed_of_two_measurements():
     found = replace(held(), gate=Gate(10, (), ()))
     ratio = "1.20 x [1.17, 1.23]"
     opening, *parts, basis, last = map(read, view.blocks(found))
-    assert opening == "lenet, inference: measurements compared with 'a', the first."
+    assert opening == "lenet, inference: measurements compared with the first, 'a'."
     assert parts == [
         [
             "When it was measured, and in how many processes",

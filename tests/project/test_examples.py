@@ -30,7 +30,7 @@ WIDTH = 100
 # What follows from what each of them computes, on any machine, as patterns of lines.
 FACTS = {
     "ordinary_program": (
-        r"No value of its first step is NaN or Inf\.",
+        r"No value in its first step is NaN or Inf\.",
         r"Inf came from Log \(Log, ordinary_program\.py:\d+: hits = labels \* tf\.math\.log\(",
         r".*Its inputs: Maximum: \d+ zeros\.",
     ),
@@ -84,7 +84,7 @@ FACTS = {
     "two_devices": (
         r"CPU:0 +first/_0 +_Send +first +the runtime's",
         r"CPU:1 +first/_1 +_Recv +the runtime's",
-        r"A step carries 4\.00 KiB from CPU:0 to CPU:1, 4\.00 KiB from CPU:1 to CPU:0\.",
+        r"A step transfers 4\.00 KiB from CPU:0 to CPU:1, 4\.00 KiB from CPU:1 to CPU:0\.",
     ),
 }
 

@@ -180,8 +180,8 @@ WARM = (
 )
 WALKING = "python -m tflab.lifecycle --model lenet --steps 3"
 SWEPT = Method(
-    "64,192 images of points at each batch size, untraced and traced steps alternate; the first "
-    "6 steps of each are not counted.",
+    "64,192 images of points at each batch size: untraced and traced steps alternate, and the "
+    "first 6 steps of each are not counted.",
     "python -m tflab.compare --model lenet --batch-sizes 4 16 64",
 )
 

@@ -70,8 +70,8 @@ def test_the_batch_sizes_are_handed_in_then_told_in_full():
         ],
         view.units(COMPARED),
         [
-            "Cold: the first step, at batch 4, took 21.7 ms, a warm traced step 1.50 ms (median); "
-            "the first one also set up kernels and memory",
+            "Cold: the first step, at batch 4, took 21.7 ms, and a warm traced step took 1.50 ms "
+            "(median); the first step also set up kernels and memory",
             ("node", "type that ran", "first run", "warm, mean", "ratio"),
             ("conv1/Relu", "_FusedConv2D", "484 us", "121 us", "4.00 x"),
             ("only/cold", "Const", "94.0 us", "", ""),
@@ -104,6 +104,6 @@ def test_numbers_of_batch_sizes_stand_right_and_findings_give_way():
 def test_what_is_no_image_is_a_row():
     rows = replace(COMPARED, unit="row")
     *_, recipe = comparison_chapters.batch_sizes(rows)
-    assert recipe.how.startswith("64,192 rows of points at each batch size, untraced and traced ")
+    assert recipe.how.startswith("64,192 rows of points at each batch size: untraced and traced ")
     assert "rows a second" in [column.header for column in comparison_chapters.table(rows).columns]
     assert "x the rows of batch" in comparison_chapters.finding_at(rows, 16)

@@ -186,17 +186,17 @@ METHODS = [
     ("numbers", "steps", "warm-up, not counted", "traced or not"),
     ("Step times, ledger, path, memory", "3", "2", "in turn"),
     ("Batch sizes, 64,192 images at each", "11, 5, 1,003", "6", "in turn"),
-    ("The cold step", "1", "0", "traced, in a process of its own"),
+    ("The cold step", "1", "0", "traced, in a separate process"),
 ]
 
 
 def test_it_closes_with_how_each_number_was_obtained():
     assert shown(chapters.methods(LAB)) == [
-        [*METHODS, ("Loss and accuracy", "1,205", "0", "untraced but for 5"), 0],
-        "In turn: untraced and traced steps alternate, so both run under the same conditions. "
-        "The untraced time is the time of a step; the traced time, which is longer, shows its "
-        "parts. Passes, devices and the graph that ran are read from the runtime's dumps. The "
-        "fate of each node is derived from the graphs before and after each pass.",
+        [*METHODS, ("Loss and accuracy", "1,205", "0", "untraced except for 5"), 0],
+        "In turn means that untraced and traced steps alternate, so both run under the same "
+        "conditions. The untraced time is the time of a step; the traced time, which is longer, "
+        "shows its parts. Passes, devices and the graph that ran are read from the runtime's "
+        "dumps. The fate of each node is derived from the graphs before and after each pass.",
     ]
 
 

@@ -461,14 +461,14 @@ def test_a_life_begins_with_what_there_is_of_the_graph(lab):
     assert program.title == "The program line by line, with the nodes that each line made"
     assert first.startswith(
         f"x*y + z was written as {len(lab.toy.stages[0].nodes)} nodes. With its gradients and "
-        f"updates it has {len(placing.user_nodes)}. The runtime left {stayed} of them, and added "
+        f"updates, it has {len(placing.user_nodes)}. The runtime left {stayed} of them, and added "
         f"{len(placing.nodes) - stayed} nodes of its own. A step took "
     )
-    assert "the gradients flow up beside it" in first
+    assert "the gradients go up beside them" in first
     forward = {name: node for name, node in lab.toy.histories.items() if node.kind == "forward"}
     alone = replace(lab.toy, histories=forward)
     assert graph_chapter.sizes(alone) == f"written as {len(lab.toy.stages[0].nodes)} nodes"
-    assert graph_chapter.layout(alone) == "Data flow down."
+    assert graph_chapter.layout(alone) == "The data flow down."
 
 
 def test_a_training_without_right_answers_says_nothing_of_them(lab):

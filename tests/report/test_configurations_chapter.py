@@ -31,9 +31,9 @@ def test_configurations_are_said_then_compared_and_the_command_tells_more():
         ],
         *view.basis(RACED),
         Method(
-            "7 observations, each in new processes that take turns. After 60 seconds none "
-            "started, except those that a verdict requires. The command takes longer and shows "
-            "more.",
+            "The comparison has 7 observations, each in new processes that take turns. After 60 "
+            "seconds no new observation started, except those that a verdict requires. The "
+            "command takes longer and shows more.",
             "python -m tflab.compare --model lenet --batch-sizes 4 64 --configs xla",
         ),
     ]

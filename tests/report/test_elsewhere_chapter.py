@@ -19,7 +19,7 @@ def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhe
     first, *parts, last = shown(
         comparison_chapters.other_measurements(measurement(), {"gpu": THERE})
     )
-    assert first.startswith("The same step, measured elsewhere or at another time")
+    assert first.startswith("This is the same step, measured elsewhere or at another time")
     held = contrast.contrast({"this report": measurement(), "gpu": THERE})
     assert parts == shown(view.parts(held, 10))
     assert [
@@ -29,8 +29,8 @@ def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhe
         0,
     ] in parts
     assert last == Method(
-        "5 processes one after the other; each process is one observation. The command saves "
-        "such a measurement on another machine.",
+        "The step ran in 5 processes, one after the other; each process is one observation. The "
+        "command saves such a measurement on another machine.",
         "python -m tflab.compare --model lenet --batch-sizes 4 16 --save there.json.gz",
     )
 
@@ -68,7 +68,8 @@ def test_the_chapter_is_there_with_those_that_were_chosen():
     with pytest.raises(UsageError) as error:
         asked("--chapters", "elsewhere")
     assert str(error.value) == (
-        "The chapter 'elsewhere' compares with saved measurements; give their files with --with."
+        "The chapter 'elsewhere' compares this machine with saved measurements; give their files "
+        "with --with."
     )
 
 
@@ -83,8 +84,8 @@ def test_the_command_that_repeats_a_report_names_its_files():
         ({"model": "convnet"}, "'there' is a measurement of 'convnet', not of 'lenet'."),
         (
             {"phase": "training"},
-            "'there' cannot be compared with a report: a report measures inference by op at "
-            "batch sizes 1, 16, 64, and this is training by op at 4, 16.",
+            "'there' cannot be compared with a report. A report measures inference by op at "
+            "batch sizes 1, 16, 64; this file has training by op at 4, 16.",
         ),
     ],
 )

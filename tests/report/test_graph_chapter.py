@@ -20,11 +20,11 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
     assert shown(graph_chapter.parts(LINEAR, "a linear model")) == [
-        "a linear model was written as 7 nodes. With its gradients and updates it has 14. The "
+        "a linear model was written as 7 nodes. With its gradients and updates, it has 14. The "
         "runtime left 10 of them, and added 2 nodes of its own. A step took 4.10 ms for a batch "
-        "of 16 (the median of 3 untraced steps). Forward flows down on the left; the gradients "
-        "flow up beside it, each next to its layer; the updates of the variables are on the "
-        "right.",
+        "of 16 (the median of 3 untraced steps). The forward ops go down on the left; the "
+        "gradients go up beside them, each next to its layer; the updates of the variables are "
+        "on the right.",
         DrawnGraph(
             name="a linear model",
             drawing=drawing.draw(STAGES, LINEAR.histories),
@@ -35,7 +35,7 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
         [
             "What became of the 14 nodes of the graph",
             ("fate", "nodes", "meaning", "by"),
-            ("executed", "10", "runs under its own name", "of them rewritten: 2 by remapper"),
+            ("executed", "10", "runs under its own name", "rewritten: 2 by remapper"),
             ("removed", "1", "bypassed, or no longer used", "1 by feeds_and_fetches"),
             ("fused", "1", "part of another node's kernel", "1 by remapper"),
             ("folded", "1", "computed in advance, now a constant", "1 by constant_folding"),
@@ -54,8 +54,8 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
             0,
         ],
         Method(
-            f"Colours and times in the graph: {WARM} Times at each batch size in the panel: "
-            "statistics of traced steps.",
+            f"Colours and times in the graph: {WARM} The times at each batch size in the panel "
+            "are statistics of traced steps.",
             f"{WALKING}\npython -m tflab.follow matmul --model lenet",
         ),
     ]
@@ -65,14 +65,14 @@ def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
     parts = shown(graph_chapter.parts(TOY, "x*y + z"))
     assert parts[0] == (
         "x*y + z was written as 2 nodes. The runtime left 1 of them, and added 2 nodes of its "
-        "own. A step took 62.0 us for a batch of 5 (the median of 7 untraced steps). Data flow "
-        "down."
+        "own. A step took 62.0 us for a batch of 5 (the median of 7 untraced steps). The data "
+        "flow down."
     )
     assert parts[2:] == [
         Method(
             "Colours and times in the graph: 7 untraced steps and as many traced ones, "
-            "alternating, after 4 warm-up steps of each; batch size 5. Times at each batch size "
-            "in the panel: statistics of traced steps.",
+            "alternating, after 4 warm-up steps of each; batch size 5. The times at each batch "
+            "size in the panel are statistics of traced steps.",
             "python -m tflab.lifecycle --model toy --steps 7\npython -m tflab.follow x --model toy",
         )
     ]
@@ -109,9 +109,10 @@ def test_a_short_program_is_shown_line_by_line_with_the_nodes_of_each():
 def test_a_graph_with_gradients_that_nobody_applies_tells_of_those_alone():
     histories = {name: node for name, node in LINEAR.histories.items() if node.kind != "update"}
     derived = replace(LINEAR, histories=histories)
-    assert graph_chapter.sizes(derived) == "written as 7 nodes. With its gradients it has 14"
+    assert graph_chapter.sizes(derived) == "written as 7 nodes. With its gradients, it has 14"
     assert graph_chapter.layout(derived) == (
-        "Forward flows down on the left; the gradients flow up beside it, each next to its layer."
+        "The forward ops go down on the left; the gradients go up beside them, each next to its "
+        "layer."
     )
 
 
@@ -147,7 +148,8 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
     assert steps[2:] == [("loss", "mean(w)", "w", "dL/d(loss)"), 0]
     assert drawn.chain_rule == "dL/dw = dL/dw"
     assert recipe.how.endswith(
-        " Values and gradients: the first, recorded and not timed, as the program defines them."
+        " Values and gradients are from the first, recorded and not timed, as the program "
+        "defines them."
     )
     assert path == [
         "Training moves the variables towards those that the data were generated with: y = 3, z = "

@@ -190,7 +190,7 @@ EXECUTION = Execution(
         Owner("before the first op (session, feeds)", 1_800_000),
         Owner("at least one op running", 9_000_000),
         Owner("no op running between ops (scheduling, waiting)", 4_500_000),
-        Owner("after the last op (fetches and collecting the trace, as one)", 2_700_000),
+        Owner("after the last op (fetching, and collecting the trace)", 2_700_000),
     ),
     wall_ns=18_000_000,
     critical_path=CriticalPath(

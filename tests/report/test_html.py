@@ -451,7 +451,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                         [
                             "continues in ",
                             {"node": 1, "text": "b"},
-                            ": device and kernel are those of that node",
+                            ": device and kernel are given for that node",
                         ],
                     ],
                 },
@@ -469,7 +469,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 },
             ],
             "times": {
-                "title": "A call in warm, traced steps, all of b",
+                "title": "Per call in warm, traced steps, for the whole of b",
                 "rows": [
                     ("batch", "4", "16"),
                     ("calls", "1,203", "9"),
@@ -504,7 +504,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 },
                 section("Executed", "as _Op", None),
             ],
-            "times": {"title": "A call in warm, traced steps", "rows": []},
+            "times": {"title": "Per call in warm, traced steps", "rows": []},
         },
         {
             "name": "c",
@@ -515,7 +515,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 section("Written", "made by the runtime", 0),
                 section("Executed", "as Op", None),
             ],
-            "times": {"title": "A call in warm, traced steps", "rows": []},
+            "times": {"title": "Per call in warm, traced steps", "rows": []},
         },
         {
             "name": "d",

@@ -138,7 +138,7 @@ def test_a_number_that_is_changed_in_a_report_is_found(written):
     html, markdown = written
     numbers = (
         r'"rows":\[\],"kind":"\w+","fates":[^"]*"\w+",\d+\]\],"time":"(\d[\d.]* us)"',
-        r'"A call in warm, traced steps","rows":.*?\["median","[^"]+","(\d[\d.]* us)"',
+        r'"Per call in warm, traced steps","rows":.*?\["median","[^"]+","(\d[\d.]* us)"',
         r'at each batch size</p>.*?<tr>(?:<td[^>]*>[^<]*</td>){3}<td class="right">([\d,]+)<',
         r"A step took (\S+ \S+) for a batch",
         r"took longest: (\S+ \S+) in a traced step",

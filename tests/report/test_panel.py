@@ -96,8 +96,8 @@ def test_bookkeeping_is_an_aside_of_the_panel():
     assert differentiated["lines"] == [
         [
             {
-                "aside": "bookkeeping (gate): These wait until all gradients of an op are ready, "
-                "and pass them on unchanged."
+                "aside": "bookkeeping (gate): These nodes wait until all gradients of an op are "
+                "ready, and pass them on unchanged."
             }
         ],
         ["is dL/dy"],

@@ -34,8 +34,8 @@ def test_the_chapter_says_what_is_where_and_what_is_sent():
     assert sentence == (
         "The same program on two devices: 1 node on CPU:0 and 5 nodes on CPU:1. If an edge leads "
         "from one device to the other, the runtime cuts it: a _Send on one device passes the "
-        "tensor to a _Recv on the other. A step carries 192 B from CPU:0 to CPU:1, 0 B from CPU:1 "
-        "to CPU:0, besides 1 tensor of unknown size."
+        "tensor to a _Recv on the other. A step transfers 192 B from CPU:0 to CPU:1, 0 B from "
+        "CPU:1 to CPU:0, besides 1 tensor of unknown size."
     )
     assert [row[-2:] for row in grid(table)[2:-1]] == [
         ("192", "relu/_0, relu/_1"),

@@ -134,7 +134,7 @@ DOUBLES = Question(
     ("loss", "relu", "sum", "w_grad"),
     "",
     "relu",
-    "It had 160 and 320 elements; the others as many as before.",
+    "It had 160 and 320 elements; the others had as many as before.",
 )
 
 

@@ -123,7 +123,7 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
             ("before the first op (session, feeds)", "600 us", "10.0 %"),
             ("at least one op running", "3.00 ms", "50.0 %"),
             ("no op running between ops (scheduling, waiting)", "1.50 ms", "25.0 %"),
-            ("after the last op (fetches and collecting the trace, as one)", "900 us", "15.0 %"),
+            ("after the last op (fetching, and collecting the trace)", "900 us", "15.0 %"),
             0,
         ],
         ("timeline", ("timeline", runs, middle, walk.EXECUTION.critical_path)),
@@ -144,8 +144,8 @@ def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
         "step of median length peaked after 6.00 us: 5.00 KiB, allocated by 4 ops, the largest "
         "parts by relu (2.00 KiB, still running), read (1.50 KiB), loss (1.00 KiB).",
         Method(
-            "Computed from the memory that each op requested from its allocators in traced "
-            f"steps. {WARM}",
+            "The numbers are computed from the memory that each op requested from its allocators "
+            f"in traced steps. {WARM}",
             WALKING,
         ),
     ]
@@ -175,8 +175,8 @@ def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
     assert list(step_chapters.roofline(COMPARED)) == [
         ("roofline", ("roofline", ROWS, PEAKS)),
         Method(
-            "Inference at batch 64. FLOPs are counted from shapes; bytes are those of all inputs "
-            "and outputs. The roof of this machine was measured by a benchmark of 3 seconds: 215 "
+            "Inference at batch 64. FLOPs are counted from shapes; bytes are the size of all "
+            "inputs and outputs. A benchmark of 3 seconds measured the roof of this machine: 215 "
             "GFLOP/s, with 38.7 GB/s from memory.",
             "python -m tflab.compare --model lenet --batch-sizes 64",
         ),

@@ -40,8 +40,8 @@ MADE = OverTasks(
     shown=OneStep(2, PLACED, RAN, NETWORK),
 )
 SCALED = Method(
-    "20 untraced steps and as many traced ones, alternating, at each number of tasks, each with "
-    "new sessions and, on this machine, new tasks.",
+    "At each number of tasks, 20 untraced steps and as many traced ones alternate. Each number "
+    "of tasks has new sessions and, on this machine, new tasks.",
     "python -m tflab.compare --model lenet --phase training --batch-sizes 64 --steps 20 --cluster "
     "1 2 --split layers",
 )
@@ -121,8 +121,8 @@ def test_where_only_this_process_was_measured_no_step_is_shown():
     died = replace(SCALING, rows=SCALING.rows[:1], failure="It died.")
     assert shown(comparison_chapters.tasks("m", replace(MADE, scaling=died, shown=None)))[:2] == [
         "These are the measurements up to this error: It died.",
-        "A step of training on the same 64 rows of MNIST, split by layers. 0 tasks are this "
-        "process alone. Each number of tasks was measured once, so speed-ups have no "
+        "Each row is a step of training on the same 64 rows of MNIST, split by layers. 0 tasks "
+        "means this process alone. Each number of tasks was measured once, so speed-ups have no "
         "interval.",
     ]
 

@@ -37,8 +37,8 @@ def test_a_training_is_its_curves_and_all_of_its_epochs():
         Method(
             "Trained for this report. Losses and accuracies are means over rows; the test uses "
             "all test rows at the end of each epoch. Steps 4 to 8 were traced: the times include "
-            "traced steps. The rows a second are those of the other steps alone, unless all steps "
-            "of an epoch were traced.",
+            "traced steps. The rows a second count only the other steps, unless all steps of an "
+            "epoch were traced.",
             "python -m tflab.train --model lenet --epochs 3 --batch-size 50 --seed 9",
         ),
     ]

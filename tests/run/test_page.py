@@ -199,11 +199,11 @@ def test_the_files_of_a_program_begin_with_its_own_then_the_costliest(seen, tmp_
 
 def test_the_columns_are_explained_above_the_lines(seen):
     columns = (
-        "Forward, backward and updates are the time of the nodes that a line made, in all runs but "
-        "the first ones, estimated from those that were traced. Python is the time of the line "
-        "itself, and TensorFlow that of its calls of TensorFlow and Keras. Both are sampled "
-        "outside of runs. The times of ops are estimates from few traced runs: 2 of the 4 of "
-        "group 2."
+        "Forward, backward and updates are the time of the nodes that a line made, in all runs "
+        "except the first ones, estimated from the traced runs. Python is the time of the line "
+        "itself, and TensorFlow is the time of its calls to TensorFlow and Keras. Both are "
+        "sampled outside of runs. The times of ops are estimates from few traced runs: 2 of the "
+        "4 of group 2."
     )
     assert page.explained(replace(seen, graph=None)) == columns
     assert page.explained(seen).startswith(f"{columns} The drawing and the notes behind the lines")
@@ -314,15 +314,17 @@ def test_a_program_without_a_graph_has_its_lines_alone(seen):
 def test_the_end_says_where_nan_comes_from(seen):
     assert [*view.values_of(VALUES)] == [
         "Values of run 3 of group 2: 1 of 2 tensors have NaN or Inf.",
-        *["NaN came from y (_Fused, in the graph that ran), whose inputs were all finite. Of its "
-        "3 elements 1 is NaN. Its inputs: x: 2 elements, 1 negative, from -4 to 1e+300."] * 2,
-        "1 other node made NaN or Inf independently.",
+        *[
+            "NaN came from y (_Fused, in the graph that ran), whose inputs were all finite. Of "
+            "its 3 elements, 1 is NaN. Its inputs: x: 2 elements, 1 negative, from -4 "
+            "to 1e+300."] * 2,
+        "1 other node produced NaN or Inf independently.",
     ]  # fmt: skip
     two = replace(VALUES, origins=VALUES.origins[:2])
     assert len([*view.values_of(two)]) == 3
     finite = replace(VALUES, values=VALUES.values[1:], origins=())
     assert [*view.values_of(finite)] == ["Values of run 3 of group 2: 1 tensor, all finite."]
-    shown = " ".join((*view.values_of(VALUES), "Of 4 other runs nothing was checked."))
+    shown = " ".join((*view.values_of(VALUES), "Of 4 other runs, nothing was checked."))
     assert shown in view.blocks(replace(seen, values=VALUES), False)
 
 
@@ -340,10 +342,10 @@ def test_the_end_says_which_runs_were_checked_for_nan(seen):
         [first],
     )
     assert said(replace(GROUPS[1], not_finite={})) == [
-        "Of 4 other runs only the fetched values were checked; they are finite."
+        "Of 4 other runs, only the fetched values were checked; they are finite."
     ]
     assert said(replace(GROUPS[1], not_finite={}, fetches=("train",))) == [
-        "Of 4 other runs nothing was checked."
+        "Of 4 other runs, nothing was checked."
     ]
 
 
@@ -368,7 +370,7 @@ def test_the_next_run_to_record_is_one_that_can_have_made_nan():
     assert said(replace(held, updated=("v",)), 3, 2) == (
         "Group 2 does not update w: other runs made it not finite."
     )
-    assert said(made, 1, 2) == "In run 1 the update of w took NaN or Inf."
+    assert said(made, 1, 2) == "In run 1, the update of w received NaN or Inf."
     assert said(made, 2, 2) == said(made, 2, 0) == ""
     assert said(made, 3, 2) == said(harmless, 1, 2) == again.format(2)
 

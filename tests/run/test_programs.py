@@ -170,7 +170,10 @@ def test_a_script_in_python_2_is_refused(tmp_path):
         ("trian.py", "There is no script 'trian.py'; did you mean 'train.py'?"),
         ("x/y.py", "There is no script 'x/y.py'; give the name of a Python file, as seen from"),
         ("empty", "'empty' is a folder without a __main__.py; give a Python file."),
-        ("notes.ipynb", "'notes.ipynb' is a notebook; make a Python file of it: jupyter nbconvert"),
+        (
+            "notes.ipynb",
+            "'notes.ipynb' is a notebook; convert it to a Python file: jupyter nbconvert",
+        ),
     ],
 )
 def test_what_is_no_script_is_said_with_what_would_be_right(

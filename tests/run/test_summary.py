@@ -223,7 +223,7 @@ def test_of_a_process_that_was_killed_the_last_segment_counts(tmp_path):
 def test_a_fault_of_tflab_is_said(fault, said, tmp_path):
     watcher.write_fault(str(tmp_path), fault)
     seen = summary.watched(("x.py",), summary.read(tmp_path), 700, 0)
-    assert seen.notes == (f"tflab stopped watching because of an error of its own: {said}",)
+    assert seen.notes == (f"tflab stopped watching because of an error in tflab: {said}",)
 
 
 def test_a_program_without_runs_has_python_in_one_piece():
@@ -258,7 +258,7 @@ def test_the_end_of_a_program_reads_like_this():
         "1 unreached."
     )
     assert few == ("The times of ops are estimates from few traced runs: 2 of the 4 of group 2.")
-    assert stood_in == "Stood in: input_data, mul."
+    assert stood_in == "Replacements that the program used: input_data, mul."
     assert grid(lines) == [
         "The costliest lines, over all runs",
         ("line", "forward", "backward", "updates", "Python", "TensorFlow", "code"),
@@ -295,8 +295,8 @@ def test_a_growing_graph_is_told_by_its_many_groups():
     )
     seen = Watched(**{**vars(WATCHED), "groups": (*GROUPS, later)})
     assert view.about_group(later) == (
-        "150 runs, median 9 ns, 9 traced: what fetches or is fed something else than all groups "
-        "before"
+        "150 runs, median 9 ns, 9 traced: runs that fetch or are fed something other than all "
+        "earlier groups"
     )
     first, second = view.many_groups(seen.groups)
     assert first == (
@@ -304,9 +304,9 @@ def test_a_growing_graph_is_told_by_its_many_groups():
         "later ones are one group."
     )
     assert second == (
-        "2 of the first 2 fetch or feed other tensors than those before, and the runtime prepares "
-        "the graph anew for each of these. If the program makes new nodes between its runs, make "
-        "them once, before the first run."
+        "2 of the first 2 fetch or feed other tensors than earlier groups, and the runtime "
+        "prepares the graph again for each of these groups. If the program makes new nodes "
+        "between its runs, make them once, before the first run."
     )
     assert first in [*view.blocks(seen, lines=False)]
     other_shape = replace(GROUPS[1], feeds={"x:0": "(9, 4)"})
@@ -338,7 +338,7 @@ def test_time_that_no_line_has_is_said_under_the_lines():
     untraced = replace(train, traced=0, total_ns=1_000)
     seen = replace(WATCHED, groups=(init, train, untraced))
     assert [*line_table.without_line(seen)] == [
-        "No line has the ops of 1 group that was not traced: 1.00 us of 5.00 us of runs.",
+        "No line includes the ops of 1 group that was not traced: 1.00 us of 5.00 us of runs.",
     ]
     assert [*line_table.without_line(replace(seen, groups=(init,)))] == []
     one_percent, less = (

@@ -346,7 +346,7 @@ def test_a_program_of_version_1_runs_unchanged(tmp_path):
         "train.SummaryWriter",
     ]
     sentence = " ".join(done.stderr.split())
-    assert f"Stood in: {', '.join(stood_in)}." in sentence
+    assert f"Replacements that the program used: {', '.join(stood_in)}." in sentence
     assert (
         "It ran with TensorFlow 1 (--v1), because only that has "
         "tf.examples.tutorials.mnist.input_data (train.py:3)." in sentence

@@ -38,7 +38,7 @@ def test_what_a_block_runs_is_seen_and_nothing_after_it(graph):
     with session() as live:
         live.run("init")
         with tflab.watch() as seen, tflab.watch() as again:
-            assert str(seen) == "What is watched has not ended."
+            assert str(seen) == "The watched part of the program has not ended."
             for _ in range(50):
                 live.run(["loss:0", "train"], feeds)
         live.run("loss:0", feeds)

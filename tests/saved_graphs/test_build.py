@@ -234,7 +234,7 @@ def test_what_is_asked_for_has_to_be_there(saved_options, message, tmp_path):
 def test_a_keras_file_is_told_of_under_its_own_name(tmp_path):
     path = FORMS["keras"](tmp_path)
     notes = walk(path, "frontend")["frontend"].notes
-    assert notes[0].startswith(f"From '{path}', exported as a SavedModel: runs ")
+    assert notes[0].startswith(f"The graph is from '{path}', exported as a SavedModel. It runs ")
     assert notes[1] == f"Variables have the values of '{path}'."
 
 

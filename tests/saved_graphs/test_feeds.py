@@ -31,7 +31,7 @@ def walk(path, stop="frontend", fetches=(), batch_size=16, **saved):
 
 def made_up(path, **saved) -> str:
     """The note about what is made up, without its beginning and its full stop."""
-    start = "Made up from dtype and shape, with a seed: "
+    start = "These values are made up from dtype and shape, with a seed: "
     notes = walk(path, **saved)["frontend"].notes
     return next((n.removeprefix(start)[:-1] for n in notes if n.startswith(start)), "nothing")
 

@@ -46,7 +46,7 @@ def test_before_any_update_the_node_and_its_line_are_named_and_what_went_in(fold
         "The training diverged: the loss of step 1, in epoch 1, is inf. In step 1: Inf came from "
         f"planted (Log, test_finder.py:{line}), "
     )
-    assert "Of its 80 elements 80 are infinite. Its inputs: relu: 80 zeros. " in said
+    assert "Of its 80 elements, 80 are infinite. Its inputs: relu: 80 zeros. " in said
 
 
 @pytest.mark.parametrize("pauses", [0, 1e9])  # a copy before each step; one at the start alone

@@ -308,8 +308,8 @@ def test_weights_that_are_no_numbers_are_never_saved(folder):
         list(trained(folder, sgd(lambda step, *_: math.inf if step == 9 else 0.01)))
     assert str(error.value) == (
         "The training diverged: after step 10 'weights' has values that are not finite. In step "
-        "10: Inf was fed to learning_rate:0. Of its 1 element 1 is infinite. The earlier "
-        f"checkpoints are kept in '{folder / checkpoints.FOLDER}'."
+        "10: Inf was fed to learning_rate:0. Of its 1 element, 1 is infinite. The "
+        f"earlier checkpoints are kept in '{folder / checkpoints.FOLDER}'."
     )
     assert steps_in(folder) == [5]
     assert len(history.read(folder / history.NAME).epochs) == 1

@@ -145,8 +145,8 @@ def test_a_training_says_which_steps_the_rate_leaves_out(numbers, said):
     steps = tuple(TimedStep(n, 2, 1, 0.1, 0.01, traced=n in numbers) for n in range(1, 11))
     *_, note = view.blocks(replace(HISTORY, steps=steps))
     assert note == (
-        f"{said}: the times include traced steps. The rows a second are those of the other steps "
-        "alone, unless all steps of an epoch were traced."
+        f"{said}: the times include traced steps. The rows a second count only the other steps, "
+        "unless all steps of an epoch were traced."
     )
 
 

@@ -85,8 +85,8 @@ def shown(stage: Backward) -> list:
 
 def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_right():
     assert shown(STAGE) == [
-        "10 nodes added to 7: 5 from gradient functions, 3 shared by several forward ops, "
-        "2 from the optimiser. Still nothing is computed.",
+        "10 nodes added to 7 forward nodes: 5 from gradient functions, 3 shared by several forward "
+        "ops, and 2 from the optimiser. Nothing is computed yet.",
         [
             "Forward ops in the order of differentiation (last first), and their gradient nodes",
             DERIVED,
@@ -243,9 +243,9 @@ def test_gradients_in_a_file_are_known_by_edges_names_and_values():
         ("mul", "Mul", "_MulGrad", "1", "Mul"),
         "",
     ]
-    by_names = ". By their names 3 of them belong to 2 forward ops; "
+    by_names = ". According to their names, 3 of them belong to 2 forward ops; "
     unknown = (
-        "which of them are the gradients of a loss was not confirmed by values. Nothing was added."
+        "their values did not confirm which of them are the gradients of a loss. Nothing was added."
     )
     assert shown(stage) == [
         "The graph came with gradients: 4 nodes that lead from 'loss' and 'l2' to 1 update of "
@@ -267,8 +267,8 @@ def test_gradients_in_a_file_are_known_by_edges_names_and_values():
 def test_of_several_losses_the_steps_are_those_of_the_first():
     steps = (Link("loss", "", "w", "w", "dL/dw", "x", True),)
     stage = Backward(None, FORWARD, losses=("loss", "l2"), chain_rule=steps, inferred=True)
-    assert "The steps below are those from 'loss'." in shown(stage)
-    assert "The steps below are those from 'loss'." not in shown(replace(stage, losses=("loss",)))
+    assert "The steps below start from 'loss'." in shown(stage)
+    assert "The steps below start from 'loss'." not in shown(replace(stage, losses=("loss",)))
 
 
 def test_a_model_without_a_loss_has_nothing_added():

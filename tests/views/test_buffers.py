@@ -47,10 +47,11 @@ def test_the_view_says_where_tensors_lay_what_that_saved_and_whether_it_adds_up(
         "2 of 5 buffers, 128 KiB of 176 KiB, were written by forward ops and last read by "
         "gradients or updates, so that memory stayed allocated for the backward pass. The readers "
         "are inferred from the graph that ran.",
-        "Check: memory peaked after 3.00 us at 196 KiB by the allocators' records: 96.0 KiB in "
-        "these buffers, 100 KiB of working memory; nothing is missing. 4 releases, each while the "
-        "last reader of the buffer ran. 1 buffer had the same size and came from the same op as "
-        "another; which release belongs to which is inferred from their last readers.",
+        "Check: memory peaked after 3.00 us at 196 KiB according to the allocators' records: "
+        "96.0 KiB in these buffers, 100 KiB of working memory; nothing is missing. Each of 4 "
+        "releases came while the last reader of its buffer ran. 1 buffer had the same size and "
+        "came from the same op as another; which release belongs to which is inferred from their "
+        "last readers.",
     ]
 
 
@@ -61,10 +62,10 @@ def test_what_does_not_add_up_is_said_with_how_much_and_whose():
         unexpected=("a", "b:1", "c", "d", "e"),
     )
     assert check == (
-        "Check: memory peaked after 3.00 us at 1.46 KiB by the allocators' records: 1000 B in "
-        "these buffers, 24 B in no output; +476 B are not explained by any allocation in the "
-        "trace. Of 1 release 5 did not come while the last reader ran: a, b:1, c and 2 more. The "
-        "trace does not say what kept them."
+        "Check: memory peaked after 3.00 us at 1.46 KiB according to the allocators' records: "
+        "1000 B in these buffers, 24 B in no output; +476 B are not explained by any allocation "
+        "in the trace. Of 1 release, 5 did not come while the last reader ran: a, b:1, c and 2 "
+        "more. The trace does not say what kept them."
     )
 
 
@@ -80,12 +81,12 @@ def test_few_unexpected_releases_are_all_named(unexpected, named):
 def test_a_tensor_that_its_receiver_held_is_told_apart_from_what_nobody_can_explain():
     *_, check = shown(held_by_receiver=("a", "b:1", "c", "d"), unexpected=("e",))
     assert check.startswith(
-        "Check: memory peaked after 3.00 us at 196 KiB by the allocators' records: 96.0 KiB in "
-        "these buffers, 100 KiB of working memory; nothing is missing. Of 4 releases 4 came after "
-        "the last reader ended, for tensors sent to another device: a, b:1, c and 1 more. The "
-        "runtime holds a sent tensor until the thread that received it is done with it. Of 4 "
-        "releases 1 did not come while the last reader ran: e. The trace does not say what kept "
-        "them. 1 buffer had"
+        "Check: memory peaked after 3.00 us at 196 KiB according to the allocators' records: "
+        "96.0 KiB in these buffers, 100 KiB of working memory; nothing is missing. Of 4 releases, "
+        "4 came after the last reader ended, for tensors sent to another device: a, b:1, c and 1 "
+        "more. The runtime holds a sent tensor until the thread that received it is done with "
+        "it. Of 4 releases, 1 did not come while the last reader ran: e. The trace does not say "
+        "what kept them. 1 buffer had"
     )
     *_, check = shown(held_by_receiver=("a",))
     assert "each while" not in check

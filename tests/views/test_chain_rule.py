@@ -62,7 +62,7 @@ STAGE = Backward(
     chain_rule=LINKS,
     derivatives=DERIVATIVES,
 )
-NONE = "tflab has none that was seen to give the values"
+NONE = "tflab has no formula that was seen to give the values"
 GOING_BACK = (
     "Going back from the loss, each op's gradient function turns the gradient with respect to its "
     "output into the gradients with respect to its inputs. One pass gives the gradients of all "

@@ -98,8 +98,8 @@ RACE = Race(
     verdict=Verdict(1.547, 1.4983, 1.6012, 0.000123, 10, "slower"),
 )
 RACED = (
-    "30 untraced steps each, in turn: 3.10 ms without (p10 2.60 ms, p90 3.70 ms), 2.00 ms with all "
-    "passes (p10 1.50 ms, p90 2.50 ms). Without them a step takes "
+    "30 untraced steps each, in turn: 3.10 ms without these passes (p10 2.60 ms, p90 3.70 ms), "
+    "2.00 ms with all passes (p10 1.50 ms, p90 2.50 ms). Without them a step takes "
 )
 
 MEASURED = (
@@ -315,11 +315,11 @@ def test_experiments_stand_below_their_control_with_interval_and_self_time():
             ("fed", "Cast", "5.00 us", "4.00 us", "6.00 us", ""),
             "",
         ],
-        "Median of 6 observations, each in new sessions in which all of these steps alternate, "
-        "untraced. From and to: the interval that contains the true median in 95 of 100 "
-        "experiments. The control compares the unchanged step with itself: an op whose interval "
-        "overlaps it may add nothing.",
-        "Ops one by one: the unchanged step with a single thread that starts ops, each on all "
+        "Each value is the median of 6 observations. An observation has new sessions, in which "
+        "all of these steps alternate, untraced. From and to are the ends of the interval that "
+        "contains the true median in 95 of 100 experiments. The control compares the unchanged "
+        "step with itself: an op whose interval overlaps it may add nothing.",
+        "Ops one by one is the unchanged step with a single thread that starts ops, each on all "
         "processors. If this is negative, running ops in parallel does not pay.",
         "Not repeated: train/w (ResourceApplyAdam): it changes something.",
     ]

@@ -63,7 +63,7 @@ FUNCTION_TABLE = [
     ("function", "called by", "nodes", "types", "first line"),
     ("then_1", "then_branch of cond", "2", "_Arg, Neg", "model.py:31"),
     ("body_2", "inner in then_1 and 2 more", "3", "_Arg, Const, AddV2", "model.py:41"),
-    ("gone_3", "nobody", "0", "(not in the graph's library)", ""),
+    ("gone_3", "nothing", "0", "(not in the graph's library)", ""),
     "",
 ]
 

@@ -77,12 +77,12 @@ FRAMES = (
             "LLVM     fmul <8 x float> %a, %b",
             "         fmul <8 x float> %c, %d   (1 more like it)",
             "         inferred: HLO -> LLVM by kind",
-            "         of one or more of multiply of mul, divide of XLA itself",
+            "         belong to one or more of multiply of mul, divide of XLA itself",
             "machine  0x47 vmulps ymm2, ymm0",
             "         0x4c vmulps ymm3, ymm0   (3 more like it)",
             "         inferred: LLVM -> machine by width",
-            "         of one or more of multiply of mul, exponential of e0, exponential of e1, "
-            "exponential of e2, exponential of e3, exponential of e4 and 2 more",
+            "         belong to one or more of multiply of mul, exponential of e0, exponential "
+            "of e1, exponential of e2, exponential of e3, exponential of e4 and 2 more",
             "         up to 8 elements at once",
         ),
     ),
@@ -104,8 +104,8 @@ FRAMES = (
 )
 BESIDE = ", in code that XLA would generate (not run here)"
 LISTINGS = (
-    "The complete listings are in the logdir of a walk through all stages, or of one with "
-    "--logdir DIR, under code/cluster_0."
+    "The complete listings are in the logdir, under code/cluster_0, if the command runs all "
+    "stages or has --logdir DIR."
 )
 COLUMNS = ("kernel", "fuses", "bytes of code")
 
@@ -123,8 +123,8 @@ def test_the_view_tells_the_way_from_the_line_to_the_instruction():
         "nothing is left: it was folded; LLVM -> machine by width: no line table; fusion -> "
         "function: of another.",
         [
-            "Kernels of the cluster; one without code uses that of an equal kernel, or is "
-            "done by the runtime",
+            "Kernels of the cluster; a kernel without code uses the code of an equal kernel, or "
+            "is done by the runtime",
             COLUMNS,
             ("large", "multiply", "1,034"),
             ("small", "2 add, exponential", "200"),
@@ -141,8 +141,8 @@ def test_fusions_that_have_no_function_of_their_own_are_said_to_be_in_that_of_th
         "TensorFlow 2.18, so it cannot be separated. 2.21 writes a function for each fusion."
     )
     assert table[0] == (
-        "Kernels of the cluster; one without code uses that of an equal kernel, is in the "
-        "function of the whole cluster, or is done by the runtime"
+        "Kernels of the cluster; a kernel without code uses the code of an equal kernel, is in "
+        "the function of the whole cluster, or is done by the runtime"
     )
 
 
@@ -164,8 +164,8 @@ def test_operations_that_own_llvm_and_machine_code_alike_are_named_once():
     both = ("add of a", "exponential of b")
     code = replace(MUL, llvm_owners=both, machine_owners=both)
     assert [line.strip() for line in generated_code.steps(code) if " of " in line] == [
-        "of one or more of add of a, exponential of b",
-        "of one or more of the same",
+        "belong to one or more of add of a, exponential of b",
+        "belong to one or more of the same",
     ]
 
 

@@ -260,7 +260,7 @@ def test_a_placement_has_its_notes_its_transfers_and_what_another_choice_of_pass
     toggle = Toggle(("remapper",), 83, 83, ())
     carried = Transfer("h:1", "s", "r", CPU_0, CPU_1, "float32", (512,), 2_048)
     stage = replace(PLACED, notes=("No GPU.",), transfers=(carried,), toggle=toggle)
-    assert fact(stage, "transfers") == "A step carries 2.00 KiB from CPU:0 to CPU:1."
+    assert fact(stage, "transfers") == "A step transfers 2.00 KiB from CPU:0 to CPU:1."
     assert shown(stage)[1] == "No GPU."
     assert shown(stage)[-1] == placement.toggled(toggle)
 

@@ -123,7 +123,10 @@ def test_receives_that_the_runtime_left_out_are_said():
         (Offset("/job:worker/replica:0/task:3", 0, inf), "task 3 unknown"),
         (
             Offset("/job:worker/replica:0/task:3", 90, 10, consistent=False),
-            "task 3 90 ns ahead, approximately, because it was set or drifted meanwhile",
+            (
+                "task 3 90 ns ahead, approximately, because it was set or drifted during the "
+                "measurement"
+            ),
         ),
     ],
 )

@@ -124,9 +124,7 @@ STAGE = Placement(
     notes=("No GPU was found.",),
 )
 
-OPENING = (
-    "To compute loss:0, train, 11 nodes run where the graph had 28. Batch size 16, data: MNIST."
-)
+OPENING = "To compute loss:0, train, 11 nodes run; the graph had 28. Batch size 16, data: MNIST."
 LEDGER_TABLE = [
     "What became of the 28 nodes of the graph",
     ("fate", "nodes", "meaning", "by"),
@@ -134,7 +132,7 @@ LEDGER_TABLE = [
         "executed",
         "7",
         "runs under its own name",
-        "of them rewritten: 2 by MklLayoutRewritePass, 1 by remapper",
+        "rewritten: 2 by MklLayoutRewritePass, 1 by remapper",
     ),
     ("unreached", "6", "not needed by the fetches", "6 by model_pruner"),
     ("removed", "5", "bypassed, or no longer used", "3 by dependency_optimizer"),
@@ -221,7 +219,7 @@ def test_the_view_shows_what_runs_why_and_where():
             ("labels", "CPU:0", "CPU:1", "int64 [?, 8]", "1,024", "labels/_5, labels/_6"),
             "",
         ],
-        "A step carries 26.0 KiB from CPU:0 to CPU:1, 8 B from CPU:1 to CPU:0.",
+        "A step transfers 26.0 KiB from CPU:0 to CPU:1, 8 B from CPU:1 to CPU:0.",
         KERNEL_TABLE,
     ]
 
@@ -243,12 +241,12 @@ def test_every_cluster_of_generated_code_comes_last():
         *shown(),
         "XLA compiled cluster_0 to compute cluster_0_out for a batch of 5: 1 kernel of add, 64 "
         "bytes of machine code.",
-        "The complete listings are in the logdir of a walk through all stages, or of one with "
-        "--logdir DIR, under code/cluster_0.",
+        "The complete listings are in the logdir, under code/cluster_0, if the command runs all "
+        "stages or has --logdir DIR.",
         "XLA compiled cluster_1 to compute cluster_1_out for a batch of 5: 1 kernel of add, 64 "
         "bytes of machine code.",
-        "The complete listings are in the logdir of a walk through all stages, or of one with "
-        "--logdir DIR, under code/cluster_1.",
+        "The complete listings are in the logdir, under code/cluster_1, if the command runs all "
+        "stages or has --logdir DIR.",
     ]
 
 
@@ -278,7 +276,7 @@ def test_thousands_are_set_apart_in_the_ledger():
     nodes = tuple(Node(fate.name, "Exp") for fate in fates)
     stage = replace(STAGE, user_nodes=nodes, nodes=nodes, ledger=fates, origins=(), partitions=())
     opening, _, _, table, closing, *_ = shown(stage)
-    assert opening.startswith("To compute loss:0, train, 1,002 nodes run where the graph had 1,002")
+    assert opening.startswith("To compute loss:0, train, 1,002 nodes run; the graph had 1,002")
     assert table[0] == "What became of the 1,002 nodes of the graph"
     assert table[2:] == [("executed", "1,002", "runs under its own name", ""), ""]
     assert closing.startswith("1,002 executed under their own name + 0 made by the runtime =")
@@ -306,7 +304,7 @@ def test_forty_transfers_are_listed_and_all_are_added_up():
         "... and 3 more",
     ]
     assert placement.cuts(replace(STAGE, transfers=transfers)) == (
-        "A step carries 903 B from CPU:1 to CPU:0."
+        "A step transfers 903 B from CPU:1 to CPU:0."
     )
 
 
@@ -322,8 +320,8 @@ def test_a_transfer_of_unknown_size_is_a_question_mark_and_not_counted_as_nothin
         "dead/_7, dead/_8",
     )
     assert placement.cuts(stage) == (
-        "A step carries 25.0 KiB from CPU:0 to CPU:1, 0 B from CPU:1 to CPU:0, besides 1 tensor of "
-        "unknown size."
+        "A step transfers 25.0 KiB from CPU:0 to CPU:1, 0 B from CPU:1 to CPU:0, besides 1 "
+        "tensor of unknown size."
     )
 
 
@@ -420,7 +418,7 @@ TYPES = {"a": "Exp", "b": "Exp", "c": "Log", "d": "Const", "x": "Placeholder", "
         ),
         (
             {"taken": [("c", "removed", "d"), ("a", "removed", "b"), ("b", "removed", "x")]},
-            ["3 bypassed (2 Exp, Log): what used c, for example, now takes d"],
+            ["3 bypassed (2 Exp, Log): the consumers of c, for example, now take d"],
         ),
         (
             {"taken": [("c", "removed", None), ("a", "removed", None), ("d", "removed", None)]},

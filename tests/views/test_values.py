@@ -17,8 +17,8 @@ RECORDED = (
     "own session it took 268 ms."
 )
 LEGEND = (
-    "Mean, standard deviation, minimum and maximum are those of the finite elements; zeros are "
-    "the elements that are 0."
+    "Mean, standard deviation, minimum and maximum cover only the finite elements; zeros are the "
+    "elements that are 0."
 )
 
 
@@ -221,51 +221,53 @@ AT = "model.py:19: y = tf.math.log(x)"
         (
             {},
             f"Inf came from layer/log (Log, {AT}), whose inputs were all finite. Of its 16 "
-            "elements 4 are infinite. Its inputs: relu: 4 zeros.",
+            "elements, 4 are infinite. Its inputs: relu: 4 zeros.",
         ),
         (
             {"nan": 1, "infinite": 1_000, "size": 2_000, "source": None, "tensor": "split:2"},
             "NaN and Inf came from layer/log:2 (Log), whose inputs were all finite. Of its "
-            "2,000 elements 1 is NaN and 1,000 are infinite. Its inputs: relu: 4 zeros.",
+            "2,000 elements, 1 is NaN and 1,000 are infinite. Its inputs: relu: 4 "
+            "zeros.",
         ),
         (
             {"nan": 4, "infinite": 0, "entered": (Entered("e", 4, 4, 0, 4, -inf, -inf),)},
             f"NaN came from layer/log (Log, {AT}), which had Inf as input. Of its 16 "
-            "elements 4 are NaN. Its inputs: e: 4 elements, all negative, all -Inf.",
+            "elements, 4 are NaN. Its inputs: e: 4 elements, all negative, all -Inf.",
         ),
         (
             {"entered": (Entered("a", 1, 1, 1, 0, 0.0, 0.0), Entered("b", 1, 1, 0, 0, 7.0, 7.0))},
             f"Inf came from layer/log (Log, {AT}), whose inputs were all finite. Of its "
-            "16 elements 4 are infinite. Its inputs: a: 1 zero; b: 7.",
+            "16 elements, 4 are infinite. Its inputs: a: 1 zero; b: 7.",
         ),
         (
             {"call": 8, "source": source(7, "long " * 20), "inside": "loop", "entered": ()},
             "Inf came from layer/log (Log, inside loop, model.py:7), whose inputs were all "
-            "finite, when it ran for the 8th time in the step. Of its 16 elements 4 are infinite.",
+            "finite, when it ran for the 8th time in the step. Of its 16 elements, 4 are infinite.",
         ),
         (
             {"derives": "log", "optimised": True, "overflow": True, "entered": ()},
             "Inf came from layer/log (Log, of the gradient of log, in the graph that ran, "
-            f"{AT}), whose inputs were all finite. Of its 16 elements 4 are infinite: too large "
+            f"{AT}), whose inputs were all finite. Of its 16 elements, 4 are infinite: too large "
             "for float32.",
         ),
         (
             {"kind": "fed", "tensor": "x:0", "nan": 3, "infinite": 0, "source": None}
             | {"entered": ()},
-            "NaN was fed to x:0. Of its 16 elements 3 are NaN.",
+            "NaN was fed to x:0. Of its 16 elements, 3 are NaN.",
         ),
         (
             {"kind": "variable", "tensor": "w", "size": 1, "infinite": 1, "entered": ()},
-            f"The variable w ({AT}) contained Inf before the step. Of its 1 element 1 is infinite.",
+            f"The variable w ({AT}) contained Inf before the step. Of its 1 "
+            "element, 1 is infinite.",
         ),
         (
             {"kind": "constant", "entered": ()},
-            f"The constant layer/log ({AT}) contains Inf. Of its 16 elements 4 are infinite.",
+            f"The constant layer/log ({AT}) contains Inf. Of its 16 elements, 4 are infinite.",
         ),
         (
             {"kind": "update", "tensor": "w", "node": "train/w", "op": "Apply", "entered": ()},
             f"train/w (Apply, {AT}), whose inputs were all finite, wrote Inf into the variable w. "
-            f"Of its 16 elements 4 are infinite.",
+            f"Of its 16 elements, 4 are infinite.",
         ),
     ],
 )

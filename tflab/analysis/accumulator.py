@@ -238,7 +238,7 @@ class Accumulator:
 def quantile(runs: Mapping[int, int], q: float) -> float:
     """The q-quantile of runs that were counted by bucket. Raises ValueError if there are none."""
     if not runs:
-        raise ValueError("there is no quantile of no runs")
+        raise ValueError("without runs there is no quantile")
     place = rank(q, sum(runs.values()))
     seen = 0
     for bucket in sorted(runs):

@@ -43,7 +43,7 @@ class MapPlan:
     order: Mapping[str, int]  # of the user's nodes
 
     def rows(self) -> set[str]:
-        """The tensors of which the first row of the batch is kept."""
+        """The tensors whose first row of the batch is kept."""
         names = (*self.layers, *self.probabilities, *self.scores)
         return {*names, *(tensor for name in names for tensor in self.gradients.get(name, ()))}
 

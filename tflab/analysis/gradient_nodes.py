@@ -33,14 +33,16 @@ WHY = {
     STARTS: "The chain starts with the gradient of the loss with respect to itself, which is 1.",
     SHAPES: "Shapes and axes are tensors too, because the batch size is known only when the graph "
     "runs.",
-    WHOLE: "Integers, such as indices: they have no gradient, but gradients need them.",
+    WHOLE: (
+        "These nodes are integers, such as indices. They have no gradient, but gradients need them."
+    ),
     BROADCASTING: "If an op broadcast an input, the gradient of that input is a sum over the "
-    "repeated axes. These find the axes and restore the shape.",
-    COUNTS: "A mean divides by the number of elements. These count them when the graph runs.",
-    GATES: "These wait until all gradients of an op are ready, and pass them on unchanged.",
-    SAME: "The same numbers in the shape or type that the next op needs.",
+    "repeated axes. These nodes find the axes and restore the shape.",
+    COUNTS: "A mean divides by the number of elements. These nodes count them when the graph runs.",
+    GATES: "These nodes wait until all gradients of an op are ready, and pass them on unchanged.",
+    SAME: "These nodes pass on the same numbers in the shape or type that the next op needs.",
     ZEROS: "Every element is 0: no gradient arrives here.",
-    FETCH: "A name by which all gradients can be fetched at once, without an update.",
+    FETCH: "A program that fetches this node computes all gradients at once, without an update.",
 }
 
 

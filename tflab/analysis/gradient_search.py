@@ -198,7 +198,7 @@ class Search:
     def with_other_terms(
         self, loss: str, seed: str, after: set[str], behind: dict[str, int]
     ) -> str:
-        """The sum of which a loss is a term: the gradients of a sum are those of its terms. Or its
+        """The sum that a loss is a term of: the gradients of a sum are those of its terms. Or its
         negative, if all gradients begin with one; those of a difference begin with both."""
         negated = {self.nodes[name].op for name in self.users.get(seed, ())} == {"Neg"}
         kinds = (*SUMS, "Neg") if negated else SUMS

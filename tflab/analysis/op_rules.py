@@ -21,7 +21,7 @@ RESHAPES = ("Reshape", "ExpandDims", "Squeeze")
 REPEATS = ("Tile", "BroadcastTo", "Fill", "OnesLike")
 SHAPES = ("Shape", "ShapeN", "Rank", "Size", "BroadcastGradientArgs")
 REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
-# Ops of which one input only gives a shape or axes, and the index of that input
+# Ops with an input that only gives a shape or axes, and the index of that input
 SHAPE_PLACES = dict.fromkeys((*RESHAPES, *REDUCTIONS, "Tile", "BroadcastTo", "Transpose"), 1)
 SHAPE_PLACES["Fill"] = 0
 

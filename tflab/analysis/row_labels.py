@@ -17,7 +17,7 @@ from tflab.records.measured import NodeStats
 from tflab.records.placed import Fate
 
 KEYS = ("op", "node", "layer", "line")
-# rows with ops of many kinds, of which only the time per step is meaningful
+# rows with ops of many kinds: only their time per step is meaningful
 STEPWISE = ("layer", "line")
 RUNTIME = "(runtime)"  # nodes that the runtime adds: feeds, fetches, transfers
 NO_LINE = "(no line)"  # nodes that a pass made, or whose file records no lines

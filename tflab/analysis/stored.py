@@ -96,8 +96,8 @@ class Store:
 
 @dataclass(frozen=True, eq=False)
 class StoredRuns(Sequence[OpRun]):
-    """Op runs in a store: a sequence of `OpRun` records like `OpRuns`, of which one step is in
-    memory at a time."""
+    """Op runs in a store: a sequence of `OpRun` records like `OpRuns`, with one step in memory at a
+    time."""
 
     kinds: Sequence[Kind]
     allocators: Sequence[str]

@@ -16,7 +16,7 @@ BUSY = "at least one op running"
 WIRE = "no op running, a tensor on its way between tasks (network)"
 GAPS = "no op running between ops (scheduling, waiting)"
 # The runtime records the end of neither; reading the trace comes later and is part of no step.
-AFTER = "after the last op (fetches and collecting the trace, as one)"
+AFTER = "after the last op (fetching, and collecting the trace)"
 
 START, DURATION = attrgetter("start_ns"), attrgetter("duration_ns")  # of a run; faster than lambdas
 

@@ -131,7 +131,7 @@ def runs_on_wire(
 ) -> list[OpRun]:
     """A run for each received tensor by the clock of this process, named after its `_Recv`.
 
-    The runtime's own start is the later one of two times, one of which is the sender's. If the two
+    The runtime's own start is the later of two times, and one of them is the sender's. If the two
     clocks certainly differ, it is replaced by the end of the op that made the tensor, which is on
     the common axis (like `ended`) and may include waiting.
     """

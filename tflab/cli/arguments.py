@@ -244,8 +244,9 @@ def saved(parser: argparse.ArgumentParser) -> None:
     add(
         "--allow-side-effects",
         action="store_true",
-        help="run a graph whose ops may have side effects: files, Python, other machines. If the "
-        "kernel confines the process, it can still reach only what the next three options allow",
+        help="run a graph whose ops may have side effects on files or other machines, or call "
+        "Python. If the kernel confines the process, it can still reach only what the next "
+        "three options allow",
     )
     for what in ("read", "write"):
         add(
@@ -262,7 +263,7 @@ def saved(parser: argparse.ArgumentParser) -> None:
         default=confined.IMPORT_S,
         type=command.count("number of seconds for the import"),
         metavar="N",
-        help="give up TensorFlow's import of the graph after this time, and only parse the graph "
+        help="stop TensorFlow's import of the graph after this time, and only parse the graph "
         "(default: %(default)s)",
     )
 

@@ -93,9 +93,11 @@ def count(
         except ValueError:
             number = None
         if number is None or not least <= number <= most:
-            bounds = f"from {least} on" if most == MOST else f"from {least} to {most}"
+            bounds = f"of at least {least}" if most == MOST else f"from {least} to {most}"
             spaces = (
-                " Separate several by spaces, not by commas." if several and "," in text else ""
+                " Separate several numbers with spaces, not commas."
+                if several and "," in text
+                else ""
             )
             raise UsageError(
                 f"The {what} is '{text}'; it has to be a whole number {bounds}.{spaces}"

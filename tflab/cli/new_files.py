@@ -147,7 +147,7 @@ def rename_folder(work: Path, final: Path) -> None:
                 raise
     if name != final:
         raise TflabError(
-            f"'{final}' was written by another process meanwhile; the result is in '{name}'."
+            f"Another process wrote '{final}' in the meantime; the result is in '{name}'."
         )
 
 

@@ -183,7 +183,7 @@ def lines() -> Iterator[None]:
 
     def write() -> None:
         while not over.wait(LINES_S):
-            with suppress(OSError, ValueError):  # nobody reads it any more
+            with suppress(OSError, ValueError):  # no reader is left
                 say(phases[-1].line(), sys.stderr)
                 sys.stderr.flush()
 

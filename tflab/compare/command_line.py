@@ -56,7 +56,7 @@ def add_sweep(parser: argparse.ArgumentParser) -> None:
         "--steps",
         type=command.count("number of steps"),
         metavar="N",
-        help="as many images as N steps at the largest batch size use",
+        help="use as many images as N steps at the largest batch size",
     )
     add(
         "--trace-every",
@@ -79,7 +79,7 @@ def add_sweep(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of rows shown (default: 10)",
     )
-    add("--full", action="store_true", help="show every table, not only the one screen")
+    add("--full", action="store_true", help="show every table instead of one screen")
 
 
 def add_race(parser: argparse.ArgumentParser) -> None:
@@ -104,16 +104,16 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "--plots",
         type=command.folder("folder for plots"),
         metavar="DIR",
-        help="draw the tables into a new folder, as PNG and SVG; also several batch sizes "
-        "compared, or several files over time",
+        help="draw the tables into a new folder, as PNG and SVG, with a comparison of the batch "
+        "sizes if there are several; with files, draw them over time",
     )
     add(
         "--threshold",
         default=THRESHOLD_PERCENT,
         type=command.percentage("threshold", 100),
         metavar="PERCENT",
-        help="in the plot of --by layer, draw bars red whose share of the op time is above this "
-        "(default: %(default)s)",
+        help="in the plot of --by layer, draw bars in red if their share of the op time is above "
+        "this (default: %(default)s)",
     )
     add(
         "--save",
@@ -136,7 +136,10 @@ def add_files(parser: argparse.ArgumentParser) -> None:
     add(
         "--fail-if-undecided",
         action="store_true",
-        help="with --fail-if-slower: exit with 3 if the measurements do not decide it",
+        help=(
+            "with --fail-if-slower: exit with 3 if the measurements do not decide whether a file "
+            "is slower"
+        ),
     )
     add(
         "--other-graph",

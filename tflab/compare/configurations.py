@@ -29,7 +29,7 @@ CONFIGURATIONS = {
         {"xla": True},
     ),
     "no-onednn": Configuration(
-        "TensorFlow's own kernels, mostly Eigen, instead of those of oneDNN",
+        "TensorFlow's own kernels, mostly Eigen, instead of oneDNN's",
         "TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is imported",
         environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
     ),
@@ -47,6 +47,8 @@ CONFIGURATIONS = {
         beside_default=True,
     ),
     "gpu": Configuration(
-        "on a GPU; ops that it cannot run are on the processor", "the GPU", {"soft_placement": True}
+        "on a GPU; ops that it cannot run stay on the processor",
+        "the GPU",
+        {"soft_placement": True},
     ),
 }

@@ -52,7 +52,7 @@ def confirmed(reason: Reason, experiments: Mapping[int, Experiments]) -> Diagnos
     for row in of_size.ops if of_size else ():
         if row.name in reason.nodes:
             added = f"{time(row.once_more_ns)} [{time(row.low_ns)}, {time(row.high_ns)}]"
-            sentence = f"{diagnosis.sentence} Running it again, {row.name} adds {added} to a step."
+            sentence = f"{diagnosis.sentence} Run a second time, {row.name} adds {added} to a step."
             return replace(diagnosis, sentence=sentence)
     return diagnosis
 
@@ -130,7 +130,7 @@ def format_changes(batch: Evidence) -> Iterator[Reason]:
             "format",
             cost_ns,
             f"{part(batch, cost_ns)} is {counted(nodes)} at {places(nodes)} that only move the "
-            f"channels of images to another axis next to ops that use them there: "
+            "channels of images to another axis, where neighbouring ops use them: "
             f"{a_call(nodes)}. Try to keep the whole network in the data format of the input.",
             nodes,
         )
@@ -215,8 +215,8 @@ def small_ops(batch: Evidence) -> Iterator[Reason]:
         cost_ns,
         f"{part(batch, cost_ns)} is {calls:,.0f} calls of small "
         f"ops{where}{f', mostly {line}' if line else ''}: "
-        f"{time(sum(node.ns for node in nodes) / calls)} a call, while an op that only passes on "
-        f"a value takes {time(least)}. Try fewer, larger ops (one op on a whole tensor); "
+        f"{time(sum(node.ns for node in nodes) / calls)} a call, while an op that only passes a "
+        f"value on takes {time(least)}. Try fewer, larger ops (one op on a whole tensor); "
         "--configs xla measures whether XLA helps.",
         nodes,
     )
@@ -277,10 +277,10 @@ def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
             batch,
             "feeds",
             cost_ns,
-            f"{part(batch, cost_ns)} is before the first op or after the last, and "
-            f"{size(batch.fed_bytes)} are fed to each step; reading them once takes at least "
-            f"{time(batch.reading_ns)} on this machine. Try to feed less: only what is used, in a "
-            f"smaller dtype, and keep constant data in a variable.",
+            f"{part(batch, cost_ns)} is spent before the first op or after the last. Each step is "
+            f"fed {size(batch.fed_bytes)}; reading them once takes at least "
+            f"{time(batch.reading_ns)} on this machine. Try to feed less: feed only what the step "
+            "uses, in a smaller dtype, and keep constant data in a variable.",
         )
         return
     ratio = (
@@ -292,8 +292,8 @@ def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
         batch,
         "session",
         cost_ns,
-        f"{part(batch, cost_ns)} is before the first op or after the last: {ratio}with "
-        f"{size(batch.fed_bytes)} fed to it. Try a larger batch, or several steps per call.",
+        f"{part(batch, cost_ns)} is spent before the first op or after the last: {ratio}with "
+        f"{size(batch.fed_bytes)} fed to each step. Try a larger batch, or several steps per call.",
     )
 
 
@@ -311,8 +311,8 @@ def configurations(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
             continue
         saved = default * (1 - verdict.ratio)
         sentence = (
-            f"{row.config} is {1 / verdict.ratio:.2f} x as fast as default here, at batch "
-            f"{row.batch_size} [{1 / verdict.high:.2f}, {1 / verdict.low:.2f}] "
+            f"{row.config} is {1 / verdict.ratio:.2f} x as fast as default on this machine, at "
+            f"batch {row.batch_size} [{1 / verdict.high:.2f}, {1 / verdict.low:.2f}] "
             f"({time(row.untraced_ns.median)} against {time(default)}). Try "
             f"{CONFIGURATIONS[row.config].setting}."
         )

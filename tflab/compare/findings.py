@@ -19,8 +19,8 @@ FIXED = 0.5  # a larger share of fixed cost has a sentence
 FITS = 0.1
 HELPS = 1.1  # a batch size has to increase images per second by this factor
 WITHHELD = (
-    "Fixed costs, growth with the batch size, and which batch size or configuration is faster are "
-    "withheld because the machine was busy."
+    "The machine was busy, so the findings on fixed costs, on growth with the batch size, and on "
+    "which batch size or configuration is faster are withheld."
 )
 
 
@@ -119,7 +119,9 @@ def throughput(
     for small, large in pairwise(sizes):
         gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
         if gain >= HELPS:
-            yield f"Batch {large} does {gain:.2f} x the {unit}s per second of batch {small}."
+            yield (
+                f"Batch {large} processes {gain:.2f} x as many {unit}s per second as batch {small}."
+            )
             continue
         gains = by_round(steps[small], steps[large])
         low, high = verdicts.interval(gains) if gains else (0.0, inf)
@@ -134,7 +136,7 @@ def throughput(
             sentence = (
                 f"change to {text}: the measurement does not show whether a larger batch helps here"
             )
-        yield f"From batch {small} to {large} {unit}s per second {sentence}."
+        yield f"From batch {small} to {large}, {unit}s per second {sentence}."
 
 
 def by_round(small: StepTimes, large: StepTimes) -> list[float]:
@@ -149,7 +151,7 @@ def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[s
         wall, ops = steps[size].untraced_ns.median, steps[size].ops_ns
         if wall > 2 * ops:
             yield (
-                f"At batch {size} an untraced step takes {time(wall)} but its ops only "
+                f"At batch {size} an untraced step takes {time(wall)}, but its ops take only "
                 f"{time(ops)}: no op runs for more than half of the step."
             )
 

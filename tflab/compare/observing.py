@@ -106,8 +106,8 @@ def without_folders(model: str) -> str:
     return Path(model).name if models.is_file(model) else model
 
 
-# Processes: the same step in several processes, one after the other, for comparisons with other
-# places or times.
+# Processes: the same step in several successive processes, for comparisons with other places or
+# times.
 #
 # Steps of one process are not independent of one another (see `race`), so a process is one
 # observation, however many steps it runs. In each, turns of untraced and of traced steps go from
@@ -144,8 +144,8 @@ class SizeObservations:
     accumulator: Accumulator = field(default_factory=Accumulator)
 
     def turn(self, runner: measure.Runner, batches: Iterator[measure.Values], size: int) -> None:
-        """Run a turn of steps; the first of each kind are warm-ups, because kernels inspect
-        shapes anew."""
+        """Run a turn of steps; the first of each kind are warm-ups, because kernels inspect shapes
+        again."""
         untraced = [measure.Turn(values, size) for values in islice(batches, UNTRACED)]
         traced = [measure.Turn(values, size, traced=True) for values in islice(batches, TRACED)]
         for turn in (*untraced[: measure.WARMUP_STEPS], traced[0]):

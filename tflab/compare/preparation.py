@@ -34,7 +34,7 @@ class SweepOptions:
     trace_every: int = 1
     # The load of the machine before tflab itself kept it busy, if known
     load_average: float | None = None
-    # Also observe the step in several processes, of which none starts after this many seconds, for
+    # Also observe the step in several processes, none of them started after this many seconds, for
     # a comparison with measurements of other machines or days
     keep_s: float | None = None
 

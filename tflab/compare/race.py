@@ -4,8 +4,8 @@ each.
 Settings of a process (graph passes, XLA, threads) take turns with `default` step by step. Settings
 that are read when TensorFlow is imported need a separate process, which runs next to that of
 `default`: a dozen steps here, then a dozen there. Steps of one process are not independent of one
-another, so a process, or a pair of them, is one observation, however many steps it runs. Within it
-sessions are created anew a few times, because the place of a session in memory makes all of its
+another, so a process, or a pair of them, is one observation, however many steps it runs. Within it,
+new sessions are created a few times, because the place of a session in memory makes all of its
 steps faster or slower.
 """
 
@@ -32,7 +32,7 @@ OBSERVATIONS = 10  # of each configuration, if there is time
 BUDGET_S = 300.0  # after which no further observation starts
 TURNS = 32  # turns of a process in an observation
 OBSERVATION_S = 15.0  # after which no further turn of it starts
-A_SESSION = 8  # turns, after which sessions are created anew
+A_SESSION = 8  # turns, after which new sessions are created
 ROUNDS = 12  # steps of each configuration at each batch size in a turn
 
 Times = Mapping[int, Sequence[int]]  # batch size -> ns of its steps

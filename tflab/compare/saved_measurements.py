@@ -33,8 +33,8 @@ OPTIONS = ("files", "top", "format", "plots", "threshold", "fail_if_undecided", 
 OPTIONS_OF_RUNS = ("files", "format")
 FORMATS_OF_RUNS = ("text", "json", "markdown")
 NO_VERDICT = (
-    "Each file is of one process. Processes differ by chance too, so no verdict is given; run the "
-    "program several times to see by how much."
+    "Each file comes from one process. Times also differ between processes by chance, so there "
+    "is no verdict. Run the program several times to see how much they differ."
 )
 
 Seen = Mapping[str, Watched]  # by the name of the file
@@ -190,7 +190,7 @@ def compare_runs(args: argparse.Namespace, arguments_named: Sequence[str]) -> in
     """Show or compare the files of a command line; `arguments_named` are the arguments in it."""
     for name in arguments_named:
         if name not in OPTIONS_OF_RUNS:
-            raise UsageError(f"{as_typed(name)} does not apply to watched runs; leave it out.")
+            raise UsageError(f"{as_typed(name)} does not apply to watched runs; omit it.")
     if args.format not in FORMATS_OF_RUNS:
         raise UsageError(f"Watched runs are compared as {', '.join(FORMATS_OF_RUNS)}.")
     names = contrast.short_names(args.files)
@@ -211,7 +211,7 @@ def blocks_of_runs(seen: Seen) -> Iterator[Block]:
     rows = groups(seen)
     numbers = {key: number for number, key in enumerate(rows, 1)}
     yield Table(
-        "Median run of each group, in ratio to the first file",
+        "Median run of each group, and its ratio to the first file",
         (
             Column("group", lambda row: str(numbers[row[0]]), right=True),
             Column("fetches", lambda row: ", ".join(row[0][0]), elastic=True),

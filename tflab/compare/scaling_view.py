@@ -27,9 +27,9 @@ def warnings(scaling: Scaling) -> Iterable[str]:
 
 def tables(scaling: Scaling) -> Iterable[Block]:
     yield (
-        f"A step of {scaling.phase} on the same {plural(scaling.batch_size, 'row')} of "
-        f"{scaling.data}, split by {scaling.split}. 0 tasks are this process alone. Each number of "
-        "tasks was measured once, so speed-ups have no interval."
+        f"Each row is a step of {scaling.phase} on the same {plural(scaling.batch_size, 'row')} "
+        f"of {scaling.data}, split by {scaling.split}. 0 tasks means this process alone. Each "
+        "number of tasks was measured once, so speed-ups have no interval."
     )
     yield measured(scaling)
     if not quality.disturbed(scaling.quality):
@@ -71,16 +71,16 @@ def reasons(scaling: Scaling) -> Iterable[str]:
         return
     worst = min(slower, key=lambda row: row.speed_up)
     clauses = [
-        f"every step sends {plural(worst.messages, 'message')} with {size(worst.bytes)}, where one "
-        "process passes pointers"
+        f"every step sends {plural(worst.messages, 'message')} with {size(worst.bytes)}, while "
+        "one process only passes pointers"
     ]
     if scaling.local and worst.tasks > 1 and 0 < scaling.cores <= worst.tasks:
         clauses.append(
-            f"tasks of this machine share its {plural(scaling.cores, 'core')}, which one process "
+            f"tasks on this machine share its {plural(scaling.cores, 'core')}, which one process "
             "already uses"
         )
     if worst.tasks > 1 and scaling.split == "layers":
-        clauses.append("layers wait for one another, so mostly one task works at a time")
+        clauses.append("layers wait for one another, so most of the time only one task works")
     yield (
         f"With {plural(worst.tasks, 'task')} a step is slower than in one process (its p10 is "
         f"above the p90 of one process): {'; '.join(clauses)}."

@@ -151,8 +151,8 @@ def units(comparison: Comparison) -> str:
     """What each column of `steps` means."""
     return (
         f"Median, p10, p90 and mean describe untraced steps. {comparison.unit.capitalize()}s per "
-        f"second: batch size divided by the mean, which slow steps raise above the median. Ops: "
-        f"total time of all ops in a traced step."
+        "second are the batch size divided by the mean, which slow steps raise above the median. "
+        "Ops is the total time of all ops in a traced step."
     )
 
 
@@ -268,13 +268,13 @@ def basis(comparison: Comparison) -> Iterator[str]:
     numbers = [row.verdict.observations for row in comparison.configs if row.verdict]
     if numbers:
         yield (
-            f"Each ratio is that of {plural(min(numbers), 'observation')}, each the median of "
-            f"steps in its own process, so the default differs from that in the other tables. If "
-            f"the observations are independent, the interval contains the true ratio in 99 of 100 "
-            f"comparisons. "
-            "Alike: within 5 %. Cannot tell: too few observations, or the machine is too noisy. "
-            "With more comparisons each test is stricter, so an interval that barely excludes 1 "
-            "may still be `cannot tell`."
+            f"Each ratio comes from {plural(min(numbers), 'observation')}. An observation is the "
+            "median of steps in its own process, so the default here differs from the default in "
+            "the other tables. If the observations are independent, the interval contains the "
+            "true ratio in 99 of 100 comparisons. Alike means within 5 %. Cannot tell means that "
+            "there are too few observations, or that the machine is too noisy. With more "
+            "comparisons each test is stricter, so an interval that barely excludes 1 may still "
+            "be `cannot tell`."
         )
 
 
@@ -293,8 +293,8 @@ def cold(comparison: Comparison) -> Table:
         return f"{three_digits(row.self_ns / ns)} x" if ns else ""
 
     return Table(
-        f"Cold: the first step, at batch {batch}, took {cold_step}, a warm traced step "
-        f"{warm_step} (median); the first one also set up kernels and memory",
+        f"Cold: the first step, at batch {batch}, took {cold_step}, and a warm traced step took "
+        f"{warm_step} (median); the first step also set up kernels and memory",
         (
             op_table.key("node", 30),
             *op_table.columns(("type", "self"), {"self": "first run"}),

@@ -42,11 +42,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = command.parser("convert", __doc__)
     add = parser.add_argument
-    add("files", nargs="+", metavar="RUN_METADATA", help="or event files; steps in this order")
+    add(
+        "files",
+        nargs="+",
+        metavar="RUN_METADATA",
+        help="files of RunMetadata, or event files; the steps keep this order",
+    )
     add(
         "--graph",
         metavar="GRAPH",
-        help="the graph that ran, for arrows, the critical path, the parameters and Model "
+        help="the graph that ran, needed for arrows, the critical path, the parameters and Model "
         "Explorer: anything that --model of the other commands takes (default: the partition "
         "graphs in the traces)",
     )
@@ -188,7 +193,7 @@ def opening_line(to: str, folder: Path) -> tuple[str, str]:
 
 FOLDERS = {  # formats with several files, and the beginning of an error without --out
     "xspace": "An xspace goes into a logdir of TensorBoard",
-    "model-explorer": "What Model Explorer reads goes into a folder",
+    "model-explorer": "The files for Model Explorer go into a folder",
 }
 WRITERS: dict[str, Callable[[Any, Recording], None]] = {  # to a folder, a file or a stream
     "text": write_text,

@@ -33,7 +33,7 @@ class Tagged:
 
 class Part(io.RawIOBase):
     """The bytes between two positions of a file, as a file. A trace may have hundreds of megabytes,
-    of which little is in memory at a time."""
+    but little of it is in memory at a time."""
 
     def __init__(self, file: BinaryIO, start: int, end: int) -> None:
         self.file, self.start, self.end, self.position = file, start, end, start

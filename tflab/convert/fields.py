@@ -86,7 +86,7 @@ def content(file: BinaryIO, start: int, end: int) -> bytes:
 
 
 def likely_part(data: bytes) -> int:
-    """The `whole_part` of rows of which the last may be cut off, in most cases.
+    """The `whole_part` of rows whose last one may be cut off, in most cases.
 
     Rows are followed from the first place near the end that looks like one. A parser accepts the
     part only if it ends where a field ends, so it finds out if this was no row.

@@ -211,7 +211,7 @@ def rows(data: bytes) -> Any:
 
 @functools.cache
 def deep_thread() -> ThreadPoolExecutor:
-    """A thread with a stack of STACK bytes, of which the system gives what is used."""
+    """A thread with a stack of STACK bytes; the system provides only the used part."""
     before = threading.stack_size(STACK)
     try:
         pool = ThreadPoolExecutor(1)

@@ -14,7 +14,7 @@ from tflab.convert import decoded, protos
 MOST_US = (
     2**63 - 1
 ) // 1000  # a number of microseconds that a damaged file makes larger becomes this
-MOST_BYTES = 2**50  # likewise, for sums of sizes: no op requests more than a quarter of this
+MOST_BYTES = 2**50  # the same limit for sums of sizes: no op requests more than a quarter of this
 
 
 class Tables:

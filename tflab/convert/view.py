@@ -77,7 +77,7 @@ def devices(conversion: Conversion) -> Iterable[Block]:
 
 
 def counted(parameters: Parameters) -> str:
-    """The number of parameters of the graph, and of which variables."""
+    """The number of parameters of the graph, and the variables that have them."""
     if not parameters.variables:
         return (
             "The graph has no variables, so no parameters are counted: frozen weights are "
@@ -169,14 +169,14 @@ def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
     """The critical path, without nodes that took no time on it."""
     if not critical.nodes:
         yield (
-            "No critical path is shown: by the edges of the graph, an op of this trace began "
-            "before one that it depends on had ended. The graph may not be the one that ran, "
-            "because passes change edges."
+            "No critical path is shown: according to the edges of the graph, an op of this trace "
+            "began before an op that it depends on had ended. The graph may not be the one that "
+            "ran, because passes change edges."
         )
         return
     yield (
-        f"The critical path of a step has {plural(len(critical.nodes), 'op run')} and takes "
-        f"{time(critical.ns)}, if every op had its own processor. A node in a loop occurs in it "
+        f"The critical path of a step has {plural(len(critical.nodes), 'op run')} and would take "
+        f"{time(critical.ns)} if every op had its own processor. A node in a loop occurs in it "
         f"once for each iteration. All ops together take {critical.parallelism:.2f} x as long. "
         f"While any op ran, {critical.achieved_parallelism:.2f} ran at once on average."
     )

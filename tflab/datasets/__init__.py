@@ -36,8 +36,7 @@ class Renumbered(Whole):
 
 
 class CountedWhole(Whole):
-    """A column whose value in each batch is a shape, of which the first size is the number of
-    rows."""
+    """A column whose value in each batch is a shape, and whose first size is the number of rows."""
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         shape = self.value.copy()

@@ -109,13 +109,13 @@ def read_split(folder: Path, split: str) -> list[bytes]:
         return from_archive(folder / ARCHIVE, BATCHES[split])
     raise UsageError(
         f"{folder} lacks {', '.join(n for n in BATCHES[split] if not files.locate(folder, n))} "
-        f"(looked for as named, with .gz, in {FOLDER} and in "
+        f"(tflab looked for each name as it is, with .gz, in {FOLDER} and in "
         f"{ARCHIVE}).{NOT_OPENED if holds_pickles(folder) else ''}"
     )
 
 
 def holds_pickles(folder: Path) -> bool:
-    """Whether the version for Python lies there, as it came or unpacked."""
+    """Whether the folder has the version for Python, packed or unpacked."""
     names = (*PICKLED, *(f"{PICKLED[1]}/{name}" for name in PICKLED[2:]))
     return any((folder / name).exists() for name in names)
 

@@ -59,7 +59,10 @@ def require(folder: Path, names: Iterable[str]) -> list[Path]:
     paths = {name: locate(folder, name) for name in names}
     missing = [name for name, path in paths.items() if path is None]
     if missing:
-        raise UsageError(f"{folder} lacks {', '.join(missing)} (looked for as named and with .gz).")
+        raise UsageError(
+            f"{folder} lacks {', '.join(missing)} (tflab looked for each name as it is and with "
+            ".gz)."
+        )
     return [path for path in paths.values() if path]
 
 
@@ -177,8 +180,8 @@ def fetch(folder: Path, name: str, sha256: str, mirrors: Iterable[str]) -> None:
 def receive(url: str, path: str, _: object) -> None:
     """Download to a file, for pooch: with a bar, and one time limit for all before the answer.
 
-    The time limit of requests is for each address of a host, of which there can be a dozen, and
-    does not include the name lookup: behind a silent firewall that adds up to minutes.
+    The time limit of requests is for each address of a host, and there can be a dozen; it does not
+    include the name lookup: behind a silent firewall that adds up to minutes.
     """
     from pooch import HTTPDownloader
     from requests import RequestException

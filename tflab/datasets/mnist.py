@@ -78,8 +78,8 @@ def diagnose(content: bytes, published: Published, publication: Publication) -> 
         return f"has more than the {published.content_bytes} bytes that its header announces"
     if hashlib.sha256(content).hexdigest() != published.sha256:
         return (
-            "differs from the published file (its SHA-256 differs): it is damaged, or belongs to "
-            "another data set that uses these names, such as Fashion-MNIST; download it again"
+            "differs from the published file (its SHA-256 differs). It is damaged, or belongs to "
+            "another data set that uses these names, such as Fashion-MNIST. Download it again"
         )
     return None
 
@@ -114,7 +114,7 @@ def diagnose_header(
         return f"contains {count} {published.kind}, but {right}"
     if tuple(image) != published.shape[1:]:
         return (
-            f"contains images of {image[0]}x{image[1]} pixels; those of MNIST have "
+            f"contains images of {image[0]}x{image[1]} pixels; the images of MNIST have "
             f"{published.shape[1]}x{published.shape[2]}"
         )
     return None

@@ -3,8 +3,9 @@
     python -m tflab.doctor
     python -m tflab.doctor --logdir runs
 
-Checks versions and their compatibility, TensorFlow, the Profile plugin, data sets and folders;
-with --logdir also whether TensorBoard will find what is in it. Prints only what has a remedy.
+The command checks versions and their compatibility, TensorFlow, the Profile plugin, data sets and
+folders. With --logdir, it also checks whether TensorBoard will find what is in the logdir. It
+prints only what has a remedy.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def summary(verdicts: Sequence[str]) -> str:
     wrong, notes = verdicts.count(WRONG), verdicts.count(NOTE)
     if wrong:
         verb = "is" if wrong == 1 else "are"
-        return f"{plural(wrong, 'thing')} {verb} wrong: see above what to do."
+        return f"{plural(wrong, 'thing')} {verb} wrong; the lines above say what to do."
     return "Everything that tflab needs works" + (
         f", with {plural(notes, 'note')}." if notes else (".")
     )

@@ -1,12 +1,12 @@
-"""A local page: change the program at the left, and see all four stages move at the right.
+"""A local page: change the program on the left, and see all four stages move on the right.
 
     python -m tflab.explore
     python -m tflab.explore FILE.py
 
-A program is plain graph code: lines that build nodes. What is called `loss`, or else the last
-scalar, is derived; `feeds = {x: values}` says what is fed. The page runs the program with your
-rights, so only this machine can reach it, and only by the address that is printed here. With
-FILE.py it follows the file, and saves to it with Ctrl-S. Ctrl-C ends it.
+A program is plain graph code: lines that build nodes. The tensor named `loss`, or else the last
+scalar, is differentiated; `feeds = {x: values}` says what is fed. The page runs the program with
+your rights, so only this machine can reach it, and only at the address that is printed here. With
+FILE.py, the page follows the file, and Ctrl-S saves to it. Ctrl-C ends the page.
 """
 
 from __future__ import annotations
@@ -41,7 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = command.parser("explore", __doc__)
     add = parser.add_argument
-    add("file", nargs="?", metavar="FILE.py", help="program to show, and to follow as it changes")
+    add(
+        "file",
+        nargs="?",
+        metavar="FILE.py",
+        help="program to show; the page follows the changes of the file",
+    )
     add(
         "--model",
         metavar="M",
@@ -53,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
         default=0,
         type=command.count("port", 0, MOST_PORT),
         metavar="N",
-        help="port to listen at (default: any that is free)",
+        help="port to listen on (default: any free port)",
     )
     add(
         "--seconds",
@@ -87,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     ):
         app = server.App(process, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)
-        terminal.say("The page, which only this machine can open; Ctrl-C ends it:")
+        terminal.say("Only this machine can open the page; Ctrl-C ends it:")
         print(f"  {app.address}", flush=True)  # never folded
         if not args.no_browser:
             show(app.address)
@@ -95,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
             answering.serve_forever()
         finally:
             answering.server_close()
-    print("\ntflab: the page has ended.", file=sys.stderr)
+    print("\ntflab: the server of the page has stopped.", file=sys.stderr)
     return command.INTERRUPTED
 
 

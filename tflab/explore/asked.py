@@ -49,7 +49,7 @@ def read(given: Any) -> Asked:
     send."""
     known = {field.name for field in fields(Asked)}
     right = isinstance(given, Mapping) and "text" in given and {*given} <= known
-    check(right, "A request is an object with the program and its switches.")
+    check(right, "A request must be an object with the program and its switches.")
     without = given.get("without", [])
     check(
         isinstance(without, list) and {*map(str, without)} <= {*SWITCHES},
@@ -59,13 +59,16 @@ def read(given: Any) -> Asked:
     check(isinstance(asked.text, str), "The program has to be text.")
     check(
         len(asked.text) <= LARGEST_TEXT,
-        f"The program has {len(asked.text):,} characters; it may have {LARGEST_TEXT:,}.",
+        f"The program has {len(asked.text):,} characters; it may have at most {LARGEST_TEXT:,}.",
     )
     check(asked.optimiser in OPTIMISERS, f"There is no optimiser '{asked.optimiser}'.")
-    check(is_count(asked.batch_size, MOST_ROWS), f"A batch has 1 to {MOST_ROWS} rows.")
-    check(is_count(asked.devices, MOST_DEVICES), f"There are 1 to {MOST_DEVICES} devices.")
-    check(isinstance(asked.xla, bool), "XLA is on or off.")
-    check(isinstance(asked.predict, bool), "Predict first is on or off.")
+    check(is_count(asked.batch_size, MOST_ROWS), f"A batch must have 1 to {MOST_ROWS} rows.")
+    check(
+        is_count(asked.devices, MOST_DEVICES),
+        f"The number of devices must be from 1 to {MOST_DEVICES}.",
+    )
+    check(isinstance(asked.xla, bool), "XLA must be on or off.")
+    check(isinstance(asked.predict, bool), "Predict first must be on or off.")
     return asked
 
 

@@ -106,7 +106,7 @@ def values_of(graph: tf.Graph, given: Any) -> dict[str, np.ndarray]:
                 f"{tensor.shape}."
             )
         if in_rows(tensor) and not len(array):
-            raise TflabError(f"`feeds` gives '{name}' no row.")
+            raise TflabError(f"`feeds` gives '{name}' no rows.")
         values[name] = array
     return values
 

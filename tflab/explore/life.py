@@ -88,7 +88,7 @@ def problem(error: BaseException, file: str) -> dict[str, Any]:
 
 
 def lacking(error: RefusedError, devices: int) -> RefusedError | None:
-    """The error of a program that names a CPU device of which there are too few."""
+    """The error of a program that names a CPU device that does not exist."""
     named = [int(number) for number in DEVICE.findall(str(error))]
     if not error.of_device or max(named, default=0) < devices:
         return None

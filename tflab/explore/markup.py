@@ -62,7 +62,7 @@ def saved(name: str, by: str, seen: Mapping[str, Any]) -> str:
 
 
 def rendered(scripts: Sequence[str], settings: Any, **about: Any) -> tuple[str, str]:
-    """A page with its policy, which stands in a saved one."""
+    """A page with its policy, which a saved page contains."""
     script = html.join_modules([*pages.modules(), *map(read, scripts)])
     style = "\n".join([pages.style(), *map(read, STYLES)])
     policy = html.policy(style, script)

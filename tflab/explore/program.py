@@ -109,8 +109,8 @@ def as_a_script() -> Iterator[None]:
 def no_node(names: Mapping[str, Any]) -> NoReturn:
     if any(isinstance(value, tf.Graph) for value in names.values()):
         raise TflabError(
-            "The program builds its nodes in a graph of its own. Build them in the default graph: "
-            "leave `tf.Graph()` out."
+            "The program builds its nodes in a graph of its own. Build them in the default "
+            "graph: remove `tf.Graph()`."
         )
     raise TflabError(
         "The program makes no node. Write a line that calls TensorFlow, such as "

@@ -109,10 +109,10 @@ class App:
     def check_origin(self, request: Request) -> None:
         """Refuse requests that do not come from the server's own page, under its exact name."""
         if request.environ.get("HTTP_HOST") != self.host:
-            raise RefusedRequestError(403, f"This server is called {self.host}.")
+            raise RefusedRequestError(403, f"The name of this server is {self.host}.")
         origin = request.headers.get("Origin")
         if origin != f"http://{self.host}" and (request.method != "GET" or origin is not None):
-            raise RefusedRequestError(403, "This server answers its own page only.")
+            raise RefusedRequestError(403, "This server answers only its own page.")
 
     # Routes
 
@@ -134,7 +134,7 @@ class App:
         body = read(request)
         number, name = body.get("number"), body.get("page")
         if not (isinstance(name, str) and len(name) <= 64 and isinstance(number, int)):
-            raise RefusedRequestError(400, "A request has a page and a number.")
+            raise RefusedRequestError(400, "A request must have a page and a number.")
         given = asked.read(body.get("asked"))
         lines = (json.dumps(message) + "\n" for message in self.told(name, number, given))
         return Response(lines, mimetype="application/x-ndjson")
@@ -206,7 +206,7 @@ class App:
         body = read(request)
         text, known = body.get("text"), body.get("known")
         if not isinstance(text, str) or len(text) > asked.LARGEST_TEXT:
-            raise RefusedRequestError(400, "This is no program that can be saved.")
+            raise RefusedRequestError(400, "This is not a program that can be saved.")
         try:
             sources.save(self.path, text, str(known))
         except sources.ChangedError as error:
@@ -246,7 +246,9 @@ def read(request: Request) -> Mapping[str, Any]:
     if request.mimetype != "application/json":
         raise RefusedRequestError(415, "A request is JSON.")
     if request.content_length is None or request.content_length > LARGEST:
-        raise RefusedRequestError(413, f"A program may have {asked.LARGEST_TEXT:,} characters.")
+        raise RefusedRequestError(
+            413, f"A program may have at most {asked.LARGEST_TEXT:,} characters."
+        )
     try:
         body = json.loads(request.get_data())
     except (ValueError, RecursionError):
@@ -272,7 +274,7 @@ def listening(port: int) -> socket.socket:
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else reason(error)
         raise UsageError(
-            f"Port {port} cannot be used: {why}. Give another with --port, or none."
+            f"Port {port} cannot be used: {why}. Give another port with --port, or omit --port."
         ) from error
 
 

@@ -142,7 +142,7 @@ def text_of(path: Path) -> str:
     except OSError as error:
         raise UsageError(f"'{path}' cannot be read: {reason(error)}.") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"'{path}' is not a text in UTF-8.") from error
+        raise UsageError(f"'{path}' is not UTF-8 text.") from error
 
 
 def mark(text: str) -> str:

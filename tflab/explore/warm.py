@@ -133,7 +133,7 @@ class Warm:
             raise self.lost() from None
         answer = self.read(self.seconds + GRACE_S)
         if answer.pop("mark", None) != mark:
-            raise LostError("The program was ended: it wrote into the results of tflab.")
+            raise LostError("tflab ended the program: it wrote into the results of tflab.")
         if worker.resident(self.process.pid) > RESIDENT:
             self.replace()
             if "stage" in answer:
@@ -146,11 +146,11 @@ class Warm:
         while True:
             if time.monotonic() > end:
                 raise LostError(
-                    f"The program was ended: it did not stop within {self.seconds:g} s. TensorFlow "
-                    "is loading again, which takes a few seconds."
+                    f"tflab ended the program: it did not stop within {self.seconds:g} s. "
+                    "TensorFlow is loading again, which takes a few seconds."
                 )
             if worker.resident(self.process.pid) > RESIDENT:
-                raise LostError("The program was ended: it took too much memory.")
+                raise LostError("tflab ended the program: it took too much memory.")
             try:
                 line = self.lines.get(timeout=LOOK_S)
             except queue.Empty:
@@ -168,7 +168,7 @@ class Warm:
         status = self.process.wait()
         how = f"with status {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
         last = self.said.decode(errors="replace").strip().splitlines()[-1:]
-        told = f" It said last: {last[0]}" if last and not self.ready else ""
+        told = f" Its last line was: {last[0]}" if last and not self.ready else ""
         return LostError(f"The program ended its process {how}.{told}")
 
     def replace(self) -> None:

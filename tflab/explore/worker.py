@@ -101,7 +101,10 @@ def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> 
             message = next(walked, {"done": True})
     except StageTimeoutError as error:
         seconds = f"{order['seconds']:g} s"
-        about = {"message": f"The program was ended: it took longer than {seconds}.", "line": None}
+        about = {
+            "message": f"tflab ended the program: it took longer than {seconds}.",
+            "line": None,
+        }
         message = {"error": about | {"line": life.line_of(error, order["file"])}}
     except BaseException as error:  # a program may raise anything
         message = {"error": life.problem(error, order["file"])}

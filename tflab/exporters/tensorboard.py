@@ -49,7 +49,7 @@ def write(
     if placement is None:
         return
     traces = {steps.batch_size: steps.trace for steps in captured}
-    # XLA numbers its clusters anew in every session: then each trace has its own graph.
+    # XLA renumbers its clusters in every session: then each trace has its own graph.
     graphs = [graph for steps in captured[-1:] for graph in steps.trace.partition_graphs]
     write_executed(logdir, stage.program, graphs or placement.partition_graphs, traces)
     for steps in captured:

@@ -36,8 +36,8 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--run",
         metavar="FILE",
-        help="a watched program instead of a model: what `python -m tflab.run` wrote with --save, "
-        "or its logdir; nothing runs",
+        help="a watched program instead of a model: the file that `python -m tflab.run --save` "
+        "wrote, or its logdir; nothing runs",
     )
     arguments.batch_size(parser, "rows of data in the step that goes through the stages")
     arguments.batch_sizes(parser, "rows of data in the steps of the table of times")
@@ -108,7 +108,7 @@ def run_recorded(args: argparse.Namespace) -> int:
     seen = files.read_run(args.run)
     graph = seen.graph
     if graph is None:
-        why = " ".join(seen.notes) or "The program ran none, or ended too early."
+        why = " ".join(seen.notes) or "The program ran no graph, or ended too early."
         raise UsageError(f"'{args.run}' keeps no graph. {why}")
     histories = recorded.histories(recorded.stages(graph), seen.values)
     history = node_history.find(args.node, histories, f"group {graph.group} in '{args.run}'")

@@ -124,7 +124,7 @@ def times(graph: Recorded, history: NodeHistory) -> Iterator[str]:
         return
     op = graph.ops.get(name)
     if op is None or not graph.traced:
-        yield "No traced run of the program has times of it."
+        yield "No traced run of the program has times for this node."
         return
     yield (
         f"In {units.plural(graph.traced, 'traced run')} of the program, "

@@ -131,7 +131,7 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
         name = graph_def_name(value.tensor)
         yield "took ", (name,), f": {view.amounts_of(value, value.shape)}"
     if len(history.taken) > MOST:
-        yield f"and {plural(len(history.taken) - MOST, 'input')} more", (), ""
+        yield f"and {plural(len(history.taken) - MOST, 'more input')}", (), ""
     for value in history.carrier_values[:MOST]:
         yield f"{description(value)}: {view.amounts_of(value, value.shape)}", (), ""
     for value in history.values[:MOST]:
@@ -140,7 +140,7 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
         if value.after is not None:
             yield f"after the step: {view.amounts_of(value.after, value.shape)}", (), ""
     if len(history.values) > MOST:
-        yield f"and {plural(len(history.values) - MOST, 'output')} more", (), ""
+        yield f"and {plural(len(history.values) - MOST, 'more output')}", (), ""
     if history.other_inputs is not None:
         of = " of " if history.other_inputs else ""
         yield f"{OTHER}: it ran as {history.ran_as}{of}", history.other_inputs, ""

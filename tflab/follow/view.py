@@ -29,7 +29,7 @@ KINDS = {
 }
 READ = "read from a file"  # if the file does not say which line made the node
 PASSED_OVER = "removed: its consumers take its value from another node"
-INSIDE = "used in advance to compute a constant"
+INSIDE = "used before the steps to compute a constant"
 CHANGES = {
     "moved": "given its device",
     "rewired": "its inputs changed",
@@ -192,13 +192,13 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         yield (
             "continues in ",
             *links([history.carrier]),
-            ": device and kernel are those of that node",
+            ": device and kernel are given for that node",
         )
     if history.assignment:
         yield (f"device {short_device(history.assignment.device)}: {history.assignment.reason}",)
     if history.kernel:
         kernel = history.kernel
-        yield (f"kernel registered for {kernel.op}: {kernel.constraints or 'needs none'}",)
+        yield (f"kernel registered for {kernel.op}: {kernel.constraints or 'no constraints'}",)
         if kernel.on_gpu:
             yield (f"a GPU would use (not run): {kernel.on_gpu}",)
     yield from code_lines(history)
@@ -282,12 +282,12 @@ def done_by(history: NodeHistory) -> Line:
 
 
 def times(history: NodeHistory) -> Table:
-    whose = "" if history.carrier == history.name else f", all of {history.carrier}"
+    whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
     is_above = any((row.roof_share or 0) > 1 for row in history.times.values())
     note = " (above: faster than the roof measured here)" if is_above else ""
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return Table(
-        f"A call in warm, traced steps{whose}{note}",
+        f"Per call in warm, traced steps{whose}{note}",
         (
             Column("batch", lambda item: str(item[0]), right=True),
             *op_table.columns_of(measured, lambda item: item[1]),

@@ -93,7 +93,9 @@ def fusions(histories: Mapping[str, NodeHistory], file: str) -> list[dict[str, A
         if own:
             rows.append({"lines": sorted(own), "text": f"{names} {run} {parts[0].ran_as}."})
     others = len(rows) - FUSIONS
-    return rows[:FUSIONS] + [{"lines": [], "text": f"{others:,} more fusions."}] * (others > 0)
+    return rows[:FUSIONS] + [{"lines": [], "text": (f"There are {others:,} more fusions.")}] * (
+        others > 0
+    )
 
 
 def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:

@@ -139,8 +139,8 @@ def check_size(nodes: int) -> None:
     """Raise LargeError for a graph that is not drawn."""
     if nodes > MOST_NODES:
         raise LargeError(
-            f"TensorBoard's Life does not show this graph: it has {nodes:,} nodes, and "
-            f"{MOST_NODES:,} is the most."
+            f"TensorBoard's Life does not show this graph: it has {nodes:,} nodes; the limit is "
+            f"{MOST_NODES:,}."
         )
 
 

@@ -2,8 +2,8 @@
 
     python -m tflab.lifecycle --model lenet --stage backward
 
-Without options all stages are shown in short, on one screen. --stage STAGE shows one stage in full,
-and stops after it; --full shows all of them, and every row of long lists.
+Without options, all stages are shown in short, on one screen. --stage STAGE shows one stage in
+full, and stops after it; --full shows all of them, and every row of long lists.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def add_step(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=(),
         metavar="NAME",
-        help="nodes to compute (default: those of a training step)",
+        help="nodes to compute (default: the nodes of a training step)",
     )
     arguments.values(parser)
     add(
@@ -168,7 +168,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     stop = STAGES[-1] if args.stage == "all" else args.stage
     if args.experiments and stop != STAGES[-1]:
         raise UsageError(
-            f"--experiments runs steps, and stages up to {stop} run none. Give --stage "
+            f"--experiments runs steps, but the stages up to {stop} run none. Give --stage "
             f"{STAGES[-1]}, or omit --stage."
         )
     if confinement.is_wanted(models.is_file(args.model)):

@@ -32,7 +32,7 @@ from tflab.runtime import functions, nodes, private
 
 NOT_NEEDED = "the loss does not depend on it"
 SAMPLED = "only a sample of the variables is checked"
-UNKNOWN = "which tensor is its gradient was not confirmed"
+UNKNOWN = "tflab could not confirm which tensor is its gradient"
 NO_VARIABLE = "it does not depend on a trainable variable"
 NOT_REGISTERED = "no gradient function is registered for its op"
 NO_INPUTS = "it has no inputs, so its gradient goes no further"

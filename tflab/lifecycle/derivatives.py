@@ -29,8 +29,8 @@ from tflab.runtime import nodes, session
 LARGEST = 64  # elements of a variable: each costs two runs of the loss
 MOST = 256  # over all variables
 ROUNDING = 1e-3  # of the largest element: the gradients are computed in float32
-ROWS = "the gradient of a variable is only some rows, or not a tensor of its own"
-LARGE = f"they are for at most {LARGEST} floats in a variable, and {MOST} in all"
+ROWS = "the gradient of a variable has only some of its rows, or is not a separate tensor"
+LARGE = f"tflab writes formulas for at most {LARGEST} floats in a variable, and {MOST} in all"
 NONE = (
     f"tflab has none with at most {chain_rule.LONGEST} names and ops that was seen to give the "
     "values"

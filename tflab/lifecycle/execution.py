@@ -135,7 +135,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
 
 
 LEFT_OUT = (
-    "Values of a step and addresses of buffers are not recorded over several tasks: the debugger "
+    "Values of a step and addresses of buffers are not recorded over several tasks. The debugger "
     "writes its files on each machine separately, and addresses in different processes cannot be "
     "compared.",
 )

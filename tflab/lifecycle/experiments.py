@@ -193,7 +193,7 @@ def refusal(names: Sequence[str], placement: Placement) -> str | None:
     edges = makers(placement.user_nodes)
     between = reach(names, edges) & reach(names, turned_around(edges)) - set(names)
     if between:  # the copy would wait for it, and it for the copy
-        return "other nodes lie between those that it does the work of"
+        return "other nodes lie between the nodes whose work it does"
     return None
 
 

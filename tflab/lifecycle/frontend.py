@@ -174,8 +174,8 @@ def check(name: str, model: Any, graph: tf.Graph) -> None:
         )
     if not isinstance(model.feeds, Mapping):
         raise TflabError(
-            f"The feeds of the model '{name}' are {model.feeds!r}; they must be a dict from each "
-            "placeholder to the column of the data that it is fed."
+            f"The feeds of the model '{name}' are {model.feeds!r}; they must be a dict that maps "
+            "each placeholder to its column of the data."
         )
     tensors = {"output": model.output, "loss": model.loss, "test loss": model.test_loss}
     tensors |= {f"feed of '{column}'": tensor for tensor, column in model.feeds.items()}

@@ -45,7 +45,7 @@ RANDOM_OPS = re.compile(
     r"ParameterizedTruncatedNormal|Multinomial|\w+CandidateSampler"
 )
 RANDOM = "the loss differs from run to run"
-NO_FLOATS = "none of the tensors to differentiate by is float32"
+NO_FLOATS = "none of the tensors to differentiate with respect to is float32"
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def refusal(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> s
         parts.append(f"{size(output)} for the output of '{largest.name}'")
     return (
         f"A step with a batch of {batch_size} needs at least {size(inputs + output)} "
-        f"({' and '.join(parts)}), and {size(available)} of memory is free."
+        f"({' and '.join(parts)}), but only {size(available)} of memory is free."
     )
 
 

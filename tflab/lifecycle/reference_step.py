@@ -266,9 +266,8 @@ def compared(placement: Placement, ran: Ran, reference: Ran) -> Both:
             )
             defined.append(Defined(**vars(row), held_by=holder))
     notes = (
-        f"{plural(left_out, 'tensor')} depend on random numbers that differ in each run, so "
-        "their values were not compared with those of the program "
-        f"({', '.join(sorted(anew)[:LISTED])}).",
+        f"{plural(left_out, 'tensor')} depend on random numbers that differ in each run, so their "
+        f"values were not compared with the program's ({', '.join(sorted(anew)[:LISTED])}).",
     )
     return Both(tuple(defined), agrees, notes if left_out else ())
 

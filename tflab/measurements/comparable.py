@@ -146,8 +146,8 @@ def notes(measurements: Named, sizes: Sequence[int]) -> Iterator[str]:
         number = len(item.observed.processes)
         if number < verdicts.LEAST:
             yield (
-                f"Not enough to tell: '{name}' was measured in {number} "
-                f"process{'' if number == 1 else 'es'}, and a verdict requires {verdicts.LEAST}. "
+                f"Not enough data to tell: '{name}' was measured in {number} "
+                f"process{'' if number == 1 else 'es'}, but a verdict requires {verdicts.LEAST}. "
                 "Measure again with --save."
             )
     if others and any(quality.disturbed(item.comparison.quality) for item in measurements.values()):
@@ -155,12 +155,12 @@ def notes(measurements: Named, sizes: Sequence[int]) -> Iterator[str]:
     for name, other in others:
         wrong = "; ".join(of_models(usual, other))
         if wrong:
-            why = " by another TensorFlow" if other_tensorflow(usual, other) else ""
-            yield f"The graph of '{name}' differs from that of '{first}'{why}: {wrong}."
+            why = ", by another TensorFlow," if other_tensorflow(usual, other) else ""
+            yield f"The graph of '{name}'{why} differs from the graph of '{first}': {wrong}."
         keys = [{row.key for row in item.comparison.rows} for item in (usual, other)]
         if not keys[0] & keys[1]:
             yield (
-                f"'{first}' and '{name}' have no {usual.comparison.by} in common, such as "
-                f"{min(keys[0], default='none')} and {min(keys[1], default='none')}: only their "
-                "steps can be compared."
+                f"'{first}' and '{name}' have no {usual.comparison.by} in common: the first has "
+                f"{min(keys[0], default='none')}, for example, and the second "
+                f"{min(keys[1], default='none')}. Only their steps can be compared."
             )

@@ -191,7 +191,7 @@ def sentence(gate: Gate, first: str) -> str:
     else:
         text = f"Nothing is slower than '{first}' by more than {share}."
     if gate.undecided:
-        text += f" Not enough to tell: {listed(gate.undecided)}."
+        text += f" Not enough data to tell: {listed(gate.undecided)}."
     return text
 
 

@@ -28,7 +28,7 @@ def blocks(contrast: Contrast, top: int = BRIEF) -> Iterable[Block]:
 
 def parts(contrast: Contrast, top: int) -> Iterator[Block]:
     first = contrast.measurements[0]
-    yield f"{contrast.model}, {contrast.phase}: measurements compared with '{first}', the first."
+    yield f"{contrast.model}, {contrast.phase}: measurements compared with the first, '{first}'."
     yield made(contrast)
     yield from differing(contrast)
     yield from contrast.notes
@@ -116,8 +116,8 @@ def basis() -> str:
         "Its interval contains the true ratio in 99 of 100 comparisons. It covers differences "
         "between processes, but not changes of the machine between the measurements. Therefore "
         f"only a proven difference of more than {percent(DRIFT - 1)} is called slower or faster. "
-        "Alike: within that. Cannot tell: too few processes, or the machine is too noisy. With "
-        "more comparisons each test is stricter, so an interval that barely excludes 1 may still "
-        "be `cannot tell`. Where no ratio is shown, the percentage is the row's share of the time "
-        "of all rows."
+        "Alike means within that difference. Cannot tell means that there are too few processes, "
+        "or that the machine is too noisy. With more comparisons each test is stricter, so an "
+        "interval that barely excludes 1 may still be `cannot tell`. Where no ratio is shown, "
+        "the percentage is the row's share of the time of all rows."
     )

@@ -179,7 +179,7 @@ def notes_of(
 ) -> Iterator[str]:
     origin = "exported as " if file.given else ""
     runs = f"runs {', '.join(fetches)} ({why})" if fetches else "has no default fetches"
-    yield f"From '{file.name}', {origin}a {file.kind}: {runs}."
+    yield f"The graph is from '{file.name}', {origin}a {file.kind}. It {runs}."
     if start is not None and start.about:
         yield start.about
     if moved:
@@ -191,7 +191,7 @@ def notes_of(
             f"each step has {rows:,} rows."
         )
     if made_up:
-        yield f"Made up from dtype and shape, with a seed: {'; '.join(made_up)}."
+        yield f"These values are made up from dtype and shape, with a seed: {'; '.join(made_up)}."
 
 
 def import_graph(

@@ -201,7 +201,7 @@ class Fingerprint:
     ops: Mapping[str, int]  # type -> number of nodes
     feeds: tuple[str, ...]  # `images:0 float32 [?, 32, 32, 1]`
     data: str  # digest of the feeds: their size, and the first rows of the split
-    weights: str | None  # digest of constants and given values; None if each run draws them anew
+    weights: str | None  # digest of constants and given values; None if each run draws new ones
 
 
 @dataclass(frozen=True)

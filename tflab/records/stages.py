@@ -101,7 +101,7 @@ class Backward(Shown):
     no_formula: str = field(default="", metadata={"json": None})  # why some derivatives have none
     # whether `gradients` were in the file, and were found by its edges, names and values
     inferred: bool = False
-    losses: tuple[str, ...] = ()  # the losses of which those are the gradients, by values
+    losses: tuple[str, ...] = ()  # the losses whose gradients they are, by values
     functions: tuple[Function, ...] = ()
     added_functions: tuple[str, ...] = ()  # the names in `functions` that gradients added
     gradient_nodes: tuple[GradientNode, ...] = ()  # the purpose of each gradient node

@@ -2,7 +2,7 @@
 
     python -m tflab.report --model lenet
 
-Follows x*y + z and the model through all stages, trains the model briefly, and measures it at
+It follows x*y + z and the model through all stages, trains the model briefly, and measures it at
 batch sizes 1, 16 and 64 and under other configurations. The report says how each number was
 obtained. With --chapters, only what those chapters need is measured.
 """
@@ -164,7 +164,9 @@ def chapters_of(args: argparse.Namespace) -> Sequence[str]:
 
 
 GIVE = {
-    selection.ELSEWHERE: "compares with saved measurements; give their files with --with.",
+    selection.ELSEWHERE: (
+        "compares this machine with saved measurements; give their files with --with."
+    ),
     selection.TASKS: "shows a step that several tasks share; give --cluster 2, for example.",
 }
 

@@ -227,7 +227,7 @@ def methods(lab: Lab) -> Iterator[Part]:
     rows = [*steps_of_walk(lab.walked), *steps_of_sweep(lab.compared)]
     if lab.history:
         traced = sum(step.traced for step in lab.history.steps)
-        how = f"untraced but for {traced}" if traced else "untraced"
+        how = f"untraced except for {traced}" if traced else "untraced"
         rows.append(("Loss and accuracy", f"{len(lab.history.steps):,}", "0", how))
     if rows:
         yield Table(
@@ -241,10 +241,10 @@ def methods(lab: Lab) -> Iterator[Part]:
             tuple(rows),
         )
     yield (
-        "In turn: untraced and traced steps alternate, so both run under the same conditions. The "
-        "untraced time is the time of a step; the traced time, which is longer, shows its parts. "
-        "Passes, devices and the graph that ran are read from the runtime's dumps. The fate of "
-        "each node is derived from the graphs before and after each pass."
+        "In turn means that untraced and traced steps alternate, so both run under the same "
+        "conditions. The untraced time is the time of a step; the traced time, which is longer, "
+        "shows its parts. Passes, devices and the graph that ran are read from the runtime's "
+        "dumps. The fate of each node is derived from the graphs before and after each pass."
     )
 
 
@@ -265,7 +265,7 @@ def steps_of_sweep(compared: Comparison | None) -> Iterator[tuple[str, str, str,
         str(compared.warmup),
         "in turn",
     )
-    yield "The cold step", "1", "0", "traced, in a process of its own"
+    yield "The cold step", "1", "0", "traced, in a separate process"
     observations = [row.verdict.observations for row in compared.configs if row.verdict]
     if observations:
         numbers = f"Configurations, {plural(min(observations), 'observation')}"

@@ -54,9 +54,9 @@ def configurations_recipe(comparison: Comparison, names: tuple[str, ...], second
     others = " ".join(name for name in names if name != DEFAULT)
     sizes = " ".join(map(str, comparison.batch_sizes))
     return Method(
-        f"{plural(number, 'observation')}, each in new processes that take turns. After "
-        f"{plural(seconds, 'second')} none started, except those that a verdict requires. The "
-        "command takes longer and shows more.",
+        f"The comparison has {plural(number, 'observation')}, each in new processes that take "
+        f"turns. After {plural(seconds, 'second')} no new observation started, except those that "
+        "a verdict requires. The command takes longer and shows more.",
         f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "
         f"--configs {others}",
     )
@@ -132,8 +132,8 @@ def other_measurements(here: Measurement, others: Mapping[str, Measurement]) -> 
         yield f"These measurements cannot be compared. {error}"
         return
     yield (
-        "The same step, measured elsewhere or at another time: first the differences in set-up, "
-        "then the difference in time of each step and op."
+        "This is the same step, measured elsewhere or at another time. The differences in set-up "
+        "come first, then the differences in time of each step and op."
     )
     yield from contrast_view.parts(contrasted, TOP)
     yield elsewhere_recipe(here)
@@ -143,8 +143,8 @@ def elsewhere_recipe(here: Measurement) -> Method:
     comparison, count = here.comparison, len(here.observed.processes)
     sizes = " ".join(map(str, comparison.batch_sizes))
     return Method(
-        f"{count} process{'' if count == 1 else 'es'} one after the other; each process is one "
-        "observation. The command saves such a measurement on another machine.",
+        f"The step ran in {count} process{'' if count == 1 else 'es'}, one after the other; each "
+        "process is one observation. The command saves such a measurement on another machine.",
         f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "
         "--save there.json.gz",
     )
@@ -167,8 +167,8 @@ def tasks(model: str, measured: OverTasks) -> Iterator[Part]:
         yield from one_step(model, measured, measured.shown)
     yield from scaling_view.tables(measured.scaling)
     yield Method(
-        f"{measured.steps} untraced steps and as many traced ones, alternating, at each number of "
-        "tasks, each with new sessions and, on this machine, new tasks.",
+        f"At each number of tasks, {measured.steps} untraced steps and as many traced ones "
+        "alternate. Each number of tasks has new sessions and, on this machine, new tasks.",
         scaled(model, measured),
     )
 

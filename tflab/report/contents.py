@@ -285,8 +285,8 @@ def walking(walked: Walked) -> str:
 def swept(comparison: Comparison) -> Method:
     rows = max(step.images for step in comparison.steps.values())
     return Method(
-        f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size, untraced and "
-        f"traced steps alternate; the first {comparison.warmup} steps of each are not counted.",
+        f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size: untraced and "
+        f"traced steps alternate, and the first {comparison.warmup} steps of each are not counted.",
         f"python -m tflab.compare --model {comparison.model} "
         f"--batch-sizes {' '.join(map(str, comparison.batch_sizes))}",
     )

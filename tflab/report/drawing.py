@@ -22,7 +22,7 @@ from tflab.report.contents import Box, Drawing, Lane, nodes_of
 from tflab.report.layering import Row, Waits
 
 LEAST = 3  # nodes of a scope with a box; nodes of smaller scopes are drawn separately
-CROWD = 500  # boxes of a scope, of which more are put together in the order of their nodes
+CROWD = 500  # boxes of a scope; if there are more, they are combined in the order of their nodes
 MOST = 0.75  # of the forward nodes: a larger scope is always open
 KINDS = ("forward", "gradient", "update")  # of nodes, in the order of their tracks
 TRACKS = {kind: track for track, kind in enumerate(KINDS)}  # where each kind is drawn

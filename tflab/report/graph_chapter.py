@@ -44,8 +44,8 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         yield placement.balance(placing)
         yield from placement.nodes_not_run(placing)
     yield Method(
-        f"Colours and times in the graph: {contents.warm(step)} Times at each batch size in the "
-        f"panel: statistics of traced steps.{recorded_note(step)}",
+        f"Colours and times in the graph: {contents.warm(step)} The times at each batch size in "
+        f"the panel are statistics of traced steps.{recorded_note(step)}",
         f"{contents.walking(walked)}\n"
         f"python -m tflab.follow {example(walked)} --model {walked.model}",
     )
@@ -96,7 +96,7 @@ def recorded_note(step: Execution) -> str:
     if step.recorded_step is None or not step.values:
         return ""
     which = f"{step.recorded_step.which}, recorded and not timed"
-    return f" Values and gradients: {which}, as the program defines them."
+    return f" Values and gradients are from {which}, as the program defines them."
 
 
 def sizes(walked: Walked) -> str:
@@ -105,7 +105,7 @@ def sizes(walked: Walked) -> str:
     verb = "read from a file" if models.is_file(walked.model) else "written"
     first = f"{verb} as {plural(len(frontend.nodes), 'node')}"
     more = list(more_than_forward(walked))
-    return f"{first}. With its {' and '.join(more)} it has {grown:,}" if more else first
+    return f"{first}. With its {' and '.join(more)}, it has {grown:,}" if more else first
 
 
 def more_than_forward(walked: Walked) -> Iterator[str]:
@@ -126,9 +126,9 @@ def remaining_nodes(placing: Placement) -> str:
 def layout(walked: Walked) -> str:
     """Where in the drawing each kind of node is."""
     more = list(more_than_forward(walked))
-    words = ["Forward flows down on the left" if more else "Data flow down"]
+    words = ["The forward ops go down on the left" if more else "The data flow down"]
     if "gradients" in more:
-        words.append("the gradients flow up beside it, each next to its layer")
+        words.append("the gradients go up beside them, each next to its layer")
     if "updates" in more:
         words.append("the updates of the variables are on the right")
     return f"{'; '.join(words)}."

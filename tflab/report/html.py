@@ -181,7 +181,7 @@ def embedded(value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """JSON that may stand in a script element: no name can end it."""
+    """JSON that a script element may contain: no name can end it."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")

@@ -72,7 +72,7 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
 
 
 def with_lanes(edges: Sequence[tuple[str, str]], level: Mapping[str, int]) -> list[tuple[str, str]]:
-    """The edges without the longest, of which more than MOST_LANES rows would be crossed."""
+    """The edges without the longest ones, if all of them would cross more than MOST_LANES rows."""
     crossed = [max(0, level[target] - level[source] - 1) for source, target in edges]
     if sum(crossed) <= MOST_LANES:
         return list(edges)

@@ -193,7 +193,10 @@ def doubles(walked: Walked, twice: Sequence[Defined]) -> Iterator[Question]:
         tuple(sorted((grow[0], *stay[: OPTIONS - 1]))),
         "",
         grow[0],
-        f"It had {small[grow[0]]:,} and {large[grow[0]]:,} elements; the others as many as before.",
+        (
+            f"It had {small[grow[0]]:,} and {large[grow[0]]:,} elements; the others had as many "
+            "as before."
+        ),
     )
 
 

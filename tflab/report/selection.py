@@ -81,8 +81,8 @@ def measurements(paths: Sequence[str], model: str) -> Mapping[str, Measurement]:
             raise UsageError(f"'{name}' is a measurement of '{of.model}', not of '{model}'.")
         if (of.phase, of.by) != ("inference", "op") or not {*BATCH_SIZES} & {*of.batch_sizes}:
             raise UsageError(
-                f"'{name}' cannot be compared with a report: a report measures inference by op at "
-                f"batch sizes {', '.join(map(str, BATCH_SIZES))}, and this is {of.phase} by "
+                f"'{name}' cannot be compared with a report. A report measures inference by op at "
+                f"batch sizes {', '.join(map(str, BATCH_SIZES))}; this file has {of.phase} by "
                 f"{of.by} at {', '.join(map(str, of.batch_sizes))}."
             )
     return files

@@ -33,7 +33,7 @@ def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
     yield from execution.costs(step)
     if step.control:
         yield Method(
-            "Untraced steps, alternating with traced ones.",
+            "The numbers are from untraced steps, which alternate with traced ones.",
             f"{contents.walking(walked)} --experiments",
         )
     for size in compared.batch_sizes:
@@ -91,8 +91,8 @@ def memory(walked: Walked) -> Iterator[Part]:
         yield contents.picture("buffers", plots.buffers.draw, step.buffers)
     yield from buffers.blocks(step.buffers)
     yield Method(
-        "Computed from the memory that each op requested from its allocators in traced steps. "
-        f"{contents.warm(step)}",
+        "The numbers are computed from the memory that each op requested from its allocators in "
+        f"traced steps. {contents.warm(step)}",
         contents.walking(walked),
     )
 
@@ -104,8 +104,8 @@ def roofline(compared: Comparison) -> Iterator[Part]:
         return
     yield contents.picture("roofline", plots.roofline.draw, compared.tables[largest], peaks)
     yield Method(
-        f"Inference at batch {largest}. FLOPs are counted from shapes; bytes are those of all "
-        "inputs and outputs. The roof of this machine was measured by a benchmark of 3 seconds: "
+        f"Inference at batch {largest}. FLOPs are counted from shapes; bytes are the size of all "
+        "inputs and outputs. A benchmark of 3 seconds measured the roof of this machine: "
         f"{words.roof(peaks)}.",
         f"python -m tflab.compare --model {compared.model} --batch-sizes {largest}",
     )

@@ -1,11 +1,12 @@
-"""Run a program as it is, and see where its time went, from its first line to its last.
+"""Run a program unchanged, and see where its time went, from its first line to its last.
 
     python -m tflab.run train.py --epochs 3
     python -m tflab.run --lines -m package.training
 
-The program behaves as without tflab. After its end tflab says on standard error where the time of
-the process went, which runs of graphs it saw, and what became of the nodes of the graph. With
---format json that is an object on standard output, after all that the program has written.
+The program behaves as it does without tflab. When it has ended, tflab says on standard error where
+the time of the process went, which runs of graphs it saw, and what became of the nodes of the
+graph. With --format json, this is an object on standard output, after everything that the program
+has written.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json")
 KERAS = "TF_USE_LEGACY_KERAS"
 WHAT, PAGE, STACKS, OP_RUNS = "measurement", "page", "file of stacks", "file of op runs"
-NOTHING = "There is nothing for TensorBoard: no session ran, or the program was ended by a signal."
+NOTHING = "There is nothing for TensorBoard: no session ran, or a signal ended the program."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,26 +45,40 @@ def parser() -> argparse.ArgumentParser:
     parser = command.parser("run", __doc__)
     parser.usage = "%(prog)s [options] SCRIPT|-m MODULE [its arguments]"
     add = parser.add_argument
-    add("script", nargs=argparse.REMAINDER, metavar="SCRIPT", help="a Python file, its arguments")
-    add("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="or a module")
+    add(
+        "script",
+        nargs=argparse.REMAINDER,
+        metavar="SCRIPT",
+        help="a Python file, followed by its arguments",
+    )
+    add(
+        "-m",
+        dest="module",
+        nargs=argparse.REMAINDER,
+        metavar="MODULE",
+        help="a module instead of a file",
+    )
     add(
         "--steps",
         default=0,
         type=command.count("number of steps"),
         metavar="N",
-        help="interrupt the program after N runs of one kind, for one that would not end",
+        help="interrupt the program after N runs of one kind, if it would not end by itself",
     )
     add(
         "--overhead",
         default=5.0,
         type=command.percentage("overhead"),
         metavar="PERCENT",
-        help="how much of the program's time watching may take (default: %(default)g)",
+        help="how much of the program's time tflab may use for watching (default: %(default)g)",
     )
     add(
         "--v1",
         action=argparse.BooleanOptionalAction,
-        help="run it with TensorFlow 1 (default: where it uses names that only TensorFlow 1 has)",
+        help=(
+            "run the program with TensorFlow 1 (default: if it uses names that only TensorFlow 1 "
+            "has)"
+        ),
     )
     add("--lines", action="store_true", help="show the 15 costliest lines of the program")
     add(
@@ -76,7 +91,7 @@ def parser() -> argparse.ArgumentParser:
         default=0,
         type=command.count("number of a run"),
         metavar="RUN",
-        help="the run for --values (default: 3, or the first after a fetched NaN or Inf)",
+        help="the run that --values records (default: 3, or the first after a fetched NaN or Inf)",
     )
     add_outputs(parser)
     return parser
@@ -109,7 +124,12 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write each op run of the traced runs as Parquet, for SQL and data frames",
     )
-    add("--save", type=command.file("name of the file"), metavar="FILE", help="keep it as JSON")
+    add(
+        "--save",
+        type=command.file("name of the file"),
+        metavar="FILE",
+        help="save the result as JSON",
+    )
     add(
         "--format",
         default="text",
@@ -186,8 +206,8 @@ def keras_2(args: argparse.Namespace, status: int) -> Iterator[str]:
     script = None if args.v1 or os.environ.get(KERAS) else programs.find_file(*args.program[:2])
     if status > 0 and script and (use := programs.keras_2(script)):
         yield (
-            f"The program uses {use}, which Keras 3 does not have. --v1 replaces it with that of "
-            f"the package tf-keras; so does {KERAS}=1, which changes nothing else."
+            f"The program uses {use}, which Keras 3 does not have. --v1 replaces it with the one "
+            f"in the package tf-keras; so does {KERAS}=1, which changes nothing else."
         )
 
 

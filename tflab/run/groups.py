@@ -13,7 +13,7 @@ MOST_SAMPLES = 16  # traced runs of a group that are kept for a profile
 # Types of ops that wait for data begin so. In a function the first one represents all of them.
 DATA_OPS = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "ReaderRead")
 WAITS = 0.1  # the share of a profiled call that waits, if the function clearly waits for data
-FEW = 3  # traced runs, of which none is left out
+FEW = 3  # traced runs: none of so few is left out
 FIRST_GUESS = 0.5  # assumed cost of a trace, as a share of a step, before the first one
 
 

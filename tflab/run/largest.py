@@ -88,8 +88,8 @@ def account_of(
     unknown = [origin.name for origin in origins if origin.origin == "unknown"]
     if unknown:
         recorder.note(
-            f"The fates of the nodes are not shown: the origin of {len(unknown)} executed nodes is "
-            f"unknown, such as that of {unknown[0]}."
+            f"The fates of the nodes are not shown: the origin of {len(unknown)} executed nodes "
+            f"is unknown; {unknown[0]} is one of them."
         )
         return None
     return Account(steps, ledger, origins)

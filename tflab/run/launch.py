@@ -44,7 +44,9 @@ class Ended:
 def check() -> None:
     """Raise UsageError if Python was started with options that prevent watching."""
     if sys.flags.ignore_environment or sys.flags.no_site:
-        raise UsageError("A program is not watched under python -E, -I or -S; leave it out.")
+        raise UsageError(
+            "tflab cannot watch a program under python -E, -I or -S; omit that option."
+        )
 
 
 def run(

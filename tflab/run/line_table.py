@@ -81,8 +81,8 @@ def without_line(seen: Watched) -> Iterator[str]:
     if 100 * missing_ns >= total_ns > 0:
         verb = "was" if len(untraced) == 1 else "were"
         yield (
-            f"No line has the ops of {units.plural(len(untraced), 'group')} that {verb} not traced:"
-            f" {units.time(missing_ns)} of {units.time(total_ns)} of runs."
+            f"No line includes the ops of {units.plural(len(untraced), 'group')} that {verb} not "
+            f"traced: {units.time(missing_ns)} of {units.time(total_ns)} of runs."
         )
 
 

@@ -97,15 +97,15 @@ def explained(seen: Watched) -> str:
     """The meaning of the columns, and which runs they refer to."""
     words = (
         "Forward, backward and updates are the time of the nodes that a line made, in all runs "
-        "but the first ones, estimated from those that were traced. Python is the time of the "
-        "line itself, and TensorFlow that of its calls of TensorFlow and Keras. Both are sampled "
-        "outside of runs."
+        "except the first ones, estimated from the traced runs. Python is the time of the line "
+        "itself, and TensorFlow is the time of its calls to TensorFlow and Keras. Both are "
+        "sampled outside of runs."
     )
     words = " ".join((words, *line_table.few_traced(seen)))
     if seen.graph is None:
         return words
     return (
-        f"{words} The drawing and the notes behind the lines are those of the largest group, "
+        f"{words} The drawing and the notes behind the lines show the largest group, "
         f"{seen.graph.group}, without the nodes that it does not need. Point at a line to see its "
         "nodes; click a node to see its line."
     )

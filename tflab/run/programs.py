@@ -95,7 +95,7 @@ def find_file(*program: str) -> Path | None:
         return script / "__main__.py"
     if script.suffix == ".ipynb":
         raise UsageError(
-            f"'{script}' is a notebook; make a Python file of it: jupyter nbconvert --to script."
+            f"'{script}' is a notebook; convert it to a Python file: jupyter nbconvert --to script."
         )
     return script
 

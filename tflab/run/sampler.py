@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Between samples; not a round number, so that it is not in step with the program
 INTERVAL_S = 0.011
-SELDOM_S = 3 * INTERVAL_S  # for a thread that interrupts a main thread of which enough is known
+SELDOM_S = 3 * INTERVAL_S  # for a thread that interrupts a main thread about which enough is known
 # Threads of Python take turns every so often. Without ticks and with the usual 5 ms, the sampler
 # would get its turn only where the program waits, and not see a loop's Python between two steps.
 TURN_S = 0.0001

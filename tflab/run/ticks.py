@@ -8,8 +8,8 @@ often on another line.
 So whenever the main thread has used the processor for so long, the kernel sends a signal to both
 threads, and the first that can look does. In bytecode that is the main thread. In C code that
 released the GIL it is the sampler's thread, which sees the line of that code. The clock of these
-signals stands still while the main thread waits, so that none interrupts it. Every so often the
-sampler's thread finds out whether it waits, and then looks as well.
+signals stops while the main thread waits, so that none interrupts it. Every so often the sampler's
+thread finds out whether it waits, and then looks as well.
 """
 
 from __future__ import annotations

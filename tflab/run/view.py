@@ -18,7 +18,7 @@ from tflab.views import values
 ROWS = 7  # of the table of owners
 TRACED = 15  # functions in the table of tracings
 ORIGINS = 2  # of NaN and Inf, each with a sentence
-UNLIKE = "what fetches or is fed something else than all groups before"
+UNLIKE = "runs that fetch or are fed something other than all earlier groups"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
     if lines and seen.tracings:
         yield table_of_tracings(seen.tracings)
     if seen.stood_in:
-        yield f"Stood in: {', '.join(seen.stood_in)}."
+        yield f"Replacements that the program used: {', '.join(seen.stood_in)}."
     yield from seen.notes
 
 
@@ -145,9 +145,9 @@ def many_groups(groups: Sequence[Group]) -> Iterator[str]:
     )
     if 2 * prepared > len(told):
         yield (
-            f"{prepared:,} of the first {len(told):,} fetch or feed other tensors than those "
-            "before, and the runtime prepares the graph anew for each of these. If the program "
-            "makes new nodes between its runs, make them once, before the first run."
+            f"{prepared:,} of the first {len(told):,} fetch or feed other tensors than earlier "
+            "groups, and the runtime prepares the graph again for each of these groups. If the "
+            "program makes new nodes between its runs, make them once, before the first run."
         )
 
 
@@ -227,7 +227,7 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
     yield from map(values.origin, recorded.origins[:ORIGINS])
     more = len(recorded.origins) - ORIGINS
     if more > 0:
-        yield f"{units.plural(more, 'other node')} made NaN or Inf independently."
+        yield f"{units.plural(more, 'other node')} produced NaN or Inf independently."
 
 
 def fetched(seen: Watched) -> Iterator[str]:
@@ -241,7 +241,7 @@ def fetched(seen: Watched) -> Iterator[str]:
             looked = group.not_finite is not None and any(":" in name for name in group.fetches)
             runs = units.plural(group.calls - 1, "other run")
             checked = "only the fetched values were checked; they are finite"
-            yield f"Of {runs} {checked if looked else 'nothing was checked'}."
+            yield f"Of {runs}, {checked if looked else 'nothing was checked'}."
         if at == number and seen.values:
             yield from advice(seen.values, min((group.not_finite or {}).values(), default=0))
 
@@ -262,7 +262,7 @@ def advice(recorded: RecordedValues, first: int) -> Iterator[str]:
         before = f" {held[0]} had NaN or Inf before run {run:,}: an earlier run made it."
         yield f"{'' if first == earlier else before} {again(earlier)}".strip()
     elif run < first and recorded.spoiled:
-        yield f"In run {run:,} the update of {recorded.spoiled[0]} took NaN or Inf."
+        yield f"In run {run:,}, the update of {recorded.spoiled[0]} received NaN or Inf."
     elif first not in (0, run):
         yield again(first)
 

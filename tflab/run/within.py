@@ -24,8 +24,8 @@ from tflab.run import largest, recorder, summary
 from tflab.run.watcher import Watcher
 from tflab.runtime import private
 
-ELSEWHERE = "This process is watched already, so nothing is shown here."
-NOT_YET = "What is watched has not ended."
+ELSEWHERE = "This process is already being watched, so nothing is shown here."
+NOT_YET = "The watched part of the program has not ended."
 
 
 class Seen:

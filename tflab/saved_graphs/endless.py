@@ -54,7 +54,7 @@ def refuse(graph: tf.Graph, needed: Collection[str], fed: Collection[str]) -> No
 
 
 def unfilled(graph: tf.Graph, needed: Collection[str], fed: Collection[str]) -> Iterator[Unfilled]:
-    """The nodes that wait in vain. `needed` are the nodes that run or are fed."""
+    """The nodes that would wait forever. `needed` are the nodes that run or are fed."""
     ops = [op for op in graph.get_operations() if op.name in needed]
     filled = {store_of(op) for op in ops if FILLS.fullmatch(op.type)}
     filled |= {stage_of(op) for op in ops if op.type in STAGES.values()}
@@ -152,8 +152,8 @@ def queued_shape(tensor: tf.Tensor) -> tf.TensorShape:
 
 
 def circle(graph_def: Any) -> tuple[str, ...]:
-    """Functions of which each calls the next and the last calls the first, if the graph calls them;
-    empty if there is no such circle."""
+    """Functions that call one another in a circle, each the next and the last the first, if the
+    graph calls them; empty if there is no such circle."""
     bodies = {function.signature.name: function.node_def for function in graph_def.library.function}
     done: set[str] = set()
     # From the graph to the current function

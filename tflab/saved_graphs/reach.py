@@ -28,7 +28,7 @@ class Body:
     functions: Mapping[str, Any] = field(default_factory=dict)  # the graph's library
 
     def assigned(self, handle: str) -> list[str]:
-        """The tensors of which one is the value of a variable; empty if there may be others."""
+        """The tensors that may be the value of a variable; empty if there may be others."""
         variable = self.nodes.get(node_of(handle))
         if self.name or variable is None or variable.op != "VarHandleOp":
             return []
@@ -78,7 +78,7 @@ class Reached:
         return True
 
     def sources(self, tensor: str) -> list[str]:
-        """The tensors of which one is the value of this tensor; empty if there may be others."""
+        """The tensors that may be the value of this tensor; empty if there may be others."""
         maker = self.body.nodes.get(tensor.partition(":")[0])
         if maker is None or not maker.input or tensor in self.body.fed:
             return []

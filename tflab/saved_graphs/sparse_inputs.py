@@ -66,7 +66,7 @@ def sizes_in(op: tf.Operation) -> list[int] | None:
 
 
 def find(flat: Flat, fed: Sequence[tf.Tensor], user_names: Collection[str]) -> list[Sparse]:
-    """The sparse inputs among the fed tensors, without those of which the user feeds a part."""
+    """The sparse inputs among the fed tensors, without those that the user feeds in part."""
     by_name = {tensor.name: tensor for tensor in fed if tensor.name not in user_names}
     stands_for = {placeholder: name for name, placeholder in flat.fed.items()}
     sparse: dict[str, Sparse] = {}

@@ -81,7 +81,7 @@ def check_same_settings(folder: Path, saved: Settings, given: Settings) -> None:
 
 
 def checkpoint_to_resume(folder: Path, settings: Settings) -> tuple[Checkpoint | None, str]:
-    """The newest checkpoint, or None to begin anew; and what it restores."""
+    """The newest checkpoint, or None to start again; and what it restores."""
     start = newest(folder / FOLDER)
     done = start.step if start else 0
     note = f"Continuing in '{folder}': {done:,} of {settings.steps:,} steps are done."

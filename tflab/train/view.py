@@ -55,8 +55,8 @@ def traced_steps(history: History) -> Iterator[str]:
     first, last = f"{traced[0]:,}", f"{traced[-1]:,}"
     which = f"Steps {first} to {last} were" if first != last else f"Step {first} was"
     yield (
-        f"{which} traced: the times include traced steps. The rows a second are those of the other "
-        "steps alone, unless all steps of an epoch were traced."
+        f"{which} traced: the times include traced steps. The rows a second count only the other "
+        "steps, unless all steps of an epoch were traced."
     )
 
 

@@ -26,9 +26,10 @@ def blocks(stage: Backward) -> Iterable[Block]:
     yield from chain_rule.opening(stage)
     node_count = sum(len(gradient.nodes) for gradient in stage.gradients)
     yield (
-        f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: "
-        f"{node_count:,} from gradient functions, {len(stage.shared_nodes):,} shared by several "
-        f"forward ops, {len(stage.update_nodes):,} from the optimiser. Still nothing is computed."
+        f"{plural(len(stage.added_nodes), 'node')} added to "
+        f"{plural(len(stage.gradients), 'forward node')}: {node_count:,} from gradient functions, "
+        f"{len(stage.shared_nodes):,} shared by several forward ops, and "
+        f"{len(stage.update_nodes):,} from the optimiser. Nothing is computed yet."
     )
     yield from chain_rule.nodes(stage)
     yield derived(stage)
@@ -51,13 +52,13 @@ def found_in_file(stage: Backward) -> Iterable[Block]:
     ends = f"that lead from {losses} to " if losses else "and "
     updates = plural(len(stage.update_nodes), "update") + " of variables"
     ops = plural(len(stage.gradients), "forward op")
-    whose = f"By their names {node_count:,} of them belong to {ops}"
+    whose = f"According to their names, {node_count:,} of them belong to {ops}"
     if not stage.gradients:
         whose = "Their names do not say to which forward ops they belong"
     evidence = (
         f"TensorFlow derived {losses} again and got the same values"
         if losses
-        else "which of them are the gradients of a loss was not confirmed by values"
+        else "their values did not confirm which of them are the gradients of a loss"
     )
     yield (
         f"The graph came with gradients: {plural(node_count + len(stage.shared_nodes), 'node')}"
@@ -65,7 +66,7 @@ def found_in_file(stage: Backward) -> Iterable[Block]:
         + f". {whose}; {evidence}. Nothing was added."
     )
     if stage.chain_rule and len(stage.losses) > 1:
-        yield f"The steps below are those from '{stage.losses[0]}'."
+        yield f"The steps below start from '{stage.losses[0]}'."
     yield from chain_rule.opening(stage)
     yield from chain_rule.nodes(stage)
     if stage.gradients:

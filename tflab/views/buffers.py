@@ -124,8 +124,8 @@ def peak(buffers: Buffers) -> str:
         else "nothing is missing"
     )
     return (
-        f"Check: memory peaked after {time(at.ns)} at {size(at.recorded_bytes)} by the allocators' "
-        f"records: {', '.join(parts)}; {remainder}."
+        f"Check: memory peaked after {time(at.ns)} at {size(at.recorded_bytes)} according to the "
+        f"allocators' records: {', '.join(parts)}; {remainder}."
     )
 
 
@@ -135,17 +135,17 @@ def releases(buffers: Buffers) -> Iterable[str]:
     every = plural(len(freed), "release")
     if buffers.held_by_receiver:
         yield (
-            f"Of {every} {len(buffers.held_by_receiver):,} came after the last reader ended, for "
+            f"Of {every}, {len(buffers.held_by_receiver):,} came after the last reader ended, for "
             f"tensors sent to another device: {names(buffers.held_by_receiver)}. The runtime "
-            f"holds a sent tensor until the thread that received it is done with it."
+            "holds a sent tensor until the thread that received it is done with it."
         )
     if buffers.unexpected:
         yield (
-            f"Of {every} {len(buffers.unexpected):,} did not come while the last reader ran: "
+            f"Of {every}, {len(buffers.unexpected):,} did not come while the last reader ran: "
             f"{names(buffers.unexpected)}. The trace does not say what kept them."
         )
     if not buffers.held_by_receiver and not buffers.unexpected:
-        yield f"{every}, each while the last reader of the buffer ran."
+        yield f"Each of {every} came while the last reader of its buffer ran."
     ordered = sum(item.freed_by == "order" for item in freed)
     if ordered:
         yield (

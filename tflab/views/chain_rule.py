@@ -20,7 +20,7 @@ from tflab.views.words import LONGEST, counted
 DRAWN_WHOLE = 64
 SPELLED_OUT = 6  # steps from the loss to a variable that are written out
 NAMED = 5  # nodes in a sentence
-NO_FORMULA = "tflab has none that was seen to give the values"
+NO_FORMULA = "tflab has no formula that was seen to give the values"
 FACTORS = 5  # of a product that is written out; of a longer one the first and the last
 
 

@@ -165,9 +165,9 @@ def raced(race: Race, judgement: Quality | None = None) -> str:
     usual, without = race.usual_step_ns, race.without_step_ns
     verdict = race.verdict
     measured = (
-        f"{plural(race.steps, 'untraced step')} each, in turn: {time(without.median)} without (p10 "
-        f"{time(without.p10)}, p90 {time(without.p90)}), {time(usual.median)} with all passes (p10 "
-        f"{time(usual.p10)}, p90 {time(usual.p90)})."
+        f"{plural(race.steps, 'untraced step')} each, in turn: {time(without.median)} without "
+        f"these passes (p10 {time(without.p10)}, p90 {time(without.p90)}), {time(usual.median)} "
+        f"with all passes (p10 {time(usual.p10)}, p90 {time(usual.p90)})."
     )
     if verdict.word == "withheld":
         return f"{measured} Which of them is faster is withheld because the machine was busy."
@@ -229,15 +229,16 @@ def op_costs(
         )
         observations = experiments.control.observations
         yield (
-            f"Median of {plural(observations, 'observation')}, each in new sessions in which all "
-            f"of these steps alternate, untraced. From and to: the interval that contains the "
-            f"true median in 95 of 100 experiments. The control compares the unchanged step with "
-            f"itself: an op whose interval overlaps it may add nothing."
+            f"Each value is the median of {plural(observations, 'observation')}. An observation "
+            "has new sessions, in which all of these steps alternate, untraced. From and to are "
+            "the ends of the interval that contains the true median in 95 of 100 experiments. "
+            "The control compares the unchanged step with itself: an op whose interval overlaps "
+            "it may add nothing."
         )
     if experiments.one_by_one:
         yield (
-            "Ops one by one: the unchanged step with a single thread that starts ops, each on all "
-            "processors. If this is negative, running ops in parallel does not pay."
+            "Ops one by one is the unchanged step with a single thread that starts ops, each on "
+            "all processors. If this is negative, running ops in parallel does not pay."
         )
     for row in experiments.untried:
         yield f"Not repeated{at}: {row.name} ({row.op}): {row.reason}."

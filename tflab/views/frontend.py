@@ -112,7 +112,7 @@ def function_table(title: str, functions: Sequence[Function]) -> Table:
 def callers(function: Function) -> str:
     """`then_branch of cond`; of many callers the first, and the number of the others."""
     if not function.called_by:
-        return "nobody"
+        return "nothing"
     first, *others = map(caller, function.called_by)
     return first + (f" and {len(others):,} more" if others else "")
 

@@ -40,8 +40,8 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
         note = "" if clusters_ran(stage) else ", in code that XLA would generate (not run here)"
         yield Strip(f"From source line to machine instruction{note}{rest}", tuple(frames))
     yield (
-        "The complete listings are in the logdir of a walk through all stages, or of one with "
-        f"--logdir DIR, under code/{code.cluster}."
+        f"The complete listings are in the logdir, under code/{code.cluster}, if the command runs "
+        "all stages or has --logdir DIR."
     )
     inferred = sorted({why for operation in code.path for why in operation.inferred})
     if code.fusions_inside:
@@ -56,7 +56,7 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
     larger = sorted(code.kernels, key=lambda kernel: -kernel[2])
     if len(code.kernels) > 1:
         yield shortened(
-            "Kernels of the cluster; one without code uses that of an equal kernel, "
+            "Kernels of the cluster; a kernel without code uses the code of an equal kernel, "
             f"{lies_in(code)}or is done by the runtime",
             (
                 Column("kernel", lambda kernel: kernel[0]),
@@ -89,7 +89,9 @@ def steps(operation: Machined) -> Iterable[str]:
     yield from first_of("LLVM", operation.llvm)
     yield from marks(operation, "-> LLVM", of_llvm)
     yield from first_of("machine", operation.machine)
-    of_both = "of one or more of the same" if of_llvm and of_machine == of_llvm else of_machine
+    of_both = (
+        ("belong to one or more of the same") if of_llvm and of_machine == of_llvm else of_machine
+    )
     yield from marks(operation, "-> machine", of_both)
     if operation.llvm:
         yield f"         {width(operation)}"
@@ -110,7 +112,7 @@ def several(owners: Sequence[str]) -> str:
     if len(owners) < 2:
         return ""
     more = f" and {len(owners) - OWNERS} more" if len(owners) > OWNERS else ""
-    return f"of one or more of {', '.join(owners[:OWNERS])}{more}"
+    return f"belong to one or more of {', '.join(owners[:OWNERS])}{more}"
 
 
 def marks(operation: Machined, arrow: str, owners: str = "") -> Iterable[str]:

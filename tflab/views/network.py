@@ -120,7 +120,7 @@ def clock(offset: Offset) -> str:
         return f"{name} unknown"
     ahead = f"{name} {time(abs(offset.ahead_ns))} {side(offset)}"
     if not offset.consistent:
-        return f"{ahead}, approximately, because it was set or drifted meanwhile"
+        return f"{ahead}, approximately, because it was set or drifted during the measurement"
     return f"{ahead} (+/- {time(offset.uncertainty_ns)})"
 
 

@@ -202,9 +202,9 @@ def from_caches(peaks: Peaks) -> str:
 def legend(comparison: Comparison) -> str:
     """The meaning of the columns of the work whose names are too short to say it."""
     sentences = (
-        "Requested: bytes that the ops of a row requested from their allocators; peak: the most "
-        "of these in use at once. FLOPs are counted from op type and shapes; a multiply-add "
-        "counts as two"
+        "Requested is the number of bytes that the ops of a row requested from their allocators; "
+        "peak is the most of these in use at once. FLOPs are counted from op type and shapes; a "
+        "multiply-add counts as two"
     )
     if comparison.uncovered:
         types = (f"{op} ({plural(nodes, 'node')})" for op, nodes in comparison.uncovered.items())

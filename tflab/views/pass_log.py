@@ -52,7 +52,8 @@ def idle_runs(idle: Sequence[str]) -> str:
 
 
 def idle_names(idle: Sequence[str], busy: Collection[str]) -> Iterable[str]:
-    """The passes that never changed anything, and the passes of which another run did."""
+    """The passes that never changed anything, and the passes that changed something in another
+    run."""
     names = dict.fromkeys(idle)
     never = [name for name in names if name not in busy]
     if never:
@@ -80,8 +81,8 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     if bypassed:
         first = bypassed[0]
         yield (
-            f"{len(bypassed):,} bypassed ({kinds(bypassed, types)}): what used {first.name}, "
-            f"for example, now takes {first.into}"
+            f"{len(bypassed):,} bypassed ({kinds(bypassed, types)}): the consumers of "
+            f"{first.name}, for example, now take {first.into}"
         )
     changed = {change.name for change in step.rewritten}  # names that stand for other nodes now
     dropped = [taken for taken in removed if not taken.into and taken.name not in changed]

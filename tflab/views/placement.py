@@ -29,8 +29,8 @@ RUNTIMES = "(the runtime's)"  # if no node of that name was written
 def blocks(stage: Placement) -> Iterable[Block]:
     yield (
         f"To compute {numbered.listed(stage.fetches, FETCHES)}, "
-        f"{plural(len(stage.nodes), 'node')} run where the graph had {len(stage.user_nodes):,}. "
-        f"Batch size {stage.batch_size}, data: {stage.data}."
+        f"{plural(len(stage.nodes), 'node')} run; the graph had {len(stage.user_nodes):,}. Batch "
+        f"size {stage.batch_size}, data: {stage.data}."
     )
     yield from stage.notes
     if stage.passes:
@@ -55,7 +55,7 @@ def fate_counts(stage: Placement) -> Table:
     for fate, count in Counter(row.fate for row in stage.ledger).most_common():
         passes = Counter(row.by for row in stage.ledger if row.fate == fate and row.by)
         by = ", ".join(f"{number} by {name}" for name, number in passes.most_common())
-        rows.append((fate, count, f"of them rewritten: {by}" if fate == "executed" and by else by))
+        rows.append((fate, count, f"rewritten: {by}" if fate == "executed" and by else by))
     return Table(
         f"What became of the {plural(len(stage.user_nodes), 'node')} of the graph",
         (
@@ -197,7 +197,7 @@ def cuts(stage: Placement) -> str:
     sizes = ", ".join(f"{size(total)} from {a} to {b}" for (a, b), total in totals.items())
     unknown = sum(transfer.bytes is None for transfer in stage.transfers)
     besides = f", besides {plural(unknown, 'tensor')} of unknown size" if unknown else ""
-    return f"A step carries {sizes}{besides}.{between_tasks(stage)}"
+    return f"A step transfers {sizes}{besides}.{between_tasks(stage)}"
 
 
 def between_tasks(stage: Placement) -> str:
@@ -210,7 +210,7 @@ def between_tasks(stage: Placement) -> str:
             within += transfer.bytes or 0
         else:
             wire += transfer.bytes or 0
-    return f" {size(wire)} of it is sent between tasks, {size(within)} stays within a task."
+    return f" {size(wire)} of it is sent between tasks, and {size(within)} stays within a task."
 
 
 def kernels(stage: Placement) -> Table:

@@ -84,7 +84,7 @@ def origin(record: NotFinite) -> str:
     sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor, inputs=inputs)
     if record.call > 1:
         sentence += f", when it ran for the {ordinal(record.call)} time in the step"
-    sentence += f". Of its {plural(record.size, 'element')} {amounts(record)}"
+    sentence += f". Of its {plural(record.size, 'element')}, {amounts(record)}"
     sentence += f": too large for {record.dtype}." if record.overflow else "."
     if record.entered:
         sentence += f" Its inputs: {'; '.join(map(input_text, record.entered))}."
@@ -270,8 +270,8 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
         everything=(lambda: tensors) if len(tensors) > len(largest) else None,
     )
     yield (
-        "Mean, standard deviation, minimum and maximum are those of the finite elements; zeros "
-        "are the elements that are 0."
+        "Mean, standard deviation, minimum and maximum cover only the finite elements; zeros are "
+        "the elements that are 0."
     )
 
 

@@ -65,7 +65,9 @@ TERMS = {
     "configuration": "Settings of the runtime under which a step is measured, such as xla.",
     "constant folding": "A pass that computes in advance what depends only on constants.",
     "control dependency": "An edge that carries no tensor and only enforces an order.",
-    "critical path": "The longest chain of op runs in a step, each of which waits for the last.",
+    "critical path": (
+        "The longest chain of op runs in a step, in which each one waits for the previous one."
+    ),
     "device": "A processor that runs ops, such as CPU:0.",
     "edge": "A tensor that one node passes to another, or a control dependency.",
     "executed": "The fate of a node that runs under its own name.",

@@ -3,9 +3,9 @@
     python -m tflab.worker 127.0.0.1:2222
     python -m tflab.lifecycle --model lenet --cluster 127.0.0.1:2222,127.0.0.1:2223
 
-It runs until Ctrl-C. Without a host, and with 127.0.0.1 or localhost, only this machine can
-reach it. Connections are neither encrypted nor authenticated: anyone who reaches the port can run
-any code as you. Give another address only in a network where you trust everybody.
+It runs until Ctrl-C. Without a host, and with 127.0.0.1 or localhost, only this machine can reach
+it. Connections are neither encrypted nor authenticated: anyone who reaches the port can run any
+code as you. Use another address only in a network where you trust everyone.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def parser() -> argparse.ArgumentParser:
         "address",
         type=arguments.address_to_listen_at,
         metavar="HOST:PORT",
-        help="address to listen at; without a host, only this machine can connect; port 0 picks "
-        "a free port",
+        help="address to listen on; without a host, only this machine can connect; port 0 picks a "
+        "free port",
     )
     parser.add_argument(WATCHED, action="store_true", help=argparse.SUPPRESS)
     return parser
@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     local = server.is_local(host) and server.is_kept_local(int(port))
     reach = "this machine only" if local else "every address of this machine"
     terminal.say(
-        f"A task of TensorFlow {environment.version('tensorflow')} at {address}, open to {reach}."
+        f"This task of TensorFlow {environment.version('tensorflow')} listens at {address} and is "
+        f"open to {reach}."
     )
     terminal.say(f"Its connections are {server.OPEN}. Ctrl-C ends the task.")
     sys.stdout.flush()

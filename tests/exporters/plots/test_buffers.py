@@ -128,9 +128,9 @@ def test_the_words_above_say_how_to_read_it(figure):
     assert title(figure) == "176 KiB in 5 buffers, at 144 KiB of addresses"
     assert caption(figure) == (
         "Step 7. Each box is a buffer: its width is its lifetime, its height its size. The next "
-        "box at the same height got its addresses. Blue: written by forward ops. Hatched: only "
-        "the backward pass still needs it. Orange: written by gradients or updates. A line within "
-        "a box: an op worked in place, which saved 192 KiB."
+        "box at the same height reuses its addresses. Blue: written by forward ops. Hatched: "
+        "only the backward pass still needs it. Orange: written by gradients or updates. A line "
+        "within a box: an op worked in place, which saved 192 KiB."
     )
 
 

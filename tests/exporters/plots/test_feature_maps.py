@@ -88,11 +88,11 @@ def test_what_the_network_reads_and_what_it_is_are_bold(figure):
 def test_title_and_caption_say_what_is_seen(figure):
     assert title(figure) == "The network reads the first image as 1, with 62.5 %; its label is 2"
     assert caption(figure) == (
-        "The first step after the initialisation, without graph passes, so that each node "
-        "computes what the program defines; the first image of its batch. A kernel's gradient is "
-        "that of the whole batch. Each picture has its own scale: grey from 0 in black; with both "
-        "signs, blue is below 0, white 0 and orange above. The colour grows with the square root "
-        "of the number, so that small numbers are visible."
+        "This is the first step after initialisation, for the first image of its batch. It ran "
+        "without graph passes, so that each node computes what the program defines. A kernel's "
+        "gradient is for the whole batch. Each picture has its own scale: grey, with 0 in black; "
+        "with both signs, blue is below 0, white is 0 and orange is above 0. The colour grows "
+        "with the square root of the number, so that small numbers are visible."
     )
 
 

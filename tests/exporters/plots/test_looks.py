@@ -67,7 +67,9 @@ def test_eleven_ops_have_ten_bars_and_one_for_the_other():
 
 def test_of_ops_that_ran_once_the_caption_says_one_call():
     once = top_ops.draw([replace(totals(1)[0], calls=1)])
-    assert caption(once).startswith("Self time in 1 call each, and its share of that of all ops.")
+    assert caption(once).startswith(
+        "Self time in 1 call each, and its share of the self time of all ops."
+    )
 
 
 # Layers
@@ -395,5 +397,5 @@ def test_titles_and_captions_of_rows_are_whole_sentences():
     assert roofline.caption([ROW, ROW, ROW], [ROW], has_levels=False) == (
         "The larger a point, the larger its share of the time. The roof is a model: below the "
         "slope, memory is the limit; below the level part, the processor. 2 rows without known "
-        "FLOPs or bytes omitted."
+        "FLOPs or bytes omitted from the plot."
     )

@@ -58,7 +58,7 @@ def test_both_axes_are_logarithmic_with_room_around_points_and_roof(figure):
     assert axes.get_ylim() == pytest.approx((3 / 3, 80 * 2))
     assert ticks(axes.xaxis) == [(0.1, "0.1"), (1, "1"), (10, "10")]
     assert ticks(axes.yaxis) == [(1, "1"), (10, "10"), (100, "100")]
-    assert axes.get_xlabel() == "intensity: FLOPs a byte of inputs and outputs"
+    assert axes.get_xlabel() == "intensity: FLOPs per byte of inputs and outputs"
     assert axes.get_ylabel() == "GFLOP/s"
 
 
@@ -173,7 +173,7 @@ def test_the_caption_counts_the_rows_that_have_no_place(figure):
         "The larger a point, the larger its share of the time. The roof is a model: below the "
         "slope, memory is the limit; below the level part, the processor."
     )
-    left_out = " 2 rows without known FLOPs or bytes omitted."
+    left_out = " 2 rows without known FLOPs or bytes omitted from the plot."
     assert caption(figure) == how + left_out
     assert caption(roofline.draw([ROWS[1]], PEAKS)) == how
 

@@ -78,8 +78,8 @@ def test_words_stand_at_their_own_bar(figure):
 def test_the_title_adds_up_the_ten_and_the_caption_says_how_often_each_ran(figure):
     assert title(figure) == "The 10 most expensive of 12 take 96.5 % of the time of all ops"
     assert caption(figure) == (
-        "Self time in 7 calls each, and its share of that of all ops. Ops may run in parallel, so "
-        "the sum may exceed the wall time."
+        "Self time in 7 calls each, and its share of the self time of all ops. Ops may run in "
+        "parallel, so the sum may exceed the wall time."
     )
 
 
@@ -89,8 +89,8 @@ def test_ten_ops_have_no_rest_and_the_most_expensive_is_the_title():
     assert "all others" not in words(ten.axes[0])
     assert title(ten) == "net/m takes 30.0 % of the time of all ops"
     assert caption(ten) == (
-        "Self time, and its share of that of all ops. Ops may run in parallel, so the sum may "
-        "exceed the wall time."
+        "Self time, and its share of the self time of all ops. Ops may run in parallel, so the "
+        "sum may exceed the wall time."
     )
 
 

@@ -186,7 +186,8 @@ def headline(buffers: Buffers) -> str:
 def caption(buffers: Buffers, shown: int) -> str:
     parts = [
         f"Step {buffers.step}. Each box is a buffer: its width is its lifetime, its height its "
-        "size. The next box at the same height got its addresses. Blue: written by forward ops."
+        "size. The next box at the same height reuses its addresses. Blue: written by forward "
+        "ops."
     ]
     if buffers.for_backward.count:
         parts.append("Hatched: only the backward pass still needs it.")

@@ -236,11 +236,11 @@ def headline(maps: Maps) -> str:
 def caption(maps: Maps) -> str:
     """What is shown, what the colours mean, and what is missing."""
     sentences = [
-        "The first step after the initialisation, without graph passes, so that each node "
-        "computes what the program defines; the first image of its batch. A kernel's gradient is "
-        "that of the whole batch. Each picture has its own scale: grey from 0 in black; with "
-        "both signs, blue is below 0, white 0 and orange above. The colour grows with the square "
-        "root of the number, so that small numbers are visible.",
+        "This is the first step after initialisation, for the first image of its batch. It ran "
+        "without graph passes, so that each node computes what the program defines. A kernel's "
+        "gradient is for the whole batch. Each picture has its own scale: grey, with 0 in black; "
+        "with both signs, blue is below 0, white is 0 and orange is above 0. The colour grows "
+        "with the square root of the number, so that small numbers are visible.",
         *(["Vermilion: NaN or infinite."] if any(map(is_bad, maps.maps)) else []),
         *left_out(maps),
     ]

@@ -26,7 +26,7 @@ def draw(series: OverTime) -> Figure:
     """A panel for each batch size: every line from measurement to measurement, with its intervals.
 
     The axis of time is logarithmic, so that a tenth more looks the same everywhere. Measurements
-    stand equally far apart, whenever they were made.
+    have equal distances, whenever they were made.
     """
     sizes = list(dict.fromkeys(line.batch_size for line in series.lines if any(line.points)))
     if not sizes:
@@ -97,7 +97,7 @@ def caption(series: OverTime) -> str:
     contrast = series.contrast
     return (
         f"{style.short_name(contrast.model)}, {contrast.phase}. Step: untraced. Others: the time "
-        f"that a traced step spends in each {contrast.by}, for the {len(LOOKS)} largest at most. "
+        f"that a traced step spends in each {contrast.by}, for at most the {len(LOOKS)} largest. "
         "Each point is the mean of several processes. Its bar is the 99 % interval of the mean "
         "over processes. Times in UTC."
     )

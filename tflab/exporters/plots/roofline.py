@@ -23,7 +23,7 @@ from tflab.units import percent, plural
 
 MOST = 12  # names at most
 NAME = 125  # points of a line of a name
-# Where words may stand at a part of the roof: points above it, and how far along it
+# Where words may be placed at a part of the roof: points above it, and how far along it
 HEIGHTS = (5.0, 17.0, 29.0)
 ALONG = (0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85)
 WIDE = 3 / 7  # of the other part, at least, so that either has room for its words
@@ -36,8 +36,8 @@ SMALLEST, LARGEST = 5.0, 22.0  # diameters of points, in points
 def draw(rows: Sequence[OpStats], peaks: Peaks) -> Figure:
     """Each row at its intensity and speed, both logarithmic, below the roof; its area is its share.
 
-    Rows of which FLOPs or bytes are not known, or are 0, have no place and are counted. An op may
-    come out above the roof: see `tflab.runtime.machine.benchmark` and `tflab.runtime.costs`.
+    Rows whose FLOPs or bytes are unknown or 0 have no place and are counted. An op may come out
+    above the roof: see `tflab.runtime.machine.benchmark` and `tflab.runtime.costs`.
     """
     shown_rows = sorted(filter(has_place, rows), key=lambda row: -row.self_ns)
     if not shown_rows:
@@ -99,7 +99,7 @@ def set_axes(
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_locator(NullLocator())
-    axes.set_xlabel("intensity: FLOPs a byte of inputs and outputs")
+    axes.set_xlabel("intensity: FLOPs per byte of inputs and outputs")
     axes.set_ylabel("GFLOP/s")
     axes.grid()
 
@@ -205,7 +205,7 @@ def name_parts(
     parts: Sequence[tuple[float, float, float, str]],
     marks: Sequence[label_placement.LabelledPoint],
 ) -> list[label_placement.Box]:
-    """Write along each part of the roof what it is; where these words stand.
+    """Label each part of the roof; returns where these labels are.
 
     A part is where it starts and stops, its GB/s, and its words. An op may lie on the roof or
     above it: the first place is taken that is free of points.
@@ -277,7 +277,11 @@ def headline(drawn: Sequence[OpStats], peaks: Peaks) -> str:
 
 def caption(rows: Sequence[OpStats], drawn: Sequence[OpStats], has_levels: bool) -> str:
     missing = len(rows) - len(drawn)
-    left_out = f" {plural(missing, 'row')} without known FLOPs or bytes omitted." if missing else ""
+    left_out = (
+        f" {plural(missing, 'row')} without known FLOPs or bytes omitted from the plot."
+        if missing
+        else ""
+    )
     caches = (
         " Thin lines: the bandwidth of caches, for ops whose inputs and outputs have that size or "
         "less."

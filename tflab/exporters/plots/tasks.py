@@ -133,7 +133,7 @@ def write_tensors(
 
 
 def lane_of_words(line: Line) -> int:
-    """The empty lane in which an arrow's words stand: that before the band where it ends."""
+    """The empty lane that has an arrow's words: that before the band where it ends."""
     (_, begin), (_, end) = line
     return round(end + EDGE - 1) if begin < end else round(end - EDGE + 1)
 

@@ -90,6 +90,6 @@ def caption(top: Sequence[OpStats]) -> str:
     calls = {row.calls for row in top}
     often = f" in {plural(calls.pop(), 'call')} each" if len(calls) == 1 else ""
     return (
-        f"Self time{often}, and its share of that of all ops. Ops may run in parallel, so the sum "
-        "may exceed the wall time."
+        f"Self time{often}, and its share of the self time of all ops. Ops may run in parallel, "
+        "so the sum may exceed the wall time."
     )

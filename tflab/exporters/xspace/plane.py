@@ -37,7 +37,7 @@ class Events:
     starts_ns: np.ndarray  # since the profile began
     durations_ns: np.ndarray
     numbers: Mapping[str, np.ndarray] = field(default_factory=dict)  # stats, by name
-    texts: Mapping[str, np.ndarray] = field(default_factory=dict)  # likewise, from `Plane.text`
+    texts: Mapping[str, np.ndarray] = field(default_factory=dict)  # also from `Plane.text`
 
 
 @dataclass
@@ -181,7 +181,7 @@ def plain_type(op: str) -> str:
 
 
 def display_name(node: str) -> str:
-    """`Relu (conv1/Relu)`: the last part first, because a box is seldom wide enough for all."""
+    """`Relu (conv1/Relu)`: the last part first, because a box is rarely wide enough for all."""
     scope, _, leaf = node.rpartition("/")
     return f"{leaf} ({node})" if scope and leaf else node
 

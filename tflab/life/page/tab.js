@@ -5,7 +5,7 @@ import { Life } from "./life.js";
 
 const LOOK_MS = 10_000; // between two looks at the logdir
 
-const NONE = "No run of this logdir has a life yet. tflab.lifecycle and tflab.run write one with --logdir.";
+const NONE = "No run in this logdir has a life yet. tflab.lifecycle and tflab.run write one with --logdir.";
 
 class Tab {
   constructor() {

@@ -46,7 +46,7 @@ def batch_norm(
     """
     if batch_weights is not None or zero_debias_moving_mean or any(renorm.values()):
         raise NotImplementedError(
-            "What stands in for contrib.layers.batch_norm takes no batch_weights, no "
+            "The replacement for contrib.layers.batch_norm takes no batch_weights, no "
             "zero_debias_moving_mean and no renorm."
         )
     initializers, regularizers = param_initializers or {}, param_regularizers or {}

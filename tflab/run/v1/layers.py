@@ -18,7 +18,7 @@ from tflab.run.v1.batch_norm import batch_norm as batch_norm
 from tflab.run.v1.layer_arguments import add_arg_scope, xavier_initializer
 
 relu_function = tf.nn.relu
-DEFAULT = object()  # an initialiser that is made anew for each layer
+DEFAULT = object()  # an initialiser that is made again for each layer
 
 
 @dataclass

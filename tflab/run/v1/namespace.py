@@ -42,9 +42,9 @@ CONTRIB_MODULES = {  # what of `tf.contrib` the adapters are in, in the order of
 class Namespace(ModuleType):
     """A module whose names come, in this order, from other namespaces, adapters and TensorFlow.
 
-    `inner` makes what is in it by name; `adapters` are modules, of which one whose package is not
-    installed is left out, and `module:NAMES` has only the names in this list of the module; `base`
-    is the module of TensorFlow, where it has one.
+    `inner` makes what is in it by name; `adapters` are modules; one whose package is not installed
+    is omitted, and `module:NAMES` has only the names in this list of the module; `base` is the
+    module of TensorFlow, where it has one.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ IMAGE_PIXELS = IMAGE_SIZE * IMAGE_SIZE
 
 
 class DataSet:
-    """Images and labels, of which `next_batch` gives the next ones.
+    """Images and labels; `next_batch` returns the next ones.
 
     float32 images are of 0..1, uint8 ones of 0..255; [n, 784], or without `reshape` [n, 28, 28, 1].
     """
@@ -170,7 +170,7 @@ def unpacked(path: Path) -> np.ndarray:
     axes = content[3] if content[:3] == b"\0\0\x08" else 0
     shape = struct.unpack_from(f">{axes}I", content, 4) if len(content) >= 4 + 4 * axes else ()
     if not axes or len(content) != 4 + 4 * axes + math.prod(shape):
-        raise ValueError(f"{path} is not an IDX file of bytes, as those of MNIST are.")
+        raise ValueError(f"{path} is not an IDX file of bytes; the files of MNIST are.")
     return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape)
 
 
