@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.errors import UnreadyError, UsageError
+from tflab.errors import UnreadyError, UsageError, did_you_mean
 from tflab.records.graph import Function, Node, node_of, with_dependents
 from tflab.saved_graphs.graph_files import GraphFile
 from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
@@ -37,8 +37,7 @@ def signature_of(file: GraphFile, name: str | None) -> Any:
         key: signature for key, signature in signatures.items() if not key.startswith("__")
     }
     if name is not None and name not in signatures:
-        near = difflib.get_close_matches(name, signatures, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
+        hint = did_you_mean(name, list(signatures))
         have = ", ".join(sorted(signatures)) or "none"
         raise UsageError(
             f"'{file.name}' has no signature '{name}'; its signatures are: {have}.{hint}"
