@@ -53,14 +53,7 @@ def compare_batch_sizes(
 
     Raises UsageError if there are fewer images than a batch needs, TflabError if a step fails.
     """
-    with signals.released():
-        prepared = preparation.prepare(
-            model, batch_sizes, chosen or SweepOptions(), options or Options()
-        )
-    measured = swept(prepared)
-    measured = with_experiments(prepared, measured)
-    measured = with_processes(prepared, measured)
-    return concluded(prepared, measured)
+    return compare_configurations(model, batch_sizes, chosen, options=options)
 
 
 def compare_configurations(
