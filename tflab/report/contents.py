@@ -282,13 +282,17 @@ def walking(walked: Walked) -> str:
     return f"python -m tflab.lifecycle --model {walked.model} --steps {walked.execution.steps}"
 
 
+def comparing(comparison: Comparison) -> str:
+    sizes = " ".join(map(str, comparison.batch_sizes))
+    return f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes}"
+
+
 def swept(comparison: Comparison) -> Method:
     rows = max(step.images for step in comparison.steps.values())
     return Method(
         f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size, untraced and "
         f"traced steps alternate; the first {comparison.warmup} steps of each are not counted.",
-        f"python -m tflab.compare --model {comparison.model} "
-        f"--batch-sizes {' '.join(map(str, comparison.batch_sizes))}",
+        comparing(comparison),
     )
 
 

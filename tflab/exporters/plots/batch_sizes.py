@@ -121,14 +121,10 @@ def caption(comparison: Comparison) -> str:
     which = "that" if shown == 1 else "those"
     counted = f"{plural(shown, 'row')} of the {rows:,} by {comparison.by}, {which} with the largest"
     others = f"the only row by {comparison.by}" if shown == rows == 1 else f"{counted} share"
-    partial = " The measurement did not finish." if is_partial(comparison) else ""
+    partial = " The measurement did not finish." if comparison.partial else ""
     name = fitting.short_name(comparison.model, 30)
     return (
         f"{name}, {comparison.phase}, {comparison.data}. Whole step: untraced, median. Others: "
         f"self time of {others}. A level line in the lower panel means that a larger batch saves "
         f"nothing.{partial}"
     )
-
-
-def is_partial(comparison: Comparison) -> bool:
-    return comparison.interrupted or comparison.failure is not None
