@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 
 from tflab.exporters import fitting
 from tflab.exporters.plots import label_placement, style
@@ -44,11 +44,7 @@ def draw(comparison: Comparison) -> Figure:
         labels.append([curve(axes, *line) for line in lines(comparison, unit)])
         axes.set_ylabel(f"time per {unit}")
         axes.set_xscale("log")
-        axes.set_yscale("log")
-        low, high = axes.get_ylim()
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-        axes.yaxis.set_major_formatter(FuncFormatter(style.time_tick))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        style.log_times(axes)
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(list(comparison.steps), [f"{size:,}" for size in comparison.steps])
         axes.grid(axis="y")
