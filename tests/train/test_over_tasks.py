@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tflab import models
+from tflab.records.options import Options
 from tflab.runtime import cluster, server
 from tflab.train import __main__ as train
 from tflab.train import checkpoints, loop, trainer
@@ -25,7 +26,7 @@ def trained(folder, tasks=(), way="layers"):
     """The variables of the last checkpoint, and the test loss of each epoch."""
     from tflab.train import checkpoints
 
-    ready = trainer.prepare("toy", models.find("toy"), 1, None, tasks, way)
+    ready = trainer.prepare("toy", models.find("toy"), 1, Options(cluster=tasks, split=way))
     checkpoints.begin_training(str(folder), ready.program, SETTINGS)
     records = list(loop.train(ready, SETTINGS, folder, None))
     losses = [record.test_loss for record in records if hasattr(record, "test_loss")]
