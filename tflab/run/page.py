@@ -68,7 +68,6 @@ def life(seen: Watched) -> storage.Life | None:
 
 
 def groups(seen: Watched) -> Iterator[Table]:
-    """The groups of runs."""
     if seen.groups:
         yield Table(
             "Runs of the same graph, fetches and fed shapes",
