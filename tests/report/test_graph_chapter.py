@@ -6,6 +6,7 @@ import pytest
 
 from tests.records_by_hand import source
 from tests.report.lab_by_hand import LINEAR, STAGES, TOY, WALKING, WARM, shown
+from tests.shown import grid
 from tests.views.test_values import value
 from tflab.records.gradients import Link
 from tflab.records.graph import Node
@@ -88,14 +89,12 @@ def test_a_short_program_is_shown_line_by_line_with_the_nodes_of_each():
         Node("made", "NoOp"),
     )
     walked = replace(LINEAR, stages=(replace(STAGES[0], nodes=nodes), *STAGES[1:]))
-    assert shown(graph_chapter.lines(walked)) == [
-        [
-            "The program line by line, with the nodes that each line made",
-            ("line", "code", "nodes"),
-            ("model.py:4", "c = a * b", "a, mul"),
-            ("model.py:5", "loss = tf.reduce_mean(c)", "loss/axis, loss"),
-            0,
-        ]
+    assert grid(next(graph_chapter.parts(walked, "a linear model"))) == [
+        "The program line by line, with the nodes that each line made",
+        ("line", "code", "nodes"),
+        ("model.py:4", "c = a * b", "a, mul"),
+        ("model.py:5", "loss = tf.reduce_mean(c)", "loss/axis, loss"),
+        0,
     ]
     in_a_loop = tuple(Node(f"add_{at}", "Add", source=here) for at in range(41))
     walked = replace(LINEAR, stages=(replace(STAGES[0], nodes=in_a_loop), *STAGES[1:]))
