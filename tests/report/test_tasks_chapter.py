@@ -12,10 +12,11 @@ from tests.views.test_network import NETWORK
 from tflab.compare import scaling_view
 from tflab.errors import UsageError
 from tflab.records.placed import Partition, Transfer
+from tflab.records.stages import OnTasks
 from tflab.records.timed import OpRun
 from tflab.report import __main__ as report
 from tflab.report import chapters, comparison_chapters, selection
-from tflab.report.contents import Method, OneStep, OverTasks
+from tflab.report.contents import Method, OverTasks
 from tflab.views import execution, network
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -37,7 +38,7 @@ MADE = OverTasks(
     phase="training",
     steps=20,
     scaling=SCALING,
-    shown=OneStep(2, PLACED, RAN, NETWORK),
+    shown=OnTasks(2, PLACED, RAN),
 )
 SCALED = Method(
     "20 untraced steps and as many traced ones, alternating, at each number of tasks, each with "

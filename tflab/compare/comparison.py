@@ -115,15 +115,7 @@ def with_configurations(
         return measured
     try:
         with signals.released():
-            raced = race.run(
-                prepared.program,
-                prepared.step,
-                configurations.names,
-                prepared.batch_sizes,
-                prepared.options,
-                prepared.split,
-                configurations.budget_s,
-            )
+            raced = race.run(prepared, configurations.names, configurations.budget_s)
     except KeyboardInterrupt:
         return replace(measured, ending=measure.Outcome(interrupted=True))
     return replace(measured, raced=raced)
@@ -150,16 +142,7 @@ def with_processes(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
     chosen, ending = prepared.chosen, measured.ending
     if chosen.keep_s is None or ending.interrupted:
         return measured
-    observed, kept = observing.observe(
-        prepared.program,
-        prepared.step,
-        prepared.options,
-        prepared.split,
-        chosen.trace_every,
-        measured.batches,
-        measured.tables,
-        chosen.keep_s,
-    )
+    observed, kept = observing.observe(prepared, measured.batches, measured.tables, chosen.keep_s)
     return replace(measured, observed=observed, ending=ending if ending.failure else kept)
 
 

@@ -18,9 +18,9 @@ from tflab.records.cluster import Network, as_given
 from tflab.records.measured import Comparison
 from tflab.records.measurements import Measurement
 from tflab.records.placed import Partition
-from tflab.records.stages import Placement
+from tflab.records.stages import OnTasks, Placement
 from tflab.report import contents, over_tasks
-from tflab.report.contents import TOP, Method, OneStep, OverTasks, Part
+from tflab.report.contents import TOP, Method, OverTasks, Part
 from tflab.runtime import trace
 from tflab.units import percent, plural, short_task, size, task_of, time
 from tflab.views import execution, network, placement
@@ -160,7 +160,7 @@ def tasks(model: str, measured: OverTasks) -> Iterator[Part]:
     )
 
 
-def one_step(model: str, measured: OverTasks, shown: OneStep) -> Iterator[Part]:
+def one_step(model: str, measured: OverTasks, shown: OnTasks) -> Iterator[Part]:
     step = shown.execution
     yield (
         f"A {measured.phase} step of {model} on {over_tasks.title(shown.tasks)} of TensorFlow's "
@@ -168,7 +168,8 @@ def one_step(model: str, measured: OverTasks, shown: OneStep) -> Iterator[Part]:
         f"{CUT[measured.split]}."
     )
     yield placement.partitions(in_order(shown.placement))
-    yield sent(shown.network)
+    assert step.network is not None
+    yield sent(step.network)
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.name != trace.EXECUTOR]
     path, transfers = step.critical_path, shown.placement.transfers
@@ -195,7 +196,7 @@ def sent(over: Network) -> str:
     )
 
 
-def walking(model: str, measured: OverTasks, shown: OneStep) -> str:
+def walking(model: str, measured: OverTasks, shown: OnTasks) -> str:
     return (
         f"python -m tflab.lifecycle --model {model} --batch-size {measured.batch_size} "
         f"--steps {measured.steps} --cluster {as_given(shown.tasks)} --split {measured.split}"
