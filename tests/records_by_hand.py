@@ -5,6 +5,7 @@ from typing import Any
 from tflab.records.blocks import Block, Strip, Table
 from tflab.records.graph import Source
 from tflab.records.measured import OpStats
+from tflab.records.timed import OpRun
 from tflab.records.verdicts import Quality, Verdict
 
 CPU_0 = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -43,6 +44,10 @@ UNSAID: dict[str, Any] = {
     "step_median_ns": None,
     "image_ns": None,
 }
+
+
+def run(name: str, start: int, duration: int = 5, step: int = 0, device: str = "CPU:0") -> OpRun:
+    return OpRun(step, name, "Op", device, start, duration)
 
 
 def op_stats(key: str, **said: Any) -> OpStats:

@@ -1,5 +1,7 @@
 """Errors: what was given, what is wrong with it, and what would be right."""
 
+from collections.abc import Sequence
+
 
 class TflabError(Exception):
     """The run failed for a reason that its user can understand. Commands exit with `status`."""
@@ -77,3 +79,11 @@ def reason(error: BaseException) -> str:
             file_name = f": '{error.filename}'" if error.filename else ""
             return f"{error.strerror}{file_name}"
     return str(error)
+
+
+def did_you_mean(name: str, names: Sequence[str]) -> str:
+    """` Did you mean 'lenet'?`, with the nearest of these names; "" if none is near."""
+    import difflib  # most commands do not need it
+
+    nearest = difflib.get_close_matches(name, names, n=1)
+    return f" Did you mean '{nearest[0]}'?" if nearest else ""

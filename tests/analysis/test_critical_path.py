@@ -7,16 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.records_by_hand import run
 from tflab.analysis import critical_path
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 from tflab.records.timed import CriticalPath, OpRun
 
 FAR = 10**6  # nanoseconds
-
-
-def run(name: str, start: int, duration: int, step: int = 0) -> OpRun:
-    return OpRun(step, name, "Op", "CPU:0", start, duration)
 
 
 def timed(**durations: int) -> list[OpRun]:

@@ -5,16 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.records_by_hand import run
 from tflab.analysis import flows
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 from tflab.records.timed import OpRun
 
 SENT = Transfer("a", "a/_1", "a/_2", "/device:CPU:0", "/device:CPU:1", "float32", (4,), 16)
-
-
-def run(name: str, start: int, duration: int = 5, step: int = 0, device: str = "CPU:0") -> OpRun:
-    return OpRun(step, name, "Op", device, start, duration)
 
 
 def drawn(runs, before) -> set[tuple[str, int, str, int]]:

@@ -8,12 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.records_by_hand import run
 from tflab.analysis import lanes
 from tflab.records.timed import Occupancy, OpRun, StepShape, StepTime
-
-
-def run(name: str, start: int, duration: int, device: str = "CPU:0", step: int = 0) -> OpRun:
-    return OpRun(step, name, "Op", device, start, duration)
 
 
 def packed(*runs: OpRun) -> list[str]:
@@ -76,7 +73,7 @@ STEP = StepTime(0, start_ns=1000, wall_ns=100)
 
 
 def test_the_shape_of_a_step_with_two_devices():
-    runs = [run("a", 1010, 40), run("b", 1020, 10), run("c", 1020, 50, "CPU:1")]
+    runs = [run("a", 1010, 40), run("b", 1020, 10), run("c", 1020, 50, device="CPU:1")]
     assert lanes.step_shape(runs, STEP) == StepShape(
         most_at_once=3,
         mean_at_once=100 / 100,
@@ -103,7 +100,7 @@ def test_a_step_without_time_has_no_mean():
 
 def test_every_step_sees_its_own_runs_and_all_devices():
     steps = (STEP, StepTime(1, start_ns=2000, wall_ns=50))
-    runs = [run("a", 1010, 20), run("a", 2010, 25, "CPU:1", step=1), run("a", 0, 9, step=7)]
+    runs = [run("a", 1010, 20), run("a", 2010, 25, 1, "CPU:1"), run("a", 0, 9, step=7)]
     first, second = lanes.steps_with_shape(runs, steps)
     assert [(device.device, device.busy_ns) for device in first.shape.devices] == [
         ("CPU:0", 20),

@@ -7,14 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.records_by_hand import run
 from tflab.analysis import step_times, timeline
 from tflab.records.timed import OpRun, StepTime
 from tflab.runtime import trace
-
-
-def run(name: str, start: int, duration: int, step: int = 0, device: str = "CPU:0") -> OpRun:
-    return OpRun(step, name, "Op", device, start, duration)
-
 
 # Who owned the wall time
 

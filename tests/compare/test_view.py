@@ -1,6 +1,5 @@
 """Special cases of the view of a comparison; `test_whole_view` has all cells of a usual one."""
 
-import io
 import re
 from dataclasses import replace
 
@@ -30,10 +29,7 @@ from tflab.views import op_table
 
 
 def shown(found: Comparison) -> list[str]:
-    stream = io.StringIO()
-    for block in view.blocks(found, 10):
-        text.show_block(text.console(stream), block)
-    return stream.getvalue().splitlines()
+    return text.as_text(view.blocks(found, 10)).splitlines()
 
 
 def tables(found: Comparison) -> dict[str, Table]:

@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ class Runner:
 @pytest.fixture(scope="module")
 def run():
     """A process that ends with the server."""
-    with warm.opened("program.py") as process:
+    with closing(warm.Warm("program.py")) as process:
         yield Runner(process)
         last = process.process.pid
     for _ in range(50):

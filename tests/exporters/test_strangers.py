@@ -51,13 +51,15 @@ def blocks_of(name: str) -> list:
 @given(NAMES)
 @example(STEERING)
 def test_no_text_notebook_or_markdown_lets_a_name_act(name):
-    stream = io.StringIO()
-    for block in blocks_of(name):
-        text.show_block(text.console(stream), block)
     environment = dict.fromkeys(("python", "os", "processor"), name)
     environment |= {"cpus": 2, "packages": {"a": name}}
     page = markdown.page(name, environment, blocks_of(name))
-    for output in (stream.getvalue(), notebook.render(blocks_of(name)), page, handout.code(name)):
+    for output in (
+        text.as_text(blocks_of(name)),
+        notebook.render(blocks_of(name)),
+        page,
+        handout.code(name),
+    ):
         silent(output)
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+from tests.cli.test_terminal import Terminal
 from tflab.exporters import text
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.records.graph import Node, Source, Tensor
@@ -260,11 +261,6 @@ def plain_environment(monkeypatch):
     for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def coloured(show: Callable[[Console], None]) -> list[str]:

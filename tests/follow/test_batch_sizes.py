@@ -1,17 +1,15 @@
 """Following a node where a batch size cannot be had: the others are kept, and it is said why."""
 
 import json
-from subprocess import CompletedProcess
 
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import graphs
-from tests.commands import run_here
+from tests.follow.test_command import follow
 from tflab import lifecycle
 from tflab.errors import RefusedError
-from tflab.follow import __main__ as command
 from tflab.follow import measurement
 from tflab.records.options import Options
 from tflab.runtime import session
@@ -34,10 +32,6 @@ def pairs(tmp_path_factory) -> str:
 @pytest.fixture(scope="module")
 def stages(pairs):
     return tuple(lifecycle.walk(pairs, Options(steps=1), "placement"))
-
-
-def follow(*args: str) -> CompletedProcess:
-    return run_here(command.main, *args)
 
 
 def test_a_batch_size_that_fails_leaves_the_others(pairs):

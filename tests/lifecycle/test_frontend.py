@@ -12,7 +12,8 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import walks
-from tflab import datasets, lifecycle, models
+from tests.lifecycle.test_backward import ones
+from tflab import lifecycle, models
 from tflab.errors import TflabError
 from tflab.lifecycle import backward, frontend
 from tflab.models import lenet, toy
@@ -107,10 +108,6 @@ def with_functions():
     return Model(
         y, {x: "x"}, ones, tf.reduce_sum(y, name="loss"), tf1.train.GradientDescentOptimizer(0.1)
     )
-
-
-def ones(split, data_dir):
-    return datasets.Dataset("ones", split, {"x": np.ones(100, np.float32)})
 
 
 def test_a_live_function_has_its_lines_its_shapes_and_its_callers():

@@ -1,7 +1,6 @@
 """The report: what is refused before anything is computed, and what is written in the end."""
 
 import json
-import math
 import re
 import subprocess
 from dataclasses import replace
@@ -22,7 +21,6 @@ from tflab.records.trained import Epoch
 from tflab.report import __main__ as report
 from tflab.report import (
     chapters,
-    graph_chapter,
     graph_states,
     handout,
     html,
@@ -194,16 +192,6 @@ def test_the_graphs_come_first_and_what_is_looked_up_last(whole):
         "Environment",
         "How each number was obtained",
     ]
-
-
-def chapter(whole, title):
-    (found,) = (one for one in whole.chapters if one.title == title)
-    return found
-
-
-def test_a_model_without_a_loss_leaves_training_out_and_says_so(whole):
-    training = chapter(whole, "Loss and accuracy")
-    assert training.parts == ("lenet has no loss, so it cannot be trained.",)
 
 
 def test_page_and_handout_hold_the_same_tables(whole, tmp_path):
@@ -452,35 +440,6 @@ def test_a_training_that_takes_too_long_is_ended_and_what_it_learned_is_kept(mon
     assert Endless.command[-3:] == ["--data-dir", "mine", "--soft-placement"]
     assert trained.interrupted
     assert [step.loss for step in trained.steps] == [STEP["loss"]]
-
-
-def test_a_life_begins_with_what_there_is_of_the_graph(lab):
-    placing = lab.toy.placement
-    stayed = [fate.fate for fate in placing.ledger].count("executed")
-    program, first, *_ = graph_chapter.parts(lab.toy, "x*y + z")
-    assert program.title == "The program line by line, with the nodes that each line made"
-    assert first.startswith(
-        f"x*y + z was written as {len(lab.toy.stages[0].nodes)} nodes. With its gradients and "
-        f"updates, it has {len(placing.user_nodes)}. The runtime left {stayed} of them, and added "
-        f"{len(placing.nodes) - stayed} nodes of its own. A step took "
-    )
-    assert "the gradients go up beside them" in first
-    forward = {name: node for name, node in lab.toy.histories.items() if node.kind == "forward"}
-    alone = replace(lab.toy, histories=forward)
-    assert graph_chapter.sizes(alone) == f"written as {len(lab.toy.stages[0].nodes)} nodes"
-    assert graph_chapter.layout(alone) == "The data flow down."
-
-
-def test_a_training_without_right_answers_says_nothing_of_them(lab):
-    from tflab.records.trained import History
-
-    silent = replace(EPOCH, train_accuracy=math.nan, test_accuracy=math.nan)
-    history = History("toy", "points", 50, 1, (), (silent,))
-    _, table, recipe = step_chapters.training(replace(lab, history=history))
-    assert [column.header for column in table.columns] == [
-        *("epoch", "last step", "train loss", "test loss", "time", "rows a second")
-    ]
-    assert recipe.how.startswith("Trained for this report. Losses are means over rows; ")
 
 
 def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_start(lab):

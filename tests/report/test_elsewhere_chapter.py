@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.measurements_by_hand import HERE, changed, measurement, of_graph
-from tests.report.lab_by_hand import LAB, shown
+from tests.report.lab_by_hand import LAB, chosen, shown
 from tflab.errors import UsageError
 from tflab.measurements import contrast, files, view
 from tflab.report import __main__ as report
@@ -57,16 +57,11 @@ def test_only_a_report_with_measurements_has_the_chapter():
 # What is given
 
 
-def asked(*words: str) -> tuple[str, ...]:
-    args = report.parser().parse_args(words)
-    return selection.chosen(report.chapters_of(args), args.model)
-
-
 def test_the_chapter_is_there_with_those_that_were_chosen():
-    assert asked("--chapters", "memory", "--with", "a") == ("elsewhere", "memory")
-    assert asked("--model", "lenet", "--with", "a") == selection.CHAPTERS
+    assert chosen("--chapters", "memory", "--with", "a") == ("elsewhere", "memory")
+    assert chosen("--model", "lenet", "--with", "a") == selection.CHAPTERS
     with pytest.raises(UsageError) as error:
-        asked("--chapters", "elsewhere")
+        chosen("--chapters", "elsewhere")
     assert str(error.value) == (
         "The chapter 'elsewhere' compares this machine with saved measurements; give their files "
         "with --with."

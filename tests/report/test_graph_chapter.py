@@ -6,6 +6,7 @@ import pytest
 
 from tests.records_by_hand import source
 from tests.report.lab_by_hand import LINEAR, STAGES, TOY, WALKING, WARM, shown
+from tests.shown import grid
 from tests.views.test_values import value
 from tflab.records.gradients import Link
 from tflab.records.graph import Node
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
     assert shown(graph_chapter.parts(LINEAR, "a linear model")) == [
         "a linear model was written as 7 nodes. With its gradients and updates, it has 14. The "
-        "runtime left 10 of them, and added 2 nodes of its own. A step took 4.10 ms for a batch "
+        "runtime kept 10 of them, and added 2 nodes of its own. A step took 4.10 ms for a batch "
         "of 16 (the median of 3 untraced steps). The forward ops go down on the left; the "
         "gradients go up beside them, each next to its layer; the updates of the variables are "
         "on the right.",
@@ -64,7 +65,7 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
 def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
     parts = shown(graph_chapter.parts(TOY, "x*y + z"))
     assert parts[0] == (
-        "x*y + z was written as 2 nodes. The runtime left 1 of them, and added 2 nodes of its "
+        "x*y + z was written as 2 nodes. The runtime kept 1 of them, and added 2 nodes of its "
         "own. A step took 62.0 us for a batch of 5 (the median of 7 untraced steps). The data "
         "flow down."
     )
@@ -88,14 +89,12 @@ def test_a_short_program_is_shown_line_by_line_with_the_nodes_of_each():
         Node("made", "NoOp"),
     )
     walked = replace(LINEAR, stages=(replace(STAGES[0], nodes=nodes), *STAGES[1:]))
-    assert shown(graph_chapter.lines(walked)) == [
-        [
-            "The program line by line, with the nodes that each line made",
-            ("line", "code", "nodes"),
-            ("model.py:4", "c = a * b", "a, mul"),
-            ("model.py:5", "loss = tf.reduce_mean(c)", "loss/axis, loss"),
-            0,
-        ]
+    assert grid(next(graph_chapter.parts(walked, "a linear model"))) == [
+        "The program line by line, with the nodes that each line made",
+        ("line", "code", "nodes"),
+        ("model.py:4", "c = a * b", "a, mul"),
+        ("model.py:5", "loss = tf.reduce_mean(c)", "loss/axis, loss"),
+        0,
     ]
     in_a_loop = tuple(Node(f"add_{at}", "Add", source=here) for at in range(41))
     walked = replace(LINEAR, stages=(replace(STAGES[0], nodes=in_a_loop), *STAGES[1:]))

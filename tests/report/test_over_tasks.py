@@ -9,6 +9,7 @@ import pytest
 from tests.pictures import plain
 from tflab.errors import LostTaskError, TflabError
 from tflab.records.options import Options
+from tflab.records.stages import OnTasks
 from tflab.report import __main__ as report
 from tflab.report import over_tasks
 from tflab.report.contents import OverTasks
@@ -49,7 +50,7 @@ def measured(monkeypatch, walked, walked_over_tasks):
     def of(*ends):
         stages = [walked("toy"), walked_over_tasks("toy")]
         on = [
-            scaling.OnTasks(tasks, stage["placement"], stage["execution"])
+            OnTasks(tasks, stage["placement"], stage["execution"])
             for tasks, stage in enumerate(stages)
         ]
         outcomes = iter([*on, *ends])
@@ -75,24 +76,20 @@ def test_a_task_that_dies_costs_its_own_numbers_and_a_sentence(measured, error):
 
 
 def test_steps_until_a_task_died_are_shown(measured, walked_over_tasks):
-    from tflab.compare import scaling
 
     stages = walked_over_tasks("toy")
     partial = replace(stages["execution"], failure="It is gone.")
-    made = measured(scaling.OnTasks(2, stages["placement"], partial))
+    made = measured(OnTasks(2, stages["placement"], partial))
     assert made.scaling.failure == "It is gone."
     assert len(made.scaling.rows) == 3
     assert (made.shown.tasks, made.shown.execution) == (2, partial)
 
 
 def test_an_interruption_ends_the_report(measured, walked_over_tasks):
-    from tflab.compare import scaling
 
     stages = walked_over_tasks("toy")
     with pytest.raises(KeyboardInterrupt):
-        measured(
-            scaling.OnTasks(2, stages["placement"], replace(stages["execution"], interrupted=True))
-        )
+        measured(OnTasks(2, stages["placement"], replace(stages["execution"], interrupted=True)))
 
 
 def test_where_the_step_fails_even_alone_that_is_the_sentence(monkeypatch):

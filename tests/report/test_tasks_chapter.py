@@ -6,16 +6,17 @@ import pytest
 
 from tests.compare.test_scaling_view import SCALING
 from tests.records_by_hand import BUSY, BUSY_LINE
-from tests.report.lab_by_hand import LAB, shown
+from tests.report.lab_by_hand import LAB, chosen, shown
 from tests.report.test_graph_states import EXECUTION, PLACEMENT
 from tests.views.test_network import NETWORK
 from tflab.compare import scaling_view
 from tflab.errors import UsageError
 from tflab.records.placed import Partition, Transfer
+from tflab.records.stages import OnTasks
 from tflab.records.timed import OpRun
 from tflab.report import __main__ as report
 from tflab.report import chapters, comparison_chapters, selection
-from tflab.report.contents import Method, OneStep, OverTasks
+from tflab.report.contents import Method, OverTasks
 from tflab.views import execution, network
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -37,7 +38,7 @@ MADE = OverTasks(
     phase="training",
     steps=20,
     scaling=SCALING,
-    shown=OneStep(2, PLACED, RAN, NETWORK),
+    shown=OnTasks(2, PLACED, RAN),
 )
 SCALED = Method(
     "At each number of tasks, 20 untraced steps and as many traced ones alternate. Each number "
@@ -149,16 +150,11 @@ def test_only_a_report_with_tasks_has_the_chapter_and_all_else_stays():
 # What is given
 
 
-def asked(*words: str) -> tuple[str, ...]:
-    args = report.parser().parse_args(words)
-    return selection.chosen(report.chapters_of(args), args.model)
-
-
 def test_the_chapter_is_there_with_those_that_were_chosen():
-    assert asked("--chapters", "memory", "--cluster", "2") == ("memory", "tasks")
-    assert asked("--model", "lenet", "--cluster", "2") == selection.CHAPTERS
+    assert chosen("--chapters", "memory", "--cluster", "2") == ("memory", "tasks")
+    assert chosen("--model", "lenet", "--cluster", "2") == selection.CHAPTERS
     with pytest.raises(UsageError) as error:
-        asked("--chapters", "tasks")
+        chosen("--chapters", "tasks")
     assert str(error.value) == (
         "The chapter 'tasks' shows a step that several tasks share; give --cluster 2, for example."
     )

@@ -26,6 +26,12 @@ def found_in(graph_def):
     return gradient_search.search(nodes.from_graph(graph), nodes.constants_of_one(graph))
 
 
+def walked(folder, graph_def):
+    """The backward stage of this graph in a file."""
+    *_, stage = lifecycle.walk(graphs.write(folder / "g.pb", graph_def), Options(), "backward")
+    return stage
+
+
 def anonymous(graph_def):
     """The graph in another order, with names that say nothing; and the old name of each."""
     order = random.Random(1)
@@ -134,7 +140,7 @@ def test_gradients_in_any_scope_and_of_any_optimiser_are_found(
     found = found_in(graph_def)
     assert set(found.gradients) == gradients
     assert [(t.loss, t.train_ops) for t in found.trainings] == [(loss, train_ops)]
-    *_, backward = lifecycle.walk(graphs.write(tmp_path / "g.pb", graph_def), Options(), "backward")
+    backward = walked(tmp_path, graph_def)
     made = {gradient.forward: len(gradient.nodes) for gradient in backward.gradients}
     whole = len(GATES) + 1 if build is not under_another_name else 1
     # By its name a gate that nobody takes is a gradient, too.
@@ -206,8 +212,7 @@ def test_ones_that_count_the_terms_of_a_mean_start_no_gradients(terms, loss, sta
     found = found_in(graph_def)
     assert [(t.loss, t.train_ops) for t in found.trainings] == [(loss, ("go",))]
     assert {name.partition("/")[0] for name in found.gradients} == {"gradients"}
-    path = graphs.write(tmp_path / "g.pb", graph_def)
-    *_, backward = lifecycle.walk(path, Options(), "backward")
+    backward = walked(tmp_path, graph_def)
     assert backward.losses == (loss,)
     kinds = [node.bookkeeping for node in backward.gradient_nodes]
     assert kinds.count(gradient_nodes.STARTS) == starts
@@ -215,8 +220,7 @@ def test_ones_that_count_the_terms_of_a_mean_start_no_gradients(terms, loss, sta
 
 def test_only_the_loss_whose_gradients_a_file_has_is_its_loss(tmp_path):
     """The gradient of a term is in the file, too; the updates also take that of the others."""
-    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(lambda: counted(tf.nn.l2_loss)))
-    *_, stage = lifecycle.walk(path, Options(), "backward")
+    stage = walked(tmp_path, graphs.graph_def(lambda: counted(tf.nn.l2_loss)))
     made = tuple(gradient for gradient in stage.gradients if gradient.nodes)
     graph = GradientGraph(stage.nodes, made, stage.shared_nodes, (), {})
     for name in ("ce/value", "ce/Sum", "ce/xentropy/xentropy", "mul", "loss"):
@@ -226,9 +230,8 @@ def test_only_the_loss_whose_gradients_a_file_has_is_its_loss(tmp_path):
 
 
 def test_where_no_loss_is_confirmed_none_is_told_and_no_step(monkeypatch, tmp_path):
-    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(in_a_scope))
     monkeypatch.setattr(derived_again.Match, "confirms", lambda *_: False)
-    *_, stage = lifecycle.walk(path, Options(), "backward")
+    stage = walked(tmp_path, graphs.graph_def(in_a_scope))
     assert (stage.losses, stage.chain_rule) == ((), ())
     assert {node.towards for node in stage.gradient_nodes} == {None}
 
@@ -247,8 +250,7 @@ def test_the_steps_of_a_file_end_at_variables(clip, tmp_path):
             slopes, _ = tf.clip_by_global_norm(slopes, 1.0)
         optimizer.apply_gradients(zip(slopes, variables, strict=True), name="go")
 
-    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(build))
-    *_, stage = lifecycle.walk(path, Options(), "backward")
+    stage = walked(tmp_path, graphs.graph_def(build))
     assert [(link.forward, link.gradient) for link in stage.chain_rule] == [
         ("loss", "dL/d(side)"),
         ("side", "dL/dz"),  # not that of the condition, which is computed from z
@@ -270,8 +272,7 @@ def test_losses_whose_sum_is_also_computed_are_confirmed_one_by_one(tmp_path):
             tf1.train.GradientDescentOptimizer(0.1).minimize(loss, var_list=[variable])
         tf.add(*losses, name="both")
 
-    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(build))
-    *_, stage = lifecycle.walk(path, Options(), "backward")
+    stage = walked(tmp_path, graphs.graph_def(build))
     assert stage.losses == ("a", "b")
     assert {link.by for link in stage.chain_rule} >= {"w"} and stage.chain_rule[0].forward == "a"
 
@@ -287,8 +288,7 @@ def test_a_loss_behind_a_loop_is_confirmed(tmp_path):
         )
         tf1.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_mean(y, name="loss"))
 
-    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(build))
-    *_, stage = lifecycle.walk(path, Options(), "backward")
+    stage = walked(tmp_path, graphs.graph_def(build))
     assert stage.losses == ("loss",)
 
 

@@ -1,5 +1,6 @@
 """Permissions: no run reaches a file without leave, whatever in the graph leads to it."""
 
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,14 +25,18 @@ def walk(path, stop="placement", fetches=(), **saved):
     return dict(zip(lifecycle.STAGES, lifecycle.walk(str(path), chosen, stop), strict=False))
 
 
+def add_text(nodes, name, value):
+    node = nodes.add(name=name, op="Const")
+    node.attr["dtype"].type = tf.string.as_datatype_enum
+    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(str(value)))
+
+
 def write_file(graph_def, name, path):
     """Add a WriteFile of this name to a graph or function, where nothing leads to it."""
     nodes = graph_def if hasattr(graph_def, "add") else graph_def.node
     suffix = "" if nodes is getattr(graph_def, "node", None) else ":output:0"
-    for constant, text in (("path", str(path)), ("content", "harm")):
-        node = nodes.add(name=f"{name}/{constant}", op="Const")
-        node.attr["dtype"].type = tf.string.as_datatype_enum
-        node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(text))
+    add_text(nodes, f"{name}/path", path)
+    add_text(nodes, f"{name}/content", "harm")
     inputs = [f"{name}/path{suffix}", f"{name}/content{suffix}"]
     nodes.add(name=name, op="WriteFile", input=inputs)
 
@@ -48,14 +53,20 @@ def behind_an_initialiser(folder, harm):
     return graphs.write(folder / "g.pb", graph)
 
 
-def behind_a_main_op(folder, harm):
-    path = Path(graphs.saved_model_v1(folder / "v1"), "saved_model.pb")
+@contextmanager
+def changed(path):
+    """The graph of a SavedModel, which is written again with what was changed."""
     saved = graph_files.private.saved_model()
     saved.ParseFromString(path.read_bytes())
-    meta = saved.meta_graphs[0]
-    write_file(meta.graph_def, "write", harm)
-    meta.collection_def["saved_model_main_op"].node_list.value.append("write")
+    yield saved.meta_graphs[0]
     path.write_bytes(saved.SerializeToString())
+
+
+def behind_a_main_op(folder, harm):
+    path = Path(graphs.saved_model_v1(folder / "v1"), "saved_model.pb")
+    with changed(path) as meta:
+        write_file(meta.graph_def, "write", harm)
+        meta.collection_def["saved_model_main_op"].node_list.value.append("write")
     return str(path.parent)
 
 
@@ -195,9 +206,7 @@ def test_a_restore_of_another_file_than_the_checkpoint_needs_leave(tmp_path):
     meta = tf1.MetaGraphDef.FromString(path.read_bytes())
     restore = next(node for node in meta.graph_def.node if node.op == "RestoreV2")
     restore.input[0] = "elsewhere"
-    node = meta.graph_def.node.add(name="elsewhere", op="Const")
-    node.attr["dtype"].type = tf.string.as_datatype_enum
-    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto("/somewhere/else"))
+    add_text(meta.graph_def.node, "elsewhere", "/somewhere/else")
     path.write_bytes(meta.SerializeToString())
     with pytest.raises(EffectsError, match=r"\(RestoreV2\) reads files"):
         walk(path)
@@ -220,26 +229,29 @@ class Words(tf.Module):
         return self.words.lookup(x)
 
 
-def test_an_asset_of_a_saved_model_is_read_without_leave(tmp_path):
+@pytest.fixture
+def words(tmp_path):
+    """A SavedModel with such a table."""
     (tmp_path / "words.txt").write_text("one\ntwo\n")
     model = Words(tmp_path / "words.txt")
     tf.saved_model.save(model, str(tmp_path / "saved"), model.__call__.get_concrete_function())
     (tmp_path / "words.txt").unlink()
-    program = walk(tmp_path / "saved")["placement"].program
+    return tmp_path / "saved"
+
+
+def test_an_asset_of_a_saved_model_is_read_without_leave(words):
+    program = walk(words)["placement"].program
     start = session.start_of(program)
     with session.opened(program.graph, Options(), start) as live:
-        words = {"serving_default_x:0": ["two", "one"]}
-        assert live.run(program.model.output, words).tolist() == [1, 0]
+        fed = {"serving_default_x:0": ["two", "one"]}
+        assert live.run(program.model.output, fed).tolist() == [1, 0]
 
 
-def test_an_asset_that_is_a_link_out_of_the_folder_needs_leave(tmp_path):
-    (tmp_path / "words.txt").write_text("one\ntwo\n")
-    model = Words(tmp_path / "words.txt")
-    tf.saved_model.save(model, str(tmp_path / "saved"), model.__call__.get_concrete_function())
-    (tmp_path / "saved" / "assets").rename(tmp_path / "elsewhere")
-    (tmp_path / "saved" / "assets").symlink_to(tmp_path / "elsewhere")
+def test_an_asset_that_is_a_link_out_of_the_folder_needs_leave(words, tmp_path):
+    (words / "assets").rename(tmp_path / "elsewhere")
+    (words / "assets").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(EffectsError, match=r"FromTextFileV2\) reads files"):
-        walk(tmp_path / "saved")
+        walk(words)
 
 
 def through_a_variable(*more, alias=None):
@@ -363,15 +375,10 @@ def test_an_argument_of_several_tensors_does_not_pass_a_path_to_its_neighbour():
 def asset_model(folder, asset, text=b"7\n"):
     """A SavedModel of which the number of rows is in an asset; the graph names another file."""
     path = Path(graphs.saved_model_v1(folder / "v1"), "saved_model.pb")
-    saved = graph_files.private.saved_model()
-    saved.ParseFromString(path.read_bytes())
-    meta = saved.meta_graphs[0]
-    constant = meta.graph_def.node.add(name="asset", op="Const")
-    constant.attr["dtype"].type = tf.string.as_datatype_enum
-    constant.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(str(folder / "secret")))
-    meta.graph_def.node.add(name="read", op="ReadFile", input=["asset"])
-    meta.asset_file_def.add(filename=asset).tensor_info.name = "asset:0"
-    path.write_bytes(saved.SerializeToString())
+    with changed(path) as meta:
+        add_text(meta.graph_def.node, "asset", folder / "secret")
+        meta.graph_def.node.add(name="read", op="ReadFile", input=["asset"])
+        meta.asset_file_def.add(filename=asset).tensor_info.name = "asset:0"
     (path.parent / "assets").mkdir()
     (path.parent / "assets" / "rows").write_bytes(text)
     (folder / "secret").write_text("open sesame")

@@ -12,6 +12,7 @@ from tensorboard.backend.event_processing.plugin_event_accumulator import EventA
 
 from tflab.errors import TflabError, UsageError
 from tflab.models import toy
+from tflab.records.options import Options
 from tflab.train import checkpoints, history, trainer
 from tflab.train.checkpoints import Checkpoint
 from tflab.train.history import Settings
@@ -151,7 +152,7 @@ def test_a_checkpoint_of_another_network_is_refused_with_what_differs(folder, ot
 
 @pytest.fixture(scope="module")
 def ready():
-    return trainer.prepare("toy", toy.build, 1, None)
+    return trainer.prepare("toy", toy.build, 1, Options())
 
 
 def run_at(folder, when, model="toy") -> Path:

@@ -18,7 +18,7 @@ from tests.commands import run_here
 from tests.train import test_loop
 from tflab.exporters import xspace
 from tflab.train import __main__ as train
-from tflab.train import checkpoints, history, summaries
+from tflab.train import history, summaries
 
 pytestmark = pytest.mark.tensorflow
 
@@ -37,11 +37,6 @@ def here(tmp_path, monkeypatch) -> Path:
 def called(capsys, *args) -> tuple[int, str, str]:
     status = train.main(list(args))
     return (status, *capsys.readouterr())
-
-
-def values(folder, step=STEPS) -> dict[str, np.ndarray]:
-    reader = tf.train.load_checkpoint(str(folder / checkpoints.FOLDER / f"step-{step}"))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
 # In one process
@@ -238,7 +233,7 @@ def trainings(tmp_path_factory):
 def test_one_thread_and_the_same_seed_give_the_same_weights(trainings):
     folder, outcome = trainings
     assert (outcome["one"][0], outcome["two"][0]) == (0, 0)
-    one, two = values(folder / "one"), values(folder / "two")
+    one, two = (test_loop.values(folder / run, STEPS) for run in ("one", "two"))
     assert one.keys() == two.keys() > {"weights", "weights/Adam", "global_step"}
     for name, value in one.items():
         assert np.array_equal(two[name], value), name

@@ -67,7 +67,7 @@ def folder(tmp_path) -> Path:
 
 
 def prepared(function=build):
-    return trainer.prepare("small", function, SETTINGS.seed, None)
+    return trainer.prepare("small", function, SETTINGS.seed, Options())
 
 
 def trained(folder, function=build, settings=SETTINGS):

@@ -44,7 +44,7 @@ def build() -> Model:
 
 
 def evaluated(function):
-    ready = trainer.prepare("mine", function, 1, None)
+    ready = trainer.prepare("mine", function, 1, Options())
     with session.opened(ready.program.graph, Options()) as live:
         return ready, loop.evaluate(ready, live)
 
@@ -116,6 +116,6 @@ def test_what_is_no_image_is_not_drawn():
             model, output=output, feeds={points_in: "images", labels: "labels"}, data=points
         )
 
-    ready = trainer.prepare("mine", flat, 1, None)
+    ready = trainer.prepare("mine", flat, 1, Options())
     read = np.zeros(7, np.int32)
     assert list(loop.pictures(ready.program, read)) == []

@@ -7,9 +7,10 @@ import time
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from tests.train.test_loop import values
 from tflab import models
+from tflab.records.options import Options
 from tflab.runtime import cluster, server
 from tflab.train import __main__ as train
 from tflab.train import checkpoints, loop, trainer
@@ -23,18 +24,11 @@ STEPS = 22
 
 def trained(folder, tasks=(), way="layers"):
     """The variables of the last checkpoint, and the test loss of each epoch."""
-    from tflab.train import checkpoints
-
-    ready = trainer.prepare("toy", models.find("toy"), 1, None, tasks, way)
+    ready = trainer.prepare("toy", models.find("toy"), 1, Options(cluster=tasks, split=way))
     checkpoints.begin_training(str(folder), ready.program, SETTINGS)
     records = list(loop.train(ready, SETTINGS, folder, None))
     losses = [record.test_loss for record in records if hasattr(record, "test_loss")]
-    return values(folder), losses
-
-
-def values(folder):
-    reader = tf.train.load_checkpoint(str(folder / checkpoints.FOLDER / f"step-{STEPS}"))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    return values(folder, STEPS), losses
 
 
 @pytest.mark.parametrize("way", ["layers", "batch"])
@@ -80,7 +74,7 @@ def test_a_training_goes_on_after_a_task_was_killed_in_a_step(
     monkeypatch.setattr(loop, "finish_epoch", usual)
     assert train.main([*FOUND, "--cluster", ",".join(two_tasks)]) == 0
     assert "11 of 22 steps are done." in capsys.readouterr().err
-    resumed = values(tmp_path / "mine")
+    resumed = values(tmp_path / "mine", STEPS)
     uninterrupted, _ = trained(tmp_path / "whole")
     for name, value in uninterrupted.items():
         np.testing.assert_allclose(resumed[name], value, rtol=1e-4)

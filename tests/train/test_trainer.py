@@ -58,7 +58,7 @@ def cross_entropy(labels, logits):
 
 
 def prepare(function, seed=1):
-    return trainer.prepare("mine", function, seed, None)
+    return trainer.prepare("mine", function, seed, Options())
 
 
 def columns(ready, split="train"):
@@ -132,7 +132,7 @@ def test_a_model_without_labels_classifies_nothing():
 
 @pytest.mark.parametrize("name", models.MODELS)
 def test_every_registered_model_can_be_trained(name):
-    ready = trainer.prepare(name, models.find(name), 1, None)
+    ready = trainer.prepare(name, models.find(name), 1, Options())
     assert len(ready.weights) > 1
     assert len(ready.train.targets) == 1
 

@@ -1,6 +1,5 @@
 """The view of a training, as the text exporter prints it."""
 
-import io
 import math
 from dataclasses import replace
 
@@ -21,10 +20,7 @@ HISTORY = History("lenet", "MNIST", 128, 1, (), EPOCHS)
 
 
 def printed(history) -> str:
-    stream = io.StringIO()
-    for block in view.blocks(history):
-        text.show_block(text.console(stream), block)
-    return stream.getvalue()
+    return text.as_text(view.blocks(history))
 
 
 def test_the_plan_says_what_is_trained_on_what_and_how():

@@ -22,7 +22,7 @@ from contextvars import ContextVar
 from typing import BinaryIO, NoReturn
 
 from tflab.cli import ending, terminal
-from tflab.errors import RanDryError, RefusedError, TflabError, UsageError
+from tflab.errors import RanDryError, RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import visible
 
 # The packages that tflab needs, by the names under which they are imported
@@ -72,8 +72,7 @@ def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
     def check(text: str) -> str:
         if text in names:
             return text
-        nearest = difflib.get_close_matches(text, names, n=1)
-        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+        hint = did_you_mean(text, names)
         raise UsageError(f"No {kind} named '{text}'.{hint} Choose from {', '.join(names)}.")
 
     return check

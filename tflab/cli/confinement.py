@@ -26,12 +26,15 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tflab import atomic
 from tflab.cli import confined, ending, landlock, terminal
 from tflab.cli.confined import Rights
 from tflab.errors import TflabError
+
+if TYPE_CHECKING:
+    from tflab.cli.new_files import Run
 
 PATIENCE_S = 20.0  # time limit for an interrupted process to end by itself
 SPARED = 2**30  # free memory in bytes that the process must leave
@@ -49,16 +52,6 @@ MISSING = (
 )
 
 
-class Place(Protocol):
-    """Where an output is written, and its final name."""
-
-    @property
-    def work(self) -> Path: ...
-
-    @property
-    def final(self) -> Path: ...
-
-
 ENABLED = True  # tests of the rules alone switch the confinement off
 
 
@@ -74,7 +67,7 @@ def run(
     command: str,
     argv: Sequence[str] | None,
     args: Any,
-    outputs: Mapping[str, AbstractContextManager[Place]],
+    outputs: Mapping[str, AbstractContextManager[Run]],
     readable: Sequence[str] = (),
 ) -> int:
     """The exit status of `python -m tflab.COMMAND ARGV` in a confined process.
@@ -128,7 +121,7 @@ class UnfinishedError(Exception):
 
 
 def enter(
-    stack: ExitStack, context: AbstractContextManager[Place], folder: Path
+    stack: ExitStack, context: AbstractContextManager[Run], folder: Path
 ) -> tuple[Path, Path]:
     """Enter the context of an output. It is left with an error unless the process completed the
     output."""

@@ -55,8 +55,8 @@ def call(number: int, *args: object) -> int:
     return int(ctypes.CDLL(None, use_errno=True).syscall(number, *args))
 
 
-def prctl(option: int, value: int) -> None:
-    checked(int(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)))
+def prctl(option: int, value: int, more: object = 0) -> None:
+    checked(int(ctypes.CDLL(None, use_errno=True).prctl(option, value, more, 0, 0)))
 
 
 def die_with_parent() -> None:
@@ -164,10 +164,8 @@ def only_tcp() -> None:
     code = b"".join(instructions(program))
     content = ctypes.create_string_buffer(code, len(code))
     given = struct.pack("@HP", len(code) // 8, ctypes.addressof(content))
-    libc = ctypes.CDLL(None, use_errno=True)
-    for arguments in ((NO_NEW_PRIVILEGES, 1, 0), (SECCOMP, FILTER, given)):
-        if libc.prctl(*arguments, 0, 0) < 0:
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    prctl(NO_NEW_PRIVILEGES, 1)
+    prctl(SECCOMP, FILTER, given)
 
 
 def instructions(program: list[Instruction]) -> list[bytes]:

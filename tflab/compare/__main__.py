@@ -149,8 +149,6 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], options: Options) -
         keep_s=KEEP_S if args.save else None,
     )
     configs = tuple(dict.fromkeys([DEFAULT, *args.configs]))
-    if len(configs) == 1:
-        return comparison.compare_batch_sizes(args.model, tuple(sizes), chosen, options=options)
     return comparison.compare_configurations(
         args.model, tuple(sizes), chosen, comparison.RaceOptions(configs), options=options
     )

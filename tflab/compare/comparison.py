@@ -53,14 +53,7 @@ def compare_batch_sizes(
 
     Raises UsageError if there are fewer images than a batch needs, TflabError if a step fails.
     """
-    with signals.released():
-        prepared = preparation.prepare(
-            model, batch_sizes, chosen or SweepOptions(), options or Options()
-        )
-    measured = swept(prepared)
-    measured = with_experiments(prepared, measured)
-    measured = with_processes(prepared, measured)
-    return concluded(prepared, measured)
+    return compare_configurations(model, batch_sizes, chosen, options=options)
 
 
 def compare_configurations(
@@ -122,15 +115,7 @@ def with_configurations(
         return measured
     try:
         with signals.released():
-            raced = race.run(
-                prepared.program,
-                prepared.step,
-                configurations.names,
-                prepared.batch_sizes,
-                prepared.options,
-                prepared.split,
-                configurations.budget_s,
-            )
+            raced = race.run(prepared, configurations.names, configurations.budget_s)
     except KeyboardInterrupt:
         return replace(measured, ending=measure.Outcome(interrupted=True))
     return replace(measured, raced=raced)
@@ -157,16 +142,7 @@ def with_processes(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
     chosen, ending = prepared.chosen, measured.ending
     if chosen.keep_s is None or ending.interrupted:
         return measured
-    observed, kept = observing.observe(
-        prepared.program,
-        prepared.step,
-        prepared.options,
-        prepared.split,
-        chosen.trace_every,
-        measured.batches,
-        measured.tables,
-        chosen.keep_s,
-    )
+    observed, kept = observing.observe(prepared, measured.batches, measured.tables, chosen.keep_s)
     return replace(measured, observed=observed, ending=ending if ending.failure else kept)
 
 

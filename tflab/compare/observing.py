@@ -16,11 +16,12 @@ from tflab.analysis.accumulator import Accumulator
 from tflab.cli import ending as signals
 from tflab.cli import environment, terminal
 from tflab.compare import sweep
+from tflab.compare.preparation import Prepared
 from tflab.compare.sweep import Tables
 from tflab.errors import RefusedError, TflabError
 from tflab.records.measured import Comparison, Observed, ObservedProcess
 from tflab.records.measurements import Measurement
-from tflab.records.options import Options, Program
+from tflab.records.options import Options
 from tflab.runtime import child, devices, fingerprint, measure, own_process, session, trace
 
 # Variables that affect a measurement and are read by TensorFlow or its libraries
@@ -33,23 +34,21 @@ VARIABLES = (
 
 
 def observe(
-    program: Program,
-    step: session.Step,
-    options: Options,
-    split: str,
-    trace_every: int,
+    prepared: Prepared,
     batches: Mapping[int, sweep.MeasuredBatch],
     tables: Tables,
     budget_s: float,
 ) -> tuple[Observed, measure.Outcome]:
     """The step in several processes, together with the measurements so far; and how that ended.
     Ctrl-C and a process that fails keep those that have ended."""
+    program, step, split = prepared.program, prepared.step, prepared.split
+    trace_every = prepared.chosen.trace_every
     columns = list(session.feed_columns(program, split).values())
     keys = {size: {row.key: row.nodes for row in tables[size]} for size in batches}
     ended: list[ObservedProcess] = []
     ending = measure.Outcome()
     try:
-        job = measure.job_of(program, step, options)
+        job = measure.job_of(program, step, prepared.options)
         with signals.released():
             ended.extend(run_processes(job, columns, keys, budget_s))
     except KeyboardInterrupt:

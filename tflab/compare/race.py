@@ -22,9 +22,9 @@ from tflab import datasets
 from tflab.analysis import step_times, verdicts
 from tflab.cli import terminal
 from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
+from tflab.compare.preparation import Prepared
 from tflab.errors import UsageError
 from tflab.records.measured import ConfigTimes
-from tflab.records.options import Options, Program
 from tflab.records.verdicts import Verdict
 from tflab.runtime import devices, measure, own_process, session
 
@@ -55,25 +55,18 @@ def check(configs: Sequence[str]) -> None:
         raise UsageError("This machine has no GPU; remove `gpu` from --configs.")
 
 
-def run(
-    program: Program,
-    step: session.Step,
-    configs: Sequence[str],
-    batch_sizes: Sequence[int],
-    options: Options,
-    split: str,
-    budget_s: float = BUDGET_S,
-) -> tuple[ConfigTimes, ...]:
+def run(prepared: Prepared, configs: Sequence[str], budget_s: float) -> tuple[ConfigTimes, ...]:
     """Untraced steps of every configuration at every batch size, each compared with `default`.
 
     After `budget_s` no further observation starts, except those that a verdict requires.
     """
-    columns = list(session.feed_columns(program, split).values())
+    program, batch_sizes = prepared.program, prepared.batch_sizes
+    columns = list(session.feed_columns(program, prepared.split).values())
     rows = [datasets.first_rows(column, ROUNDS * max(batch_sizes)) for column in columns]
-    jobs = {
-        config: measure.job_of(program, step, replace(options, **CONFIGURATIONS[config].options))
-        for config in configs
-    }
+    jobs = {}
+    for config in configs:
+        options = replace(prepared.options, **CONFIGURATIONS[config].options)
+        jobs[config] = measure.job_of(program, prepared.step, options)
     groups = by_environment(configs)
     numbers = measure.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
     plan = terminal.track("configurations", numbers, OBSERVATIONS)

@@ -7,7 +7,7 @@ import argparse
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import exp, log
 from pathlib import Path
@@ -46,14 +46,6 @@ OF_GROUP = re.compile(r"(.* group) (\d+)")  # owners of the time of a group
 notebook.show_as(Contrast, view.blocks)
 
 
-@dataclass(frozen=True)
-class FileOptions:
-    """The options for comparing measurements."""
-
-    other_graph: bool = False  # whether the model's graphs may differ
-    fail_if_slower: float | None = None  # a percentage; if it is proven, the gate fails
-
-
 def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
     """Show or compare the files of a command line; `arguments_named` are the arguments in
     it. Raises the TflabError of the gate if that fails."""
@@ -74,7 +66,10 @@ def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
     if not others:
         show_one(measurements[first], args)
         return 0
-    result = compare_files(measurements, FileOptions(args.other_graph, args.fail_if_slower))
+    result = contrast.contrast(measurements, args.other_graph)
+    if args.fail_if_slower is not None:
+        gate = contrast.judge(measurements, result, args.fail_if_slower)
+        result = replace(result, gate=gate)
     with output.plots_of(args) as folder:
         show(result, measurements, args)
         if folder:
@@ -84,17 +79,6 @@ def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
     if failure:
         raise failure
     return 0
-
-
-def compare_files(measurements: Named, chosen: FileOptions) -> Contrast:
-    """Each measurement compared with the first, by name.
-
-    Raises UsageError if they cannot be compared.
-    """
-    compared = contrast.contrast(measurements, chosen.other_graph)
-    if chosen.fail_if_slower is None:
-        return compared
-    return replace(compared, gate=contrast.judge(measurements, compared, chosen.fail_if_slower))
 
 
 def read_all(paths: Sequence[str]) -> Named:

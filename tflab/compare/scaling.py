@@ -11,17 +11,8 @@ from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records.cluster import Scaling, ScalingRow, Tasks
 from tflab.records.options import Options
-from tflab.records.stages import Execution, Placement
+from tflab.records.stages import Execution, OnTasks
 from tflab.runtime import cluster
-
-
-@dataclass(frozen=True)
-class OnTasks:
-    """A model's step on a number of tasks: the devices of its nodes, and its measurements."""
-
-    tasks: Tasks
-    placement: Placement
-    execution: Execution
 
 
 @dataclass(frozen=True)

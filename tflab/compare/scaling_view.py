@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from tflab.analysis import quality
 from tflab.records.blocks import Block, Column, Table
-from tflab.records.cluster import Scaling, ScalingRow
+from tflab.records.cluster import Scaling
 from tflab.units import percent, plural, size, time
+from tflab.views.op_table import text_or_blank
 
 
 def blocks(scaling: Scaling) -> Iterable[Block]:
@@ -46,21 +47,13 @@ def measured(scaling: Scaling) -> Table:
             Column("p90", lambda row: time(row.step_ns.p90), right=True),
             Column("rows/s", lambda row: f"{row.images_per_second:,.0f}", right=True),
             Column("speed-up", lambda row: f"{row.speed_up:.2f}", right=True),
-            Column("efficiency", efficiency, right=True),
-            Column("network", communication, right=True),
+            Column("efficiency", lambda row: text_or_blank(row.efficiency, percent), right=True),
+            Column("network", lambda row: text_or_blank(row.communication, percent), right=True),
             Column("messages", lambda row: str(row.messages), right=True),
             Column("bytes", lambda row: size(row.bytes), right=True),
         ),
         scaling.rows,
     )
-
-
-def efficiency(row: ScalingRow) -> str:
-    return "" if row.efficiency is None else percent(row.efficiency)
-
-
-def communication(row: ScalingRow) -> str:
-    return "" if row.communication is None else percent(row.communication)
 
 
 def reasons(scaling: Scaling) -> Iterable[str]:

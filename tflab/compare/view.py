@@ -73,6 +73,10 @@ def conclusions(comparison: Comparison) -> Iterator[Block]:
     yield from configs(comparison)
     for batch, made in comparison.experiments.items():
         yield from execution.op_costs(made, {}, f" at batch {batch}", comparison.quality)
+    yield from findings(comparison)
+
+
+def findings(comparison: Comparison) -> Iterator[Strip]:
     if comparison.findings:
         yield Strip(
             f"Findings, computed from the tables{quality.mark(comparison.quality)}",
@@ -89,8 +93,7 @@ def diagnosis(comparison: Comparison) -> Iterator[Strip]:
 
 
 def opening(comparison: Comparison) -> str:
-    partial = comparison.interrupted or comparison.failure
-    images = f"{'up to ' if partial else ''}{plural(comparison.images, comparison.unit)}"
+    images = f"{'up to ' if comparison.partial else ''}{plural(comparison.images, comparison.unit)}"
     one_step = comparison.warmup == 1
     warm_up = "first step" if one_step else f"first {comparison.warmup} steps"
     sentences = [

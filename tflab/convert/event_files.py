@@ -19,7 +19,7 @@ from tflab.convert.fields import content, whole_fields
 FRAME = struct.Struct("<QI")  # the length of a record, and its checksum
 CHECKSUM = 4  # bytes after the content
 FIRST = b"brain.Event:"  # in the first record, with the version of the format
-VERSION, GRAPH, TAGGED = 3, 4, 8  # fields of an Event
+GRAPH, TAGGED = 4, 8  # fields of an Event
 TAG, METADATA = 1, 2  # fields of a TaggedRunMetadata
 
 

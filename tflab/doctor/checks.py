@@ -16,8 +16,6 @@ NOTE, WRONG = "note", "wrong"
 
 @dataclass(frozen=True)
 class Finding:
-    """A problem."""
-
     subject: str
     looked_at: str
     found: str

@@ -18,6 +18,7 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         return answer(start, function, folder)
     with (
         server.listening(args.port) as listener,
-        warm.opened(start.name, function, args.seconds, folder) as process,
+        closing(warm.Warm(start.name, function, args.seconds, folder)) as process,
     ):
         app = server.App(process, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)
@@ -109,7 +110,7 @@ def answer(start: FirstContent, function: str, folder: str) -> int:
     from tflab.explore import keys, warm
     from tflab.exporters import text
 
-    with warm.opened(start.name, function, start.seconds, folder) as process:
+    with closing(warm.Warm(start.name, function, start.seconds, folder)) as process:
         questions = keys.questions_about(process, start.text)
     text.show_blocks(keys.blocks(start.name, questions))
     return 0

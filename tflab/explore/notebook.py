@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import io
 import shlex
 from typing import Any, NoReturn
 
@@ -50,10 +49,8 @@ class CellLife:
     def __repr__(self) -> str:
         from tflab.exporters import text
 
-        written = io.StringIO()
-        text.show_blocks(map(storage.read_block, self.life["parts"][STORY]), written)
-        lines = written.getvalue().strip("\n").splitlines()
-        return "\n".join(map(str.rstrip, lines))
+        story = text.as_text(map(storage.read_block, self.life["parts"][STORY]))
+        return "\n".join(map(str.rstrip, story.strip("\n").splitlines()))
 
     def _repr_html_(self) -> str:
         parts = {title: rows for title, rows in self.life["parts"].items() if title != STORY}

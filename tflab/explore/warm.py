@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 from tflab.errors import TflabError
@@ -189,15 +189,3 @@ class Warm:
         """End the process for good."""
         self.closed = True
         self.end()
-
-
-@contextmanager
-def opened(
-    file: str, function: str = "", seconds: float = 10.0, folder: str = ""
-) -> Iterator[Warm]:
-    """A worker that ends with the context."""
-    warm = Warm(file, function, seconds, folder)
-    try:
-        yield warm
-    finally:
-        warm.close()

@@ -29,12 +29,11 @@ def comparison(comparison: Comparison) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["data", "partial", "batch_size", "traced_steps", *OP_STATS["csv"]])
-    partial = comparison.interrupted or comparison.failure is not None
     for size, rows in comparison.tables.items():
         steps = comparison.steps[size].steps
         for row in rows:
             values = plain(row, "csv").values()
-            writer.writerow(map(cell, [comparison.data, partial, size, steps, *values]))
+            writer.writerow(map(cell, [comparison.data, comparison.partial, size, steps, *values]))
     return out.getvalue()
 
 

@@ -45,30 +45,31 @@ def write(
     the captures."""
     if stage.program is None:
         return
-    write_graph(logdir, stage.program)
+    program = stage.program
+    write_graph(logdir, program.graph)
     if placement is None:
         return
-    traces = {steps.batch_size: steps.trace for steps in captured}
+    traces = [(tag(program, steps.batch_size), steps.batch_size, steps.trace) for steps in captured]
     # XLA renumbers its clusters in every session: then each trace has its own graph.
     graphs = [graph for steps in captured[-1:] for graph in steps.trace.partition_graphs]
-    write_executed(logdir, stage.program, graphs or placement.partition_graphs, traces)
+    write_executed(logdir, graphs or placement.partition_graphs, traces)
     for steps in captured:
         xspace.write(logdir, [steps.capture], modules=steps.modules)
     if isinstance(stage, Execution) and stage.maps and len(stage.maps.maps) > 1:
         write_images(logdir, stage.maps)
 
 
-def write_graph(logdir: str | Path, program: Program) -> None:
+def write_graph(logdir: str | Path, graph: Any) -> None:
     """The graph of the program, as the run `written`."""
     with run(os.path.join(logdir, "written")) as writer:
-        add_graph(writer, program.graph.as_graph_def(add_shapes=True))
+        add_graph(writer, graph.as_graph_def(add_shapes=True))
 
 
 def write_executed(
-    logdir: str | Path, program: Program, graphs: Iterable[Any], traces: Mapping[int, Any]
+    logdir: str | Path, graphs: Iterable[Any], traces: Iterable[tuple[str, int, Any]]
 ) -> None:
-    """The graph that ran, all devices together, as the run `executed`, and a trace of it for each
-    batch size.
+    """The graph that ran, all devices together, as the run `executed`, and traces of it: the tag,
+    the number by which TensorBoard sorts it, and the RunMetadata of each.
 
     Profiles belong to neither run: TensorBoard looks for them in the logdir itself.
     """
@@ -77,8 +78,8 @@ def write_executed(
         for graph in graphs:
             merged.node.extend(graph.node)
         add_graph(writer, merged)
-        for batch_size, metadata in traces.items():
-            writer.add_run_metadata(drawable(metadata), tag(program, batch_size), batch_size)
+        for name, number, metadata in traces:
+            writer.add_run_metadata(drawable(metadata), name, number)
 
 
 def write_images(logdir: str | Path, maps: Maps) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import textwrap
@@ -76,6 +77,13 @@ def show_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
     out = console(stream)
     for block in blocks:
         show_block(out, block)
+
+
+def as_text(blocks: Iterable[Block]) -> str:
+    """What `show_blocks` prints of them."""
+    stream = io.StringIO()
+    show_blocks(blocks, stream)
+    return stream.getvalue()
 
 
 def show_block(out: Console, block: Block, apart: bool = True) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from math import prod
 from typing import TypeVar
 
 from tflab.analysis.gradient_graph import gradient_name
@@ -110,7 +109,7 @@ def gradient(own: Sequence[Value], computed: Sequence[Sequence[Defined]]) -> Def
     """The last of the nodes that compute a gradient, by definition; it has as many elements as
     the forward tensor."""
     for outputs in reversed(computed):
-        if len(outputs) == 1 and (not own or element_count(outputs[0]) == element_count(own[0])):
+        if len(outputs) == 1 and (not own or view.elements(outputs[0]) == view.elements(own[0])):
             return outputs[0]
     return None
 
@@ -118,10 +117,6 @@ def gradient(own: Sequence[Value], computed: Sequence[Sequence[Defined]]) -> Def
 def only_value(history: NodeHistory) -> Value | None:
     """The value of a node with one output."""
     return history.values[0] if len(history.values) == 1 else None
-
-
-def element_count(value: Value) -> int:
-    return prod(dim or 0 for dim in value.shape or ())
 
 
 def sentences(history: NodeHistory) -> Iterator[Sentence]:
@@ -181,16 +176,8 @@ def description(value: Value) -> str:
 
 def missing(history: NodeHistory) -> str | None:
     """Why a node of the user's graph has no values: its fate."""
-    if history.values or not history.outputs or history.fate is None:
-        return None
-    if history.fate.fate == "executed":
-        return None
-    return history.fate.fate
-
-
-def has_values(histories: Iterable[NodeHistory]) -> bool:
-    """Whether the values of a step are known."""
-    return any(history.values for history in histories)
+    fate = history.fate.fate if history.fate else "executed"
+    return None if history.values or not history.outputs or fate == "executed" else fate
 
 
 # Where the outputs of a node were in memory

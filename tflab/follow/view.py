@@ -124,7 +124,6 @@ def line_text(line: Line) -> str:
 
 
 def origin(history: NodeHistory) -> str:
-    """The origin of the node."""
     return READ if history.from_file and history.source is None else KINDS[history.kind]
 
 

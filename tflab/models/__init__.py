@@ -6,7 +6,6 @@ A model function takes no arguments, builds its forward graph in the default gra
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib.util
 import inspect
@@ -17,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from tflab.cli import command, confined
-from tflab.errors import UsageError, reason
+from tflab.errors import UsageError, did_you_mean, reason
 from tflab.records.options import Model, Saved
 from tflab.runtime import quiet_import
 
@@ -66,8 +65,7 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
             raise UsageError(
                 f"'{name}' is a module. Name the function that builds the model: {name}:FUNCTION."
             )
-        nearest = difflib.get_close_matches(name, MODELS, n=1)
-        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+        hint = did_you_mean(name, list(MODELS))
         raise UsageError(
             f"No model named '{name}'.{hint} Choose from {', '.join(MODELS)}, "
             "or give package.module:function, or the path of a saved graph."
@@ -85,8 +83,7 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
     function = getattr(module, function_name, None)
     if not callable(function):
         functions = [key for key, value in vars(module).items() if callable(value)]
-        nearest = difflib.get_close_matches(function_name, functions, n=1)
-        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+        hint = did_you_mean(function_name, functions)
         raise UsageError(f"The module {module_name} has no function '{function_name}'.{hint}")
     if compiled_model(function):
         return lambda: function

@@ -187,6 +187,10 @@ class Comparison(Shown):
     # From several processes, if the measurement is to be saved
     observed: Observed | None = field(default=None, repr=False, metadata={"json": None})
 
+    @property
+    def partial(self) -> bool:
+        return self.interrupted or self.failure is not None
+
 
 Turns = tuple[tuple[int, ...], ...]  # ns of the steps of each turn or round
 

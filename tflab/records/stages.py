@@ -9,7 +9,7 @@ from typing import Any
 from tflab.errors import TflabError
 from tflab.records.blocks import Shown
 from tflab.records.buffers import Buffers
-from tflab.records.cluster import Network
+from tflab.records.cluster import Network, Tasks
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Function, Node, Shape
 from tflab.records.measured import OpStats
@@ -190,3 +190,12 @@ class Execution(Shown):
 
 
 Stage = Frontend | Backward | Placement | Execution
+
+
+@dataclass(frozen=True)
+class OnTasks:
+    """A model's step on a number of tasks: the devices of its nodes, and its measurements."""
+
+    tasks: Tasks
+    placement: Placement
+    execution: Execution

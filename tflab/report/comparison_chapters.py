@@ -13,14 +13,14 @@ from tflab.errors import UsageError
 from tflab.exporters import plots
 from tflab.measurements import contrast
 from tflab.measurements import view as contrast_view
-from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.blocks import Column, Table
 from tflab.records.cluster import Network, as_given
 from tflab.records.measured import Comparison
 from tflab.records.measurements import Measurement
 from tflab.records.placed import Partition
-from tflab.records.stages import Placement
+from tflab.records.stages import OnTasks, Placement
 from tflab.report import contents, over_tasks
-from tflab.report.contents import TOP, Method, OneStep, OverTasks, Part
+from tflab.report.contents import TOP, Method, OverTasks, Part
 from tflab.runtime import trace
 from tflab.units import percent, plural, short_task, size, task_of, time
 from tflab.views import execution, network, placement
@@ -52,13 +52,11 @@ def configurations(comparison: Comparison, seconds: int) -> Iterator[Part]:
 def configurations_recipe(comparison: Comparison, names: tuple[str, ...], seconds: int) -> Method:
     number = min(row.verdict.observations for row in comparison.configs if row.verdict)
     others = " ".join(name for name in names if name != DEFAULT)
-    sizes = " ".join(map(str, comparison.batch_sizes))
     return Method(
         f"The comparison has {plural(number, 'observation')}, each in new processes that take "
         f"turns. After {plural(seconds, 'second')} no new observation started, except those that "
         "a verdict requires. The command takes longer and shows more.",
-        f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "
-        f"--configs {others}",
+        f"{contents.comparing(comparison)} --configs {others}",
     )
 
 
@@ -67,11 +65,7 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
     if len(comparison.batch_sizes) > 1:
         yield view.side_by_side(comparison, TOP)
-    if comparison.findings:
-        yield Strip(
-            f"Findings, computed from the tables{quality.mark(comparison.quality)}",
-            (Frame("", "", comparison.findings),),
-        )
+    yield from view.findings(comparison)
     yield view.steps(comparison)
     yield view.units(comparison)
     yield view.cold(comparison)
@@ -80,22 +74,17 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
 
 def table(comparison: Comparison) -> Table:
     """One row for each batch size, with what was found at it."""
-
-    def step(size: int) -> float:
-        return comparison.steps[size].untraced_ns.median
-
-    def mean(size: int) -> str:
-        return view.mean_step(size, comparison.steps[size])
+    steps = comparison.steps
 
     def rate(size: int) -> str:
-        return f"{comparison.steps[size].mean_images_per_second:,.0f}"
+        return f"{steps[size].mean_images_per_second:,.0f}"
 
     return Table(
         f"{comparison.model}, {comparison.phase}: findings at each batch size",
         (
             Column("batch", lambda size: str(size), right=True),
-            Column("a step, median", lambda size: time(step(size)), right=True),
-            Column("mean", mean, right=True),
+            Column("a step, median", lambda size: time(steps[size].untraced_ns.median), right=True),
+            Column("mean", lambda size: view.mean_step(size, steps[size]), right=True),
             Column(f"{comparison.unit}s a second", rate, right=True),
             Column("found", lambda size: finding_at(comparison, size), elastic=True),
         ),
@@ -140,13 +129,11 @@ def other_measurements(here: Measurement, others: Mapping[str, Measurement]) -> 
 
 
 def elsewhere_recipe(here: Measurement) -> Method:
-    comparison, count = here.comparison, len(here.observed.processes)
-    sizes = " ".join(map(str, comparison.batch_sizes))
+    count = len(here.observed.processes)
     return Method(
         f"The step ran in {count} process{'' if count == 1 else 'es'}, one after the other; each "
         "process is one observation. The command saves such a measurement on another machine.",
-        f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "
-        "--save there.json.gz",
+        f"{contents.comparing(here.comparison)} --save there.json.gz",
     )
 
 
@@ -173,7 +160,7 @@ def tasks(model: str, measured: OverTasks) -> Iterator[Part]:
     )
 
 
-def one_step(model: str, measured: OverTasks, shown: OneStep) -> Iterator[Part]:
+def one_step(model: str, measured: OverTasks, shown: OnTasks) -> Iterator[Part]:
     step = shown.execution
     yield (
         f"A {measured.phase} step of {model} on {over_tasks.title(shown.tasks)} of TensorFlow's "
@@ -181,7 +168,8 @@ def one_step(model: str, measured: OverTasks, shown: OneStep) -> Iterator[Part]:
         f"{CUT[measured.split]}."
     )
     yield placement.partitions(in_order(shown.placement))
-    yield sent(shown.network)
+    assert step.network is not None
+    yield sent(step.network)
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.name != trace.EXECUTOR]
     path, transfers = step.critical_path, shown.placement.transfers
@@ -208,7 +196,7 @@ def sent(over: Network) -> str:
     )
 
 
-def walking(model: str, measured: OverTasks, shown: OneStep) -> str:
+def walking(model: str, measured: OverTasks, shown: OnTasks) -> str:
     return (
         f"python -m tflab.lifecycle --model {model} --batch-size {measured.batch_size} "
         f"--steps {measured.steps} --cluster {as_given(shown.tasks)} --split {measured.split}"

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tflab.records.blocks import Block, Frame
-from tflab.records.cluster import Network, Scaling, Tasks
+from tflab.records.cluster import Scaling, Tasks
 from tflab.records.graph import Node
 from tflab.records.measured import Comparison
 from tflab.records.measurements import Measurement
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Transfer
-from tflab.records.stages import Execution, Placement, Stage
+from tflab.records.stages import Execution, OnTasks, Placement, Stage
 from tflab.records.trained import History
 from tflab.units import plural
 
@@ -45,16 +45,6 @@ class Walked:
 
 
 @dataclass(frozen=True)
-class OneStep:
-    """A step that several tasks share."""
-
-    tasks: Tasks
-    placement: Placement
-    execution: Execution
-    network: Network
-
-
-@dataclass(frozen=True)
 class OverTasks:
     """A model's step on several tasks of a cluster, compared with this process alone."""
 
@@ -66,7 +56,7 @@ class OverTasks:
     failure: str | None = None  # why nothing was measured at all
     scaling: Scaling | None = None
     # The step on the largest measured number of tasks; None if only this process was measured
-    shown: OneStep | None = None
+    shown: OnTasks | None = None
 
 
 @dataclass(frozen=True)
@@ -282,13 +272,17 @@ def walking(walked: Walked) -> str:
     return f"python -m tflab.lifecycle --model {walked.model} --steps {walked.execution.steps}"
 
 
+def comparing(comparison: Comparison) -> str:
+    sizes = " ".join(map(str, comparison.batch_sizes))
+    return f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes}"
+
+
 def swept(comparison: Comparison) -> Method:
     rows = max(step.images for step in comparison.steps.values())
     return Method(
         f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size: untraced and "
         f"traced steps alternate, and the first {comparison.warmup} steps of each are not counted.",
-        f"python -m tflab.compare --model {comparison.model} "
-        f"--batch-sizes {' '.join(map(str, comparison.batch_sizes))}",
+        comparing(comparison),
     )
 
 

@@ -188,20 +188,12 @@ def spread_anchors(anchors: dict[str, str], waits: Waits) -> bool:
 def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors) -> tuple[Box, ...]:
     """Three boxes with common rows. The top row has what belongs to no layer."""
     ladder = ((), *layering.rows(forward, waits))
+    gradients = place_beside(ladder, 1, True, waits, homes, anchors)
+    updates = place_beside(ladder, 2, False, waits, homes, anchors)
     return (
         Box("forward/", "Forward", ladder, framed=False),
-        Box(
-            "backward/",
-            "Backward",
-            place_beside(ladder, 1, True, waits, homes, anchors),
-            framed=False,
-        ),
-        Box(
-            "update/",
-            "Updates",
-            place_beside(ladder, 2, False, waits, homes, anchors),
-            framed=False,
-        ),
+        Box("backward/", "Backward", gradients, framed=False),
+        Box("update/", "Updates", updates, framed=False),
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tflab import models
 from tflab.analysis import critical_path
 from tflab.records.blocks import Column, Table
 from tflab.records.graph import Source
-from tflab.records.stages import Backward, Execution, Placement, Stage
+from tflab.records.stages import Backward, Execution, Placement
 from tflab.report import contents, drawing
 from tflab.report.contents import Beside, DrawnGraph, Method, Part, Walked
 from tflab.units import plural, short_device, time
@@ -23,7 +23,7 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
     step, placing = walked.execution, walked.placement
     yield from lines(walked)
     yield (
-        f"{name} was {sizes(walked)}. The runtime left {remaining_nodes(placing)}. A step took "
+        f"{name} was {sizes(walked)}. The runtime kept {remaining_nodes(placing)}. A step took "
         f"{time(step.untraced_step_ns.median)} for a batch of {step.batch_size} (the median of "
         f"{plural(step.steps, 'untraced step')}). {layout(walked)}{values_note(step)}"
     )
@@ -170,7 +170,7 @@ def counts(placing: Placement) -> str:
 
 def drawn_graph(walked: Walked, name: str) -> DrawnGraph:
     """The graph after its last pass, before anything has run."""
-    stages = before_it_ran(walked)
+    stages = [stage for stage in walked.stages if not isinstance(stage, Execution)]
     placing = walked.placement
     devices = plural(len(placing.partitions), "device")
     sent = f", {plural(len(placing.transfers), 'transfer')}" if placing.transfers else ""
@@ -181,7 +181,3 @@ def drawn_graph(walked: Walked, name: str) -> DrawnGraph:
         ns={},
         batch_size=placing.batch_size,
     )
-
-
-def before_it_ran(walked: Walked) -> Sequence[Stage]:
-    return [stage for stage in walked.stages if not isinstance(stage, Execution)]

@@ -90,24 +90,20 @@ def code(text: str) -> str:
     return fenced("\n".join(map(visible, text.split("\n"))))
 
 
-def pictures(report: Report) -> Iterator[Picture]:
-    for chapter in report.chapters:
-        yield from (part for part in chapter.parts if isinstance(part, Picture))
-
-
 def write_pictures(report: Report, folder: Path) -> None:
     """Every picture as PNG and SVG, into a new folder."""
     folder.mkdir()
-    for picture in pictures(report):
-        (folder / f"{picture.name}.png").write_bytes(picture.png)
-        (folder / f"{picture.name}.svg").write_text(picture.svg, encoding="utf-8")
     names = graph_names(report)
-    for chapter in report.chapters:
-        for part in chapter.parts:
-            if isinstance(part, DrawnGraph):
-                figure = draw(part)
-                (folder / f"{names[id(part)]}.png").write_bytes(plots.png(figure))
-                (folder / f"{names[id(part)]}.svg").write_text(plots.svg(figure), "utf-8")
+    for part in (part for chapter in report.chapters for part in chapter.parts):
+        if isinstance(part, Picture):
+            name, png, svg = part.name, part.png, part.svg
+        elif isinstance(part, DrawnGraph):
+            figure = draw(part)
+            name, png, svg = names[id(part)], plots.png(figure), plots.svg(figure)
+        else:
+            continue
+        (folder / f"{name}.png").write_bytes(png)
+        (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
 
 
 # A drawn graph as a picture: the user's graph, with closed scopes, in the rows and tracks of the

@@ -67,8 +67,14 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     TflabError if a part fails, KeyboardInterrupt if a signal came before any part was complete.
     """
     needs = selection.needs(wanted.chapters, wanted.model)
-    options = options_of(wanted)
-    measured: dict[str, Any] = {}  # fields of the lab
+    options = Options(
+        steps=STEPS,
+        data_dir=wanted.data_dir,
+        soft_placement=wanted.soft_placement,
+        even_if_busy=wanted.even_if_busy,
+    )
+    # Fields of the lab
+    measured: dict[str, Any] = dict.fromkeys(("toy", "walked", "history", "compared"))
     done: set[str] = set()  # needs that are fulfilled
     try:
         for names, field_name, value in ending.interruptible(
@@ -78,34 +84,22 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
             measured[field_name] = value
         interrupted = False
     except KeyboardInterrupt:
-        if not measured:
+        if not done:
             raise
         interrupted = True
-    compared = measured.get("compared")
+    if wanted.model == TOY:
+        measured["toy"] = measured["walked"]
+    compared = measured["compared"]
     return Lab(
+        **measured,
         model=wanted.model,
         environment=[("Date", environment.now()), *devices.inspected()],
-        toy=measured.get("walked" if wanted.model == TOY else "toy"),
-        walked=measured.get("walked"),
-        history=measured.get("history"),
         logdir=wanted.logdir,
-        compared=compared,
-        toy_on_two=measured.get("toy_on_two"),
         here=observing.measurement(compared, options) if compared and compared.observed else None,
         others=wanted.others,
-        tasks=measured.get("tasks"),
         soft_placement=wanted.soft_placement,
         interrupted=interrupted,
         missing=needs - done if interrupted else frozenset(),
-    )
-
-
-def options_of(wanted: Wanted) -> Options:
-    return Options(
-        steps=STEPS,
-        data_dir=wanted.data_dir,
-        soft_placement=wanted.soft_placement,
-        even_if_busy=wanted.even_if_busy,
     )
 
 
@@ -133,7 +127,8 @@ def parts(
             raise KeyboardInterrupt
     if "sweep" in needs:
         kept_s = KEEP_S if "processes" in needs and wanted.others else None
-        compared = compare(wanted, "configurations" in needs, kept_s, load_average, announce)
+        sweep = SweepOptions(seconds=SWEEP_S, load_average=load_average, keep_s=kept_s)
+        compared = compare(wanted, "configurations" in needs, sweep, options, announce)
         yield of_comparison(compared), "compared", compared
         if compared.interrupted:
             raise KeyboardInterrupt
@@ -173,29 +168,17 @@ def of_comparison(compared: Comparison) -> set[str]:
 
 
 def compare(
-    wanted: Wanted,
-    raced: bool,
-    keep_s: float | None,
-    load_average: float | None,
-    announce: Announce,
+    wanted: Wanted, raced: bool, sweep: SweepOptions, options: Options, announce: Announce
 ) -> Comparison:
     """Inference at all batch sizes, and under other configurations."""
     configs = configurations(wanted.configs) if raced else (DEFAULT,)
     others = ", ".join(configs[1:])
     then = f", then under {others} for about {selection.CONFIGS_S} s" if others else ""
-    if keep_s is not None:
-        then += f", then in several processes for about {keep_s} s"
+    if sweep.keep_s is not None:
+        then += f", then in several processes for about {sweep.keep_s} s"
     announce(f"{wanted.model} at batch sizes {', '.join(map(str, BATCH_SIZES))}{then}")
     compared = comparison.compare_configurations(
-        wanted.model,
-        BATCH_SIZES,
-        SweepOptions(seconds=SWEEP_S, load_average=load_average, keep_s=keep_s),
-        RaceOptions(configs, selection.CONFIGS_S),
-        options=Options(
-            data_dir=wanted.data_dir,
-            soft_placement=wanted.soft_placement,
-            even_if_busy=wanted.even_if_busy,
-        ),
+        wanted.model, BATCH_SIZES, sweep, RaceOptions(configs, selection.CONFIGS_S), options=options
     )
     if compared.failure:
         raise TflabError(compared.failure)

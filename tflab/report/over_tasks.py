@@ -11,7 +11,7 @@ from tflab.errors import TflabError
 from tflab.records.cluster import Tasks
 from tflab.records.options import BATCH_SIZES, Options
 from tflab.records.stages import Frontend
-from tflab.report.contents import OneStep, OverTasks
+from tflab.report.contents import OverTasks
 from tflab.runtime import quiet_import
 from tflab.units import plural
 
@@ -70,11 +70,7 @@ def measure(model: str, begun: OverTasks, options: Options) -> OverTasks:
         raise KeyboardInterrupt
     compared = scaling.compare(model, phase, series, options)
     most = series.measured[-1]
-    if most.execution.network is None:
-        return replace(begun, scaling=compared)
-    shown = clusters[len(series.measured) - 2]  # the first measurement has no tasks
-    step = OneStep(shown, most.placement, most.execution, most.execution.network)
-    return replace(begun, scaling=compared, shown=step)
+    return replace(begun, scaling=compared, shown=most if most.execution.network else None)
 
 
 def fewer(tasks: Tasks) -> Iterator[Tasks]:

@@ -3,7 +3,6 @@ network saw; and the training, with its curves and its epochs."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,7 +12,7 @@ from tflab.compare import view
 from tflab.exporters import plots
 from tflab.records.blocks import Column, Table
 from tflab.records.measured import Comparison
-from tflab.records.trained import Epoch, History
+from tflab.records.trained import History
 from tflab.records.values import Maps, Probabilities
 from tflab.report import contents, graph_chapter
 from tflab.report.contents import EPOCHS, TOP, Lab, Method, Part, Walked
@@ -156,7 +155,11 @@ def is_softmax_less_label(record: Probabilities, batch: int) -> bool:
 
 
 def training_title(lab: Lab) -> str:
-    return "Loss and accuracy" if lab.history is None or classified(lab.history) else "Loss"
+    return (
+        "Loss and accuracy"
+        if lab.history is None or training_view.classified(lab.history)
+        else "Loss"
+    )
 
 
 def training(lab: Lab) -> Iterator[Part]:
@@ -169,7 +172,11 @@ def training(lab: Lab) -> Iterator[Part]:
     if lab.history.epochs:
         yield epochs(lab.history)
     origin = f"Read from {lab.logdir}." if lab.logdir else "Trained for this report."
-    means = "Losses and accuracies are means" if classified(lab.history) else "Losses are means"
+    means = (
+        "Losses and accuracies are means"
+        if training_view.classified(lab.history)
+        else "Losses are means"
+    )
     yield Method(
         f"{origin} {means} over rows; the test uses all test rows at the end of each "
         f"epoch.{left_out(lab.history)}",
@@ -183,18 +190,8 @@ def left_out(history: History) -> str:
     return "".join(f" {sentence}" for sentence in training_view.traced_steps(history))
 
 
-def classified(history: History) -> bool:
-    """Whether there are correct answers, and so an accuracy."""
-    return any(not math.isnan(epoch.train_accuracy) for epoch in history.epochs)
-
-
 def epochs(history: History) -> Table:
-    def rate(row: Epoch) -> str:
-        return f"{row.images_per_second:,.0f}"
-
-    def right(share: float) -> str:
-        return "" if math.isnan(share) else f"{100 * share:.2f} %"
-
+    right = training_view.accuracy_percent
     columns = (
         Column("epoch", lambda row: str(row.epoch), right=True),
         Column("last step", lambda row: f"{row.step:,}", right=True),
@@ -203,7 +200,7 @@ def epochs(history: History) -> Table:
         Column("test loss", lambda row: f"{row.test_loss:.3g}", right=True),
         Column("test accuracy", lambda row: right(row.test_accuracy), right=True),
         Column("time", lambda row: time(1e9 * row.seconds), right=True),
-        Column("rows a second", rate, right=True),
+        Column("rows a second", lambda row: f"{row.images_per_second:,.0f}", right=True),
     )
     return Table(
         f"Epochs on {history.data}",

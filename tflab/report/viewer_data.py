@@ -21,7 +21,7 @@ from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Transfer
 from tflab.records.values import VARIABLE
 from tflab.report import graph_states, stops
-from tflab.report.contents import DIRECTIONS, Annotated, Box, DrawnGraph, Lane, StandIn, State
+from tflab.report.contents import DIRECTIONS, Annotated, Box, DrawnGraph, Lane, State
 from tflab.units import short_device, size, time
 from tflab.views import gradient_drawing, words
 from tflab.views.values import brief
@@ -57,7 +57,7 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         for history in histories.values()
     ]
     summarize(boxes, list(histories.values()), graph.ns)
-    if len(nodes) <= LARGE and values.has_values(histories.values()):
+    if len(nodes) <= LARGE and any(history.values for history in histories.values()):
         show_values(histories, nodes, boxes, index)
     devices = {short_device(n.device): None for state in drawing.states for n in state.defined}
     devices.pop("", None)
@@ -79,7 +79,10 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         "made": stops.last_made(drawing.states),
         "stops": list(stops_data(drawing.states)),
         "idle": encoded(drawing.idle),
-        "standIns": [stand_in_data(row, index) for row in drawing.stand_ins],
+        "standIns": [
+            {"node": index[row.node], "replaced": row.replaced, "by": row.by}
+            for row in drawing.stand_ins
+        ],
         "transfers": [transfer_data(row, index) for row in drawing.transfers],
         "legend": {
             "kind": list(KINDS.items()),
@@ -196,10 +199,6 @@ def stops_data(states: Sequence[State]) -> Iterator[dict[str, Any]]:
     for stop in stops.stops(states):
         passes = [encoded(tick) for tick in stops.ticks(states, stop)]
         yield {**encoded(stop), "entry": stop.entry, "ticks": passes}
-
-
-def stand_in_data(row: StandIn, index: Mapping[str, int]) -> dict[str, Any]:
-    return {"node": index[row.node], "replaced": row.replaced, "by": row.by}
 
 
 def transfer_data(row: Transfer, index: Mapping[str, int]) -> dict[str, Any]:

@@ -225,6 +225,7 @@ def show(
     segment: Mapping[str, Any],
 ) -> int:
     """Print and write the requested results; `folder` has those of the program's process."""
+    from tflab.cli import new_files
     from tflab.exporters import json, text
 
     if args.format == "json":
@@ -236,8 +237,6 @@ def show(
         for block in view.blocks(seen, args.lines):
             text.show_block(out, block)
     for name, what, content in files(args, seen):
-        from tflab.cli import new_files
-
         new_files.write(Path(name), content.encode(), what)
     if args.op_runs:
         write_op_runs(Path(args.op_runs), folder, segment)
@@ -252,8 +251,6 @@ def show(
         keep_life(args.place.work, seen)
     outputs.close()  # renames the logdir
     if written:
-        from tflab.cli import new_files
-
         line = new_files.opening_line(args.place.final)
         terminal.say_command("Open it in TensorBoard:", line, sys.stderr)
     elif args.place:

@@ -6,7 +6,6 @@ These are the fates of its nodes and, on request, its graph, its values and its 
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -152,15 +151,9 @@ def write_profile(
         stats = parsed(content).step_stats
         steps.append(StepTime(number, start_ns, wall_ns))
         runs += (run for run in trace.op_runs(number, stats, types) if run.name != trace.EXECUTOR)
-    with tensorboard.run(os.path.join(logdir, "written")) as writer:
-        tensorboard.add_graph(writer, graph.as_graph_def(add_shapes=True))
-    with tensorboard.run(os.path.join(logdir, "executed")) as writer:
-        merged = type(executed.partition_graphs[0])()
-        for part in executed.partition_graphs:
-            merged.node.extend(part.node)
-        tensorboard.add_graph(writer, merged)
-        for number, _, _, content in samples[-1:]:
-            writer.add_run_metadata(tensorboard.drawable(parsed(content)), f"run {number}", number)
+    traces = [(f"run {number}", number, parsed(content)) for number, *_, content in samples[-1:]]
+    tensorboard.write_graph(logdir, graph)
+    tensorboard.write_executed(logdir, executed.partition_graphs, traces)
     if steps:
         xspace.write(logdir, [Capture("watched", tuple(steps), tuple(runs))])
 

@@ -34,8 +34,6 @@ BY_A_PROCESS = 0  # `si_code` of a signal from `kill`, not from the kernel (SI_U
 
 @dataclass(frozen=True)
 class Ended:
-    """How the program ended."""
-
     status: int  # its exit status; negative for a signal, as in `subprocess`
     start_ns: int  # by time.perf_counter_ns
     wall_ns: int

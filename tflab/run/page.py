@@ -29,6 +29,7 @@ from tflab.report.contents import (
 )
 from tflab.run import line_table, sampler, summary, view
 from tflab.views import values
+from tflab.views.op_table import text_or_blank
 
 MOST_FILES = 10
 MOST_LINES = 5_000  # of a file that is shown completely
@@ -67,7 +68,6 @@ def life(seen: Watched) -> storage.Life | None:
 
 
 def groups(seen: Watched) -> Iterator[Table]:
-    """The groups of runs."""
     if seen.groups:
         yield Table(
             "Runs of the same graph, fetches and fed shapes",
@@ -75,7 +75,9 @@ def groups(seen: Watched) -> Iterator[Table]:
                 Column("group", lambda row: str(row[0]), right=True),
                 Column("runs", lambda row: f"{row[1].calls:,}", right=True),
                 Column("first", lambda row: units.time(row[1].cold_ns), right=True),
-                Column("median", lambda row: median(row[1]), right=True),
+                Column(
+                    "median", lambda row: text_or_blank(row[1].median_ns, units.time), right=True
+                ),
                 Column("all others", lambda row: line_table.time(row[1].total_ns), right=True),
                 Column("traced", lambda row: f"{row[1].traced:,}", right=True),
                 Column("fetches", lambda row: ", ".join(row[1].fetches), elastic=True),
@@ -83,10 +85,6 @@ def groups(seen: Watched) -> Iterator[Table]:
             ),
             tuple(enumerate(seen.groups, 1)),
         )
-
-
-def median(group: Group) -> str:
-    return "" if group.median_ns is None else units.time(group.median_ns)
 
 
 def fed(group: Group) -> str:

@@ -157,18 +157,15 @@ class Recorder:
             return None
 
     def begin_part(self, session: Any, fetches: Any) -> WatchedRun | None:
-        try:
-            key = ("a part of a run", *fetches)
-            group = self.groups.get(key) or self.new_group((tuple(fetches), (), ()), session, key)
-            return self.new_step(group)
-        except Exception as error:
-            self.watcher.broke(error)
-            return None
+        return self.begin_timed(session, tuple(fetches), ("a part of a run", *fetches))
 
     def begin_compiled(self, session: Any) -> WatchedRun | None:
+        return self.begin_timed(session, (), ("compiled", id(session.graph)))
+
+    def begin_timed(self, session: Any, fetches: Any, key: Any) -> WatchedRun | None:
+        """A step begins that cannot be traced."""
         try:
-            key = ("compiled", id(session.graph))
-            group = self.groups.get(key) or self.new_group(((), (), ()), session, key)
+            group = self.groups.get(key) or self.new_group((fetches, (), ()), session, key)
             return self.new_step(group)
         except Exception as error:
             self.watcher.broke(error)

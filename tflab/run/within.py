@@ -9,7 +9,6 @@ A hook for MonitoredSession and a callback for Keras do the same for a training.
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,9 +45,7 @@ class Seen:
     def __repr__(self) -> str:
         from tflab.exporters import text
 
-        written = io.StringIO()
-        text.show_blocks(self.blocks(), written)
-        return written.getvalue().strip("\n")
+        return text.as_text(self.blocks()).strip("\n")
 
     def _repr_html_(self) -> str:
         from tflab.exporters import notebook

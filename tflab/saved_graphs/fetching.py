@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
 
-from tflab.errors import UnreadyError, UsageError
+from tflab.errors import UnreadyError, UsageError, did_you_mean
 from tflab.records.graph import Function, Node, node_of, with_dependents
 from tflab.saved_graphs.graph_files import GraphFile
 from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
@@ -37,8 +37,7 @@ def signature_of(file: GraphFile, name: str | None) -> Any:
         key: signature for key, signature in signatures.items() if not key.startswith("__")
     }
     if name is not None and name not in signatures:
-        near = difflib.get_close_matches(name, signatures, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
+        hint = did_you_mean(name, list(signatures))
         have = ", ".join(sorted(signatures)) or "none"
         raise UsageError(
             f"'{file.name}' has no signature '{name}'; its signatures are: {have}.{hint}"
@@ -108,8 +107,10 @@ def fetches_of(
     brought = with_dependents(
         others, {n.name for n in others if not n.inputs and n.op not in QUIET}
     )
-    chosen = next(
-        (some for some in (named_nodes(sinks, fed), named_nodes(sinks, brought)) if some), sinks
+    chosen = (
+        [node for node in sinks if node.name in fed]
+        or [node for node in sinks if node.name in brought]
+        or sinks
     )
     return tuple(f"{node.name}:0" for node in chosen[:LISTED]), "no other node uses their outputs"
 
@@ -117,10 +118,6 @@ def fetches_of(
 def is_value(node: Node) -> bool:
     """Whether a node has an output that can be fetched; a handle or a list has no elements."""
     return bool(node.outputs) and node.outputs[0].dtype not in ("resource", "variant")
-
-
-def named_nodes(nodes: Sequence[Node], names: Collection[str]) -> list[Node]:
-    return [node for node in nodes if node.name in names]
 
 
 def book_keeping(nodes: Sequence[Node], functions: Sequence[Function]) -> set[str]:

@@ -162,8 +162,13 @@ def prepare(
     function = models.find(model)
     from tflab.train import trainer
 
-    way, soft = args.split or SPLITS[0], args.soft_placement
-    ready = trainer.prepare(model, function, seed, args.data_dir, tasks, way, soft)
+    options = Options(
+        data_dir=args.data_dir,
+        cluster=tasks,
+        split=args.split or SPLITS[0],
+        soft_placement=args.soft_placement,
+    )
+    ready = trainer.prepare(model, function, seed, options)
     train, test = map(ready.program.dataset, ("train", "test"))
     data = {"data": train.name, "train_rows": train.size, "test_rows": test.size}
     defaults = {

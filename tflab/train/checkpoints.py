@@ -37,7 +37,7 @@ def begin_training(logdir: str | None, program: Program, settings: Settings) -> 
         history.create(folder / history.NAME, settings)
     except OSError as error:
         raise new_files.unwritable_folder(folder, error) from error
-    tensorboard.write_graph(folder, program)
+    tensorboard.write_graph(folder, program.graph)
     return folder
 
 

@@ -36,8 +36,6 @@ PAUSE_S = 10.0  # between checkpoints within an epoch: the most work that a kill
 
 @dataclass(frozen=True)
 class RunningTraining:
-    """A training in progress."""
-
     trainer: Trainer
     settings: Settings
     folder: Path

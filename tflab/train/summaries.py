@@ -170,8 +170,8 @@ def write_traces(tracing: TracedSteps) -> None:
     program, batch_size = tracing.program, tracing.batch_size
     metadata = tracing.taken[-1][1]
     types = {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
-    traces = {batch_size: metadata}
-    tensorboard.write_executed(tracing.folder, program, metadata.partition_graphs, traces)
+    traces = [(tensorboard.tag(program, batch_size), batch_size, metadata)]
+    tensorboard.write_executed(tracing.folder, metadata.partition_graphs, traces)
     name = captures.capture_name(program, batch_size)
     xspace.write(tracing.folder, [captures.captured_of(name, tracing.taken, types)])
     tracing.taken.clear()

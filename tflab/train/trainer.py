@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.errors import UsageError
 from tflab.lifecycle import backward, frontend, split
-from tflab.records.options import SPLITS, Model, Options, Program, Recipe
+from tflab.records.options import Model, Options, Program, Recipe
 from tflab.runtime import cluster, nodes, session
 from tflab.train import checkpoints
 
@@ -33,19 +33,11 @@ class Trainer:
     options: Options  # of its session: the tasks that it runs on
 
 
-def prepare(
-    name: str,
-    function: Callable[[], Model],
-    seed: int,
-    data_dir: str | None,
-    tasks: tuple[str, ...] = (),
-    way: str = SPLITS[0],
-    soft_placement: bool = False,
-) -> Trainer:
+def prepare(name: str, function: Callable[[], Model], seed: int, options: Options) -> Trainer:
     """Build a model whose initial weights follow from the seed, and add the nodes that train it.
 
     If no placeholder is fed from a column `labels`, nothing is classified, and both steps fetch
-    only the loss. Over `tasks`, checkpoints are saved and restored here. Raises UsageError if a
+    only the loss. Over a cluster, checkpoints are saved and restored here. Raises UsageError if a
     model has no loss or no way to train it, and TflabError if it fails or its loss cannot be
     differentiated.
     """
@@ -54,7 +46,6 @@ def prepare(
         tf1.set_random_seed(seed)
         return function()
 
-    options = Options(data_dir=data_dir, cluster=tasks, split=way, soft_placement=soft_placement)
     built = frontend.build((name, seeded), options)
     program = built.live
     graph, model = program.graph, program.model
@@ -63,7 +54,7 @@ def prepare(
     with graph.as_default():
         rate = tf1.placeholder(tf.float32, [], name="learning_rate")
         count = tf1.train.get_or_create_global_step().assign_add(1, read_value=False)
-        towers = len(tasks) if way == "batch" else 1
+        towers = len(options.cluster) if options.split == "batch" else 1
         right_counts, test_classes = accuracy(program, labels, towers)
         try:
             optimizer = recipe.optimizer(rate)
@@ -71,12 +62,11 @@ def prepare(
             raise frontend.failure(name, "made its optimizer", error) from error
     training = replace(model, optimizer=optimizer, updates=(*model.updates, count))
     frontend.check(name, training, graph)
-    together = bool(tasks)
-    *_, train_op = backward.derive(replace(program, model=training), together)
+    *_, train_op = backward.derive(replace(program, model=training), bool(options.cluster))
     assert train_op, "an optimizer makes one"
     before = set(graph.get_operations())
     saver = checkpoints.saver(graph)
-    if tasks:
+    if options.cluster:
         saving = (op.name for op in graph.get_operations() if op not in before)
         split.ask(graph, {**program.places, **dict.fromkeys(saving, cluster.client_device())})
     graph.finalize()

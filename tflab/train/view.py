@@ -60,6 +60,11 @@ def traced_steps(history: History) -> Iterator[str]:
     )
 
 
+def classified(history: History) -> bool:
+    """Whether there are correct answers, and so an accuracy."""
+    return any(not math.isnan(epoch.train_accuracy) for epoch in history.epochs)
+
+
 def accuracy_phrase(accuracy: float) -> str:
     return "" if math.isnan(accuracy) else f", {accuracy_percent(accuracy)} right"
 
@@ -94,8 +99,7 @@ def blocks(history: History) -> Iterable[Block]:
         tuple(column for column in columns if any(map(column.cell, history.epochs))),
         history.epochs,
     )
-    classified = any(not math.isnan(epoch.train_accuracy) for epoch in history.epochs)
-    means = "Loss and accuracy are means" if classified else "The loss is a mean"
+    means = "Loss and accuracy are means" if classified(history) else "The loss is a mean"
     yield (
         f"{means} over all rows: in training on each batch before its update, in the test with "
         "the weights at the end of the epoch."

@@ -211,7 +211,10 @@ def op_costs(
         yield WITHHELD
         return
     own = Column(
-        "self a step, mean", lambda row: time_or_blank(self_ns.get(row.name)), right=True, spare=2
+        "self a step, mean",
+        lambda row: op_table.text_or_blank(self_ns.get(row.name), time),
+        right=True,
+        spare=2,
     )
     if experiments.control:
         yield Table(
@@ -242,7 +245,3 @@ def op_costs(
         )
     for row in experiments.untried:
         yield f"Not repeated{at}: {row.name} ({row.op}): {row.reason}."
-
-
-def time_or_blank(ns: float | None) -> str:
-    return "" if ns is None else time(ns)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from tflab.analysis import batch_fit
@@ -126,12 +125,11 @@ def keys(by: str, least: int, code: Callable[[Any], str | None]) -> tuple[Column
 
 def columns_of(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> Iterator[Column]:
     """The same columns for rows that contain op statistics among other things."""
-    for column in chosen:
-        yield replace(column, cell=partial(cell_within, column, row_of))
 
+    def within(column: Column) -> Column:
+        return replace(column, cell=lambda item: column.cell(row_of(item)))
 
-def cell_within(column: Column, row_of: Callable[[Any], OpStats], item: Any) -> str:
-    return column.cell(row_of(item))
+    return map(within, chosen)
 
 
 def text(name: str, row: OpStats) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import NullLocator
 
 from tflab.exporters import fitting
 from tflab.exporters.plots import label_placement, style
@@ -44,11 +44,7 @@ def draw(comparison: Comparison) -> Figure:
         labels.append([curve(axes, *line) for line in lines(comparison, unit)])
         axes.set_ylabel(f"time per {unit}")
         axes.set_xscale("log")
-        axes.set_yscale("log")
-        low, high = axes.get_ylim()
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-        axes.yaxis.set_major_formatter(FuncFormatter(style.time_tick))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        style.log_times(axes)
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(list(comparison.steps), [f"{size:,}" for size in comparison.steps])
         axes.grid(axis="y")
@@ -121,14 +117,10 @@ def caption(comparison: Comparison) -> str:
     which = "that" if shown == 1 else "those"
     counted = f"{plural(shown, 'row')} of the {rows:,} by {comparison.by}, {which} with the largest"
     others = f"the only row by {comparison.by}" if shown == rows == 1 else f"{counted} share"
-    partial = " The measurement did not finish." if is_partial(comparison) else ""
+    partial = " The measurement did not finish." if comparison.partial else ""
     name = fitting.short_name(comparison.model, 30)
     return (
         f"{name}, {comparison.phase}, {comparison.data}. Whole step: untraced, median. Others: "
         f"self time of {others}. A level line in the lower panel means that a larger batch saves "
         f"nothing.{partial}"
     )
-
-
-def is_partial(comparison: Comparison) -> bool:
-    return comparison.interrupted or comparison.failure is not None

@@ -116,15 +116,8 @@ def on_page(axes: Axes, x: float, y: float) -> Point:
 
 
 def frame_of(axes: Axes) -> Box:
-    return (*on_page(axes, *lower_corner(axes)), *on_page(axes, *upper_corner(axes)))
-
-
-def lower_corner(axes: Axes) -> Point:
-    return axes.get_xlim()[0], axes.get_ylim()[0]
-
-
-def upper_corner(axes: Axes) -> Point:
-    return axes.get_xlim()[1], axes.get_ylim()[1]
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    return (*on_page(axes, left, bottom), *on_page(axes, right, top))
 
 
 def leader_squares(at: Point, edge: Point) -> tuple[Box, ...]:

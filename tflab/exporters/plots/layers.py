@@ -136,13 +136,13 @@ def write_numbers(
 def kind(row: OpStats) -> Kind:
     """The kind of a layer, judged by the types that ran."""
     return next(
-        ((singular, plural) for singular, plural, types in KINDS if has(row, types)),
+        (
+            (singular, plural)
+            for singular, plural, types in KINDS
+            if any(part in op for op in row.ops for part in types)
+        ),
         OTHER,
     )
-
-
-def has(row: OpStats, types: Sequence[str]) -> bool:
-    return any(part in op for op in row.ops for part in types)
 
 
 def sentence(rows: Sequence[OpStats], threshold: float = THRESHOLD) -> str:
@@ -155,8 +155,8 @@ def sentence(rows: Sequence[OpStats], threshold: float = THRESHOLD) -> str:
     (first, count), *others = kinds.most_common()
     if others:
         counted = [
-            f"{n} {'is a' if n == 1 else 'are'} {kind_text(kind, n)}"
-            for kind, n in kinds.most_common()
+            f"{n} are {several}" if n > 1 else f"1 is a {one}"
+            for (one, several), n in kinds.most_common()
         ]
         return f"Of the {len(above)} bars above {border}, {listed(counted)}"
     alike = sum(kind(row) == first for row in rows) - count
@@ -164,10 +164,6 @@ def sentence(rows: Sequence[OpStats], threshold: float = THRESHOLD) -> str:
     if count == 1:
         return f"The one bar above {border} is a {first[0]}{rest}"
     return f"All {count} bars above {border} are {first[1]}{rest}"
-
-
-def kind_text(kind: Kind, count: int) -> str:
-    return kind[0] if count == 1 else kind[1]
 
 
 def listed(parts: Sequence[str]) -> str:

@@ -38,10 +38,7 @@ class Mosaic:
 
 
 def of_channels(array: np.ndarray, most: int, *, signed: bool = False) -> Mosaic:
-    """A tile for each channel of [height, width, channels], `most` beside one another. Three
-    channels of an image are its colours, where `most` is 0."""
-    if not most:
-        return of_image(array)
+    """A tile for each channel of [height, width, channels], `most` beside one another."""
     tiles = np.moveaxis(array, -1, 0)
     columns = min(most, len(tiles))
     return of_tiles([tiles[at : at + columns] for at in range(0, len(tiles), columns)], signed)

@@ -8,7 +8,6 @@ from math import isfinite
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tflab.exporters.plots import label_placement, style
 from tflab.exporters.plots.batch_sizes import LOOKS, STEP, curve
@@ -41,11 +40,7 @@ def draw(series: OverTime) -> Figure:
         drawn = zip(lines, names, (STEP, *LOOKS), strict=False)
         labels.append([curve_with_intervals(axes, *line) for line in drawn])
         axes.set_ylabel(f"a step at batch {size:,}")
-        axes.set_yscale("log")
-        low, high = axes.get_ylim()
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-        axes.yaxis.set_major_formatter(FuncFormatter(style.time_tick))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        style.log_times(axes)
         axes.grid(axis="y")
         axes.set_xlim(-0.3, len(series.when) - 0.7)
         places = range(0, len(series.when), -(-len(series.when) // NAMED))

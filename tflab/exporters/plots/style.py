@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.textpath import text_to_path
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from tflab import units
 from tflab.analysis import row_labels
@@ -241,3 +241,13 @@ def ruled(axis: Axis, limit: float, words: Callable[[float], str], most: int = 5
     ticks = MaxNLocator(most, steps=(1, 2, 2.5, 5, 10)).tick_values(0, limit / factor)
     shown = [tick for tick in ticks if 0 <= tick * factor <= limit]
     axis.set_ticks([tick * factor for tick in shown], [f"{tick:g} {unit}" for tick in shown])
+
+
+def log_times(axes: Axes) -> None:
+    """Make the axis of times logarithmic, with a tick at each power of ten, or at more if the times
+    span less than two."""
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    axes.yaxis.set_major_formatter(FuncFormatter(time_tick))
+    axes.yaxis.set_minor_formatter(NullFormatter())
