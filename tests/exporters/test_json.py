@@ -30,6 +30,7 @@ from tflab.records.stages import Backward, Execution, Frontend, Gradient, Gradie
 from tflab.records.timed import (
     CriticalPath,
     Holder,
+    KernelTime,
     LiveBytes,
     Memory,
     Occupancy,
@@ -568,6 +569,7 @@ def test_every_field_of_the_execution():
             65,
             LiveBytes(1, ((5, 66), (9, 0)), 67, 5, (Holder("b", "Add", 68, False),)),
         ),
+        kernel_time=KernelTime(33, 44),
         race=Race(
             21,
             Spread(91, 81, 99),
@@ -695,6 +697,7 @@ def test_every_field_of_the_execution():
                 "holders": [{"name": "b", "op": "Add", "bytes": 68, "running": False}],
             },
         },
+        "kernel_time": {"kernels_ns": 33, "op_runs_ns": 44},
         "race": {
             "steps": 21,
             "usual_step_ns": {"median": 91, "p10": 81, "p90": 99},

@@ -9,6 +9,7 @@ from tflab.records.stages import Execution
 from tflab.records.timed import (
     CriticalPath,
     Holder,
+    KernelTime,
     LiveBytes,
     Memory,
     Occupancy,
@@ -158,6 +159,17 @@ def test_the_view_tells_where_the_time_of_a_step_went():
         "The step of median length peaked after 812 us: 3.00 MiB, allocated by 4 ops, the largest "
         "parts by conv1/Relu (2.00 MiB, still running), dense/add (512 KiB), loss (384 KiB).",
     ]
+
+
+def test_the_kernels_take_a_part_of_the_time_of_ops():
+    before, taken, after = told(kernel_time=KernelTime(357_000, 1_540_000))[4:7]
+    assert before[0] == "The most expensive nodes (self time, 4 traced steps)"
+    assert taken == (
+        "In the step of median length, the time of all ops adds up to 1.54 ms. Their kernels took "
+        "357 us of it (23.2 %). In the rest, the executor prepared their inputs and handed their "
+        "outputs on to the ops that wait for them."
+    )
+    assert after.startswith("In the step of median length at most 5 ops ran at once")
 
 
 def test_ten_types_and_ten_nodes_are_shown_and_the_others_counted():

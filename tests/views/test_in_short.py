@@ -10,7 +10,7 @@ from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Function, Node
 from tflab.records.placed import Fate, Origin, Partition, Pass, Takeover, Toggle, Transfer
 from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck, Placement
-from tflab.records.timed import CriticalPath, Spread
+from tflab.records.timed import CriticalPath, KernelTime, Spread
 from tflab.records.values import PathPoint, RecordedStep
 from tflab.views import in_short, placement
 
@@ -311,6 +311,15 @@ def test_an_execution_is_its_times_its_memory_and_its_most_expensive_nodes():
             "",
         ],
     ]
+
+
+def test_kernels_are_told_where_the_executor_takes_much_of_the_time_of_ops():
+    assert fact(replace(MEASURED, kernel_time=KernelTime(470, 1_000)), "kernels") == (
+        "47.0 % of the time of all ops; in the rest the executor prepares inputs and hands "
+        "outputs on"
+    )
+    mostly = replace(MEASURED, kernel_time=KernelTime(900, 1_000))
+    assert shown(mostly) == shown(MEASURED)
 
 
 def test_a_busy_machine_a_failure_and_an_interruption_stand_above_the_facts():

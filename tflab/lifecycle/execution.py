@@ -98,6 +98,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     sent, on_wire, network = placement.transfers, list[OpRun](), None
     if options.cluster:
         sent, on_wire, network = networked(measured, placement, options)
+    middle = median_trace(measured)
     of_nodes = columns(run for run in measured.runs if run.name != trace.EXECUTOR)
     stats = op_stats.fold(of_nodes)
     steps, images = len(measured.steps), len(measured.steps) * options.batch_size
@@ -120,7 +121,8 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         memory=memory.memory(of_nodes, measured.steps),
         race=None if ending.interrupted or ending.failure else race_passes(program, step, options),
         interrupted=ending.interrupted,
-        buffers=None if options.cluster else buffers_of(measured, executed, placement),
+        kernel_time=trace.kernel_time(middle.step_stats),
+        buffers=None if options.cluster else buffers_of(measured, middle, executed, placement),
         network=network,
         wires=tuple(on_wire),
         failure=str(ending.failure) if ending.failure else None,
@@ -161,18 +163,23 @@ def networked(
     return sent, axis.wires, network
 
 
-def buffers_of(
-    measured: Measured, executed: Sequence[Node], placement: Placement
-) -> Buffers | None:
-    """The buffers of the median step; only that step's trace is read for them."""
+def median_trace(measured: Measured) -> Any:
+    """The trace of the step of median length."""
     step = step_times.median_step(measured.steps)
-    recorded = session.Unparsed(zlib.decompress(measured.traces[step.step]))
+    return session.Unparsed(zlib.decompress(measured.traces[step.step])).parsed()
+
+
+def buffers_of(
+    measured: Measured, recorded: Any, executed: Sequence[Node], placement: Placement
+) -> Buffers | None:
+    """The buffers of the median step, whose trace this is."""
+    step = step_times.median_step(measured.steps)
     backward = buffers.backward_nodes(
         executed, placement.user_nodes, placement.backward_nodes, placement.ledger
     )
     return buffers.buffers(
         [run for run in measured.runs if run.step == step.step],
-        list(trace.outputs(recorded.parsed().step_stats)),
+        list(trace.outputs(recorded.step_stats)),
         executed,
         step,
         backward,

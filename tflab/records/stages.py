@@ -25,7 +25,16 @@ from tflab.records.placed import (
     Toggle,
     Transfer,
 )
-from tflab.records.timed import CriticalPath, Memory, OpRun, Owner, Race, Spread, StepTime
+from tflab.records.timed import (
+    CriticalPath,
+    KernelTime,
+    Memory,
+    OpRun,
+    Owner,
+    Race,
+    Spread,
+    StepTime,
+)
 from tflab.records.values import Defined, Maps, NotFinite, RecordedStep, Value
 from tflab.records.verdicts import Experiment, Quality, Untried
 
@@ -166,6 +175,7 @@ class Execution(Shown):
     wall_ns: int
     critical_path: CriticalPath
     memory: Memory
+    kernel_time: KernelTime | None = None  # of the step of median length
     race: Race | None = None  # when passes were switched off
     experiments: tuple[Experiment, ...] = ()  # if they were requested
     control: Experiment | None = None  # of the experiments

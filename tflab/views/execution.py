@@ -11,7 +11,7 @@ from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
-from tflab.records.timed import Memory, Race, StepTime
+from tflab.records.timed import KernelTime, Memory, Race, StepTime
 from tflab.records.verdicts import Experiments, Quality
 from tflab.units import percent, plural, short_device, size, time
 from tflab.views import buffers, network, op_table, values
@@ -40,6 +40,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
     yield from network.blocks(stage)
     yield top_table("The most expensive op types", stage.top_types, stage, "op")
     yield top_table("The most expensive nodes", stage.top_ops, stage, "node")
+    yield from kernels(stage.kernel_time)
     yield from costs(stage)
     yield from parallel(stage)
     yield from remembered(stage.memory, stage.nodes)
@@ -76,6 +77,17 @@ def owners(stage: Execution) -> Table:
         ),
         stage.time_ledger,
     )
+
+
+def kernels(taken: KernelTime | None) -> Iterable[str]:
+    """How much of the time of ops their kernels took."""
+    if taken:
+        yield (
+            f"In the step of median length, the time of all ops adds up to "
+            f"{time(taken.op_runs_ns)}. Their kernels took {time(taken.kernels_ns)} of it "
+            f"({percent(taken.share)}). In the rest, the executor prepared their inputs and "
+            "handed their outputs on to the ops that wait for them."
+        )
 
 
 def costs(stage: Execution) -> Iterable[Block]:

@@ -32,6 +32,7 @@ LINES = 7  # lines of the program, if these are all of them
 ROWS = 5  # rows of a longer table
 EQUATION = 320  # characters of an equation, which are four lines
 FETCHES = 4  # that are named
+MOSTLY_KERNELS = 0.9  # of the time of ops: above that it need not be said
 Fact = tuple[str, str]  # a label, and its text
 
 
@@ -224,6 +225,12 @@ def step_facts(stage: Execution) -> Iterator[Fact]:
             for owner in stage.time_ledger
         )
         yield "time", ", ".join(owners)
+    if stage.kernel_time and stage.kernel_time.share < MOSTLY_KERNELS:
+        yield (
+            "kernels",
+            f"{percent(stage.kernel_time.share)} of the time of all ops; in the rest the executor "
+            "prepares inputs and hands outputs on",
+        )
     if stage.critical_path.nodes:
         chain = plural(len(stage.critical_path.nodes), "op run")
         yield "order", f"critical path: {chain}, {time(stage.critical_path.ns)}"

@@ -82,7 +82,9 @@ TERMS = {
     "merged": "The fate of a node that is equal to another one, which is used in its place.",
     "node": "One operation in a graph; it has a name, an op, inputs and outputs.",
     "op": "The type of a node, such as MatMul.",
-    "op run": "One execution of a node on a device.",
+    "op run": (
+        "One execution of a node on a device, until its outputs are handed on to the next ops."
+    ),
     "partition": "The part of the graph that runs on one device.",
     "pass": "A rewrite of the graph by the runtime before the graph runs.",
     "placement": "The choice of a device for every node.",
