@@ -593,17 +593,20 @@ SEE = "See `python -m tflab.compare --help`."
 @pytest.mark.parametrize(
     "line, said",
     [
-        ("--batch-sizes 0", "The batch size is '0'; it has to be a whole number from 1 on."),
-        ("--batch-sizes few", "The batch size is 'few'; it has to be a whole number from 1 on."),
+        ("--batch-sizes 0", "The batch size is '0'; it has to be a whole number of at least 1."),
+        (
+            "--batch-sizes few",
+            "The batch size is 'few'; it has to be a whole number of at least 1.",
+        ),
         (
             "--batch-sizes 16 1 16",
             "The batch sizes [1, 16, 16] contain duplicates; list each once.",
         ),
         (
             "--trace-every 0",
-            "The distance between traced steps is '0'; it has to be a whole number from 1 on.",
+            "The distance between traced steps is '0'; it has to be a whole number of at least 1.",
         ),
-        ("--images 0", "The number of images is '0'; it has to be a whole number from 1 on."),
+        ("--images 0", "The number of images is '0'; it has to be a whole number of at least 1."),
         (
             "--images 8 --steps 8",
             f"Argument --steps: not allowed with argument --images. {SEE}",

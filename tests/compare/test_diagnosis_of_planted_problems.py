@@ -70,7 +70,7 @@ def test_small_ops_one_by_one_come_first_with_their_line():
 def test_a_feed_that_is_too_large_comes_first_with_its_bytes():
     first, *_ = diagnosed(planted.feed_too_large)
     assert first.kind == "feeds"
-    assert "and 16.0 MiB are fed to each step" in first.sentence
+    assert "Each step is fed 16.0 MiB" in first.sentence
 
 
 def test_a_wrong_data_format_comes_first_with_all_of_its_transposes():

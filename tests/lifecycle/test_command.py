@@ -439,9 +439,12 @@ def fail(tmp_path, monkeypatch, capsys):
         ("--model lenett", "No model named 'lenett'. Did you mean 'lenet'? Choose from toy, "),
         ("--stage bakward", "No stage named 'bakward'. Did you mean 'backward'? Choose from fr"),
         ("--format yaml", "No format named 'yaml'. Choose from text, json, markdown."),
-        ("--batch-size 0", "The batch size is '0'; it has to be a whole number from 1 on."),
-        ("--batch-size many", "The batch size is 'many'; it has to be a whole number from 1 on."),
-        ("--steps -1", "The number of steps is '-1'; it has to be a whole number from 1 on."),
+        ("--batch-size 0", "The batch size is '0'; it has to be a whole number of at least 1."),
+        (
+            "--batch-size many",
+            "The batch size is 'many'; it has to be a whole number of at least 1.",
+        ),
+        ("--steps -1", "The number of steps is '-1'; it has to be a whole number of at least 1."),
         ("--devices 1.5", "The number of devices is '1.5'; it has to be a whole number from 1 "),
         ("--experiments 0", "The number of seconds for experiments is '0'; it has to be a whole n"),
         (

@@ -55,7 +55,7 @@ SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
         None,
         ("{model}", "{0}", "median"),
     ),
-    rf"at batch (\d+), took {TIME}, a warm traced step ({TIME}) \(median\)": (
+    rf"at batch (\d+), took {TIME}, and a warm traced step took ({TIME}) \(median\)": (
         None,
         ("batch {0}", TRACED, "median"),
     ),
@@ -75,13 +75,13 @@ SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
         None,
         ("processes {0}", "default", "median"),
     ),
-    rf"^(\S+) is .* as default here, at batch (\d+) .*\(({TIME}) against ({TIME})\)": (
+    rf"^(\S+) is .* as default on this machine, at batch (\d+) .*\(({TIME}) against ({TIME})\)": (
         None,
         None,
         ("processes {1}", "{0}", "median"),
         ("processes {1}", "default", "median"),
     ),
-    rf"At batch (\d+) an untraced step takes ({TIME}) but its ops only ({TIME})": (
+    rf"At batch (\d+) an untraced step takes ({TIME}), but its ops take only ({TIME})": (
         None,
         ("batch {0}", STEP, "median"),
         ("batch {0}", "ops of a step", "mean"),
@@ -106,7 +106,7 @@ EVENTS = (
     rf"not on the critical path, with a slack of {TIME} by median",
     rf"^A step of {TIME}: \d+ ops? of \d+ .* Step \d+\.",
     rf"\({TIME} before the first op, {TIME} between ops, {TIME} after the last\)",
-    rf"at batch \d+, took {TIME}, a warm traced step",
+    rf"at batch \d+, took {TIME}, and a warm traced step",
     r"^The roof .* seconds|for about \d+ s\b",
     r"^.* of a median step at batch \d+ \(.* Try .*",  # a reason, with what it costs
     rf"^No single cause stands out: of a median step at batch \d+ \({TIME}\)",
@@ -188,7 +188,7 @@ def of_drawing(data: dict, names: dict[str, str], steps: int) -> Iterator[Claim]
     once = set()
     for node in data["nodes"]:
         title, rows = node["times"]["title"], node["times"]["rows"]
-        if not rows or " all of " in title:
+        if not rows or " for the whole of " in title:
             continue
         heads, *lines = rows
         by_name = {line[0]: dict(zip(heads, line, strict=True)) for line in lines}

@@ -22,7 +22,7 @@ def wrong(*sources):
 
 def drawing(shown):
     times = {
-        "title": "A call in warm, traced steps",
+        "title": "Per call in warm, traced steps",
         "rows": [
             *(("batch", "16"), ("calls", "50"), ("mean", "451 us")),
             *(("median", "122 us"), ("share", "18.2 %")),

@@ -167,7 +167,7 @@ def test_the_ledger_of_a_program_without_tensorflow_adds_up(tmp_path):
         ([], "There is no program to run; give the name of a Python file."),
         (["-m"], "There is no program to run; give the name of a Python file."),
         (["--overhead", "101", "x.py"], "has to be a percentage from 0 to 100."),
-        (["--steps", "0", "x.py"], "it has to be a whole number from 1 on."),
+        (["--steps", "0", "x.py"], "it has to be a whole number of at least 1."),
     ],
 )
 def test_bad_input_is_a_sentence(words, sentence, tmp_path):
@@ -184,7 +184,7 @@ def test_python_without_its_environment_is_refused(tmp_path):
     command = [sys.executable, "-E", "-m", "tflab.run", str(tmp_path / "x.py")]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "A program is not watched under python -E" in done.stderr
+    assert "A program cannot be watched under python -E" in done.stderr
 
 
 def test_a_fault_of_tflab_is_one_line_and_the_program_goes_on(tmp_path):

@@ -44,7 +44,7 @@ def test_what_a_block_runs_is_seen_and_nothing_after_it(graph):
         live.run("loss:0", feeds)
     assert module.BaseSession.run.__code__ is code
     assert again.run is None
-    assert str(again).startswith("This process is watched already")
+    assert str(again).startswith("This process is already being watched")
     (group,) = seen.run.groups
     assert (group.calls, group.fetches) == (50, ("loss:0", "train"))
     assert sum(owner.ns for owner in seen.run.process.owners) == seen.run.process.wall_ns

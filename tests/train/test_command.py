@@ -129,7 +129,7 @@ def test_every_setting_that_differs_is_told(here, capsys):
     [
         (
             ("--epochs", "0"),
-            "The number of epochs is '0'; it has to be a whole number from 1 on.",
+            "The number of epochs is '0'; it has to be a whole number of at least 1.",
         ),
         (
             ("--model", MODEL, "--batch-size", "71"),

@@ -93,9 +93,8 @@ def fusions(histories: Mapping[str, NodeHistory], file: str) -> list[dict[str, A
         if own:
             rows.append({"lines": sorted(own), "text": f"{names} {run} {parts[0].ran_as}."})
     others = len(rows) - FUSIONS
-    return rows[:FUSIONS] + [{"lines": [], "text": (f"There are {others:,} more fusions.")}] * (
-        others > 0
-    )
+    more = [{"lines": [], "text": f"Further fusions: {others:,}."}]
+    return rows[:FUSIONS] + more * (others > 0)
 
 
 def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:

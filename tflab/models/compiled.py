@@ -118,9 +118,8 @@ def build(model: Any, name: str) -> Model:
     needed = {op.name for op in graph.get_operations()}
     every = [*inputs, *labels]
     columns, phrases = feeding.columns_of(graph, every, needed, feeding.FeedOptions({}, {}))
-    notes.append(
-        f"These values are made up from dtype and shape, with a seed: {'; '.join(phrases)}."
-    )
+    made_up = "; ".join(phrases)
+    notes.append(f"These values are made up from dtype and shape, with a seed: {made_up}.")
     return Model(
         output=heads[0],
         feeds={tensor: feeding.label(tensor) for tensor in every},

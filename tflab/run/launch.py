@@ -42,9 +42,7 @@ class Ended:
 def check() -> None:
     """Raise UsageError if Python was started with options that prevent watching."""
     if sys.flags.ignore_environment or sys.flags.no_site:
-        raise UsageError(
-            "tflab cannot watch a program under python -E, -I or -S; omit that option."
-        )
+        raise UsageError("A program cannot be watched under python -E, -I or -S; omit that option.")
 
 
 def run(

@@ -397,5 +397,5 @@ def test_titles_and_captions_of_rows_are_whole_sentences():
     assert roofline.caption([ROW, ROW, ROW], [ROW], has_levels=False) == (
         "The larger a point, the larger its share of the time. The roof is a model: below the "
         "slope, memory is the limit; below the level part, the processor. 2 rows without known "
-        "FLOPs or bytes omitted from the plot."
+        "FLOPs or bytes are omitted."
     )

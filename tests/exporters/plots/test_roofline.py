@@ -173,7 +173,7 @@ def test_the_caption_counts_the_rows_that_have_no_place(figure):
         "The larger a point, the larger its share of the time. The roof is a model: below the "
         "slope, memory is the limit; below the level part, the processor."
     )
-    left_out = " 2 rows without known FLOPs or bytes omitted from the plot."
+    left_out = " 2 rows without known FLOPs or bytes are omitted."
     assert caption(figure) == how + left_out
     assert caption(roofline.draw([ROWS[1]], PEAKS)) == how
 

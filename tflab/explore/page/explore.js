@@ -291,7 +291,7 @@ class Explorer {
     const link = `#${await packed(this.asked())}`;
     history.replaceState(null, "", link);
     const copied = await navigator.clipboard.writeText(link).then(() => true, () => false);
-    this.say(copied ? "Copied. Paste it after the address of any page of tflab.explore." : "The page cannot copy it: copy the text after the # in the address bar.");
+    this.say(copied ? "Copied. Paste it after the address of any page of tflab.explore." : "The page cannot copy the link: copy the text after the # in the address bar.");
   }
 }
 

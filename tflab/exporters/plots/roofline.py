@@ -277,10 +277,9 @@ def headline(drawn: Sequence[OpStats], peaks: Peaks) -> str:
 
 def caption(rows: Sequence[OpStats], drawn: Sequence[OpStats], has_levels: bool) -> str:
     missing = len(rows) - len(drawn)
+    verb = "is" if missing == 1 else "are"
     left_out = (
-        f" {plural(missing, 'row')} without known FLOPs or bytes omitted from the plot."
-        if missing
-        else ""
+        f" {plural(missing, 'row')} without known FLOPs or bytes {verb} omitted." if missing else ""
     )
     caches = (
         " Thin lines: the bandwidth of caches, for ops whose inputs and outputs have that size or "
