@@ -33,7 +33,9 @@ class Trainer:
     options: Options  # of its session: the tasks that it runs on
 
 
-def prepare(name: str, function: Callable[[], Model], seed: int, options: Options) -> Trainer:
+def prepare(
+    name: str, function: Callable[[], Model], seed: int, options: Options | None = None
+) -> Trainer:
     """Build a model whose initial weights follow from the seed, and add the nodes that train it.
 
     If no placeholder is fed from a column `labels`, nothing is classified, and both steps fetch
@@ -46,6 +48,7 @@ def prepare(name: str, function: Callable[[], Model], seed: int, options: Option
         tf1.set_random_seed(seed)
         return function()
 
+    options = options or Options()
     built = frontend.build((name, seeded), options)
     program = built.live
     graph, model = program.graph, program.model
