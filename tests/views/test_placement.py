@@ -204,7 +204,7 @@ def test_the_view_shows_what_runs_why_and_where():
             "",
         ],
         [
-            "Without remapper, layout: 1,014 nodes run instead of 1,011",
+            "Without remapper, layout: 1,014 nodes remain instead of 1,011",
             ("usual fate", "fate now", "nodes", "which"),
             ("fused", "executed", "2", "a, c"),
             ("removed", "merged", "1", "b"),
@@ -508,5 +508,5 @@ def test_the_pass_log_knows_the_types_that_nodes_of_the_runtime_had_before_a_pas
 def test_a_pass_that_did_nothing_has_no_table_of_fates():
     idle = Toggle(("loop_optimizer",), 83, 83, ())
     assert placement.toggled(idle) == (
-        "Without loop_optimizer: 83 nodes run instead of 83. The fate of every node is unchanged."
+        "Without loop_optimizer: 83 nodes remain instead of 83. The fate of every node is unchanged."
     )

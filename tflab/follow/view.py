@@ -19,7 +19,7 @@ from tflab.records.placed import Fate
 from tflab.units import short_device, time
 from tflab.views import execution, op_table, stages
 from tflab.views.generated_code import steps
-from tflab.views.words import FATES, place, tensor
+from tflab.views.words import FATES, REMAINS, place, tensor
 
 KINDS = {
     "forward": "written by the program",
@@ -30,6 +30,8 @@ KINDS = {
 READ = "read from a file"  # if the file does not say which line made the node
 PASSED_OVER = "removed: its consumers take its value from another node"
 INSIDE = "used before the steps to compute a constant"
+NOT_TAKEN = "in the graph that runs, but its branch was not taken in any traced step"
+UNKNOWN = " is in a branch or after one; no step was traced, so whether it ran is not known"
 CHANGES = {
     "moved": "given its device",
     "rewired": "its inputs changed",
@@ -108,7 +110,10 @@ def sections(history: NodeHistory) -> tuple[Section, ...]:
     """The stages that know something about the node."""
     fate = fate_words(history.fate) if history.fate else ""
     fate += ", with other inputs" if history.other_inputs is not None else ""
-    ran = f"as {history.ran_as}" if history.carrier == history.name and history.ran_as else ""
+    own = history.carrier == history.name and history.ran_as
+    if own and history.not_run is not False:
+        fate, own = NOT_TAKEN if history.not_run else REMAINS, None
+    ran = f"as {history.ran_as}" if own else ""
     every = (
         Section("frontend", "Written", origin(history), tuple(frontend_lines(history))),
         Section("backward", "Differentiated", "", tuple(backward_lines(history))),
@@ -234,9 +239,8 @@ def parts_of_touch(touch: Touch) -> Iterator[Part]:
 
 
 def execution_lines(history: NodeHistory) -> Iterator[Line]:
-    if history.carrier is None:
-        if history.fate or history.touches:
-            yield ("it did not run",)
+    if history.carrier is None or history.not_run is not False:
+        yield from did_not_run(history)
         yield from value_lines(history)
         return
     if history.carrier != history.name and not history.became:
@@ -255,6 +259,22 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         )
     for before, tensors, after in values.memory_sentences(history):
         yield tuple(part for part in (before, *links(tensors), after) if part)
+
+
+def did_not_run(history: NodeHistory) -> Iterator[Line]:
+    """That a node did not run: it is gone, or no traced step took the branch of its carrier; or
+    that this is not known."""
+    if history.not_run is None:
+        yield (*links([history.carrier or ""]), UNKNOWN)
+        return
+    if history.carrier in (None, history.name) or history.became:
+        if history.fate or history.touches or history.not_run:
+            yield ("it did not run",)
+    else:
+        yield (
+            *links([history.carrier or ""]),
+            " did not run: its branch was not taken in any traced step",
+        )
 
 
 def untimed(history: NodeHistory) -> Iterator[str]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from tflab import units
+from tflab.analysis import branches
 from tflab.escaping import visible
 from tflab.follow import recorded
 from tflab.life import storage
@@ -61,7 +62,8 @@ def life(seen: Watched) -> storage.Life | None:
         return None
     _, *where = view.blocks(seen, lines=False)
     parts = (("In short", where), ("Runs", groups(seen)))
-    numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": len(seen.graph.executed)}
+    ran = len(seen.graph.executed) - len(branches.not_taken(seen.graph.executed, seen.graph.ops))
+    numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": ran}
     return storage.life(
         STAGES[-1 if seen.graph.executed else 0], drawn_graph(seen.graph), parts, numbers
     )
@@ -184,7 +186,7 @@ def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]
 def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGraph:
     """The graph of the largest group in its states, as the report draws it."""
     stages = recorded.stages(recorded.needed(graph))
-    histories = recorded.histories(stages, known)
+    histories = recorded.histories(graph, stages, known)
     ns = recorded.mean_ns(graph)
     plain = drawing.draw(stages, histories)
     ran = State(
