@@ -403,6 +403,7 @@ def test_every_field_of_the_placement():
         ),
         partition_graphs=(Live(),),
         toggle=Toggle(("remapper",), 5, 6, (FateChange("o", "fused", "executed"),)),
+        not_run=("a",),
         notes=("a note",),
     )
     assert object_of(stage) == {
@@ -486,6 +487,7 @@ def test_every_field_of_the_placement():
             "node_count": 6,
             "changes": [{"name": "o", "usual": "fused", "now": "executed"}],
         },
+        "not_run": ["a"],
         "notes": ["a note"],
     }
 

@@ -31,7 +31,8 @@ READ = "read from a file"  # if the file does not say which line made the node
 PASSED_OVER = "removed: its consumers take its value from another node"
 INSIDE = "used before the steps to compute a constant"
 NOT_TAKEN = "in the graph that runs, but its branch was not taken in any traced step"
-UNKNOWN = " is in a branch or after one; no step was traced, so whether it ran is not known"
+BECAUSE = " did not run: its branch was not taken in any traced step"
+UNKNOWN = " is in a branch or after one; no run was traced, so whether it ran is not known"
 CHANGES = {
     "moved": "given its device",
     "rewired": "its inputs changed",
@@ -112,7 +113,9 @@ def sections(history: NodeHistory) -> tuple[Section, ...]:
     fate += ", with other inputs" if history.other_inputs is not None else ""
     own = history.carrier == history.name and history.ran_as
     if own and history.not_run is not False:
-        fate, own = NOT_TAKEN if history.not_run else REMAINS, None
+        own = None
+        if not history.fate or history.fate.fate == "executed":
+            fate = NOT_TAKEN if history.not_run else REMAINS
     ran = f"as {history.ran_as}" if own else ""
     every = (
         Section("frontend", "Written", origin(history), tuple(frontend_lines(history))),
@@ -262,19 +265,14 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
 
 
 def did_not_run(history: NodeHistory) -> Iterator[Line]:
-    """That a node did not run: it is gone, or no traced step took the branch of its carrier; or
+    """That a node did not run: no traced step took the branch of its carrier, or it has none; or
     that this is not known."""
-    if history.not_run is None:
-        yield (*links([history.carrier or ""]), UNKNOWN)
-        return
-    if history.carrier in (None, history.name) or history.became:
-        if history.fate or history.touches or history.not_run:
-            yield ("it did not run",)
-    else:
-        yield (
-            *links([history.carrier or ""]),
-            " did not run: its branch was not taken in any traced step",
-        )
+    if history.carrier is not None:
+        why = UNKNOWN if history.not_run is None else BECAUSE
+        whose: Line = ("it",) if history.carrier == history.name else (*links([history.carrier]),)
+        yield (*whose, why)
+    elif history.fate or history.touches:
+        yield ("it did not run",)
 
 
 def untimed(history: NodeHistory) -> Iterator[str]:
