@@ -451,5 +451,8 @@ def test_a_recorded_graph_knows_the_branches_that_no_traced_run_took(seen):
     unknown = replace(graph, traced=0, ops={})
     assert not_run(unknown) == {**told, "m": None, "y": None, "m_": None}
     assert page.life(replace(seen, graph=graph))["numbers"]["nodes that ran"] == 2
+    assert page.drawn_graph(graph).drawing.states[-1].lines == (
+        "2 of 3 nodes; times are means of 2 traced runs of the program",
+    )
     history = recorded.histories(graph, recorded.stages(graph), None)["y"]
     assert [*recorded.times(graph, history)] == []

@@ -189,12 +189,14 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
     histories = recorded.histories(graph, stages, known)
     ns = recorded.mean_ns(graph)
     plain = drawing.draw(stages, histories)
+    missing = len(branches.not_taken(graph.executed, graph.ops))
+    some = f"{len(graph.executed) - missing:,} of " if missing else ""
     ran = State(
         stage="execution",
         title="Ran",
         about="The ops ran in the order of their dependencies.",
         lines=(
-            f"{units.plural(len(graph.executed), 'node')}; times are means of "
+            f"{some}{units.plural(len(graph.executed), 'node')}; times are means of "
             f"{units.plural(graph.traced, 'traced run')} of the program",
         ),
         gone=(),
