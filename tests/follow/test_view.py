@@ -319,6 +319,9 @@ def test_of_a_folded_or_removed_node_nobody_did_the_work_in_the_step():
     assert folded[0] == "it was computed before the steps; its value is stored in "
     assert removed[0] == "it did not run; its consumers took the value from "
     assert merged[0] == "its computation was done by "
+    bypassed = replace(HISTORY, fate=Fate("conv", "removed", "a pass", "relu"), ran_as="Switch")
+    (first, *_) = view.execution_lines(bypassed)
+    assert first[0] == "it did not run; its consumers take their value from "
     inside = Fate("conv", "folded", "a pass", "relu", has_value=False)
     (first, *_) = view.execution_lines(replace(HISTORY, fate=inside))
     assert first[0] == "it was used before the steps to compute the constant "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tflab.analysis.branches import SWITCHES
 from tflab.analysis.gradient_nodes import WHY
 from tflab.follow import values
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
@@ -293,6 +294,8 @@ def done_by(history: NodeHistory) -> Line:
         return ("it was used before the steps to compute the constant ",)
     if fate == "folded":
         return ("it was computed before the steps; its value is stored in ",)
+    if fate == "removed" and history.ran_as in SWITCHES:  # no step may have taken that output
+        return ("it did not run; its consumers take their value from ",)
     if fate == "removed":
         return ("it did not run; its consumers took the value from ",)
     return ("its computation was done by ",)
