@@ -404,6 +404,7 @@ def test_every_field_of_the_placement():
         ),
         partition_graphs=(Live(),),
         toggle=Toggle(("remapper",), 5, 6, (FateChange("o", "fused", "executed"),)),
+        not_run=("a",),
         notes=("a note",),
     )
     assert object_of(stage) == {
@@ -487,6 +488,7 @@ def test_every_field_of_the_placement():
             "node_count": 6,
             "changes": [{"name": "o", "usual": "fused", "now": "executed"}],
         },
+        "not_run": ["a"],
         "notes": ["a note"],
     }
 

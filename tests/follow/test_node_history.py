@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.records_by_hand import BUSY, BUSY_LINE, op_stats
+from tests.records_by_hand import BUSY, BUSY_LINE, op_stats, run
 from tests.report import test_graph_states
 from tests.views.test_values import value
 from tflab.errors import UsageError
@@ -340,3 +340,21 @@ def test_an_heir_with_another_value_is_left_out():
     kept = node_history.borne_out(replace(PLACEMENT, ledger=ledger), ran)
     assert kept.ledger == (Fate("a", "removed", "pass", None), ledger[1])
     assert node_history.borne_out(PLACEMENT, None) == PLACEMENT
+
+
+def test_a_node_did_not_run_if_neither_its_carrier_nor_a_measured_step_says_so():
+    """`matmul` is fused into `relu`, so it did not run either."""
+    placed = replace(PLACEMENT, not_run=("relu",))
+    still = replace(EXECUTION, runs=(), values=())
+
+    def not_run(stages, tables=None):
+        by_name = node_history.histories(stages, tables)
+        return [name for name, history in by_name.items() if history.not_run]
+
+    assert not_run((FRONTEND, BACKWARD, PLACEMENT)) == []
+    assert not_run((FRONTEND, BACKWARD, placed)) == ["matmul", "relu"]
+    assert not_run((FRONTEND, BACKWARD, placed, still)) == ["matmul", "relu"]
+    traced = replace(still, runs=(run("relu", 0),))
+    assert not_run((FRONTEND, BACKWARD, placed, traced)) == []
+    assert not_run((FRONTEND, BACKWARD, placed), {16: (row("relu"),)}) == []
+    assert not_run((FRONTEND, BACKWARD, placed), {16: (row("x"),)}) == ["matmul", "relu"]

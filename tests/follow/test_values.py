@@ -124,6 +124,14 @@ def test_a_gradient_has_as_many_elements_as_what_it_is_the_gradient_of():
     assert known["mul"].gradient is None
 
 
+def test_a_node_that_did_not_run_took_nothing_unless_the_recorded_step_has_its_value():
+    dead = {"mul": replace(HISTORIES["mul"], not_run=True)}
+    known = values.with_values(dead, MEANINGS, (X, Y), (), RAN)["mul"]
+    assert (known.not_run, known.taken) == (True, ())
+    known = values.with_values(dead, MEANINGS, (X, Y, MUL), (), RAN)["mul"]
+    assert (known.not_run, known.taken) == (False, (X, Y))
+
+
 OTHER = replace(MUL, values=(9.0, 9.0), agrees=False)
 
 

@@ -319,6 +319,9 @@ def test_of_a_folded_or_removed_node_nobody_did_the_work_in_the_step():
     assert folded[0] == "it was computed before the steps; its value is stored in "
     assert removed[0] == "it did not run; its consumers took the value from "
     assert merged[0] == "its computation was done by "
+    bypassed = replace(HISTORY, fate=Fate("conv", "removed", "a pass", "relu"), ran_as="Switch")
+    (first, *_) = view.execution_lines(bypassed)
+    assert first[0] == "it did not run; its consumers take their value from "
     inside = Fate("conv", "folded", "a pass", "relu", has_value=False)
     (first, *_) = view.execution_lines(replace(HISTORY, fate=inside))
     assert first[0] == "it was used before the steps to compute the constant "
@@ -375,3 +378,49 @@ def test_of_very_many_neighbours_the_first_are_links_and_the_others_a_number():
     assert parts[0::2] == [NodeLink(name, name) for name in MANY[:24]]
     assert parts[1::2] == [", "] * 23 + [" and 2 more"]
     assert list(view.links(MANY[:24]))[-1] == NodeLink("near24", "near24")
+
+
+NOT_TAKEN = "did not run: its branch was not taken in any traced step"
+
+
+def test_a_node_in_a_branch_that_was_not_taken_did_not_run():
+    executed = Fate("conv", "executed", "remapper", None)
+    ran = replace(HISTORY, fate=executed, carrier="conv")
+    assert view.sections(ran)[-2].about == "runs under its own name"
+    dead = replace(ran, not_run=True)
+    placed, executed = view.sections(dead)[-2:]
+    assert placed == Section(
+        "placement",
+        "Placed",
+        "in the graph that runs, but its branch was not taken in any traced step",
+        view.sections(ran)[-2].lines,
+    )
+    assert executed == Section("execution", "Executed", "", (("it", f" {NOT_TAKEN}"),))
+    made = replace(dead, fate=None)  # by the runtime
+    assert [section.about for section in view.sections(made)[-2:]] == [placed.about, ""]
+    folded = replace(dead, fate=Fate("conv", "folded", "constant_folding", "conv"))
+    assert [section.about for section in view.sections(folded)[-2:]] == [
+        "computed in advance, now a constant",
+        "",
+    ]
+
+
+def test_the_work_of_a_fused_node_was_not_done_if_its_branch_was_not_taken():
+    fused = replace(HISTORY, not_run=True)
+    assert view.sections(fused)[-2].about == "part of another node's kernel"
+    assert view.sections(fused)[-1] == Section(
+        "execution", "Executed", "", ((NodeLink("relu", "relu"), f" {NOT_TAKEN}"),)
+    )
+
+
+def test_without_a_traced_run_it_is_not_known_which_branch_was_taken():
+    unknown = "is in a branch or after one; no run was traced, so whether it ran is not known"
+    executed = Fate("conv", "executed", None, None)
+    own = view.sections(replace(HISTORY, fate=executed, carrier="conv", not_run=None))
+    assert [section.about for section in own[-2:]] == [
+        "in the graph that runs, under its own name",
+        "",
+    ]
+    assert own[-1].lines == (("it", f" {unknown}"),)
+    fused = replace(HISTORY, not_run=None)
+    assert list(view.execution_lines(fused)) == [(NodeLink("relu", "relu"), f" {unknown}")]

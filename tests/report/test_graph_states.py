@@ -305,6 +305,15 @@ def test_a_walk_has_a_state_for_each_stage_and_each_pass_that_changed_something(
     assert graph_states.states(STAGES) == (WRITTEN, DIFFERENTIATED, *PLACED, EXECUTED)
 
 
+def test_nodes_whose_branch_no_step_took_did_not_run():
+    """A traced step ran `relu`, though the step that placed it did not."""
+    dead = replace(PLACEMENT, not_run=("sum", "relu"))
+    assert graph_states.as_run(dead, EXECUTION).lines == (
+        "11 of 12 nodes on 2 devices, 4.10 ms a step for a batch of 16 (median)",
+        *EXECUTED.lines[1:],
+    )
+
+
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_a_walk_that_ended_early_has_the_states_until_there(length):
     assert (

@@ -105,8 +105,24 @@ def test_no_node_is_asked_for_where_none_was_taken(fate):
     assert list(questions.node_that_goes(replace(LAB.walked, stages=stages))) == []
 
 
+def test_a_node_whose_branch_was_not_taken_does_not_run():
+    made = next(node.name for node in PLACEMENT.nodes if node.name not in FATES)
+    placing = replace(PLACEMENT, not_run=("loss", made))
+    stages = (*LAB.walked.stages[:2], placing, *LAB.walked.stages[3:])
+    walked = replace(LAB.walked, stages=stages)
+    assert questions.nodes_that_run(walked) == replace(
+        RUN,
+        answer="9",
+        reason="Fates of the others: 1 removed, 1 fused, 1 folded, 1 in a branch that was not "
+        "taken, 1 unreached. The runtime added 1 node that also ran.",
+    )
+    (written,) = questions.written_nodes_that_run(walked)
+    assert written.answer == "3"
+
+
 # Questions about the program of a reader
 
+FATES = {fate.name: fate.fate for fate in PLACEMENT.ledger}
 ADDED = Question(
     "lenet has 7 nodes as written. How many will its gradients and updates add?",
     (),

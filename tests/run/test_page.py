@@ -376,7 +376,7 @@ def test_the_next_run_to_record_is_one_that_can_have_made_nan():
 
 
 def test_a_node_of_a_recorded_graph_has_its_values(seen):
-    histories = recorded.histories(recorded.stages(seen.graph), VALUES)
+    histories = recorded.histories(seen.graph, recorded.stages(seen.graph), VALUES)
     assert histories["y"].values == VALUES.values[:1]
     assert page.drawn_graph(seen.graph, VALUES).histories["m"].carrier_values == VALUES.values[:1]
     assert page.drawn_graph(seen.graph).histories["y"].values == ()
@@ -428,3 +428,31 @@ def test_another_file_is_refused(seen, tmp_path, change, sentence):
     file.write_text(json.dumps(json.loads(files.run_text(seen)) | change))
     with pytest.raises(UsageError, match=re.escape(sentence)):
         files.read_run(str(file))
+
+
+def test_a_recorded_graph_knows_the_branches_that_no_traced_run_took(seen):
+    graph = replace(
+        seen.graph,
+        executed=(
+            Node("x", "Switch", ("six", "p")),
+            Node("y", "_Fused", ("x:1",)),
+            Node("m_", "Merge", ("x", "y")),
+        ),
+        ops={"x": OpTimes(2, 30), "m_": OpTimes(2, 30)},
+    )
+
+    def not_run(graph, values=None):
+        histories = recorded.histories(graph, recorded.stages(graph), values)
+        return {name: history.not_run for name, history in histories.items()}
+
+    told = dict.fromkeys(("x", "m", "six", "y", "init", "g", "m_"), False)
+    assert not_run(graph) == {**told, "m": True, "y": True}
+    assert not_run(graph, VALUES) == told  # the recorded run has the value of `y`
+    unknown = replace(graph, traced=0, ops={})
+    assert not_run(unknown) == {**told, "m": None, "y": None, "m_": None}
+    assert page.life(replace(seen, graph=graph))["numbers"]["nodes that ran"] == 2
+    assert page.drawn_graph(graph).drawing.states[-1].lines == (
+        "2 of 3 nodes; times are means of 2 traced runs of the program",
+    )
+    history = recorded.histories(graph, recorded.stages(graph), None)["y"]
+    assert [*recorded.times(graph, history)] == []

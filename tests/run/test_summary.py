@@ -281,6 +281,26 @@ def test_fates_are_listed_from_the_most_frequent_to_the_least():
     )
 
 
+def test_executed_nodes_that_did_not_run_are_said():
+    def said(not_run):
+        return view.fates(replace(WATCHED, not_run=not_run)).partition("unreached.")[2]
+
+    assert said(0) == ""
+    assert said(1) == (
+        " 1 of the executed nodes ran in no traced run, because its branch was not taken."
+    )
+    assert said(1_002) == (
+        " 1,002 of the executed nodes ran in no traced run, because their branch was not taken."
+    )
+    assert said(None) == (
+        " Whether all executed nodes ran is not known: the graph has branches, and no run was "
+        "traced."
+    )
+    segment = {**SEGMENT, "fates": {**SEGMENT["fates"], "not_run": 2}}
+    assert summary.watched(("a.py",), segment, 9, 0).not_run == 2
+    assert summary.watched(("a.py",), SEGMENT, 9, 0).not_run == 0
+
+
 def test_a_line_has_the_time_of_its_comprehensions():
     """Up to Python 3.11 each is a function of its own."""
     lines = {("/a.py", 11, "load"): 5, ("/a.py", 11, "<listcomp>"): 9, ("/a.py", 14, "other"): 12}

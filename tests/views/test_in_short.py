@@ -247,6 +247,13 @@ def test_a_placement_is_what_runs_where_and_the_fate_of_each_node():
     ]
 
 
+def test_nodes_whose_branch_was_not_taken_remain_but_do_not_run():
+    assert fact(replace(PLACED, not_run=("mul",)), "remain") == (
+        "3 nodes on CPU:0, CPU:1: 2 of the 5 built, 1 made by the runtime; 1 of them did not run "
+        "in this step, because its branch was not taken"
+    )
+
+
 def test_of_fusions_that_were_compiled_none_is_told():
     ledger = tuple(
         replace(fate, fate="compiled") if fate.name == "exp" else fate for fate in PLACED.ledger

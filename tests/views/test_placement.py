@@ -204,7 +204,7 @@ def test_the_view_shows_what_runs_why_and_where():
             "",
         ],
         [
-            "Without remapper, layout: 1,014 nodes run instead of 1,011",
+            "Without remapper, layout: 1,014 nodes remain instead of 1,011",
             ("usual fate", "fate now", "nodes", "which"),
             ("fused", "executed", "2", "a, c"),
             ("removed", "merged", "1", "b"),
@@ -268,6 +268,32 @@ def test_several_constants_of_which_some_have_the_name_of_a_folded_node():
         "2 folded constants, 1 of them with the name of a folded node",
         "2 by remapper",
         "1 end of a transfer",
+    ]
+
+
+def test_nodes_whose_branch_was_not_taken_are_not_said_to_run():
+    """Among them may be nodes that the runtime made."""
+    dead = ("executed/None/2", "folding/b", "executed/remapper/0")
+    opening, _, _, table, closing, *_ = shown(not_run=dead)
+    assert opening == (
+        "To compute loss:0, train, 11 nodes remain where the graph had 28. Batch size 16, data: "
+        "MNIST."
+    )
+    meaning = "in the graph that runs, under its own name"
+    assert table[2] == (*LEDGER_TABLE[2][:2], meaning, LEDGER_TABLE[2][3])
+    assert table[3:] == LEDGER_TABLE[3:]
+    assert closing == (
+        "7 executed under their own name + 4 made by the runtime (2 folded constants, 1 feed, 1 "
+        "fetch) = 11 in the graph that runs; 3 of them did not run in this step, because their "
+        "branch was not taken."
+    )
+    assert shown(not_run=dead[:1], passes=(), ledger=())[1] == (
+        "1 of them did not run in this step, because its branch was not taken."
+    )
+    (table,) = placement.nodes_not_run(replace(STAGE, not_run=dead))
+    assert read(table)[2:4] == [
+        ("in a branch that was not taken", "", "executed/None/2"),
+        ("in a branch that was not taken", "remapper", "executed/remapper/0"),
     ]
 
 
@@ -508,5 +534,6 @@ def test_the_pass_log_knows_the_types_that_nodes_of_the_runtime_had_before_a_pas
 def test_a_pass_that_did_nothing_has_no_table_of_fates():
     idle = Toggle(("loop_optimizer",), 83, 83, ())
     assert placement.toggled(idle) == (
-        "Without loop_optimizer: 83 nodes run instead of 83. The fate of every node is unchanged."
+        "Without loop_optimizer: 83 nodes remain instead of 83. The fate of every node is "
+        "unchanged."
     )

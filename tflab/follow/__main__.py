@@ -110,7 +110,7 @@ def run_recorded(args: argparse.Namespace) -> int:
     if graph is None:
         why = " ".join(seen.notes) or "The program ran no graph, or ended too early."
         raise UsageError(f"'{args.run}' keeps no graph. {why}")
-    histories = recorded.histories(recorded.stages(graph), seen.values)
+    histories = recorded.histories(graph, recorded.stages(graph), seen.values)
     history = node_history.find(args.node, histories, f"group {graph.group} in '{args.run}'")
     args.model = args.run
     show(history, args, recorded.times(graph, history))

@@ -99,17 +99,21 @@ def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
 
 
 def borne_out(placement: Placement, ran: Execution | None) -> Placement:
-    """The placement with the fates that agree with the values of a step, if these are known."""
+    """The placement with the fates that agree with the values of a step, if these are known, and
+    without branches that another step took."""
     if ran is None:
         return placement
     ledger = bearing_out.borne_out_by_values(placement.ledger, ran.values, ran.defined)
-    return replace(placement, ledger=tuple(ledger))
+    known = {run.name for run in ran.runs} if placement.not_run else set()
+    not_run = tuple(name for name in placement.not_run if name not in known)
+    return replace(placement, ledger=tuple(ledger), not_run=not_run)
 
 
 def with_placement(by_name: Histories, placement: Placement) -> Histories:
     """What the runtime did to them: passes, fates, devices, kernels, code. It adds nodes of its
     own."""
     executed = {node.name: node for node in placement.nodes}
+    not_run = set(placement.not_run)
     defined = {node.name: node for step in placement.passes for node in step.definitions}
     runtimes = {name: node for name, node in (defined | executed).items() if name not in by_name}
     users = turned_around(makers(placement.nodes))
@@ -137,6 +141,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
             fate=fates.get(name),
             touches=tuple(touched.get(name, ())),
             carrier=carrier,
+            not_run=at in not_run,
             carries=tuple(carried.get(name, ())),
             ran_as=executed[at].op if carrier else None,
             ran_outputs=executed[at].outputs if carrier else (),
@@ -166,9 +171,11 @@ def with_times(
     known = {size: {row.key: row for row in rows} for size, rows in tables.items()}
     slack_ns = dict(path.slack) if path else {}
     waited_for = set(path.nodes) if path else set()
+    timed = {key for rows in known.values() for key in rows}
     return {
         name: replace(
             history,
+            not_run=False if at in timed else history.not_run,
             times={size: rows[at] for size, rows in known.items() if at in rows},
             slack_ns=slack_ns.get(at),
             critical=at in waited_for,

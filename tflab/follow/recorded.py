@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflab import units
+from tflab.analysis import branches
 from tflab.follow import node_history, values
 from tflab.records.graph import FORWARD, UPDATE, Node, node_of
 from tflab.records.node_history import NodeHistory
@@ -38,6 +39,7 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         partitions=tuple(Partition(device, tuple(names)) for device, names in devices.items()),
         assignments=graph.assignments,
         kernels=graph.kernels,
+        not_run=branches.not_taken(graph.executed, graph.ops),
     )
     if not added:
         return Frontend(None, forward), placement
@@ -53,10 +55,16 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
 
 
 def histories(
-    stages: Sequence[Stage], recorded_values: RecordedValues | None
+    graph: Recorded, stages: Sequence[Stage], recorded_values: RecordedValues | None
 ) -> node_history.Histories:
     """The history of each node, with its values in the recorded run where they are known."""
+    unknown = set() if graph.traced else branches.depending(graph.executed)
     plain = node_history.histories(stages)
+    if unknown:
+        plain = {
+            name: replace(history, not_run=None) if history.carrier in unknown else history
+            for name, history in plain.items()
+        }
     if recorded_values is None:
         return plain
     return values.with_values(plain, (), recorded_values.values, (), stages[-1].nodes)
@@ -123,6 +131,8 @@ def times(graph: Recorded, history: NodeHistory) -> Iterator[str]:
     if name is None:
         return
     op = graph.ops.get(name)
+    if history.not_run is not False:
+        return
     if op is None or not graph.traced:
         yield "No traced run of the program has times for this node."
         return

@@ -18,7 +18,7 @@ from tflab.records.buffers import Buffer
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Node, graph_def_name, node_of
 from tflab.records.node_history import NodeHistory
-from tflab.records.values import FED, VARIABLE, Defined, Value
+from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE, Defined, Value
 from tflab.units import plural, size, time
 from tflab.views import values as view
 
@@ -49,6 +49,7 @@ def with_values(
         if node.towards and node.complete and node.used:
             computing.setdefault(node.towards, []).append(node.name)
     consumed = inputs(ran.values(), recorded)
+    computed = {value.node for value in recorded if value.kind in (CONSTANT, COMPUTED)}
     known = {}
     for name, history in histories.items():
         own = outputs.get(name, ())
@@ -56,13 +57,15 @@ def with_values(
         values: Sequence[Value] = defined.get(name, ())
         if not values and not other:  # a node of the runtime, a feed, or a variable
             values = own
+        not_run = False if history.carrier in computed else history.not_run
         known[name] = replace(
             history,
             meaning=meanings.get(name),
             values=tuple(values),
             other_inputs=ran[name].inputs if other and name in ran else None,
             own_values=tuple(own) if other else (),
-            taken=consumed.get(history.carrier or "", ()),
+            not_run=not_run,
+            taken=() if not_run is not False else consumed.get(history.carrier or "", ()),
             carrier_values=tuple(outputs.get(carrier_of(history), ())),
             gradient=gradient(
                 values, [defined.get(one, ()) for one in computing.get(gradient_name(name), ())]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tflab.analysis.branches import SWITCHES
 from tflab.analysis.gradient_nodes import WHY
 from tflab.follow import values
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
@@ -19,7 +20,7 @@ from tflab.records.placed import Fate
 from tflab.units import short_device, time
 from tflab.views import execution, op_table, stages
 from tflab.views.generated_code import steps
-from tflab.views.words import FATES, place, tensor
+from tflab.views.words import FATES, REMAINS, place, tensor
 
 KINDS = {
     "forward": "written by the program",
@@ -30,6 +31,9 @@ KINDS = {
 READ = "read from a file"  # if the file does not say which line made the node
 PASSED_OVER = "removed: its consumers take its value from another node"
 INSIDE = "used before the steps to compute a constant"
+NOT_TAKEN = "in the graph that runs, but its branch was not taken in any traced step"
+BECAUSE = " did not run: its branch was not taken in any traced step"
+UNKNOWN = " is in a branch or after one; no run was traced, so whether it ran is not known"
 CHANGES = {
     "moved": "given its device",
     "rewired": "its inputs changed",
@@ -108,7 +112,12 @@ def sections(history: NodeHistory) -> tuple[Section, ...]:
     """The stages that know something about the node."""
     fate = fate_words(history.fate) if history.fate else ""
     fate += ", with other inputs" if history.other_inputs is not None else ""
-    ran = f"as {history.ran_as}" if history.carrier == history.name and history.ran_as else ""
+    own = history.carrier == history.name and history.ran_as
+    if own and history.not_run is not False:
+        own = None
+        if not history.fate or history.fate.fate == "executed":
+            fate = NOT_TAKEN if history.not_run else REMAINS
+    ran = f"as {history.ran_as}" if own else ""
     every = (
         Section("frontend", "Written", origin(history), tuple(frontend_lines(history))),
         Section("backward", "Differentiated", "", tuple(backward_lines(history))),
@@ -234,9 +243,8 @@ def parts_of_touch(touch: Touch) -> Iterator[Part]:
 
 
 def execution_lines(history: NodeHistory) -> Iterator[Line]:
-    if history.carrier is None:
-        if history.fate or history.touches:
-            yield ("it did not run",)
+    if history.carrier is None or history.not_run is not False:
+        yield from did_not_run(history)
         yield from value_lines(history)
         return
     if history.carrier != history.name and not history.became:
@@ -257,6 +265,17 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         yield tuple(part for part in (before, *links(tensors), after) if part)
 
 
+def did_not_run(history: NodeHistory) -> Iterator[Line]:
+    """That a node did not run: no traced step took the branch of its carrier, or it has none; or
+    that this is not known."""
+    if history.carrier is not None:
+        why = UNKNOWN if history.not_run is None else BECAUSE
+        whose: Line = ("it",) if history.carrier == history.name else (*links([history.carrier]),)
+        yield (*whose, why)
+    elif history.fate or history.touches:
+        yield ("it did not run",)
+
+
 def untimed(history: NodeHistory) -> Iterator[str]:
     """A sentence for each batch size without times."""
     for size, why in history.untimed.items():
@@ -275,6 +294,8 @@ def done_by(history: NodeHistory) -> Line:
         return ("it was used before the steps to compute the constant ",)
     if fate == "folded":
         return ("it was computed before the steps; its value is stored in ",)
+    if fate == "removed" and history.ran_as in SWITCHES:  # no step may have taken that output
+        return ("it did not run; its consumers take their value from ",)
     if fate == "removed":
         return ("it did not run; its consumers took the value from ",)
     return ("its computation was done by ",)

@@ -90,8 +90,10 @@ def fusions(histories: Mapping[str, NodeHistory], file: str) -> list[dict[str, A
         own = {part.source.line for part in parts if part.source and part.source.file == file}
         names = " + ".join(part.name for part in parts)
         run = "run as one" if len(parts) > 1 else "runs as"
+        taken = ", but its branch was not taken" if heir.not_run else ""
         if own:
-            rows.append({"lines": sorted(own), "text": f"{names} {run} {parts[0].ran_as}."})
+            text = f"{names} {run} {parts[0].ran_as}{taken}."
+            rows.append({"lines": sorted(own), "text": text})
     others = len(rows) - FUSIONS
     more = [{"lines": [], "text": f"Further fusions: {others:,}."}]
     return rows[:FUSIONS] + more * (others > 0)
@@ -102,7 +104,7 @@ def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
     totals: dict[str, float | None] = {}
     for stage in stages:
         if isinstance(stage, Placement):
-            totals["nodes that ran"] = len(stage.nodes)
+            totals["nodes that ran"] = len(stage.nodes) - len(stage.not_run)
             counts = [cost.flops for cost in costs.costs(stage)]
             unknown = any(count is None for count in counts)
             totals["FLOPs"] = None if unknown else sum(count or 0 for count in counts)

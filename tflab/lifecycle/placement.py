@@ -17,7 +17,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import atomic, xla
-from tflab.analysis import ledger, passes
+from tflab.analysis import branches, ledger, passes
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import least_memory, split
 from tflab.records.graph import Node, Source, node_of
@@ -66,10 +66,12 @@ def place_once(backward: Backward, options: Options) -> Placement:
     sent = tuple(nodes.transfers(graphs, shapes, {one.edge: one.bytes for one in arrived}))
     shapes |= {transfer.recv: transfer.shape for transfer in sent}  # a `_Recv` is not in the trace
     parts = [nodes.from_graph_def(graph, makers, shapes) for graph in graphs]
+    remaining = tuple(node for part in parts for node in part)
+    ran = trace.node_names(observed.metadata.step_stats)
     generated, notes = generated_code(program, fetches, observed, options)
     placement = Placement(
         program=program,
-        nodes=tuple(node for part in parts for node in part),
+        nodes=remaining,
         user_nodes=backward.nodes,
         backward_nodes=backward.added_nodes or recognised(backward),
         gradients={
@@ -88,6 +90,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
         generated=generated,
         varying=trace.varying_shapes(observed.metadata.step_stats),
         partition_graphs=tuple(graphs),
+        not_run=branches.not_taken(remaining, ran, ((one.send, one.recv) for one in sent)),
         notes=(*observed.notes, *notes),
     )
     return (

@@ -61,6 +61,8 @@ class NodeHistory(Shown):
     origin: Origin | None = None  # for a node that the runtime made
     touches: tuple[Touch, ...] = ()
     carrier: str | None = None  # the executed node that does its work; None if there is none
+    # Whether the carrier did not run, because no traced step took its branch; None: not known
+    not_run: bool | None = False
     carries: tuple[str, ...] = ()  # the user's nodes whose work it does in addition to its own
     ran_as: str | None = None  # the type of the carrier
     ran_outputs: tuple[Tensor, ...] = ()  # of the carrier, with the batch in their shapes

@@ -154,6 +154,8 @@ class Placement(Shown):
     # GraphDefs, for TensorBoard and for FLOPs
     partition_graphs: tuple[Any, ...] = field(default=(), repr=False, metadata={"json": None})
     toggle: Toggle | None = None
+    # Nodes of the graph that runs whose branch the step did not take, so that they did not run
+    not_run: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # what was not possible, and why
 
 

@@ -139,5 +139,7 @@ class Watched:
     tracings: tuple[Tracing, ...]  # of functions, in order
     made_anew: tuple[MadeAnew, ...] = ()
     values: RecordedValues | None = None  # if they were requested
+    # Nodes of the fate `executed` whose branch no traced run took; None: no run was traced
+    not_run: int | None = 0
     # The graph of the largest group; None if it was not saved
     graph: Recorded | None = field(default=None, repr=False, metadata={"json": None})

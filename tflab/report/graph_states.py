@@ -114,8 +114,10 @@ def as_run(before: Placement, stage: Execution) -> State:
     """The graph that ran: that of the last pass, with its times."""
     owned = {owner.owner: owner.ns / stage.wall_ns for owner in stage.time_ledger}
     largest = max(owned, key=owned.__getitem__)
+    missing = set(before.not_run).difference(run.name for run in stage.runs)
+    ran = f"{len(stage.nodes) - len(missing):,} of " if missing else ""
     lines = (
-        f"{plural(len(stage.nodes), 'node')} on {plural(len(before.partitions), 'device')}, "
+        f"{ran}{plural(len(stage.nodes), 'node')} on {plural(len(before.partitions), 'device')}, "
         f"{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size} (median)",
         *critical_path(stage),
         f"largest owner of the wall time of traced steps: {largest}, {percent(owned[largest])}",

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from tflab.analysis import critical_path, quality
+from tflab.analysis import branches, critical_path, quality
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.follow import values
 from tflab.follow.view import PREPOSITIONS
@@ -49,10 +49,10 @@ def questions(lab: Lab) -> tuple[Question, ...]:
 
 def nodes_that_run(walked: Walked) -> Question:
     placing = walked.placement
-    fates = Counter(fate.fate for fate in placing.ledger)
+    fates = Counter(branches.fates_in_step(placing.ledger, placing.not_run).values())
     executed = fates.pop("executed", 0)
     others = ", ".join(f"{count} {fate}" for fate, count in fates.most_common())
-    by_runtime = len(placing.nodes) - executed
+    by_runtime = len(placing.nodes) - len(placing.not_run) - executed
     return Question(
         f"{title_of(walked.model)} has {plural(len(placing.user_nodes), 'node')} when the runtime "
         "receives it. How many of these will run?",
@@ -132,7 +132,8 @@ def nodes_added(walked: Walked) -> Iterator[Question]:
 
 def written_nodes_that_run(walked: Walked) -> Iterator[Question]:
     """How many nodes of the forward graph run."""
-    fate_of = {fate.name: fate.fate for fate in walked.placement.ledger}
+    placing = walked.placement
+    fate_of = branches.fates_in_step(placing.ledger, placing.not_run)
     names = [node.name for node in walked.stages[0].nodes]
     if not all(name in fate_of for name in names):
         return

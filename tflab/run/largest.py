@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tflab.analysis import branches, passes
 from tflab.analysis import ledger as ledgers
-from tflab.analysis import passes
 from tflab.errors import TflabError
 from tflab.records.codec import WrongError, decoded, encoded
 from tflab.records.graph import Node
@@ -60,7 +60,19 @@ def fates(recorder: Any) -> dict[str, Any]:
         return {}
     keep(recorder, group, user_nodes, executed, account, parts)
     counts = dict(Counter(fate.fate for fate in account.ledger))
-    return {"group": group.number, "counts": counts}
+    not_run = branches_not_taken(group, executed, account.ledger)
+    return {"group": group.number, "counts": counts, "not_run": not_run}
+
+
+def branches_not_taken(
+    group: RunGroup, executed: Sequence[Node], ledger: Sequence[Fate]
+) -> int | None:
+    """The number of the program's nodes whose branch no traced run took; None if that is unknown,
+    because no run was traced."""
+    if not group.traced:
+        return None if branches.depending(executed) else 0
+    stayed = {fate.name for fate in ledger if fate.fate == "executed"}
+    return len(stayed.intersection(branches.not_taken(executed, group.ops)))
 
 
 def account_of(

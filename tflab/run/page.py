@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from tflab import units
+from tflab.analysis import branches
 from tflab.escaping import visible
 from tflab.follow import recorded
 from tflab.life import storage
@@ -61,7 +62,8 @@ def life(seen: Watched) -> storage.Life | None:
         return None
     _, *where = view.blocks(seen, lines=False)
     parts = (("In short", where), ("Runs", groups(seen)))
-    numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": len(seen.graph.executed)}
+    ran = len(seen.graph.executed) - len(branches.not_taken(seen.graph.executed, seen.graph.ops))
+    numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": ran}
     return storage.life(
         STAGES[-1 if seen.graph.executed else 0], drawn_graph(seen.graph), parts, numbers
     )
@@ -184,15 +186,17 @@ def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]
 def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGraph:
     """The graph of the largest group in its states, as the report draws it."""
     stages = recorded.stages(recorded.needed(graph))
-    histories = recorded.histories(stages, known)
+    histories = recorded.histories(graph, stages, known)
     ns = recorded.mean_ns(graph)
     plain = drawing.draw(stages, histories)
+    missing = len(branches.not_taken(graph.executed, graph.ops))
+    some = f"{len(graph.executed) - missing:,} of " if missing else ""
     ran = State(
         stage="execution",
         title="Ran",
         about="The ops ran in the order of their dependencies.",
         lines=(
-            f"{units.plural(len(graph.executed), 'node')}; times are means of "
+            f"{some}{units.plural(len(graph.executed), 'node')}; times are means of "
             f"{units.plural(graph.traced, 'traced run')} of the program",
         ),
         gone=(),

@@ -87,6 +87,7 @@ def watched(
         stood_in=tuple(segment.get("stood_in", ())),
         exit_status=status,
         fates=segment.get("fates", {}).get("counts", {}),
+        not_run=segment.get("fates", {}).get("not_run", 0),
         costliest=costliest_line(Counter(python) + Counter(called)),
         stopped=stopped,
         notes=tuple(notes_of(segment)),

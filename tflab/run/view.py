@@ -214,7 +214,23 @@ def fates(seen: Watched) -> str:
     listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
     return (
         f"Of the {units.plural(sum(seen.fates.values()), 'node')} of the graph, at the first run "
-        f"of the largest group: {listed}."
+        f"of the largest group: {listed}.{branches(seen)}"
+    )
+
+
+def branches(seen: Watched) -> str:
+    """That some of the executed nodes did not run, or that this is unknown."""
+    if seen.not_run is None:
+        return (
+            " Whether all executed nodes ran is not known: the graph has branches, and no run was "
+            "traced."
+        )
+    whose = "their" if seen.not_run > 1 else "its"
+    return (
+        f" {seen.not_run:,} of the executed nodes ran in no traced run, because {whose} branch was "
+        "not taken."
+        if seen.not_run
+        else ""
     )
 
 

@@ -210,6 +210,11 @@ def allocations(
     return requested, tuple(records)
 
 
+def node_names(step_stats: Any) -> set[str]:
+    """The nodes that have a row in a trace, which nodes in a branch that is not taken do not."""
+    return {stats.node_name for device in step_stats.dev_stats for stats in device.node_stats}
+
+
 def output_shapes(step_stats: Any) -> dict[str, Shape]:
     """Shapes of the tensors that a step made, by tensor name (`split:1`, plain `mul`)."""
     shapes: dict[str, Shape] = {}

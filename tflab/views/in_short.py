@@ -174,7 +174,10 @@ def run_facts(stage: Placement) -> Iterator[Fact]:
         runtime = len(stage.origins)
         own_nodes = f"{len(stage.nodes) - runtime:,} of the {len(stage.user_nodes):,} built"
         run += f": {own_nodes}, {runtime:,} made by the runtime"
-    yield "run", run
+    if stage.not_run:
+        yield "remain", f"{run}; {placement.not_taken(stage)}"
+    else:
+        yield "run", run
     compiled = [fate for fate in stage.ledger if fate.fate == "compiled"]
     if compiled:
         clusters = len({fate.into for fate in compiled})

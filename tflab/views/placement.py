@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from tflab.analysis import branches
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.graph import Tensor
 from tflab.records.placed import Toggle
 from tflab.records.stages import Placement
 from tflab.units import CLUSTER_JOBS, plural, short_device, size, task_of
 from tflab.views import generated_code, numbered, pass_log
-from tflab.views.words import FATES, LONGEST, counted, tensor
+from tflab.views.words import FATES, LONGEST, REMAINS, counted, tensor
 
 NAMED = 100  # nodes of a graph that are listed by name
 FETCHES = 12  # that are named
@@ -27,11 +28,14 @@ RUNTIMES = "(the runtime's)"  # if no node of that name was written
 
 
 def blocks(stage: Placement) -> Iterable[Block]:
+    nodes, had = plural(len(stage.nodes), "node"), f"the graph had {len(stage.user_nodes):,}"
     yield (
-        f"To compute {numbered.listed(stage.fetches, FETCHES)}, "
-        f"{plural(len(stage.nodes), 'node')} run; the graph had {len(stage.user_nodes):,}. Batch "
-        f"size {stage.batch_size}, data: {stage.data}."
+        f"To compute {numbered.listed(stage.fetches, FETCHES)}, {nodes} "
+        f"{'remain where' if stage.not_run else 'run;'} {had}. "
+        f"Batch size {stage.batch_size}, data: {stage.data}."
     )
+    if stage.not_run and not stage.passes:
+        yield f"{not_taken(stage)}."
     yield from stage.notes
     if stage.passes:
         yield pass_log.pass_log(stage)
@@ -51,6 +55,7 @@ def blocks(stage: Placement) -> Iterable[Block]:
 
 def fate_counts(stage: Placement) -> Table:
     """The ledger in numbers: each fate, and the passes responsible."""
+    meanings = FATES | ({"executed": REMAINS} if stage.not_run else {})
     rows = []
     for fate, count in Counter(row.fate for row in stage.ledger).most_common():
         passes = Counter(row.by for row in stage.ledger if row.fate == fate and row.by)
@@ -61,7 +66,7 @@ def fate_counts(stage: Placement) -> Table:
         (
             Column("fate", lambda row: row[0]),
             Column("nodes", lambda row: f"{row[1]:,}", right=True),
-            Column("meaning", lambda row: FATES[row[0]], spare=1),
+            Column("meaning", lambda row: meanings[row[0]], spare=1),
             Column("by", lambda row: row[2], elastic=True),
         ),
         tuple(rows),
@@ -70,10 +75,11 @@ def fate_counts(stage: Placement) -> Table:
 
 def nodes_not_run(stage: Placement) -> Iterable[Table]:
     """For a small graph: the nodes that did not run, by name, and the node that replaced each."""
+    fates = branches.fates_in_step(stage.ledger, stage.not_run)
     groups: dict[tuple[str, str], list[str]] = {}
     for row in stage.ledger:
-        if row.fate != "executed":
-            groups.setdefault((row.fate, row.by or ""), []).append(row.name)
+        if (fate := fates[row.name]) != "executed":
+            groups.setdefault((fate, row.by or ""), []).append(row.name)
     if groups and len(stage.ledger) <= NAMED:
         yield Table(
             "The nodes that did not run as they were written, by name",
@@ -87,14 +93,24 @@ def nodes_not_run(stage: Placement) -> Iterable[Table]:
 
 
 def balance(stage: Placement) -> str:
-    """The nodes that run, as a sum of executed and made nodes."""
+    """The nodes of the graph that runs, as a sum of executed and made nodes."""
     executed = sum(fate.fate == "executed" for fate in stage.ledger)
     runtime_nodes = ", ".join(created(stage))
+    total = f"= {len(stage.nodes):,} that run"
+    if stage.not_run:
+        total = f"= {len(stage.nodes):,} in the graph that runs; {not_taken(stage)}"
     return (
         f"{executed:,} executed under their own name + {len(stage.origins):,} made by the runtime"
         + (f" ({runtime_nodes})" if runtime_nodes else "")
-        + f" = {len(stage.nodes):,} that run."
+        + f" {total}."
     )
+
+
+def not_taken(stage: Placement) -> str:
+    """`43 of them did not run in this step, because their branch was not taken`."""
+    count = len(stage.not_run)
+    whose = "their" if count > 1 else "its"
+    return f"{count:,} of them did not run in this step, because {whose} branch was not taken"
 
 
 def created(stage: Placement) -> Iterator[str]:
@@ -135,7 +151,7 @@ def general(reason: str) -> str:
 def toggled(toggle: Toggle) -> Block:
     """How fates changed when passes were switched off."""
     title = (
-        f"Without {', '.join(toggle.without)}: {toggle.node_count:,} nodes run instead of "
+        f"Without {', '.join(toggle.without)}: {toggle.node_count:,} nodes remain instead of "
         f"{toggle.usual_node_count:,}"
     )
     if not toggle.changes:

@@ -21,6 +21,8 @@ FATES = {  # the meaning of each; `analysis.ledger` decides them
     "removed": "bypassed, or no longer used",
     "compiled": "compiled by XLA with other nodes",
 }
+# The meaning of `executed` if not all of these nodes ran
+REMAINS = "in the graph that runs, under its own name"
 
 
 def place(source: Source | None) -> str:
@@ -70,7 +72,10 @@ TERMS = {
     ),
     "device": "A processor that runs ops, such as CPU:0.",
     "edge": "A tensor that one node passes to another, or a control dependency.",
-    "executed": "The fate of a node that runs under its own name.",
+    "executed": (
+        "The fate of a node that is in the graph that runs, under its own name. In a step it does "
+        "not run if it is in a branch that the step does not take."
+    ),
     "fate": "What happened to a node of your graph before it ran; every node has exactly one.",
     "feed": "A value that replaces a tensor, usually a placeholder, for one step.",
     "fetch": "A tensor or node that a step is asked to compute.",

@@ -1,0 +1,107 @@
+"""Branches: of a small graph with conditions and loops, the nodes that a step did not run."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab.datasets import Dataset
+from tflab.follow import node_history
+from tflab.lifecycle import backward, execution, frontend, placement
+from tflab.records.options import Model, Options
+from tflab.views import placement as view
+
+pytestmark = pytest.mark.tensorflow
+
+ONES = Dataset("ones", "train", {"x": np.ones((64, 3), np.float32)})
+UNSEEN = ("_Send", "_Recv")  # not in traces
+
+
+def program(v2: bool):
+    """The step takes `sin` and not `exp`, and the loop has no turn."""
+
+    def build() -> Model:
+        (tf1.enable_control_flow_v2 if v2 else tf1.disable_control_flow_v2)()
+        try:
+            x = tf1.placeholder(tf.float32, [None, 3], "x")
+            w = tf1.get_variable("w", [3], initializer=tf1.ones_initializer())
+
+            def taken():
+                return tf.sin(x, "sin") * w
+
+            def not_taken():
+                return tf.exp(x, "exp") * w + tf.ones([3])
+
+            y = tf1.cond(tf.reduce_sum(x) < 0, not_taken, taken, name="choice")
+            _, y = tf1.while_loop(
+                lambda i, _: i < tf.cast(tf.reduce_min(x), tf.int32),
+                lambda i, y: (i + 1, tf.tanh(y, "tanh")),
+                [1, y],
+                name="loop",
+            )
+            loss = tf.reduce_sum(y, name="loss")
+        finally:
+            tf1.enable_control_flow_v2()
+        return Model(
+            output=y,
+            feeds={x: "x"},
+            data=lambda split, data_dir=None: ONES,
+            loss=loss,
+            optimizer=tf1.train.GradientDescentOptimizer(0.1),
+        )
+
+    return build
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["v1", "v2"])
+def stages(request):
+    built = frontend.build(("branches", program(request.param)), Options(batch_size=4))
+    derived = backward.differentiate(built, Options(batch_size=4))
+    return built, derived, placement.place(derived, Options(batch_size=4))
+
+
+def rows_of_a_step(stage) -> tuple[set[str], set[str]]:
+    """The nodes of the graphs that run, and those with a row in the trace, by the runtime."""
+    graph, metadata = stage.program.graph, tf1.RunMetadata()
+    with tf1.Session(graph=graph) as session:
+        session.run([variable.initializer for variable in graph.get_collection("variables")])
+        session.run(
+            list(stage.fetches),
+            {"x:0": ONES.columns["x"][:4]},
+            options=tf1.RunOptions(
+                output_partition_graphs=True, trace_level=tf1.RunOptions.FULL_TRACE
+            ),
+            run_metadata=metadata,
+        )
+    remain = {node.name for graph in metadata.partition_graphs for node in graph.node}
+    devices = metadata.step_stats.dev_stats
+    return remain, {stats.node_name for device in devices for stats in device.node_stats}
+
+
+def test_the_nodes_that_did_not_run_are_those_without_a_row(stages):
+    placed = stages[-1]
+    remain, ran = rows_of_a_step(placed)
+    assert {node.name for node in placed.nodes} == remain
+    assert set(placed.not_run) == remain - ran
+    parts = {part.removesuffix("_0") for name in placed.not_run for part in name.split("/")}
+    assert parts >= {"exp", "tanh"}
+    assert "sin" not in parts
+    assert len(placed.not_run) == len(set(placed.not_run))
+
+
+def test_the_summary_counts_them(stages):
+    placed = stages[-1]
+    assert view.balance(placed).endswith(
+        f" = {len(placed.nodes)} in the graph that runs; {len(placed.not_run)} of them did not run "
+        "in this step, because their branch was not taken."
+    )
+
+
+def test_a_history_says_so_unless_a_measured_step_ran_the_node(stages):
+    ran = execution.execute(stages[-1], Options(batch_size=4, steps=2, warmup=1))
+    histories = node_history.histories((*stages, ran))
+    traced = {run.name for run in ran.runs}
+    assert not traced & set(stages[-1].not_run)
+    dead = {name for name, history in histories.items() if history.not_run}
+    assert dead >= set(stages[-1].not_run)
+    assert not {histories[name].carrier for name in dead} & traced
