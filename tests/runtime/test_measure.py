@@ -116,6 +116,26 @@ def test_a_large_graph_is_built_once_and_runs_the_same_nodes(monkeypatch):
     assert (untraced, ran, compiled) == (None, usual, [])
 
 
+@pytest.mark.parametrize(
+    ("values", "trace", "calls"),
+    [
+        (("fed",), b"1" * 90, ["traced", "plain", "plain", "plain", "plain"]),
+        (("fed",), b"1" * 80, ["traced", "plain", "plain"]),
+        ((), b"1" * 90, ["traced", "plain", "plain"]),
+    ],
+)
+def test_after_a_long_trace_two_steps_are_not_counted(monkeypatch, values, trace, calls):
+    made = []
+    timed = StepTime(0, 0, 10_000), session.Unparsed(trace)
+    monkeypatch.setattr(session, "timed_step", lambda *_: made.append("traced") or timed)
+    runner = measure.Runner(lambda *_: made.append("plain"), lambda *_: None)
+    runner.take(measure.Turn(values, 1, traced=True))
+    for number in range(2):
+        step, recorded = runner.take(measure.Turn(values, 1, number))
+        assert (step.step, recorded) == (number, None)
+    assert made == calls
+
+
 def job(threads: int) -> measure.Job:
     return measure.Job(None, None, None, Options(threads=threads))
 
