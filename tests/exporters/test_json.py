@@ -243,7 +243,7 @@ def test_every_field_of_the_backward_stage():
         ),
         gradient_checks=(
             GradientCheck("w", float("nan"), 8, 20, "float64"),
-            GradientCheck("v", 1e-9, 5, 6, "float32"),
+            GradientCheck("v", 1e-9, 5, 6, "float32", True, 0.02),
         ),
         data="numbers",
         variable_count=9,
@@ -265,6 +265,8 @@ def test_every_field_of_the_backward_stage():
             Derivative("y", "2 * y", [1.5, float("nan")], 1e-8, 3e-8),
         ),
         stopped=("still",),
+        no_float64="it broke",
+        half="float16",
         custom_gradients=("own",),
     )
     assert object_of(stage) == {
@@ -288,6 +290,8 @@ def test_every_field_of_the_backward_stage():
                 "elements": 8,
                 "size": 20,
                 "precision": "float64",
+                "zero": False,
+                "tolerance": 1e-4,
             },
             {
                 "tensor": "v",
@@ -295,8 +299,12 @@ def test_every_field_of_the_backward_stage():
                 "elements": 5,
                 "size": 6,
                 "precision": "float32",
+                "zero": True,
+                "tolerance": 0.02,
             },
         ],
+        "no_float64": "it broke",
+        "half": "float16",
         "data": "numbers",
         "variable_count": 9,
         "update_nodes": ["u"],

@@ -174,6 +174,33 @@ def test_differences_in_less_than_float64_say_so():
     )
 
 
+def test_gradients_that_are_0_are_counted_and_have_no_error():
+    zero = GradientCheck("z", 0.0, 1, 1, "float64", zero=True)
+    checks = (*DERIVED.gradient_checks, zero)
+    assert fact(replace(DERIVED, gradient_checks=checks), "checked") == (
+        "3 gradients by finite differences: largest relative error 3.5e-07, 1 gradient 0 within "
+        "rounding"
+    )
+    for checks, what in (
+        ((zero,), "1 gradient by finite differences: it is 0 within rounding"),
+        ((zero, zero), "2 gradients by finite differences: all are 0 within rounding"),
+    ):
+        assert fact(replace(DERIVED, gradient_checks=checks), "checked") == what
+
+
+def test_a_graph_in_half_precision_says_so_where_the_differences_are_not():
+    half = GradientCheck("y", 9.2e-4, 1, 1, "float64", tolerance=0.02)
+    stage = replace(DERIVED, gradient_checks=(half,), half="float16", custom_gradients=("c",))
+    assert fact(stage, "checked") == (
+        "1 gradient by finite differences: largest relative error 9.2e-04 (the graph rounds to "
+        "float16)"
+    )
+    same = replace(stage, gradient_checks=(replace(half, precision="float16"),))
+    assert fact(same, "checked") == (
+        "1 gradient by finite differences in float16: largest relative error 9.2e-04"
+    )
+
+
 def test_a_gradient_that_is_not_finite_is_said():
     checks = (*DERIVED.gradient_checks, GradientCheck("z", float("nan"), 1, 1, "float64"))
     assert fact(replace(DERIVED, gradient_checks=checks), "checked") == (
@@ -212,7 +239,7 @@ def test_differences_that_ignore_gradients_of_the_program_say_so(own, why):
     assert "which they ignore" not in fact(agreeing, "checked")
     far = (GradientCheck("y", 1e-4, 1, 1, "float64"), *DERIVED.gradient_checks[1:])
     assert fact(replace(agreeing, gradient_checks=far), "checked") == (
-        "2 gradients by finite differences: largest relative error 1.0e-04 (the program has "
+        "2 gradients by finite differences: largest relative error 1.0e-04 (the graph has "
         f"{why}, which they ignore)"
     )
 

@@ -21,7 +21,7 @@ from tflab.views import (
     placement,
     values,
 )
-from tflab.views.backward import not_finite, random_numbers
+from tflab.views.backward import not_finite, random_numbers, result
 from tflab.views.chain_rule import total
 from tflab.views.values import number
 from tflab.views.words import counted, place
@@ -139,13 +139,14 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
             batch = f", for the first batch {value}" if value else ""
             yield total(derivative.variable), f"{derivative.formula}{batch}"
     if stage.gradient_checks:
-        worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
-        coarse = "" if worst.precision == "float64" else f" in {worst.precision}"
-        error = f"largest relative error {worst.max_relative_error:.1e}"
+        checked_in = stage.gradient_checks[0].precision
+        coarse = "" if checked_in == "float64" else f" in {checked_in}"
+        half = stage.half if stage.half != checked_in else ""
+        rounds = f" (the graph rounds to {half})" if half else ""
         yield (
             "checked",
             f"{plural(len(stage.gradient_checks), 'gradient')} by finite differences{coarse}"
-            f"{random_numbers(stage)}: {not_finite(stage) or error}"
+            f"{random_numbers(stage)}: {not_finite(stage) or result(stage)}{rounds}"
             f"{chain_rule.differs_by_design(stage)}",
         )
     elif stage.added_nodes and not stage.inferred:
