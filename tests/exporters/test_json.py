@@ -257,7 +257,7 @@ def test_every_field_of_the_backward_stage():
         added_functions=("grad_of_twice",),
         gradient_nodes=(
             GradientNode("g1", "x * dL/d(b)", "dL/dy", False, True, None, LINE),
-            GradientNode("g2", "", None, False, False, "shape", None),
+            GradientNode("g2", "", None, False, False, "shape", None, decided=False),
         ),
         chain_rule=(Link("b", "a + y", "y", "y/read", "dL/dy", "sum(dL/d(b))", False),),
         derivatives=(
@@ -329,6 +329,7 @@ def test_every_field_of_the_backward_stage():
                     "function": "_AddGrad",
                     "code": "return grad",
                 },
+                "decided": True,
             },
             {
                 "name": "g2",
@@ -338,6 +339,7 @@ def test_every_field_of_the_backward_stage():
                 "used": False,
                 "bookkeeping": "shape",
                 "line": None,
+                "decided": False,
             },
         ],
         "chain_rule": [

@@ -162,6 +162,14 @@ def test_gradients_are_counted_written_and_checked():
     ]
 
 
+def test_bookkeeping_is_not_counted_where_some_of_it_is_unknown():
+    (table,) = shown(DERIVED)
+    assert "of these" in [row[0] for row in table[2:-1]]
+    nodes = (*DERIVED.gradient_nodes[:2], replace(DERIVED.gradient_nodes[2], decided=False))
+    (table,) = shown(replace(DERIVED, gradient_nodes=nodes))
+    assert "of these" not in [row[0] for row in table[2:-1]]
+
+
 def test_without_updates_no_optimiser_needs_anything():
     added = fact(replace(DERIVED, update_nodes=()), "added")
     assert added == "1,055 nodes: gradients of 2 forward ops"
@@ -322,7 +330,7 @@ def test_an_execution_is_its_times_its_memory_and_its_most_expensive_nodes():
                 "4.0 % before the first op, 78.0 % at least one op running, 13.0 % no op running "
                 "between ops, 5.0 % after the last op",
             ),
-            ("order", "critical path: 3 op runs, 1.25 ms"),
+            ("order", "critical path: 3 op runs, 1.25 ms in a traced step"),
             ("memory", "at most 3.50 MiB alive at once"),
             ("training", "10 steps moved y from 2 to 2.98 and z from 1 to 1.25"),
             "",

@@ -240,5 +240,8 @@ def bookkeeping(stage: Backward) -> Strip:
         for kind, count in kinds.most_common()
         if kind
     )
-    total = len(stage.gradient_nodes)
-    return Strip(f"Bookkeeping: {sum(kinds.values())} of {plural(total, 'node')}", frames)
+    total = plural(len(stage.gradient_nodes), "node")
+    unknown = sum(not node.decided for node in stage.gradient_nodes)
+    whose = "its" if unknown == 1 else "their"
+    also = f"; {unknown:,} more may be bookkeeping: {whose} values are unknown" if unknown else ""
+    return Strip(f"Bookkeeping: {sum(kinds.values())} of {total}{also}", frames)

@@ -123,7 +123,8 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
             f"{plural(functions, 'forward op')}"
             f"{', and what the optimiser needs' if stage.update_nodes else ''}",
         )
-    if helpers := sum(bool(node.bookkeeping) for node in stage.gradient_nodes):
+    helpers = sum(bool(node.bookkeeping) for node in stage.gradient_nodes)
+    if helpers and all(node.decided for node in stage.gradient_nodes):
         yield (
             "of these",
             f"{helpers:,} of {plural(len(stage.gradient_nodes), 'gradient node')} only handle "
@@ -227,7 +228,7 @@ def step_facts(stage: Execution) -> Iterator[Fact]:
         yield "time", ", ".join(owners)
     if stage.critical_path.nodes:
         chain = plural(len(stage.critical_path.nodes), "op run")
-        yield "order", f"critical path: {chain}, {time(stage.critical_path.ns)}"
+        yield "order", f"critical path: {chain}, {time(stage.critical_path.ns)} in a traced step"
     if stage.memory.peak_bytes and not execution.compiled(stage.nodes):
         yield "memory", f"at most {size(stage.memory.peak_bytes)} alive at once"
     recorded = stage.recorded_step
