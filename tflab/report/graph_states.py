@@ -107,7 +107,7 @@ def critical_path(stage: Execution) -> Iterator[str]:
     path = stage.critical_path
     if path.nodes:
         runs = plural(len(path.nodes), "op run")
-        yield f"critical path: {runs}, {time(path.ns)}"
+        yield f"critical path: {runs}, {time(path.ns)} in a traced step"
 
 
 def as_run(before: Placement, stage: Execution) -> State:
