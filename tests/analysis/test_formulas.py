@@ -111,6 +111,39 @@ def test_what_moves_numbers_is_written_only_where_it_changes_how_they_broadcast(
     assert text(found()) == written
 
 
+def kept(axes, ones, before=ROWS, filled=False):
+    """What the gradient of a reduction does with its incoming gradient: it restores the axes."""
+    value = const("ones", ones)
+    if filled:
+        value = node("ones", "Fill", (1,), "count", "ones/value", dtype="int32")
+    return formula(
+        before,
+        const("every", [0, 1, 2]),
+        const("axes", axes),
+        node("dims", "Placeholder", (3,), dtype="int32"),
+        const("count", [1]),
+        const("ones/value", ones),
+        value,
+        node("shape", "DynamicStitch", None, "every", "axes", "dims", "ones", dtype="int32"),
+        node("new", "Reshape", None, before.name, "shape"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "written"),
+    [
+        (lambda: kept([1], [1]), "expand_dims(rows, 1)"),
+        (lambda: kept([1], 1, filled=True), "expand_dims(rows, 1)"),
+        (lambda: kept([2, 1], [1, 1], node("v", "Exp", (4,))), "expand_dims(expand_dims(v, 1), 2)"),
+        (lambda: kept([1], [2]), "new"),
+        (lambda: kept([1], [1], node("v", "Exp", (4,))), "new"),
+        (lambda: kept([1], [1], FREE), "new"),
+    ],
+)
+def test_a_reshape_that_restores_reduced_axes_names_them(found, written):
+    assert text(found()) == written
+
+
 def bias(shape, **about):
     notes = {"b": about} if about else None
     return text(formula(node("g", "X", shape), node("b", "BiasAddGrad", (4,), "g"), notes=notes))

@@ -172,18 +172,27 @@ def test_without_values_nothing_is_said_of_them():
     assert derivatives(unknown) == {}
     described = gradient_nodes.described(unknown, [END], {})
     assert {node.formula for node in described} == {""}
-    assert {node.bookkeeping for node in described} == {None, SHAPES, GATES}
+    assert {node.bookkeeping for node in described} == {None, SHAPES, GATES, SAME}
+    undecided = [node.name for node in described if not node.decided]
+    assert undecided == ["gradients/start", "gradients/mul_grad/Sum"]
+    assert all(node.decided for node in gradient_nodes.described(GRAPH, [END], {}))
+    without_sum = [{**at} for at in POINTS.values]
+    del without_sum[1]["gradients/mul_grad/Sum"]
+    partly = replace(GRAPH, points=replace(POINTS, values=tuple(without_sum)))
+    described = gradient_nodes.described(partly, [END], {})
+    assert [n.name for n in described if not n.decided] == ["gradients/mul_grad/Sum"]
 
 
-@pytest.mark.parametrize(
-    "name, kind",
-    [
-        ("gradients/start", STARTS),
-        ("gradients/mul_grad/Reshape", SAME),
-        ("gradients/mul_grad/tuple/control_dependency_1", GATES),
-    ],
-)
-def test_a_kind_is_only_said_of_a_node_with_such_numbers(name, kind):
+def test_an_op_that_changes_no_number_is_bookkeeping_also_without_values():
+    described = gradient_nodes.described(replace(GRAPH, points=NOWHERE), [END], {})
+    kinds = {node.name: node.bookkeeping for node in described}
+    assert kinds["gradients/mul_grad/tuple/control_dependency_1"] == GATES
+    assert kinds["gradients/mul_grad/Reshape"] == SAME
+
+
+def test_a_kind_is_only_said_of_a_node_with_such_numbers():
+    name, kind = "gradients/start", STARTS
+
     def kinds(graph):
         return {n.name: n.bookkeeping for n in gradient_nodes.described(graph, [END], {})}
 

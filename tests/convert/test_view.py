@@ -152,9 +152,9 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             ],
             0,
         ),
-        "The critical path of a step has 2 op runs and would take 80.0 us if every op had its "
-        "own processor. A node in a loop occurs in it once for each iteration. All ops together "
-        "take 1.50 x as long. While any op ran, 1.14 ran at once on average.",
+        "The critical path, the longest chain of ops that wait for one another, has 2 op runs. In "
+        "the trace these took 80.0 us. A node in a loop occurs in it once for each iteration. All "
+        "ops together took 1.50 x as long. While any op ran, 1.14 ran at once on average.",
         (
             "The critical path",
             ("node", "type that ran", "took", "share"),

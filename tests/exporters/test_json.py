@@ -244,7 +244,7 @@ def test_every_field_of_the_backward_stage():
         ),
         gradient_checks=(
             GradientCheck("w", float("nan"), 8, 20, "float64"),
-            GradientCheck("v", 1e-9, 5, 6, "float32"),
+            GradientCheck("v", 1e-9, 5, 6, "float32", True, 0.02),
         ),
         data="numbers",
         variable_count=9,
@@ -258,7 +258,7 @@ def test_every_field_of_the_backward_stage():
         added_functions=("grad_of_twice",),
         gradient_nodes=(
             GradientNode("g1", "x * dL/d(b)", "dL/dy", False, True, None, LINE),
-            GradientNode("g2", "", None, False, False, "shape", None),
+            GradientNode("g2", "", None, False, False, "shape", None, decided=False),
         ),
         chain_rule=(Link("b", "a + y", "y", "y/read", "dL/dy", "sum(dL/d(b))", False),),
         derivatives=(
@@ -266,6 +266,8 @@ def test_every_field_of_the_backward_stage():
             Derivative("y", "2 * y", [1.5, float("nan")], 1e-8, 3e-8),
         ),
         stopped=("still",),
+        no_float64="it broke",
+        half="float16",
         custom_gradients=("own",),
     )
     assert object_of(stage) == {
@@ -289,6 +291,8 @@ def test_every_field_of_the_backward_stage():
                 "elements": 8,
                 "size": 20,
                 "precision": "float64",
+                "zero": False,
+                "tolerance": 1e-4,
             },
             {
                 "tensor": "v",
@@ -296,8 +300,12 @@ def test_every_field_of_the_backward_stage():
                 "elements": 5,
                 "size": 6,
                 "precision": "float32",
+                "zero": True,
+                "tolerance": 0.02,
             },
         ],
+        "no_float64": "it broke",
+        "half": "float16",
         "data": "numbers",
         "variable_count": 9,
         "update_nodes": ["u"],
@@ -322,6 +330,7 @@ def test_every_field_of_the_backward_stage():
                     "function": "_AddGrad",
                     "code": "return grad",
                 },
+                "decided": True,
             },
             {
                 "name": "g2",
@@ -331,6 +340,7 @@ def test_every_field_of_the_backward_stage():
                 "used": False,
                 "bookkeeping": "shape",
                 "line": None,
+                "decided": False,
             },
         ],
         "chain_rule": [

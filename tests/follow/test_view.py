@@ -105,7 +105,7 @@ HISTORY = NodeHistory(
     slack_ns=2_400.0,
 )
 PLAIN = NodeHistory("x", "Placeholder", "runtime", None, (), (), ())
-MODEL = "by median traced times, if every op had its own processor"
+MODEL = "by median traced times"
 SLACK = (f"not on the critical path, with a slack of 2.40 us {MODEL}",)
 
 

@@ -1,6 +1,8 @@
 """Derivatives: the formulas read off gradient graphs, and their values, compared with SymPy's and
 against finite differences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sympy
@@ -309,13 +311,27 @@ def test_what_stop_gradient_ends_is_not_named_if_it_is_zero(monkeypatch):
     checks = {check.tensor: check for check in stage.gradient_checks}
     assert [check.agrees for check in checks.values()] == [True, True]
     assert stage.stopped == ()
-    for known, stopped in (
-        ("a", ()),
-        ("b", (stop,)),
-    ):  # `a` is behind it: nothing confirms the stop
-        checked = gradient_check.Checked((checks[known],), "")
+    far = replace(checks["a"], max_relative_error=0.5)  # `a` is behind it
+    for known, stopped in ((checks["b"], ()), (far, (stop,))):
+        checked = gradient_check.Checked((known,), "")
         monkeypatch.setattr(backward, "check_gradients", lambda *_, checked=checked: checked)
         assert differentiated(loss_of).stopped == stopped
+
+
+def test_a_stop_that_changes_a_gradient_is_named_also_where_the_check_is_in_float32():
+    def loss_of(x, a, b):
+        one = tf1.py_func(lambda x: np.ones_like(x, np.float32), [x], tf.float32)
+        one.set_shape(x.shape)
+        stopped = tf.stop_gradient(a) if stops else a
+        held = tf.reduce_logsumexp(tf.stack([a * one, b * x], 1), 1)  # it contains a stop
+        return tf.reduce_mean(tf.square(stopped * a)) + tf.reduce_mean(held)
+
+    for stops, names in ((False, []), (True, ["StopGradient"])):
+        stage = differentiated(loss_of)
+        assert {check.precision for check in stage.gradient_checks} == {"float32"}
+        assert stage.no_float64.startswith("The runtime refused the step: ")
+        assert [name for name in stage.stopped if "LogSum" not in name] == names
+        assert bool(stage.stopped) == stops
 
 
 class Clipping(tf1.train.GradientDescentOptimizer):

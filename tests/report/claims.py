@@ -48,7 +48,7 @@ SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
     rf"critical path: \d+ op runs?, ({TIME})": (
         ("{model}", "critical path", "of the median step"),
     ),
-    rf"The critical path of a traced step has \d+ op runs? and takes ({TIME})\.": (
+    rf"In a traced step these took ({TIME})\.": (
         ("{model}", "critical path", "of the median step"),
     ),
     rf"(\S+) took longest: ({TIME}) in a traced step \(median\)": (

@@ -293,7 +293,7 @@ EXECUTED = State(
     about="The ops ran in the order of their dependencies.",
     lines=(
         "12 nodes on 2 devices, 4.10 ms a step for a batch of 16 (median)",
-        "critical path: 3 op runs, 9.60 us",
+        "critical path: 3 op runs, 9.60 us in a traced step",
         "largest owner of the wall time of traced steps: at least one op running, 50.0 %",
     ),
     gone=(),
@@ -465,8 +465,8 @@ def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
             "12",
             "12",
             "12 nodes on 2 devices, 4.10 ms a step for a batch of 16 (median); critical path: 3 "
-            "op runs, 9.60 us; largest owner of the wall time of traced steps: at least one op "
-            "running, 50.0 %",
+            "op runs, 9.60 us in a traced step; largest owner of the wall time of traced steps: at "
+            "least one op running, 50.0 %",
         ),
         0,
     ]

@@ -130,9 +130,9 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
         "In the step of median length at most 4 ops ran at once, 1.75 on average. No op ran for "
         "25.0 % of it on CPU:0, 40.0 % of it on CPU:1: the runtime itself may have been working, "
         "so this is not idle time.",
-        "The critical path of a traced step has 3 op runs and takes 9.60 us. With one processor "
-        "per op, a step could not be faster. All ops together take 1.25 x as long. While any of "
-        "them ran, 1.12 ran at once on average.",
+        "The critical path, the longest chain of ops that wait for one another, has 3 op runs. In "
+        "a traced step these took 9.60 us. All ops together took 1.25 x as long. While any of them "
+        "ran, 1.12 ran at once on average.",
         Method(WARM, WALKING),
     ]
 

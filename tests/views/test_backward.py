@@ -184,9 +184,37 @@ def test_differences_that_ignore_a_stopped_gradient_are_named_as_a_reason():
     assert not any("may come from" in str(block) for block in shown(agreeing))
     far = (GradientCheck("w", 0.02, 4, 9, "float64"),)
     assert shown(replace(agreeing, gradient_checks=far, variable_count=1))[-1] == (
-        "The error may come from finite differences (the program has stop_gradient, which they "
+        "The error may come from finite differences (the graph has stop_gradient, which they "
         "ignore)."
     )
+    coarse = (GradientCheck("w", 0.02, 4, 9, "float32", tolerance=0.03),)
+    assert shown(replace(agreeing, gradient_checks=coarse, variable_count=1))[-1] == (
+        "The largest relative error is 2.0e-02, in w."
+    )
+
+
+def test_gradients_that_are_0_have_no_error():
+    zeros = tuple(GradientCheck(name, 0.0, 4, 9, "float64", zero=True) for name in "ab")
+    checks = (*zeros, GradientCheck("w", 3e-7, 4, 9, "float64"))
+    *_, table, sentence = shown(replace(STAGE, gradient_checks=checks, variable_count=3))
+    assert [row[2] for row in table[2:-1]] == ["both 0", "both 0", "3.0e-07"]
+    assert sentence == (
+        "The largest relative error is 3.0e-07, in w. The gradients of a, b are 0 within rounding, "
+        "and so are the differences."
+    )
+    assert shown(replace(STAGE, gradient_checks=zeros[:1], variable_count=1))[-1] == (
+        "The gradient of a is 0 within rounding, and so is the difference."
+    )
+
+
+def test_the_reasons_of_large_errors_are_said():
+    checks = (GradientCheck("w", 9e-4, 4, 9, "float32", tolerance=0.03),)
+    stage = replace(STAGE, gradient_checks=checks, variable_count=1, half="bfloat16")
+    assert shown(replace(stage, no_float64="It broke"))[-2:] == [
+        "The check ran in float32, because a float64 copy of the graph failed. It broke.",
+        "Parts of the graph are in bfloat16, which rounds to about 2 digits. The differences are "
+        "in float32, so the errors include that rounding.",
+    ]
 
 
 def test_gradients_that_are_changed_before_the_optimiser_are_not_those_of_the_loss():

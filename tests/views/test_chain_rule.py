@@ -215,6 +215,17 @@ def test_a_large_gradient_graph_is_not_drawn_but_has_its_steps():
     assert [block.title for block in chain_rule.nodes(large)] == ["Bookkeeping: 0 of 65 nodes"]
 
 
+def test_nodes_that_may_be_bookkeeping_are_counted():
+    nodes = tuple(described(f"n{n}", "a", "dL/dy") for n in range(4))
+    for unknown, also in (
+        (1, "1 more may be bookkeeping: its values are unknown"),
+        (2, "2 more may be bookkeeping: their values are unknown"),
+    ):
+        some = (*(replace(node, decided=False) for node in nodes[:unknown]), *nodes[unknown:])
+        strip = chain_rule.bookkeeping(replace(STAGE, gradient_nodes=some))
+        assert strip.title == f"Bookkeeping: 0 of 4 nodes; {also}"
+
+
 def test_of_many_steps_the_first_40_are_shown():
     names = [f"layer{number}/op" for number in range(42)]
     _, _, table, *_ = opening(replace(STAGE, chain_rule=chain_of(*names)))

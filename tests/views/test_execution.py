@@ -152,9 +152,9 @@ def test_the_view_tells_where_the_time_of_a_step_went():
         "In the step of median length at most 5 ops ran at once, 2.35 on average. No op ran for "
         "12.5 % of it on CPU:0, 87.5 % of it on CPU:1: the runtime itself may have been working, "
         "so this is not idle time.",
-        "The critical path of a traced step has 3 op runs and takes 1.25 ms. With one processor "
-        "per op, a step could not be faster. All ops together take 2.51 x as long. While any of "
-        "them ran, 1.75 ran at once on average.",
+        "The critical path, the longest chain of ops that wait for one another, has 3 op runs. In "
+        "a traced step these took 1.25 ms. All ops together took 2.51 x as long. While any of them "
+        "ran, 1.75 ran at once on average.",
         "The ops had at most 3.50 MiB alive at once; dense/add requested most, 5.00 MiB a step. "
         "The step of median length peaked after 812 us: 3.00 MiB, allocated by 4 ops, the largest "
         "parts by conv1/Relu (2.00 MiB, still running), dense/add (512 KiB), loss (384 KiB).",
@@ -227,8 +227,8 @@ def test_of_a_busy_machine_it_is_not_told_how_much_ran_at_once():
         BUSY_LINE,
         *quiet[:2],
         *quiet[2:5],
-        "The critical path of a traced step has 3 op runs and takes 1.25 ms. With one processor "
-        "per op, a step could not be faster. How much ran at once is withheld because the machine "
+        "The critical path, the longest chain of ops that wait for one another, has 3 op runs. In "
+        "a traced step these took 1.25 ms. How much ran at once is withheld because the machine "
         "was busy.",
         *quiet[7:],
     ]

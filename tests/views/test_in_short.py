@@ -162,6 +162,14 @@ def test_gradients_are_counted_written_and_checked():
     ]
 
 
+def test_bookkeeping_is_not_counted_where_some_of_it_is_unknown():
+    (table,) = shown(DERIVED)
+    assert "of these" in [row[0] for row in table[2:-1]]
+    nodes = (*DERIVED.gradient_nodes[:2], replace(DERIVED.gradient_nodes[2], decided=False))
+    (table,) = shown(replace(DERIVED, gradient_nodes=nodes))
+    assert "of these" not in [row[0] for row in table[2:-1]]
+
+
 def test_without_updates_no_optimiser_needs_anything():
     added = fact(replace(DERIVED, update_nodes=()), "added")
     assert added == "1,055 nodes: gradients of 2 forward ops"
@@ -171,6 +179,33 @@ def test_differences_in_less_than_float64_say_so():
     coarse = (GradientCheck("y", 0.04, 1, 1, "float32"),)
     assert fact(replace(DERIVED, gradient_checks=coarse), "checked") == (
         "1 gradient by finite differences in float32: largest relative error 4.0e-02"
+    )
+
+
+def test_gradients_that_are_0_are_counted_and_have_no_error():
+    zero = GradientCheck("z", 0.0, 1, 1, "float64", zero=True)
+    checks = (*DERIVED.gradient_checks, zero)
+    assert fact(replace(DERIVED, gradient_checks=checks), "checked") == (
+        "3 gradients by finite differences: largest relative error 3.5e-07, 1 gradient 0 within "
+        "rounding"
+    )
+    for checks, what in (
+        ((zero,), "1 gradient by finite differences: it is 0 within rounding"),
+        ((zero, zero), "2 gradients by finite differences: all are 0 within rounding"),
+    ):
+        assert fact(replace(DERIVED, gradient_checks=checks), "checked") == what
+
+
+def test_a_graph_in_half_precision_says_so_where_the_differences_are_not():
+    half = GradientCheck("y", 9.2e-4, 1, 1, "float64", tolerance=0.02)
+    stage = replace(DERIVED, gradient_checks=(half,), half="float16", custom_gradients=("c",))
+    assert fact(stage, "checked") == (
+        "1 gradient by finite differences: largest relative error 9.2e-04 (the graph rounds to "
+        "float16)"
+    )
+    same = replace(stage, gradient_checks=(replace(half, precision="float16"),))
+    assert fact(same, "checked") == (
+        "1 gradient by finite differences in float16: largest relative error 9.2e-04"
     )
 
 
@@ -212,7 +247,7 @@ def test_differences_that_ignore_gradients_of_the_program_say_so(own, why):
     assert "which they ignore" not in fact(agreeing, "checked")
     far = (GradientCheck("y", 1e-4, 1, 1, "float64"), *DERIVED.gradient_checks[1:])
     assert fact(replace(agreeing, gradient_checks=far), "checked") == (
-        "2 gradients by finite differences: largest relative error 1.0e-04 (the program has "
+        "2 gradients by finite differences: largest relative error 1.0e-04 (the graph has "
         f"{why}, which they ignore)"
     )
 
@@ -302,7 +337,7 @@ def test_an_execution_is_its_times_its_memory_and_its_most_expensive_nodes():
                 "4.0 % before the first op, 78.0 % at least one op running, 13.0 % no op running "
                 "between ops, 5.0 % after the last op",
             ),
-            ("order", "critical path: 3 op runs, 1.25 ms"),
+            ("order", "critical path: 3 op runs, 1.25 ms in a traced step"),
             ("memory", "at most 3.50 MiB alive at once"),
             ("training", "10 steps moved y from 2 to 2.98 and z from 1 to 1.25"),
             "",

@@ -2,8 +2,8 @@
 
 The critical path method (Kelley and Walker, "Critical-path planning and scheduling", 1959): a
 forward pass finds the earliest end of each run, a backward pass the latest; the difference is its
-slack. Only dependencies count. The model has unlimited processors and starts ops at no cost, so a
-real step takes longer.
+slack. Only dependencies count. The model has unlimited processors and starts ops at no cost, so the
+traced step takes longer. An untraced step may be faster: a trace makes its ops longer.
 
 A node in a loop has a run for each iteration, and each run is a link of its own. A trace does not
 say which iteration a run belongs to. If two nodes ran equally often, the n-th run of one waits for

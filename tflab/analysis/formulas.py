@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
 from itertools import cycle, dropwhile
 from math import prod
 from typing import Any
@@ -223,8 +223,28 @@ def reshaped(composer: Composer, node: Node, args: Parts) -> Expression | None:
     axis = composer.whole.get(node_of(node.inputs[1]))
     if node.op == "ExpandDims":
         return operation("Expand_Dims", args[0], Number(axis[0])) if axis else None
+    if axes := kept_axes(composer, node):
+        return reduce(
+            lambda inner, axis: operation("Expand_Dims", inner, Number(axis)), axes, args[0]
+        )
     goal = composer.sized(node.inputs[1], args[1])
     return goal and operation("Reshape", args[0], goal)
+
+
+def kept_axes(composer: Composer, node: Node) -> list[int]:
+    """The axes that a reshape inserts, if its shape is another one with 1 at these axes, as the
+    gradient of a reduction makes it: `DynamicStitch` puts ones into the shape of the input."""
+    shape = composer.nodes.get(node_of(node.inputs[1]))
+    if shape is None or shape.op != "DynamicStitch" or len(shape.inputs) != 4:
+        return []
+    every, axes = (composer.whole.get(node_of(shape.inputs[place])) for place in (0, 1))
+    before, ones = composer.shape(node.inputs[0]), node_of(shape.inputs[3])
+    fill = composer.nodes.get(ones)
+    if fill is not None and fill.op == "Fill":
+        ones = node_of(fill.inputs[1])
+    if not every or not axes or before is None or len(before) + len(axes) != len(every):
+        return []
+    return sorted(axes) if set(composer.whole.get(ones) or ()) == {1} else []
 
 
 def transposed(composer: Composer, node: Node, args: Parts) -> Expression | None:

@@ -29,6 +29,7 @@ GATES = "gate"
 SAME = "same numbers"
 ZEROS = "zeros"
 FETCH = "fetch"
+MOVES = (*op_rules.SEEN_THROUGH, *op_rules.RESHAPES, "Sum")  # may hand on the same numbers
 WHY = {
     STARTS: "The chain starts with the gradient of the loss with respect to itself, which is 1.",
     SHAPES: "Shapes and axes are tensors too, because the batch size is known only when the graph "
@@ -67,6 +68,7 @@ def described(
                     used=node.name in needed,
                     bookkeeping=kinds.get(node.name),
                     line=lines.get(node.name),
+                    decided=node.name in kinds or not only_values_tell(reader, node),
                 )
             )
     return tuple(rows)
@@ -128,10 +130,20 @@ def kind_of(reader: Reader, node: Node, served: set[str | None]) -> str | None:
     return handed_on(reader, node)
 
 
+def only_values_tell(reader: Reader, node: Node) -> bool:
+    """Whether a node may be bookkeeping, and the values that would show it are unknown."""
+    if node.op not in (*MOVES, "Fill", "ZerosLike"):
+        return False
+    needed = {node.name, *node.inputs[:1]} if node.op in MOVES else {node.name}
+    return not reader.points.values or not all(needed <= at.keys() for at in reader.points.values)
+
+
 def handed_on(reader: Reader, node: Node) -> str | None:
     """The kind of a node that has the numbers of its first input, each in its place."""
-    moves = node.op in (*op_rules.SEEN_THROUGH, *op_rules.RESHAPES, "Sum")
-    if not moves or not node.inputs or not reader.points.same(node.name, node.inputs[0]):
+    if node.op not in MOVES or not node.inputs:
+        return None
+    keeps = node.op in op_rules.UNCHANGING
+    if not keeps and not reader.points.same(node.name, node.inputs[0]):
         return None
     source = reader.nodes[node_of(node.inputs[0])]
     if any(formulas.undoes_broadcasting(reader.nodes, one) for one in (node, source)):

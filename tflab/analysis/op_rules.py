@@ -17,6 +17,8 @@ SEEN_THROUGH = (
     *("DeepCopy", "Cast"),
 )
 RESHAPES = ("Reshape", "ExpandDims", "Squeeze")
+# have the numbers of their first input, in the same order, whatever these are
+UNCHANGING = ("Identity", "Snapshot", "EnsureShape", "DeepCopy", *RESHAPES)
 # repeat the numbers of one tensor in a larger one
 REPEATS = ("Tile", "BroadcastTo", "Fill", "OnesLike")
 SHAPES = ("Shape", "ShapeN", "Rank", "Size", "BroadcastGradientArgs")

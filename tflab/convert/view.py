@@ -175,9 +175,10 @@ def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
         )
         return
     yield (
-        f"The critical path of a step has {plural(len(critical.nodes), 'op run')} and would take "
-        f"{time(critical.ns)} if every op had its own processor. A node in a loop occurs in it "
-        f"once for each iteration. All ops together take {critical.parallelism:.2f} x as long. "
+        f"The critical path, the longest chain of ops that wait for one another, has "
+        f"{plural(len(critical.nodes), 'op run')}. In the trace these took {time(critical.ns)}. A "
+        f"node in a loop occurs in it once for each iteration. All ops together took "
+        f"{critical.parallelism:.2f} x as long. "
         f"While any op ran, {critical.achieved_parallelism:.2f} ran at once on average."
     )
     types = {name: op for name, op, _ in in_columns(conversion.recorded.runs).kinds}

@@ -254,13 +254,10 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
     yield from value_lines(history)
     yield from ((sentence,) for sentence in untimed(history))
     if history.critical:
-        yield ("on the critical path by median traced times, if every op had its own processor",)
+        yield ("on the critical path by median traced times",)
     elif history.slack_ns is not None:
         slack = time(history.slack_ns)
-        yield (
-            f"not on the critical path, with a slack of {slack} by median traced times, if every "
-            "op had its own processor",
-        )
+        yield (f"not on the critical path, with a slack of {slack} by median traced times",)
     for before, tensors, after in values.memory_sentences(history):
         yield tuple(part for part in (before, *links(tensors), after) if part)
 

@@ -88,16 +88,18 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
     ]
     checked = check_gradients(stage, candidates, options)
     made = {v.op.name for own, v in loss_pairs if own is not None}
-    checks = tuple(check for check in checked.checks if check.agrees or check.tensor in made)
+    checks = tuple(check for check in checked.checks if check.confirms or check.tensor in made)
     # Finite differences include what a stop_gradient ends: where they agree, it ended only zeros.
-    agreeing = {check.tensor for check in checks if check.agrees}
-    doubtful = [name for _, v in pairs if (name := v.op.name) not in agreeing]
+    doubtful = [check.tensor for check in checks if not check.agrees]
+    doubtful += [v.op.name for gradient, v in pairs if gradient is None]
     stage = replace(
         meaning.explained(stage, graph, loss_pairs),
         gradient_checks=checks,
         unchecked=checked.reason or ("" if checks else UNKNOWN),
         unchecked_variables=tuple(unchecked_variables(pairs, made, checks)) if checks else (),
         drawn_once=checked.drawn_once,
+        no_float64=checked.no_float64,
+        half=checked.half,
         processed=tuple(meaning.processed(graph, pairs, loss_pairs)),
         stopped=chain_rule.stopped(graph, doubtful),
         custom_gradients=tuple(meaning.custom(program.graph, graph)),

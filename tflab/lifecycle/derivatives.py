@@ -142,7 +142,7 @@ def computed(
     if no_slope or gradient_check.affordable(count, seconds) < count:
         return run
     again = finite_differences.Loss(graph, program.loss.name, options, feeds, variables, first)
-    return replace(run, slopes=finite_differences.differences(again, elements)[0])
+    return replace(run, slopes=finite_differences.differences(again, elements).values)
 
 
 def difference(value: np.ndarray, slopes: np.ndarray | None) -> float | None:

@@ -26,7 +26,10 @@ FED = 20_000  # numbers in all checked variables: if there are no more, they are
 STEPS = {  # h in the formula above; its own error is about h^2, that of rounding epsilon / h
     tf.float64: 1e-6,
     tf.float32: 1e-2,
+    tf.float16: 1e-1,
+    tf.bfloat16: 3e-1,
 }
+NO_VERSION = "An op of the graph has no float64 version"
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,22 @@ class Loss:
     values: Mapping[str, np.ndarray]  # setter of a variable -> value
 
 
-def differences(
-    run: Loss, elements: Mapping[str, np.ndarray]
-) -> tuple[dict[str, np.ndarray], tf.DType]:
-    """The central differences of a loss with respect to these elements of each variable, and
-    their precision: that of the widest copy of the graph that runs."""
+@dataclass(frozen=True)
+class Slopes:
+    """The central differences of a loss, by the names of what was changed."""
+
+    values: dict[str, np.ndarray]
+    dtype: tf.DType  # that of the widest copy of the graph that runs
+    no_float64: str  # why that is not float64, as a sentence without its full stop
+
+
+def differences(run: Loss, elements: Mapping[str, np.ndarray]) -> Slopes:
+    """The central differences of a loss with respect to these elements of each variable."""
+    why = ""
+    refused: RefusedError
     for copy, dtype in graph_copies.copies(run.graph, [node_of(run.loss), *run.values]):
+        if dtype != tf.float64:
+            why = why or NO_VERSION
         try:
             with session.opened(copy, run.options, config=unoptimised(run.options)) as live:
                 assign(live, run.values)
@@ -54,14 +67,15 @@ def differences(
                     tensor: value for tensor, value in run.feeds.items() if has_tensor(copy, tensor)
                 }
                 moving = Moving(live, run, fed, set_together(run, elements), STEPS[dtype])
-                return {
+                values = {
                     name: moving.slopes(name, run.variables.get(name), chosen)
                     for name, chosen in elements.items()
-                }, dtype
-        except RefusedError:
-            if dtype == tf.float32:
-                raise
-    raise AssertionError("the copy in float32 either runs or is refused")
+                }
+                return Slopes(values, dtype, why)
+        except RefusedError as error:
+            refused = error
+            why = why or str(error).rstrip(".")
+    raise refused
 
 
 def set_together(run: Loss, names: Iterable[str]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from tflab.errors import RefusedError
-from tflab.lifecycle import finite_differences
+from tflab.lifecycle import finite_differences, graph_copies
 from tflab.lifecycle.graph_copies import Settable, assign, dtype_of, gradient_in_copy, settable
 from tflab.records.graph import (
     Node,
@@ -26,7 +26,7 @@ from tflab.records.graph import (
     with_dependents,
 )
 from tflab.records.options import Options, Program, Start
-from tflab.records.stages import GradientCheck
+from tflab.records.stages import AGREES, GradientCheck
 from tflab.runtime import session
 from tflab.saved_graphs import permissions
 from tflab.saved_graphs.starting import VARIABLES
@@ -44,6 +44,20 @@ RANDOM_OPS = re.compile(
     r"Random(Uniform|UniformInt|StandardNormal|Gamma|Poisson|PoissonV2|Shuffle)|TruncatedNormal|"
     r"ParameterizedTruncatedNormal|Multinomial|\w+CandidateSampler"
 )
+ROUNDINGS = 10  # how many roundings a sum of many numbers is worth
+PRECISION = {  # relative errors of right gradients, by the type of the differences
+    tf.float64: AGREES,
+    tf.float32: 1e-2,
+    tf.float16: 1e-1,
+    tf.bfloat16: 3e-1,
+}
+EPSILON = {  # the distance from 1 to the next number
+    tf.float64: 2.0**-52,
+    tf.float32: 2.0**-23,
+    tf.float16: 2.0**-10,
+    tf.bfloat16: 2.0**-7,
+}
+HALF = 20  # roundings of half precision that a right gradient may differ by
 RANDOM = "the loss differs from run to run"
 NO_FLOATS = "none of the tensors to differentiate with respect to is float32"
 
@@ -55,6 +69,8 @@ class Checked:
     checks: tuple[GradientCheck, ...]
     reason: str
     drawn_once: tuple[str, ...] = ()  # random nodes that had the same numbers in all runs
+    no_float64: str = ""  # why the differences are not in float64
+    half: str = ""  # the half precision in which parts of the graph compute
 
 
 def check(
@@ -63,9 +79,10 @@ def check(
     """Compare gradients of some elements of every variable; `nodes` are those of the graph, and
     `pairs` are (gradient, variable).
 
-    The error of an element is |analytic - numeric|, divided by the largest gradient examined in its
-    variable. Nodes that draw random numbers, as for `tf.nn.dropout`, draw once, and all runs are
-    fed what they drew. A loss that still differs from run to run has no derivative to compare with.
+    The error of an element is |analytic - numeric|, divided by the largest gradient examined in
+    its variable. A variable has no error if both are 0 within rounding (see `rounding_of`).
+    Nodes that draw random numbers, as for `tf.nn.dropout`, draw once, and all runs are fed what
+    they drew. A loss that still differs from run to run has no derivative to compare with.
     Raises RefusedError if the loss cannot run, EffectsError if it may not.
     """
     pairs = [(g, v) for g, v in pairs if g is not None and dtype_of(v) == tf.float32]
@@ -123,12 +140,15 @@ def of_batch(
         name: chosen(gradient, count, rng) for name, gradient in zip(names, gradients, strict=True)
     }
     run = finite_differences.Loss(graph, program.loss.name, options, feeds, variables, values)
-    slopes, dtype = finite_differences.differences(run, elements)
+    slopes = finite_differences.differences(run, elements)
+    half = graph_copies.half_of(graph_copies.prune(graph.as_graph_def(), [program.loss.op.name]))
+    rounding = rounding_of(loss, gradients, slopes.dtype, half)
     checks = tuple(
-        compare(name, gradient, elements[name], slopes[name], dtype)
+        compare(name, gradient, elements[name], slopes.values[name], rounding)
         for name, gradient in zip(names, gradients, strict=True)
     )
-    return Checked(checks, "", tuple(dict.fromkeys(map(node_of, drawn))))
+    once = tuple(dict.fromkeys(map(node_of, drawn)))
+    return Checked(checks, "", once, slopes.no_float64, half.name if half else "")
 
 
 def losses_of(loss: Callable[[], Any], runs: int = RUNS - 1) -> tuple[list[Any], float]:
@@ -228,13 +248,58 @@ def first_values(
         yield variable.setter, value
 
 
+@dataclass(frozen=True)
+class Rounding:
+    """What rounding alone can make of numbers that are 0."""
+
+    gradient: float  # of an element of a gradient
+    slope: float  # of a finite difference
+    dtype: tf.DType  # of the differences
+    tolerance: float  # relative error of a right gradient, apart from that of `slope`
+
+
+def rounding_of(
+    loss: Any, gradients: Iterable[np.ndarray], dtype: tf.DType, half: tf.DType | None
+) -> Rounding:
+    """The rounding of a check whose differences are in this dtype.
+
+    A finite difference is off by ROUNDINGS * eps * |loss| / h, where eps is that of its dtype. A
+    gradient adds up numbers as large as the other gradients, so it is off by ROUNDINGS * eps *
+    max(|loss|, the largest gradient of all variables), where eps is that of float32, or of the half
+    precision in which parts of the graph compute. A wrong gradient is taken for 0 only if the loss
+    does not show either that the gradient is not 0.
+    """
+    size = abs(float(np.asarray(loss).item()))
+    finite = (np.abs(gradient[np.isfinite(gradient)]) for gradient in gradients)
+    largest = max((float(values.max(initial=0)) for values in finite), default=0.0)
+    coarsest = EPSILON[half or tf.float32]
+    return Rounding(
+        gradient=ROUNDINGS * coarsest * max(size, largest),
+        slope=ROUNDINGS * EPSILON[dtype] * size / finite_differences.STEPS[dtype],
+        dtype=dtype,
+        tolerance=max(PRECISION[dtype], HALF * coarsest if half else 0),
+    )
+
+
 def compare(
-    name: str, gradient: np.ndarray, elements: np.ndarray, slopes: np.ndarray, dtype: tf.DType
+    name: str, gradient: np.ndarray, elements: np.ndarray, slopes: np.ndarray, rounding: Rounding
 ) -> GradientCheck:
+    """One gradient and its differences. If both are 0 within rounding, an error relative to them
+    would be that of rounding divided by rounding."""
     analytic = gradient.flat[elements]
-    scale = max(np.abs(analytic).max(initial=0), np.abs(slopes).max(initial=0))
-    error = np.abs(analytic - slopes).max(initial=0) / scale if scale else 0.0
-    return GradientCheck(name, float(error), len(elements), gradient.size, dtype.name)
+    largest, steepest = np.abs(analytic).max(initial=0), np.abs(slopes).max(initial=0)
+    scale = float(max(largest, steepest))
+    zero = bool(largest <= rounding.gradient and steepest <= rounding.slope)
+    error = 0.0 if zero else float(np.abs(analytic - slopes).max(initial=0) / scale)
+    return GradientCheck(
+        tensor=name,
+        max_relative_error=error,
+        elements=len(elements),
+        size=gradient.size,
+        precision=rounding.dtype.name,
+        zero=zero,
+        tolerance=rounding.tolerance + (rounding.slope / scale if scale else 0.0),
+    )
 
 
 def no_slope_reason(losses: Sequence[Any]) -> str:

@@ -1,4 +1,4 @@
-"""Graph copies: of the forward part in float64, and one whose variables can be read and set."""
+"""Graph copies: of the forward part in wider types, and one whose variables can be read and set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,14 @@ from tflab.records.options import Program
 from tflab.runtime import session
 from tflab.saved_graphs.starting import VARIABLES
 
-WIDER = {tf.float32.as_datatype_enum: tf.float64.as_datatype_enum}
+HALVES = (tf.bfloat16, tf.float16)  # the one with the fewest digits first
+# DataType -> DataType
+TO_FLOAT64 = {
+    dtype.as_datatype_enum: tf.float64.as_datatype_enum for dtype in (tf.float32, *HALVES)
+}
+TO_FLOAT32 = {dtype.as_datatype_enum: tf.float32.as_datatype_enum for dtype in HALVES}
+# Ops that only pass on what is half precision already
+UNROUNDED = ("Const", "Identity", "Placeholder", "ReadVariableOp", "VarHandleOp", "VariableV2")
 
 # Ops whose only number is the dtype of what they draw: tensorflow/core/ops/random_ops.cc,
 # stateless_random_ops.cc and stateless_random_ops_v2.cc
@@ -26,17 +33,46 @@ DRAW = re.compile(r"(Stateless)?(Random(Uniform|Normal|StandardNormal)|Truncated
 
 
 def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.DType]]:
-    """The part of the graph that these nodes need: first in float64, if its ops allow that, then
-    unchanged, for problems that only a run shows: an op inside a function without a float64
-    version."""
+    """The part of the graph that these nodes need, with its least precise type: first in float64,
+    if its ops allow that, and last unchanged, for problems that only a run shows: an op inside a
+    function without a float64 version. If parts are in half precision, float32 is in between."""
     graph_def = prune(graph.as_graph_def(), ends)
-    try:
-        wide = import_graph(widen_graph(graph_def))
-    except ValueError:  # an op that has no float64 version
-        pass
-    else:
-        yield wide, tf.float64
-    yield import_graph(graph_def), tf.float32
+    half = half_of(graph_def)
+    wider = {tf.float64: TO_FLOAT64} | ({tf.float32: TO_FLOAT32} if half else {})
+    for dtype, types in wider.items():
+        try:
+            wide = import_graph(widen_graph(graph_def, types))
+        except ValueError:  # an op that has no such version
+            continue
+        yield wide, dtype
+    yield import_graph(graph_def), half or tf.float32
+
+
+def half_of(graph_def: Any) -> tf.DType | None:
+    """The half precision in which some of these nodes, or of the functions that they call,
+    compute; None if none does."""
+    bodies = {function.signature.name: function.node_def for function in graph_def.library.function}
+    seen: set[str] = set()
+    types: set[int] = set()
+    waiting = [graph_def.node]
+    while waiting:
+        for node in waiting.pop():
+            types |= computed_types(node)
+            for attr in node.attr.values():
+                called = {attr.func.name, *(function.name for function in attr.list.func)}
+                fresh = called & bodies.keys() - seen
+                seen |= fresh
+                waiting += map(bodies.__getitem__, fresh)
+    return next((half for half in HALVES if half.as_datatype_enum in types), None)
+
+
+def computed_types(node: Any) -> set[int]:
+    """The types in which an op computes, or to which it rounds."""
+    if node.op in UNROUNDED:
+        return set()
+    if node.op == "Cast":
+        return {node.attr["DstT"].type}
+    return {attr.type for attr in node.attr.values()}
 
 
 def prune(graph_def: Any, ends: Sequence[str]) -> Any:
@@ -57,31 +93,32 @@ def import_graph(graph_def: Any) -> tf.Graph:
     return graph
 
 
-def widen_graph(graph_def: Any) -> Any:
-    """The same GraphDef with float64 instead of float32 in types, lists of types and constants.
+def widen_graph(graph_def: Any, wider: Mapping[int, int]) -> Any:
+    """The same GraphDef with wider types in attributes, lists of types and constants.
 
-    Fused batch norm, which has no such version, becomes a call of its formula. Random numbers are
-    drawn in float32 and converted, because the same seed gives other numbers in float64.
+    Fused batch norm, which has no float64 version, becomes a call of its formula. Random numbers
+    are drawn in their own type and converted, because the same seed gives other numbers in a wider
+    one.
     """
     wide = type(graph_def)()
     wide.CopyFrom(graph_def)
     formulas: dict[str, Any] = {}
-    for node in [node for node in list(wide.node) if not convert_draw(node, wide.node)]:
-        widen(node, formulas)
+    for node in [node for node in list(wide.node) if not convert_draw(node, wide.node, wider)]:
+        widen(node, formulas, wider)
     for function in wide.library.function:
         for arg in (*function.signature.input_arg, *function.signature.output_arg):
-            arg.type = WIDER.get(arg.type, arg.type)
+            arg.type = wider.get(arg.type, arg.type)
             for handle in arg.handle_data:
-                handle.dtype = WIDER.get(handle.dtype, handle.dtype)
+                handle.dtype = wider.get(handle.dtype, handle.dtype)
         for attributes in function.arg_attr.values():
-            widen_types(attributes.attr.values())
-        draws = {node.name for node in function.node_def if is_draw(node)}
+            widen_types(attributes.attr.values(), wider)
+        draws = {node.name for node in function.node_def if is_draw(node, wider)}
         rest = [
             node
             for node in list(function.node_def)
-            if not convert_draw(node, function.node_def, ":output:0")
+            if not convert_draw(node, function.node_def, wider, ":output:0")
         ]
-        replaced = {node.name: node for node in rest if widen(node, formulas)}
+        replaced = {node.name: node for node in rest if widen(node, formulas, wider)}
         outputs = {f"{name}:output:0": f"{name}:y:0" for name in draws} | {
             f"{name}:y:0": f"{name}:{formulas[node.op].signature.output_arg[0].name}:0"
             for name, node in replaced.items()
@@ -91,34 +128,36 @@ def widen_graph(graph_def: Any) -> Any:
     return wide
 
 
-def is_draw(node: Any) -> bool:
-    """Whether a node draws random numbers in float32."""
-    return bool(DRAW.fullmatch(node.op)) and node.attr["dtype"].type in WIDER
+def is_draw(node: Any, wider: Mapping[int, int]) -> bool:
+    """Whether a node draws random numbers of a type that becomes wider."""
+    return bool(DRAW.fullmatch(node.op)) and node.attr["dtype"].type in wider
 
 
-def convert_draw(node: Any, nodes: Any, output: str = "") -> bool:
-    """Let a node that draws float32 convert what a new one among the nodes draws; whether it does.
+def convert_draw(node: Any, nodes: Any, wider: Mapping[int, int], output: str = "") -> bool:
+    """Let a node that draws numbers convert what a new one among the nodes draws; whether it does.
 
     `output` is what follows the name of the new node in that of its tensor.
     """
-    if not is_draw(node):
+    if not is_draw(node, wider):
         return False
     dtype = node.attr["dtype"].type
     draw = nodes.add()
     draw.CopyFrom(node)
-    draw.name = f"{node.name}/float32"
+    draw.name = f"{node.name}/{tf.dtypes.as_dtype(dtype).name}"
     node.op = "Cast"
     node.attr.clear()
-    node.attr["SrcT"].type, node.attr["DstT"].type = dtype, WIDER[dtype]
+    node.attr["SrcT"].type, node.attr["DstT"].type = dtype, wider[dtype]
     node.input[:] = [f"{draw.name}{output}"]
     return True
 
 
-def widen(node: Any, formulas: dict[str, Any]) -> bool:
+def widen(node: Any, formulas: dict[str, Any], wider: Mapping[int, int]) -> bool:
     """Widen one node; returns whether it has become a call of a formula, which is then in
     `formulas`."""
-    widen_types(node.attr.values())
+    widen_types(node.attr.values(), wider)
     if node.op != "FusedBatchNormV3" or node.attr["data_format"].s != b"NHWC":
+        return False
+    if node.attr["T"].type != tf.float64.as_datatype_enum:
         return False
     formula = batch_norm(node.attr["epsilon"].f, node.attr["is_training"].b)
     node.op = formula.signature.name
@@ -127,15 +166,16 @@ def widen(node: Any, formulas: dict[str, Any]) -> bool:
     return True
 
 
-def widen_types(attributes: Iterable[Any]) -> None:
+def widen_types(attributes: Iterable[Any], wider: Mapping[int, int]) -> None:
     for attr in attributes:
-        if attr.type in WIDER:  # writing another kind of value would remove the present one
-            attr.type = WIDER[attr.type]
+        if attr.type in wider:  # writing another kind of value would remove the present one
+            attr.type = wider[attr.type]
         for index, dtype in enumerate(attr.list.type):
-            attr.list.type[index] = WIDER.get(dtype, dtype)
-        if attr.tensor.dtype in WIDER:
-            value = tf.make_ndarray(attr.tensor).astype(np.float64)
-            attr.tensor.CopyFrom(tf.make_tensor_proto(value, tf.float64))
+            attr.list.type[index] = wider.get(dtype, dtype)
+        if attr.tensor.dtype in wider:
+            dtype = tf.dtypes.as_dtype(wider[attr.tensor.dtype])
+            value = tf.make_ndarray(attr.tensor).astype(dtype.as_numpy_dtype)
+            attr.tensor.CopyFrom(tf.make_tensor_proto(value, dtype))
 
 
 def rename(function: Any, outputs: Mapping[str, str]) -> None:

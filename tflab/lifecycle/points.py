@@ -32,7 +32,7 @@ NODES = 8_000  # formulas of a larger graph are neither checked nor printed
 BYTES = 16_000_000  # of all values of a point; the largest tensors are omitted
 SECONDS = 20  # for all points: a changed value may make a loop endless
 TOO_SLOW = f"Computing the values that check the formulas takes more than {SECONDS} s."
-ROUNDING = {tf.float64: 1e-6, tf.float32: 1e-4}
+ROUNDING = {tf.float64: 1e-6, tf.float32: 1e-4, tf.float16: 1e-2, tf.bfloat16: 1e-1}
 MOVES = (  # how far values are changed: relative to their size, and at least
     (0.1, 0.05),
     (0.5, 0.7),

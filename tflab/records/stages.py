@@ -78,15 +78,22 @@ class GradientCheck:
     differences."""
 
     tensor: str
-    # largest |analytic - numeric|, divided by the largest examined gradient
+    # largest |analytic - numeric|, divided by the largest examined gradient; 0 if `zero`
     max_relative_error: float
     elements: int  # number of elements that were examined
     size: int  # number of elements of the variable
     precision: str  # dtype in which the differences were computed
+    zero: bool = False  # whether gradients and differences are both 0 within rounding
+    tolerance: float = AGREES  # the relative error that rounding can make of a right gradient
 
     @property
     def agrees(self) -> bool:
-        """Whether the differences are those of the gradient, as far as float64 can tell."""
+        """Whether the error is within the precision of the check."""
+        return self.max_relative_error < self.tolerance
+
+    @property
+    def confirms(self) -> bool:
+        """Whether the differences show that this is the gradient of the loss."""
         return self.precision == "float64" and self.max_relative_error < AGREES
 
 
@@ -105,6 +112,8 @@ class Backward(Shown):
     shared_nodes: tuple[str, ...] = ()
     unchecked: str = ""  # why there are no gradient checks
     drawn_once: tuple[str, ...] = ()  # random nodes with the same numbers in all runs of the checks
+    no_float64: str = ""  # why the checks are not in float64
+    half: str = ""  # "float16" or "bfloat16" if parts of the graph of the loss compute in it
     # (variable, why it was not checked), if others were
     unchecked_variables: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
     no_formula: str = field(default="", metadata={"json": None})  # why some derivatives have none
@@ -119,7 +128,8 @@ class Backward(Shown):
     derivatives: tuple[Derivative, ...] = ()
     # Variables whose optimiser receives something other than the gradient of the loss
     processed: tuple[str, ...] = ()
-    # `StopGradient` nodes on the way to variables that end a gradient other than 0
+    # `StopGradient` nodes that end a gradient other than 0, on the way to variables whose check
+    # disagrees or that get no gradient
     stopped: tuple[str, ...] = ()
     # Forward nodes between the loss and variables with a gradient function of their own instead of
     # that of their type (`tf.custom_gradient`)

@@ -18,6 +18,7 @@ from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.report.contents import StandIn, State
 from tflab.units import percent, plural, time
 from tflab.views import pass_log
+from tflab.views.backward import not_finite, result
 
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
@@ -65,10 +66,9 @@ def grown(stage: Backward) -> Iterator[str]:
         f"{plural(stage.variable_count, 'variable')}"
     )
     if stage.gradient_checks:
-        worst = max(check.max_relative_error for check in stage.gradient_checks)
         yield (
             f"{plural(len(stage.gradient_checks), 'gradient')} compared with finite differences: "
-            f"largest relative error {worst:.1e}"
+            f"{not_finite(stage) or result(stage)}"
         )
 
 
@@ -107,7 +107,7 @@ def critical_path(stage: Execution) -> Iterator[str]:
     path = stage.critical_path
     if path.nodes:
         runs = plural(len(path.nodes), "op run")
-        yield f"critical path: {runs}, {time(path.ns)}"
+        yield f"critical path: {runs}, {time(path.ns)} in a traced step"
 
 
 def as_run(before: Placement, stage: Execution) -> State:

@@ -27,8 +27,8 @@ from tflab.records.timed import StepTime
 from tflab.runtime import private, refusals, session
 
 LARGE = 2_000  # nodes of a graph that a session builds only once, for traced and untraced steps
-# A traced loop with 9,000 op runs makes the next step 10 ms slower, 6 ns for each byte of the trace:
-# the C library tidies up the memory of the trace then. Two steps later it is hardly noticed.
+# A traced loop with 9,000 op runs makes the next step 10 ms slower, which is 6 ns for each byte of
+# the trace: the C library tidies up its memory then. Two steps later that is hardly noticed.
 TIDYING_NS = 6
 NOTICED = 0.05  # of the traced step's time
 SETTLING = 2  # steps that are not counted

@@ -13,6 +13,8 @@ from tflab.units import plural
 from tflab.views import chain_rule, frontend, numbered
 from tflab.views.words import LONGEST, counted
 
+DIGITS = {"float16": 3, "bfloat16": 2}  # decimal digits
+
 
 def blocks(stage: Backward) -> Iterable[Block]:
     if stage.inferred:
@@ -138,17 +140,63 @@ def not_finite(stage: Backward) -> str:
 
 
 def error(check: GradientCheck) -> str:
+    if check.zero:
+        return "both 0"
     known = isfinite(check.max_relative_error)
     return f"{check.max_relative_error:.1e}" if known else "not finite"
+
+
+def worst(checks: Iterable[GradientCheck]) -> GradientCheck | None:
+    """The check with the largest error, among those of gradients that are not 0."""
+    others = [check for check in checks if not check.zero]
+    return max(others, key=lambda check: check.max_relative_error, default=None)
+
+
+def result(stage: Backward) -> str:
+    """`largest relative error 1.2e-06, 2 gradients 0 within rounding`"""
+    checks = stage.gradient_checks
+    zeros = sum(check.zero for check in checks)
+    largest = worst(checks)
+    if largest is None:
+        return f"{'it is' if zeros == 1 else 'all are'} 0 within rounding"
+    also = f", {plural(zeros, 'gradient')} 0 within rounding" if zeros else ""
+    return f"largest relative error {error(largest)}{also}"
+
+
+def zeros(checks: Iterable[GradientCheck]) -> str:
+    """The variables whose gradient is 0, as a sentence; "" if there are none."""
+    names = [check.tensor for check in checks if check.zero]
+    if not names:
+        return ""
+    be = "is" if len(names) == 1 else "are"
+    return (
+        f"The gradient{'s' * (len(names) > 1)} of {chain_rule.name_list(names)} {be} 0 within "
+        f"rounding, and so {be} the difference{'s' * (len(names) > 1)}."
+    )
+
+
+def precision(stage: Backward) -> Iterable[str]:
+    """Why the errors are larger than those of float64."""
+    checked_in = stage.gradient_checks[0].precision
+    if stage.no_float64:
+        yield (
+            f"The check ran in {checked_in}, because a float64 copy of the graph failed. "
+            f"{stage.no_float64}."
+        )
+    if stage.half and stage.half != checked_in:
+        yield (
+            f"Parts of the graph are in {stage.half}, which rounds to about {DIGITS[stage.half]} "
+            f"digits. The differences are in {checked_in}, so the errors include that rounding."
+        )
 
 
 def gradient_checks(stage: Backward) -> Iterable[Block]:
     if not stage.gradient_checks:
         yield f"Gradients were not checked: {stage.unchecked}."
         return
-    precision = stage.gradient_checks[0].precision
     yield shortened(
-        f"Gradients compared with finite differences in {precision} on {stage.data}, at "
+        "Gradients compared with finite differences in "
+        f"{stage.gradient_checks[0].precision} on {stage.data}, at "
         f"weights slightly off the initial ones{random_numbers(stage)}",
         (
             Column("variable", lambda check: check.tensor),
@@ -158,11 +206,15 @@ def gradient_checks(stage: Backward) -> Iterable[Block]:
         stage.gradient_checks,
         LONGEST,
     )
-    worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
-    result = f"The largest relative error is {error(worst)}, in {worst.tensor}."
+    largest = worst(stage.gradient_checks)
+    sentences = [zeros(stage.gradient_checks)]
     if odd := not_finite(stage):
-        result = f"T{odd[1:]}."
-    yield unchecked(stage) + result
+        sentences = [f"T{odd[1:]}.", *sentences]
+    elif largest:
+        relative = f"The largest relative error is {error(largest)}, in {largest.tensor}."
+        sentences = [relative, *sentences]
+    yield unchecked(stage) + " ".join(filter(None, sentences))
+    yield from precision(stage)
     if ignored := chain_rule.differs_by_design(stage):
         yield f"The error may come from finite differences{ignored}."
 

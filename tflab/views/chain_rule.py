@@ -63,15 +63,15 @@ def exceptions(stage: Backward) -> Iterator[str]:
 
 
 def differs_by_design(stage: Backward) -> str:
-    """` (the program has stop_gradient, which they ignore)`, where gradients and differences are
-    not of the same function."""
+    """` (the graph has stop_gradient, which they ignore)`, where gradients and differences are not
+    of the same function. TensorFlow's own functions contain stop_gradient too."""
     if all(check.agrees for check in stage.gradient_checks):
         return ""
     causes = [
         *["stop_gradient"] * bool(stage.stopped),
         *["a custom gradient"] * bool(stage.custom_gradients),
     ]
-    return f" (the program has {' and '.join(causes)}, which they ignore)" if causes else ""
+    return f" (the graph has {' and '.join(causes)}, which they ignore)" if causes else ""
 
 
 def name_list(names: Sequence[str]) -> str:
@@ -240,5 +240,8 @@ def bookkeeping(stage: Backward) -> Strip:
         for kind, count in kinds.most_common()
         if kind
     )
-    total = len(stage.gradient_nodes)
-    return Strip(f"Bookkeeping: {sum(kinds.values())} of {plural(total, 'node')}", frames)
+    total = plural(len(stage.gradient_nodes), "node")
+    unknown = sum(not node.decided for node in stage.gradient_nodes)
+    whose = "its" if unknown == 1 else "their"
+    also = f"; {unknown:,} more may be bookkeeping: {whose} values are unknown" if unknown else ""
+    return Strip(f"Bookkeeping: {sum(kinds.values())} of {total}{also}", frames)

@@ -107,8 +107,8 @@ def parallel(stage: Execution) -> Iterable[Block]:
     """How much ran at once, and the critical path."""
     path = stage.critical_path
     chain = (
-        f"The critical path of a traced step has {plural(len(path.nodes), 'op run')} and takes "
-        f"{time(path.ns)}. With one processor per op, a step could not be faster."
+        f"The critical path, the longest chain of ops that wait for one another, has "
+        f"{plural(len(path.nodes), 'op run')}. In a traced step these took {time(path.ns)}."
     )
     if not path.nodes:
         chain = NO_CHAIN
@@ -121,7 +121,7 @@ def parallel(stage: Execution) -> Iterable[Block]:
         yield chain
         return
     yield (
-        f"{chain} All ops together take {path.parallelism:.2f} x as long. While any of them ran, "
+        f"{chain} All ops together took {path.parallelism:.2f} x as long. While any of them ran, "
         f"{path.achieved_parallelism:.2f} ran at once on average."
     )
 

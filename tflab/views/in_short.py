@@ -21,7 +21,7 @@ from tflab.views import (
     placement,
     values,
 )
-from tflab.views.backward import not_finite, random_numbers
+from tflab.views.backward import not_finite, random_numbers, result
 from tflab.views.chain_rule import total
 from tflab.views.values import number
 from tflab.views.words import counted, place
@@ -124,7 +124,8 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
             f"{plural(functions, 'forward op')}"
             f"{', and what the optimiser needs' if stage.update_nodes else ''}",
         )
-    if helpers := sum(bool(node.bookkeeping) for node in stage.gradient_nodes):
+    helpers = sum(bool(node.bookkeeping) for node in stage.gradient_nodes)
+    if helpers and all(node.decided for node in stage.gradient_nodes):
         yield (
             "of these",
             f"{helpers:,} of {plural(len(stage.gradient_nodes), 'gradient node')} only handle "
@@ -140,13 +141,14 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
             batch = f", for the first batch {value}" if value else ""
             yield total(derivative.variable), f"{derivative.formula}{batch}"
     if stage.gradient_checks:
-        worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
-        coarse = "" if worst.precision == "float64" else f" in {worst.precision}"
-        error = f"largest relative error {worst.max_relative_error:.1e}"
+        checked_in = stage.gradient_checks[0].precision
+        coarse = "" if checked_in == "float64" else f" in {checked_in}"
+        half = stage.half if stage.half != checked_in else ""
+        rounds = f" (the graph rounds to {half})" if half else ""
         yield (
             "checked",
             f"{plural(len(stage.gradient_checks), 'gradient')} by finite differences{coarse}"
-            f"{random_numbers(stage)}: {not_finite(stage) or error}"
+            f"{random_numbers(stage)}: {not_finite(stage) or result(stage)}{rounds}"
             f"{chain_rule.differs_by_design(stage)}",
         )
     elif stage.added_nodes and not stage.inferred:
@@ -236,7 +238,7 @@ def step_facts(stage: Execution) -> Iterator[Fact]:
         )
     if stage.critical_path.nodes:
         chain = plural(len(stage.critical_path.nodes), "op run")
-        yield "order", f"critical path: {chain}, {time(stage.critical_path.ns)}"
+        yield "order", f"critical path: {chain}, {time(stage.critical_path.ns)} in a traced step"
     if stage.memory.peak_bytes and not execution.compiled(stage.nodes):
         yield "memory", f"at most {size(stage.memory.peak_bytes)} alive at once"
     recorded = stage.recorded_step
