@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import lcm
 
 from tflab.analysis import ledger, op_stats, op_table
@@ -16,6 +17,7 @@ from tflab.records.measured import OpStats
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Backward, Placement
 from tflab.runtime import load, measure, own_process, session, trace
+from tflab.saved_graphs import effects, reach
 
 COLD = 5  # ops of the first step that are shown
 SPLITS = {"inference": "test", "training": "train"}  # phase -> split of its data
@@ -55,7 +57,8 @@ class Prepared:
     placed: Mapping[int, Placement]  # by batch size, including the smaller batch at the end
     beginning: load.Beginning
     cold: tuple[OpStats, ...]  # the slowest ops of the first step
-    cold_step_ns: int
+    cold_step_ns: int | None
+    calls_python: str | None  # a node of the step: no other process can run it
 
     @property
     def first(self) -> Placement:
@@ -85,6 +88,13 @@ def prepare(
     images = placeable(images, batch_sizes, placed)
     first = placed[batch_sizes[0]]
     step = session.step_of(program, first.fetches)
+    job = measure.job_of(program, step, options)
+    caller = python_caller(job)
+    if caller and chosen.keep_s is not None:
+        raise UsageError(
+            f"--save needs observations of the step from other processes, but {only_here(caller)}. "
+            "Leave out --save."
+        )
     if chosen.seconds is not None:
         images = sweep.affordable(
             chosen.seconds, program, step, batch_sizes, images, options, split
@@ -94,10 +104,10 @@ def prepare(
         images = placeable(images, batch_sizes, placed)
     values = next(session.feed_batches(program, batch_sizes[0], split))
     beginning = load.beginning(before)
-    job = measure.job_of(program, step, options)
-    cold_step_ns, cold_runs = own_process.cold(job, values, batch_sizes[0])
-    of_nodes = [run for run in cold_runs if run.name != trace.EXECUTOR]
-    cold = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=batch_sizes[0])[:COLD]
+    cold_step_ns: int | None = None
+    cold: tuple[OpStats, ...] = ()
+    if caller is None:
+        cold_step_ns, cold = first_step(job, values, batch_sizes[0])
     return Prepared(
         model=model,
         chosen=chosen,
@@ -112,7 +122,34 @@ def prepare(
         beginning=beginning,
         cold=cold,
         cold_step_ns=cold_step_ns,
+        calls_python=caller,
     )
+
+
+def python_caller(job: measure.Job) -> str | None:
+    """A node of the step, or of its start, that calls a Python function. The GraphDef has only the
+    function's number, so another process cannot run the step."""
+    graph_def, step, start = job.graph.as_graph_def(), job.step, job.start
+    reached = chain(
+        reach.nodes_reached(graph_def, (*step.fetches, *step.targets), step.feeds),
+        reach.nodes_reached(graph_def, start.targets, start.feeds),
+    )
+    calls_python = effects.PATTERNS["calls Python"]
+    return next((n.name for n in reached if calls_python.fullmatch(n.node_def.op)), None)
+
+
+def only_here(caller: str) -> str:
+    return f"node {caller} calls a Python function that only this process has"
+
+
+def first_step(
+    job: measure.Job, values: measure.Values, batch_size: int
+) -> tuple[int, tuple[OpStats, ...]]:
+    """The first step of a process: its ns, and its slowest ops."""
+    cold_step_ns, runs = own_process.cold(job, values, batch_size)
+    of_nodes = [run for run in runs if run.name != trace.EXECUTOR]
+    rows = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=batch_size)
+    return cold_step_ns, rows[:COLD]
 
 
 def with_gradients(model: str, options: Options) -> Backward:
