@@ -171,6 +171,7 @@ def group_of(group: Mapping[str, Any]) -> Group:
         cold_ns=group["cold_ns"],
         total_ns=group["total_ns"],
         traced=group["traced"],
+        in_other_threads=group["in_other_threads"],
         not_finite=group.get("not_finite"),
     )
 
