@@ -4,11 +4,8 @@ nodes that send and receive."""
 from __future__ import annotations
 
 import functools
-import importlib.util
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -27,19 +24,9 @@ from tflab.records.graph import (
     reach,
 )
 from tflab.records.placed import Transfer
-from tflab.runtime import costs, phases, private
+from tflab.runtime import costs, libraries, phases, private
 
 SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")  # the second ones: from host memory
-# Frames below these folders are library code; the user's line is the last one outside.
-LIBRARIES = tuple(
-    os.path.dirname(spec.origin) + os.sep
-    for spec in map(importlib.util.find_spec, ("tensorflow", "keras", "tf_keras", "tf_slim"))
-    if spec and spec.origin
-)
-# So is what tflab makes of a Keras model and of a program on the live page, and what it puts in the
-# place of TensorFlow 1's own.
-OWN = ("models/compiled.py", "explore/program.py", f"run/v1{os.sep}")
-LIBRARIES += tuple(str(Path(__file__).parents[1]) + os.sep + part for part in OWN)
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
 MOST_ELEMENTS = 2**20  # of a constant that is examined: a file may claim any number
 NONE: Mapping[Any, Any] = MappingProxyType({})
@@ -125,7 +112,7 @@ def made_by(op: tf.Operation) -> tuple[Source | None, str]:
     forward = private.derived_from(op)
     if forward is not None:
         return made_by(forward)[0], BACKWARD
-    frame, phase = private.making(op, LIBRARIES)
+    frame, phase = private.making(op, libraries.includes)
     return Source(*frame) if frame else None, phase
 
 
