@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,28 +15,42 @@ import tensorflow.compat.v1 as tf1
 from tflab.errors import RefusedError
 from tflab.records.graph import node_of, reach
 from tflab.records.options import Program
-from tflab.runtime import session
+from tflab.runtime import nodes, session
 from tflab.saved_graphs.starting import VARIABLES
 
 WIDER = {tf.float32.as_datatype_enum: tf.float64.as_datatype_enum}
 
 # Ops whose only number is the dtype of what they draw: tensorflow/core/ops/random_ops.cc,
 # stateless_random_ops.cc and stateless_random_ops_v2.cc
+FILLS = re.compile(r"(LookupTableImport|InitializeTable(FromTextFile|FromDataset)?)(V2)?")
 DRAW = re.compile(r"(Stateless)?(Random(Uniform|Normal|StandardNormal)|TruncatedNormal)(V2)?")
 
 
 def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.DType]]:
     """The part of the graph that these nodes need: first in float64, if its ops allow that, then
     unchanged, for problems that only a run shows: an op inside a function without a float64
-    version."""
-    graph_def = prune(graph.as_graph_def(), ends)
+    version. The tables among these nodes have their initialisers."""
+    whole = graph.as_graph_def()
+    tables = table_initializers(graph, {node.name for node in prune(whole, ends).node})
+    graph_def = prune(whole, [*ends, *tables])
     try:
-        wide = import_graph(widen_graph(graph_def))
+        wide = import_graph(widen_graph(graph_def), tables)
     except ValueError:  # an op that has no float64 version
         pass
     else:
         yield wide, tf.float64
-    yield import_graph(graph_def), tf.float32
+    yield import_graph(graph_def, tables), tf.float32
+
+
+def table_initializers(graph: tf.Graph, needed: Collection[str]) -> list[str]:
+    """The nodes that fill these tables, unless they take what is fed."""
+    fills = [
+        op.name
+        for op in graph.get_collection(tf1.GraphKeys.TABLE_INITIALIZERS)
+        if op.inputs and op.inputs[0].op.name in needed
+    ]
+    fed = {op.name for op in graph.get_operations() if op.type == "Placeholder"} if fills else set()
+    return [name for name in fills if not nodes.needed(graph, [name]) & fed]
 
 
 def prune(graph_def: Any, ends: Sequence[str]) -> Any:
@@ -50,10 +64,13 @@ def prune(graph_def: Any, ends: Sequence[str]) -> Any:
     return tf1.GraphDef(node=nodes, library=graph_def.library, versions=graph_def.versions)
 
 
-def import_graph(graph_def: Any) -> tf.Graph:
+def import_graph(graph_def: Any, tables: Iterable[str] = ()) -> tf.Graph:
+    """The graph, with the nodes that fill its tables."""
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(graph_def, name="")
+    for name in tables:
+        graph.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, graph.get_operation_by_name(name))
     return graph
 
 
@@ -182,12 +199,12 @@ def settable(program: Program, names: Sequence[str] = ()) -> tuple[tf.Graph, dic
     copy, among these names or a parameter, gets a node that sets it.
     """
     if program.model.optimizer is not None:
-        variables = program.graph.get_collection("variables")
+        variables = session.variables_of(program.graph)
         if len({v.initializer.inputs[1].name for v in variables}) == len(variables):
             return program.graph, {v.op.name: Settable(v, v.initializer.name) for v in variables}
         names = (*names, *(v.op.name for v in variables))
     try:
-        graph = import_graph(program.graph.as_graph_def())
+        graph = import_graph(program.graph.as_graph_def(), tables_of(program))
     except ValueError as error:
         raise RefusedError(f"The graph cannot be copied: {' '.join(str(error).split())}") from error
     settables = {}
@@ -206,6 +223,13 @@ def settable(program: Program, names: Sequence[str] = ()) -> tuple[tf.Graph, dic
                 setter = tf.raw_ops.Assign(ref=op.outputs[0], value=set_to, validate_shape=False).op
                 settables[name] = Settable(op.outputs[0], setter.name)
     return graph, settables
+
+
+def tables_of(program: Program) -> list[str]:
+    """The nodes that fill the tables when the program starts."""
+    operation = program.graph.get_operation_by_name
+    targets = session.start_of(program).targets
+    return [name for name in targets if FILLS.fullmatch(operation(name).type)]
 
 
 def dtype_of(variable: Any) -> tf.DType:
