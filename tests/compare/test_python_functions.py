@@ -112,11 +112,15 @@ def test_a_python_function_that_the_step_does_not_need_changes_nothing(capsys):
 
 
 def test_a_measurement_without_other_processes_is_not_saved(tmp_path, capsys):
-    assert compare("of_numpy", "--save", str(tmp_path / "x.json.gz")) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        "tflab: --save needs observations of the step from other processes, but node PyFunc calls "
-        "a Python function that only this process has. Leave out --save."
+    file = tmp_path / "x.json.gz"
+    assert compare("of_numpy", "--save", str(file)) == 1
+    out, err = capsys.readouterr()
+    assert "Steps of each batch size" in out
+    assert err.splitlines()[-1] == (
+        f"tflab: Nothing was saved to {file}: --save needs observations of the step from other "
+        "processes, but the node PyFunc calls a Python function that only this process has."
     )
+    assert not file.exists()
 
 
 def test_a_sentence_says_why_no_other_process_ran_the_step():

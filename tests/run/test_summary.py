@@ -225,7 +225,7 @@ def test_of_a_process_that_was_killed_the_last_segment_counts(tmp_path):
 def test_a_fault_of_tflab_is_said(fault, said, tmp_path):
     watcher.write_fault(str(tmp_path), fault)
     seen = summary.watched(("x.py",), summary.read(tmp_path), 700, 0)
-    assert seen.notes == (f"tflab stopped watching because of an error in tflab: {said}",)
+    assert seen.notes == (f"tflab stopped watching because of this error: {said}",)
 
 
 def test_a_program_without_runs_has_python_in_one_piece():

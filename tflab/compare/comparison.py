@@ -141,7 +141,7 @@ def with_experiments(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep
 def with_processes(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
     """The same with measurements in separate processes, if the measurement is to be saved."""
     chosen, ending = prepared.chosen, measured.ending
-    if chosen.keep_s is None or ending.interrupted:
+    if chosen.keep_s is None or ending.interrupted or prepared.calls_python:
         return measured
     observed, kept = observing.observe(prepared, measured.batches, measured.tables, chosen.keep_s)
     return replace(measured, observed=observed, ending=ending if ending.failure else kept)

@@ -13,11 +13,13 @@ from tflab.compare import sweep
 from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
+from tflab.records.graph import UPDATE
 from tflab.records.measured import OpStats
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Backward, Placement
 from tflab.runtime import load, measure, own_process, session, trace
 from tflab.saved_graphs import effects, reach
+from tflab.units import plural
 
 COLD = 5  # ops of the first step that are shown
 SPLITS = {"inference": "test", "training": "train"}  # phase -> split of its data
@@ -32,6 +34,7 @@ class SweepOptions:
     phase: str = "inference"
     by: str = "op"  # what a row of the tables is
     images: int | None = None  # from the start of the test split, or of the training split
+    steps: int | None = None  # instead: as many images as these steps of the largest batch take
     seconds: float | None = None  # instead: as many images as take about this long
     trace_every: int = 1
     # The load of the machine before tflab itself kept it busy, if known
@@ -82,7 +85,7 @@ def prepare(
     backward = with_gradients(model, replace(options, explained=False))
     program, phase, split = backward.program, chosen.phase, SPLITS[chosen.phase]
     batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
-    images = image_count(backward, phase, batch_sizes, chosen.images)
+    images = image_count(backward, batch_sizes, chosen)
     placed, refused = placements(backward, phase, batch_sizes, images, options)
     batch_sizes = tuple(size for size in batch_sizes if size in placed)
     images = placeable(images, batch_sizes, placed)
@@ -90,11 +93,6 @@ def prepare(
     step = session.step_of(program, first.fetches)
     job = measure.job_of(program, step, options)
     caller = python_caller(job)
-    if caller and chosen.keep_s is not None:
-        raise UsageError(
-            f"--save needs observations of the step from other processes, but {only_here(caller)}. "
-            "Leave out --save."
-        )
     if chosen.seconds is not None:
         images = sweep.affordable(
             chosen.seconds, program, step, batch_sizes, images, options, split
@@ -138,10 +136,6 @@ def python_caller(job: measure.Job) -> str | None:
     return next((n.name for n in reached if calls_python.fullmatch(n.node_def.op)), None)
 
 
-def only_here(caller: str) -> str:
-    return f"node {caller} calls a Python function that only this process has"
-
-
 def first_step(
     job: measure.Job, values: measure.Values, batch_size: int
 ) -> tuple[int, tuple[OpStats, ...]]:
@@ -160,15 +154,12 @@ def with_gradients(model: str, options: Options) -> Backward:
         return gradients.differentiate(built, options)
 
 
-def image_count(
-    backward: Backward, phase: str, batch_sizes: Sequence[int], images: int | None
-) -> int:
+def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOptions) -> int:
     """How many images to process at each batch size. Raises UsageError if that is impossible."""
-    program = backward.program
+    program, phase, steps = backward.program, chosen.phase, chosen.steps
+    images = steps * batch_sizes[-1] if steps else chosen.images
     if phase == "training" and not trains(backward):
-        lacks = "loss to train with" if program.model.loss is None else "optimiser to train with"
-        why = f" {program.model.not_trained}" if program.model.not_trained else ""
-        raise UsageError(f"The model '{program.name}' has no {lacks}; compare its inference.{why}")
+        raise not_trainable(backward)
     dataset = program.dataset(SPLITS[phase])
     usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
     count = images or usual
@@ -184,12 +175,31 @@ def image_count(
             f"of {dataset.name} are used. Give smaller batches with --batch-sizes."
         )
     if count > dataset.size or batch_sizes[-1] > count:
+        size, unit = batch_sizes[-1], dataset.unit
+        requested = f"{count:,} {unit}s in batches of up to {size:,}"
+        if steps:
+            requested = f"{plural(steps, 'step')} of {size:,} {unit}s = {count:,} {unit}s"
+        fewer = "steps" if steps else f"{unit}s"
         raise UsageError(
-            f"You requested {count:,} {dataset.unit}s in batches of up to {batch_sizes[-1]:,}, but "
-            f"the {dataset.split} split of {dataset.name} has {dataset.size:,}. Give a smaller "
-            f"batch size or number of {dataset.unit}s."
+            f"You requested {requested}, but the {dataset.split} split of {dataset.name} has "
+            f"{dataset.size:,}. Give a smaller batch size or number of {fewer}."
         )
     return count
+
+
+def not_trainable(backward: Backward) -> UsageError:
+    """Why tflab cannot train a model, and what it can do."""
+    model, name = backward.program.model, backward.program.name
+    lacks = "loss" if model.loss is None else "optimiser"
+    updates = {node.name for node in backward.nodes if node.phase == UPDATE}
+    needed = ledger.nodes_needed(backward.nodes, [model.output.name], ())
+    instead = "compare its inference."
+    if not updates.isdisjoint(needed):
+        instead = "compare its inference: its output runs a training step of its own."
+    why = f" {model.not_trained}" if model.not_trained else ""
+    return UsageError(
+        f"The model '{name}' names no {lacks} for tflab to train with; {instead}{why}"
+    )
 
 
 def trains(backward: Backward) -> bool:

@@ -247,7 +247,7 @@ def place(file: str, line: int, function: str) -> str:
 def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
     if segment["faults"]:
         what = segment["faults"][0] or "the results could not be written; the disk may be full."
-        yield f"tflab stopped watching because of an error in tflab: {what}"
+        yield f"tflab stopped watching because of this error: {what}"
     elif not segment["final"]:
         seen = segment.get("until_ns")
         yield (
