@@ -8,6 +8,9 @@ import pytest
 from tflab.run import sampler
 from tflab.runtime import libraries
 
+# It looks for TensorFlow, without importing it
+pytestmark = pytest.mark.tensorflow
+
 INSTALLED = "/opt/lib/python3.12/site-packages"
 
 
