@@ -19,8 +19,8 @@ INSTALLED = "/opt/lib/python3.12/site-packages"
     [
         (f"{INSTALLED}/optree/ops.py", True),
         ("/usr/lib/python3/dist-packages/six.py", True),
-        ("/home/me/train.py", False),
-        ("/home/me/keras/train.py", False),
+        ("/programs/train.py", False),
+        ("/programs/keras/train.py", False),
         (f"{libraries.TFLAB}/models/lenet.py", False),
         (f"{libraries.TFLAB}/models/compiled.py", True),
         (f"{libraries.TFLAB}/run/v1/layers.py", True),
