@@ -578,7 +578,8 @@ def test_a_model_without_a_loss_has_no_training_to_compare():
         == 4
     )
     with pytest.raises(
-        UsageError, match=r"'tests\.compare\.test_command:good' has no loss to train with"
+        UsageError,
+        match=r"'tests\.compare\.test_command:good' names no loss for tflab to train with",
     ):
         comparison.compare_batch_sizes(
             "tests.compare.test_command:good", (16,), SweepOptions(phase="training")
@@ -618,8 +619,8 @@ SEE = "See `python -m tflab.compare --help`."
         ),
         (
             "--model toy --batch-sizes 16 --steps 17",
-            "You requested 272 rows in batches of up to 16, but the test split of points of 3x + 2 "
-            "has 256. Give a smaller batch size or number of rows.",
+            "You requested 17 steps of 16 rows = 272 rows, but the test split of points of 3x + 2 "
+            "has 256. Give a smaller batch size or number of steps.",
         ),
         (
             "--model toy --batch-sizes 16 --images 8",

@@ -856,7 +856,7 @@ def test_every_configuration_of_both_tables():
 
 
 def test_every_op_of_the_cold_step_stands_beside_as_many_warm_calls():
-    assert whole(view.cold(COMPARISON)) == (
+    assert whole(*view.cold(COMPARISON)) == (
         "Cold: the first step, at batch 4, took 5.17 ms, and a warm traced step took 920 us "
         "(median); the first step also set up kernels and memory",
         ["node", "type that ran", "first run", "warm, mean", "ratio"],
@@ -1027,6 +1027,7 @@ def test_every_field_of_the_json():
         "phase": "inference",
         "by": "op",
         "unit": "image",
+        "calls_python": None,
         "data": "MNIST",
         "warmup": 3,
         "batch_sizes": [4, 16, 64],

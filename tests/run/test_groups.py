@@ -27,6 +27,7 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
         "cold_ns": 900,
         "total_ns": 60,
         "main_ns": (900, 60),
+        "in_other_threads": 0,
         "traced": 0,
         "scale": 0,
         "waited_ns": 0,
@@ -36,6 +37,7 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
     }
     elsewhere = group_of(900, 10, main=False, timed=False)
     assert (elsewhere.main_ns, elsewhere.total_ns, elsewhere.times) == ([0, 0], 10, [])
+    assert elsewhere.in_other_threads == 2
     assert groups.RunGroup(1, None, (), {}).segment([])["graph"] == 0
 
 

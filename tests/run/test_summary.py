@@ -32,6 +32,7 @@ SEGMENT = {
             "cold_ns": 500,
             "total_ns": 0,
             "main_ns": (500, 0),
+            "in_other_threads": 0,
             "traced": 0,
             "scale": 0,
             "waited_ns": 0,
@@ -47,6 +48,7 @@ SEGMENT = {
             "cold_ns": 900,
             "total_ns": 4_000,
             "main_ns": (900, 3_000),
+            "in_other_threads": 0,
             "traced": 2,
             "scale": 2.0,
             "waited_ns": 0,
@@ -73,8 +75,8 @@ SEGMENT = {
     "own_ns": 150,
 }
 GROUPS = (
-    Group("graph 1", ("init",), {}, 1, None, 500, 0, 0),
-    Group("graph 1", ("loss:0", "train"), {"x:0": "(8, 4)"}, 5, 900.0, 900, 4_000, 2),
+    Group("graph 1", ("init",), {}, 1, None, 500, 0, 0, 0),
+    Group("graph 1", ("loss:0", "train"), {"x:0": "(8, 4)"}, 5, 900.0, 900, 4_000, 2, 0),
 )
 WATCHED = Watched(
     program=("train.py", "--epochs", "3"),
@@ -223,7 +225,7 @@ def test_of_a_process_that_was_killed_the_last_segment_counts(tmp_path):
 def test_a_fault_of_tflab_is_said(fault, said, tmp_path):
     watcher.write_fault(str(tmp_path), fault)
     seen = summary.watched(("x.py",), summary.read(tmp_path), 700, 0)
-    assert seen.notes == (f"tflab stopped watching because of an error in tflab: {said}",)
+    assert seen.notes == (f"tflab stopped watching because of this error: {said}",)
 
 
 def test_a_program_without_runs_has_python_in_one_piece():
@@ -311,7 +313,7 @@ def test_a_line_has_the_time_of_its_comprehensions():
 
 def test_a_growing_graph_is_told_by_its_many_groups():
     later = Group(
-        summary.graph_of({"function": "", "graph": 0, "later": True}), (), {}, 151, *4 * [9]
+        summary.graph_of({"function": "", "graph": 0, "later": True}), (), {}, 151, *5 * [9]
     )
     seen = Watched(**{**vars(WATCHED), "groups": (*GROUPS, later)})
     assert view.about_group(later) == (
@@ -372,7 +374,7 @@ def test_time_that_no_line_has_is_said_under_the_lines():
 
 
 def test_a_group_that_was_not_traced_or_has_no_names_is_told_in_fewer_words():
-    plain = Group("other graphs", (), {}, 3, None, 500, 0, 0)
+    plain = Group("other graphs", (), {}, 3, None, 500, 0, 0, 0)
     assert view.about_group(plain) == "2 runs: compiled steps"
 
 
@@ -408,6 +410,35 @@ def test_a_line_of_little_time_is_not_named():
     assert "1 % at train.py:9." in next(view.time_outside_runs(enough))
     without = Watched(**{**vars(WATCHED), "costliest": None})
     assert [*view.time_outside_runs(without)] == ["56 % of its time passed outside session.run."]
+
+
+def test_runs_in_other_threads_are_counted_and_the_times_are_those_of_the_main_thread():
+    init, train = SEGMENT["groups"]
+    both = {**train, "in_other_threads": 3}
+    after = {**SEGMENT["owners"], sampler.AFTER: 800}
+    segment = {**SEGMENT, "groups": [init, both], "owners": after}
+    seen = summary.watched(("train.py",), segment, 10_000, 0)
+    assert [*view.time_outside_runs(seen)] == [
+        "56 % of the main thread's time passed outside session.run, 2 % at train.py:9 in "
+        "next_batch.",
+        "3 of 6 runs happened in other threads; the first table has the main thread's time.",
+    ]
+    rows = [row for row in view.rows(seen) if row.owner.startswith("Python")]
+    assert [(row.owner, row.ns) for row in rows] == [
+        ("Python between steps of the main thread", 300),
+        ("Python after the last step of the main thread", 800),
+    ]
+
+
+def test_a_main_thread_without_runs_says_how_many_others_had():
+    none = {**SEGMENT["groups"][1], "in_other_threads": 5, "main_ns": (0, 0)}
+    owners = {sampler.BEFORE: 5_000}
+    segment = {**SEGMENT, "runs": 0, "groups": [none], "owners": owners}
+    seen = summary.watched(("train.py",), segment, 10_000, 0)
+    assert [*view.time_outside_runs(seen)] == [
+        "No session ran in its main thread; 2 % of its time passed at train.py:9 in next_batch.",
+        "5 of 5 runs happened in other threads; the first table has the main thread's time.",
+    ]
 
 
 def test_lines_without_time_make_no_table():

@@ -41,9 +41,10 @@ def test_tables_and_iterators_are_initialised_like_variables():
         pairs = tf1.lookup.KeyValueTensorInitializer(["b"], [3.0])
         table = tf1.lookup.StaticHashTable(pairs, 0.0)
         weight = tf1.get_variable("weight", initializer=4.0)
-        product = read.get_next() * table.lookup(tf1.constant("b")) * weight
+        local = tf1.get_local_variable("local", initializer=5.0)
+        product = read.get_next() * table.lookup(tf1.constant("b")) * weight * local
     with session.opened(graph, Options()) as live:
-        assert live.run(product) == 2 * 3 * 4
+        assert live.run(product) == 2 * 3 * 4 * 5
 
 
 def test_data_of_the_graphs_own_that_ran_dry_are_a_sentence_with_a_way_out():

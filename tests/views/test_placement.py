@@ -424,6 +424,10 @@ TYPES = {"a": "Exp", "b": "Exp", "c": "Log", "d": "Const", "x": "Placeholder", "
             {"taken": [("a", "fused", "c"), ("b", "fused", "c")], "rewritten": [("c", "Log", "F")]},
             ["a + b + c became one F, named c"],
         ),
+        (
+            {"taken": [("a", "fused", "b")], "rewritten": [("b", "B", "_FusedBatchNormEx")]},
+            ["b + a became one _FusedBatchNormEx, named b"],
+        ),
         ({"taken": [("a", "fused", "new")]}, ["a became one node, named new"]),
         ({"taken": [("a", "folded", "a")]}, ["became a constant: a"]),
         (

@@ -116,6 +116,12 @@ def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -
     compare."""
     from tflab.compare import observing
 
+    if comparison.calls_python:
+        raise RefusedError(
+            f"Nothing was saved to {path}: --save needs observations of the step from other "
+            f"processes, but the node {comparison.calls_python} calls a Python function that only "
+            "this process has."
+        )
     if comparison.observed is None or not comparison.observed.processes:
         terminal.say(
             f"\nNothing was saved to {path}: the command ended before the first observation.",
@@ -144,7 +150,8 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], options: Options) -
     chosen = comparison.SweepOptions(
         phase=args.phase,
         by=args.by,
-        images=args.images or (args.steps and args.steps * sizes[-1]),
+        images=args.images,
+        steps=args.steps,
         trace_every=args.trace_every,
         keep_s=KEEP_S if args.save else None,
     )

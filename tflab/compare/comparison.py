@@ -110,8 +110,9 @@ def swept(prepared: Prepared) -> MeasuredStep:
 def with_configurations(
     prepared: Prepared, measured: MeasuredStep, configurations: RaceOptions
 ) -> MeasuredStep:
-    """The same with configurations; Ctrl-C keeps the sweep."""
-    if len(configurations.names) < 2 or measured.ending != measure.Outcome():
+    """The same with configurations, if other processes can run the step; Ctrl-C keeps the sweep."""
+    alone = len(configurations.names) < 2 or prepared.calls_python
+    if alone or measured.ending != measure.Outcome():
         return measured
     try:
         with signals.released():
@@ -140,7 +141,7 @@ def with_experiments(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep
 def with_processes(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
     """The same with measurements in separate processes, if the measurement is to be saved."""
     chosen, ending = prepared.chosen, measured.ending
-    if chosen.keep_s is None or ending.interrupted:
+    if chosen.keep_s is None or ending.interrupted or prepared.calls_python:
         return measured
     observed, kept = observing.observe(prepared, measured.batches, measured.tables, chosen.keep_s)
     return replace(measured, observed=observed, ending=ending if ending.failure else kept)
@@ -175,6 +176,7 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         findings=findings.sentences(compared, steps, chosen.by, raced, judgement, dataset.unit),
         cold=prepared.cold,
         cold_step_ns=prepared.cold_step_ns,
+        calls_python=prepared.calls_python,
         uncovered=costs.types_without_flops(prepared.first),
         interrupted=ending.interrupted or signals.take_pending(),
         failure=" ".join(failures) or None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import lcm
 
 from tflab.analysis import ledger, op_stats, op_table
@@ -12,10 +13,13 @@ from tflab.compare import sweep
 from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
+from tflab.records.graph import UPDATE
 from tflab.records.measured import OpStats
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Backward, Placement
 from tflab.runtime import load, measure, own_process, session, trace
+from tflab.saved_graphs import effects, reach
+from tflab.units import plural
 
 COLD = 5  # ops of the first step that are shown
 SPLITS = {"inference": "test", "training": "train"}  # phase -> split of its data
@@ -30,6 +34,7 @@ class SweepOptions:
     phase: str = "inference"
     by: str = "op"  # what a row of the tables is
     images: int | None = None  # from the start of the test split, or of the training split
+    steps: int | None = None  # instead: as many images as these steps of the largest batch take
     seconds: float | None = None  # instead: as many images as take about this long
     trace_every: int = 1
     # The load of the machine before tflab itself kept it busy, if known
@@ -55,7 +60,8 @@ class Prepared:
     placed: Mapping[int, Placement]  # by batch size, including the smaller batch at the end
     beginning: load.Beginning
     cold: tuple[OpStats, ...]  # the slowest ops of the first step
-    cold_step_ns: int
+    cold_step_ns: int | None
+    calls_python: str | None  # a node of the step: no other process can run it
 
     @property
     def first(self) -> Placement:
@@ -79,12 +85,14 @@ def prepare(
     backward = with_gradients(model, replace(options, explained=False))
     program, phase, split = backward.program, chosen.phase, SPLITS[chosen.phase]
     batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
-    images = image_count(backward, phase, batch_sizes, chosen.images)
+    images = image_count(backward, batch_sizes, chosen)
     placed, refused = placements(backward, phase, batch_sizes, images, options)
     batch_sizes = tuple(size for size in batch_sizes if size in placed)
     images = placeable(images, batch_sizes, placed)
     first = placed[batch_sizes[0]]
     step = session.step_of(program, first.fetches)
+    job = measure.job_of(program, step, options)
+    caller = python_caller(job)
     if chosen.seconds is not None:
         images = sweep.affordable(
             chosen.seconds, program, step, batch_sizes, images, options, split
@@ -94,10 +102,10 @@ def prepare(
         images = placeable(images, batch_sizes, placed)
     values = next(session.feed_batches(program, batch_sizes[0], split))
     beginning = load.beginning(before)
-    job = measure.job_of(program, step, options)
-    cold_step_ns, cold_runs = own_process.cold(job, values, batch_sizes[0])
-    of_nodes = [run for run in cold_runs if run.name != trace.EXECUTOR]
-    cold = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=batch_sizes[0])[:COLD]
+    cold_step_ns: int | None = None
+    cold: tuple[OpStats, ...] = ()
+    if caller is None:
+        cold_step_ns, cold = first_step(job, values, batch_sizes[0])
     return Prepared(
         model=model,
         chosen=chosen,
@@ -112,7 +120,30 @@ def prepare(
         beginning=beginning,
         cold=cold,
         cold_step_ns=cold_step_ns,
+        calls_python=caller,
     )
+
+
+def python_caller(job: measure.Job) -> str | None:
+    """A node of the step, or of its start, that calls a Python function. The GraphDef has only the
+    function's number, so another process cannot run the step."""
+    graph_def, step, start = job.graph.as_graph_def(), job.step, job.start
+    reached = chain(
+        reach.nodes_reached(graph_def, (*step.fetches, *step.targets), step.feeds),
+        reach.nodes_reached(graph_def, start.targets, start.feeds),
+    )
+    calls_python = effects.PATTERNS["calls Python"]
+    return next((n.name for n in reached if calls_python.fullmatch(n.node_def.op)), None)
+
+
+def first_step(
+    job: measure.Job, values: measure.Values, batch_size: int
+) -> tuple[int, tuple[OpStats, ...]]:
+    """The first step of a process: its ns, and its slowest ops."""
+    cold_step_ns, runs = own_process.cold(job, values, batch_size)
+    of_nodes = [run for run in runs if run.name != trace.EXECUTOR]
+    rows = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=batch_size)
+    return cold_step_ns, rows[:COLD]
 
 
 def with_gradients(model: str, options: Options) -> Backward:
@@ -123,15 +154,12 @@ def with_gradients(model: str, options: Options) -> Backward:
         return gradients.differentiate(built, options)
 
 
-def image_count(
-    backward: Backward, phase: str, batch_sizes: Sequence[int], images: int | None
-) -> int:
+def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOptions) -> int:
     """How many images to process at each batch size. Raises UsageError if that is impossible."""
-    program = backward.program
+    program, phase, steps = backward.program, chosen.phase, chosen.steps
+    images = steps * batch_sizes[-1] if steps else chosen.images
     if phase == "training" and not trains(backward):
-        lacks = "loss to train with" if program.model.loss is None else "optimiser to train with"
-        why = f" {program.model.not_trained}" if program.model.not_trained else ""
-        raise UsageError(f"The model '{program.name}' has no {lacks}; compare its inference.{why}")
+        raise not_trainable(backward)
     dataset = program.dataset(SPLITS[phase])
     usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
     count = images or usual
@@ -147,12 +175,31 @@ def image_count(
             f"of {dataset.name} are used. Give smaller batches with --batch-sizes."
         )
     if count > dataset.size or batch_sizes[-1] > count:
+        size, unit = batch_sizes[-1], dataset.unit
+        requested = f"{count:,} {unit}s in batches of up to {size:,}"
+        if steps:
+            requested = f"{plural(steps, 'step')} of {size:,} {unit}s = {count:,} {unit}s"
+        fewer = "steps" if steps else f"{unit}s"
         raise UsageError(
-            f"You requested {count:,} {dataset.unit}s in batches of up to {batch_sizes[-1]:,}, but "
-            f"the {dataset.split} split of {dataset.name} has {dataset.size:,}. Give a smaller "
-            f"batch size or number of {dataset.unit}s."
+            f"You requested {requested}, but the {dataset.split} split of {dataset.name} has "
+            f"{dataset.size:,}. Give a smaller batch size or number of {fewer}."
         )
     return count
+
+
+def not_trainable(backward: Backward) -> UsageError:
+    """Why tflab cannot train a model, and what it can do."""
+    model, name = backward.program.model, backward.program.name
+    lacks = "loss" if model.loss is None else "optimiser"
+    updates = {node.name for node in backward.nodes if node.phase == UPDATE}
+    needed = ledger.nodes_needed(backward.nodes, [model.output.name], ())
+    instead = "compare its inference."
+    if not updates.isdisjoint(needed):
+        instead = "compare its inference: its output runs a training step of its own."
+    why = f" {model.not_trained}" if model.not_trained else ""
+    return UsageError(
+        f"The model '{name}' names no {lacks} for tflab to train with; {instead}{why}"
+    )
 
 
 def trains(backward: Backward) -> bool:

@@ -38,7 +38,8 @@ def short(comparison: Comparison, top: int) -> Iterator[Block]:
         for batch in comparison.tables:
             yield costs(comparison, batch, top)
     yield from conclusions(comparison)
-    yield MORE
+    unseen = comparison.cold_step_ns is None
+    yield MORE.replace(", memory and the first step", " and memory") if unseen else MORE
 
 
 def parts(comparison: Comparison, top: int) -> Iterator[Block]:
@@ -53,7 +54,7 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
         yield costs(comparison, batch, top)
         yield work(comparison, batch, top)
     yield legend(comparison)
-    yield cold(comparison)
+    yield from cold(comparison)
 
 
 def head(comparison: Comparison) -> Iterator[Block]:
@@ -108,6 +109,12 @@ def opening(comparison: Comparison) -> str:
         )
     if comparison.without:
         sentences.append(f"Graph passes switched off: {', '.join(comparison.without)}.")
+    if comparison.calls_python:
+        sentences.append(
+            f"The node {comparison.calls_python} calls a Python function that only this process "
+            "has, so no other process ran the step: no other configuration was measured, and the "
+            "first step is not shown."
+        )
     return " ".join(sentences)
 
 
@@ -281,8 +288,10 @@ def basis(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def cold(comparison: Comparison) -> Table:
+def cold(comparison: Comparison) -> Iterator[Table]:
     """The first step next to a warm one: its times are not what ops cost."""
+    if comparison.cold_step_ns is None:
+        return
     batch, steps = next(iter(comparison.steps.items()))
     cold_step, warm_step = time(comparison.cold_step_ns), time(steps.traced_ns.median)
 
@@ -295,7 +304,7 @@ def cold(comparison: Comparison) -> Table:
         ns = warm_ns(row)
         return f"{three_digits(row.self_ns / ns)} x" if ns else ""
 
-    return Table(
+    yield Table(
         f"Cold: the first step, at batch {batch}, took {cold_step}, and a warm traced step took "
         f"{warm_step} (median); the first step also set up kernels and memory",
         (

@@ -28,7 +28,7 @@ from tflab.records.graph import (
 )
 from tflab.records.options import Options, Program
 from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck
-from tflab.runtime import functions, nodes, private
+from tflab.runtime import functions, nodes, phases, private
 
 NOT_NEEDED = "the loss does not depend on it"
 SAMPLED = "only a sample of the variables is checked"
@@ -58,7 +58,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     added = gradient_ops + update_ops
     program.graph.finalize()  # from here on the graph must not change
     new_nodes = with_lines(frontend.nodes, program, pairs, added)
-    grown = nodes.phased((*frontend.nodes, *new_nodes), program.graph.get_operations())
+    grown = phases.phased((*frontend.nodes, *new_nodes), program.graph.get_operations())
     new = tuple(added_functions(frontend, grown, program.graph))
     stage = Backward(
         program=replace(program, train_op=train_op, model=fetching(program.model, pairs)),

@@ -22,7 +22,7 @@ from tflab.lifecycle import split
 from tflab.models import compiled, saved
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
-from tflab.runtime import functions, nodes, private
+from tflab.runtime import functions, libraries, nodes, private
 from tflab.saved_graphs import graph_files, permissions
 
 ROWS_OF_NOTHING = 2**16  # a model without feeds runs with any batch size
@@ -42,8 +42,9 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     """
     name, function = program
     graph = tf.Graph()
+    libraries.add_program(function)
     try:
-        with private.noted(nodes.LIBRARIES):
+        with private.noted(libraries.includes):
             model = call_model(name, function, graph)
             if compiled.is_keras(model):
                 model, graph = from_keras(name, function, model, options)
@@ -218,7 +219,7 @@ def line_at_fault(error: Exception) -> str:
     traceback = error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if not code.co_filename.startswith((*nodes.LIBRARIES, __file__)):
+        if not (code.co_filename == __file__ or libraries.includes(code.co_filename)):
             place = f" ({code.co_filename}:{traceback.tb_lineno})"
         traceback = traceback.tb_next
     return place

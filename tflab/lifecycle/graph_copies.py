@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf1
 from tflab.errors import RefusedError
 from tflab.records.graph import node_of, reach
 from tflab.records.options import Program
-from tflab.runtime import session
+from tflab.runtime import nodes, session
 from tflab.saved_graphs.starting import VARIABLES
 
 HALVES = (tf.bfloat16, tf.float16)  # the one with the fewest digits first
@@ -27,6 +27,7 @@ TO_FLOAT32 = {dtype.as_datatype_enum: tf.float32.as_datatype_enum for dtype in H
 # Ops that only pass on what is half precision already
 UNROUNDED = ("Const", "Identity", "Placeholder", "ReadVariableOp", "VarHandleOp", "VariableV2")
 
+FILLS = re.compile(r"(LookupTableImport|InitializeTable(FromTextFile|FromDataset)?)(V2)?")
 # Ops whose only number is the dtype of what they draw: tensorflow/core/ops/random_ops.cc,
 # stateless_random_ops.cc and stateless_random_ops_v2.cc
 DRAW = re.compile(r"(Stateless)?(Random(Uniform|Normal|StandardNormal)|TruncatedNormal)(V2)?")
@@ -35,17 +36,20 @@ DRAW = re.compile(r"(Stateless)?(Random(Uniform|Normal|StandardNormal)|Truncated
 def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.DType]]:
     """The part of the graph that these nodes need, with its least precise type: first in float64,
     if its ops allow that, and last unchanged, for problems that only a run shows: an op inside a
-    function without a float64 version. If parts are in half precision, float32 is in between."""
-    graph_def = prune(graph.as_graph_def(), ends)
+    function without a float64 version. If parts are in half precision, float32 is in between. The
+    tables among these nodes have their initialisers."""
+    whole = graph.as_graph_def()
+    tables = table_initializers(graph, whole, ends)
+    graph_def = prune(whole, [*ends, *tables])
     half = half_of(graph_def)
     wider = {tf.float64: TO_FLOAT64} | ({tf.float32: TO_FLOAT32} if half else {})
     for dtype, types in wider.items():
         try:
-            wide = import_graph(widen_graph(graph_def, types))
+            wide = import_graph(widen_graph(graph_def, types), tables)
         except ValueError:  # an op that has no such version
             continue
         yield wide, dtype
-    yield import_graph(graph_def), half or tf.float32
+    yield import_graph(graph_def, tables), half or tf.float32
 
 
 def half_of(graph_def: Any) -> tf.DType | None:
@@ -75,6 +79,20 @@ def computed_types(node: Any) -> set[int]:
     return {attr.type for attr in node.attr.values()}
 
 
+def table_initializers(graph: tf.Graph, graph_def: Any, ends: Sequence[str]) -> list[str]:
+    """The nodes that fill the tables that these nodes need, unless they take what is fed."""
+    fills = [op for op in graph.get_collection(tf1.GraphKeys.TABLE_INITIALIZERS) if op.inputs]
+    if not fills:
+        return []
+    needed = {node.name for node in prune(graph_def, ends).node}
+    fed = {op.name for op in graph.get_operations() if op.type == "Placeholder"}
+    return [
+        op.name
+        for op in fills
+        if op.inputs[0].op.name in needed and not nodes.needed(graph, [op.name]) & fed
+    ]
+
+
 def prune(graph_def: Any, ends: Sequence[str]) -> Any:
     """Only the nodes that these depend on; the function library stays."""
     inputs = {
@@ -86,10 +104,13 @@ def prune(graph_def: Any, ends: Sequence[str]) -> Any:
     return tf1.GraphDef(node=nodes, library=graph_def.library, versions=graph_def.versions)
 
 
-def import_graph(graph_def: Any) -> tf.Graph:
+def import_graph(graph_def: Any, tables: Iterable[str] = ()) -> tf.Graph:
+    """The graph, with the nodes that fill its tables."""
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(graph_def, name="")
+    for name in tables:
+        graph.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, graph.get_operation_by_name(name))
     return graph
 
 
@@ -222,12 +243,12 @@ def settable(program: Program, names: Sequence[str] = ()) -> tuple[tf.Graph, dic
     copy, among these names or a parameter, gets a node that sets it.
     """
     if program.model.optimizer is not None:
-        variables = program.graph.get_collection("variables")
+        variables = session.variables_of(program.graph)
         if len({v.initializer.inputs[1].name for v in variables}) == len(variables):
             return program.graph, {v.op.name: Settable(v, v.initializer.name) for v in variables}
         names = (*names, *(v.op.name for v in variables))
     try:
-        graph = import_graph(program.graph.as_graph_def())
+        graph = import_graph(program.graph.as_graph_def(), tables_of(program))
     except ValueError as error:
         raise RefusedError(f"The graph cannot be copied: {' '.join(str(error).split())}") from error
     settables = {}
@@ -246,6 +267,13 @@ def settable(program: Program, names: Sequence[str] = ()) -> tuple[tf.Graph, dic
                 setter = tf.raw_ops.Assign(ref=op.outputs[0], value=set_to, validate_shape=False).op
                 settables[name] = Settable(op.outputs[0], setter.name)
     return graph, settables
+
+
+def tables_of(program: Program) -> list[str]:
+    """The nodes that fill the tables when the program starts."""
+    operation = program.graph.get_operation_by_name
+    targets = session.start_of(program).targets
+    return [name for name in targets if FILLS.fullmatch(operation(name).type)]
 
 
 def dtype_of(variable: Any) -> tf.DType:

@@ -18,7 +18,7 @@ from tflab.records.gradients import GradientCall
 from tflab.records.graph import Node, Source
 from tflab.records.options import Options
 from tflab.records.stages import Backward, Frontend, Gradient
-from tflab.runtime import functions, nodes, private
+from tflab.runtime import functions, libraries, nodes, private
 
 SMALL = 64  # elements of a constant whose value may appear in a formula
 FLAGS = ("transpose_a", "transpose_b", "adj_x", "adj_y")
@@ -156,7 +156,7 @@ def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
         op = operation(name)
         candidates = (file for file in (files.get(owner), caller) if file)
         frames = (private.frame_within(op, file) for file in candidates)
-        frame = next(filter(None, frames), None) or private.making(op, nodes.LIBRARIES)[0]
+        frame = next(filter(None, frames), None) or private.making(op, libraries.includes)[0]
         by_node[name] = Source(*frame) if frame else None
     return by_node
 

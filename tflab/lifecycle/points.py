@@ -149,7 +149,8 @@ def at_points(
     operations = {op.name for op in graph.get_operations()}
     fetches = {tensor: tensor if ":" in tensor else f"{tensor}:0" for tensor in tensors}
     rng = np.random.default_rng(0)
-    with session.opened(graph, options, Start(()), config) as live:
+    tables = (op.name for op in graph.get_collection("table_initializer"))
+    with session.opened(graph, options, Start(tuple(tables)), config) as live:
         set_variables = graph_copies.setting(live, tuple(first)) if first else lambda: None
         for batch, move in zip(batches, ((0, 0), *MOVES), strict=True):
             if time.monotonic() - start > SECONDS:

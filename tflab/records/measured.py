@@ -168,7 +168,7 @@ class Comparison(Shown):
     configs: tuple[ConfigTimes, ...]
     findings: tuple[str, ...]
     cold: tuple[OpStats, ...]  # the slowest ops of the first step
-    cold_step_ns: int
+    cold_step_ns: int | None  # None if it would have to run in another process and cannot
     uncovered: Mapping[str, int]  # types with unknown FLOPs -> their number of nodes
     interrupted: bool = False
     failure: str | None = None  # of a step: these are the measurements before it
@@ -184,6 +184,8 @@ class Comparison(Shown):
     quality: Quality | None = None  # of the measurement; None if it was not judged
     diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, the largest cost first
     unit: str = "image"  # of a row of its data: "image" or "row"
+    # A node of the step whose Python function only this process has: no other process ran the step
+    calls_python: str | None = None
     # From several processes, if the measurement is to be saved
     observed: Observed | None = field(default=None, repr=False, metadata={"json": None})
 

@@ -26,6 +26,7 @@ class Group:
     cold_ns: int  # the first run
     total_ns: int  # all runs but the first
     traced: int
+    in_other_threads: int  # runs, also the first, that were not in the main thread
     # Fetched tensor -> the first run in which it had NaN or Inf; None: no value was checked
     not_finite: Mapping[str, int] | None = None
 

@@ -265,7 +265,8 @@ def steps_of_sweep(compared: Comparison | None) -> Iterator[tuple[str, str, str,
         str(compared.warmup),
         "in turn",
     )
-    yield "The cold step", "1", "0", "traced, in a separate process"
+    if compared.cold_step_ns is not None:
+        yield "The cold step", "1", "0", "traced, in a separate process"
     observations = [row.verdict.observations for row in compared.configs if row.verdict]
     if observations:
         numbers = f"Configurations, {plural(min(observations), 'observation')}"

@@ -68,7 +68,7 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield from view.findings(comparison)
     yield view.steps(comparison)
     yield view.units(comparison)
-    yield view.cold(comparison)
+    yield from view.cold(comparison)
     yield contents.swept(comparison)
 
 

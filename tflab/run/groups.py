@@ -39,6 +39,7 @@ class RunGroup:
         self.cold_ns = 0  # the first run
         self.total_ns = 0  # of all runs after the first
         self.main_ns = [0, 0]  # in the main thread: first run, others
+        self.in_other_threads = 0  # runs
         self.traced = 0
         self.traced_ns = 0
         self.costs: list[int] = []  # of the last traces: the longer step, and reading the trace
@@ -69,6 +70,7 @@ class RunGroup:
             if step.timed:
                 self.keep(took_ns)
         self.main_ns[not step.first] += took_ns * main
+        self.in_other_threads += not main
 
     def keep(self, took_ns: int) -> None:
         """Algorithm R of Vitter, "Random sampling with a reservoir" (1985)."""
@@ -169,6 +171,7 @@ class RunGroup:
             "cold_ns": self.cold_ns,
             "total_ns": self.total_ns,
             "main_ns": tuple(self.main_ns),
+            "in_other_threads": self.in_other_threads,
             "traced": self.traced,
             "scale": self.scale(),
             "waited_ns": self.all_waited_ns(),

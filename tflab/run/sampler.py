@@ -193,9 +193,13 @@ class Sampler:
         if file.startswith("<frozen importlib"):
             return IMPORTLIB
         parts = file.split(os.sep)
-        package = next((at for at, part in enumerate(parts) if part in PACKAGES), None)
+        package = installed_package(file)
         if package is not None:
-            return TENSORFLOW if parts[package + 1] in OF_TENSORFLOW else LIBRARY
+            if package[-1] in OF_TENSORFLOW:
+                return TENSORFLOW
+            # The program itself may be installed
+            main = getattr(sys.modules.get("__main__"), "__file__", None)
+            return PROGRAM if main and installed_package(main) == package else LIBRARY
         if parts[-1].startswith(AUTOGRAPH):
             return LIBRARY
         # Code without a file, such as that of `exec`, counts for the line that runs it.
@@ -224,6 +228,13 @@ class Sampler:
             "called": called,
             "runs": runs,
         }
+
+
+def installed_package(file: str) -> list[str] | None:
+    """The parts of the path of an installed package, of which this file is a part."""
+    parts = file.split(os.sep)
+    place = next((at for at, part in enumerate(parts) if part in PACKAGES), None)
+    return None if place is None else parts[: place + 2]
 
 
 def entered_from(frame: FrameType | None) -> FrameType | None:

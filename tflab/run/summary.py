@@ -172,6 +172,7 @@ def group_of(group: Mapping[str, Any]) -> Group:
         cold_ns=group["cold_ns"],
         total_ns=group["total_ns"],
         traced=group["traced"],
+        in_other_threads=group["in_other_threads"],
         not_finite=group.get("not_finite"),
     )
 
@@ -247,7 +248,7 @@ def place(file: str, line: int, function: str) -> str:
 def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
     if segment["faults"]:
         what = segment["faults"][0] or "the results could not be written; the disk may be full."
-        yield f"tflab stopped watching because of an error in tflab: {what}"
+        yield f"tflab stopped watching because of this error: {what}"
     elif not segment["final"]:
         seen = segment.get("until_ns")
         yield (

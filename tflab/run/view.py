@@ -12,12 +12,14 @@ from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.timed import Owner
 from tflab.records.values import VARIABLE
 from tflab.records.watched import Group, MadeAnew, RecordedValues, Tracing, Watched
-from tflab.run import line_table, summary
+from tflab.run import line_table, sampler, summary
 from tflab.views import values
 
 ROWS = 7  # of the table of owners
 TRACED = 15  # functions in the table of tracings
 ORIGINS = 2  # of NaN and Inf, each with a sentence
+# Times between runs, of the thread whose runs these are
+OF_MAIN_THREAD = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER)
 UNLIKE = "runs that fetch or are fed something other than all earlier groups"
 
 
@@ -74,7 +76,9 @@ def name_of(seen: Watched) -> str:
 
 
 def time_outside_runs(seen: Watched) -> Iterator[str]:
-    """`53 % of its time passed outside session.run, 16 % at train.py:88 in next_batch.`"""
+    """`53 % of its time passed outside session.run, 16 % at train.py:88 in next_batch.`, or `of the
+    main thread's time` if other threads ran steps, too."""
+    others = in_other_threads(seen)
     within_ns = sum(owner.ns for owner in seen.process.owners if is_run(owner))
     outside_ns = seen.process.wall_ns - within_ns
     line, line_ns = seen.costliest or ("", 0)
@@ -85,9 +89,20 @@ def time_outside_runs(seen: Watched) -> Iterator[str]:
         where = f", {at_line} at {line}" if told else ""
         kinds = dict.fromkeys(map(is_function, seen.groups))
         runs = " and ".join("calls of functions" if kind else "session.run" for kind in kinds)
-        yield f"{share} % of its time passed outside {runs}{where}."
+        whose = "the main thread's" if others else "its"
+        yield f"{share} % of {whose} time passed outside {runs}{where}."
     elif told:
         yield f"No session ran in its main thread; {at_line} of its time passed at {line}."
+    if others:
+        of_all = f"of {units.plural(sum(group.calls for group in seen.groups), 'run')}"
+        yield (
+            f"{others:,} {of_all} happened in other threads; the first table has the main thread's "
+            "time."
+        )
+
+
+def in_other_threads(seen: Watched) -> int:
+    return sum(group.in_other_threads for group in seen.groups)
 
 
 def is_function(group: Group) -> bool:
@@ -114,7 +129,10 @@ def rows(seen: Watched) -> Iterator[Row]:
     shown = {owner.owner for owner in (largest if len(owners) <= ROWS else largest[: ROWS - 1])}
     for owner in owners:
         if owner.owner in shown:
-            yield Row(owner.owner, owner.ns, wall_ns, about.get(owner.owner, ""))
+            name = owner.owner
+            if name in OF_MAIN_THREAD and in_other_threads(seen):
+                name += " of the main thread"
+            yield Row(name, owner.ns, wall_ns, about.get(name, ""))
     rest = [owner for owner in owners if owner.owner not in shown]
     if rest:
         names = ", ".join(owner.owner for owner in rest)

@@ -15,7 +15,7 @@ from tflab.cli import environment
 from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.records.placed import Assignment, Fate, Kernel, Origin
-from tflab.runtime import nodes, private
+from tflab.runtime import libraries, private
 from tflab.units import CLUSTER_JOBS, size
 
 SPLIT, CLUSTER = "--devices", "--cluster"  # who requests a device if the model itself does not
@@ -104,7 +104,7 @@ def requester(op: tf.Operation) -> str:
     requests = private.device_requests(op)
     if not requests:
         return SPLIT
-    users = [(file, line) for file, line in requests if not file.startswith(nodes.LIBRARIES)]
+    users = [(file, line) for file, line in requests if not libraries.includes(file)]
     file, number = (users or requests)[0]
     line = f"{os.path.basename(file)}:{number}"
     return line if users else f"TensorFlow itself ({line})"

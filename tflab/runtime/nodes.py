@@ -4,11 +4,8 @@ nodes that send and receive."""
 from __future__ import annotations
 
 import functools
-import importlib.util
-import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -17,33 +14,19 @@ import tensorflow as tf
 from tflab.records.graph import (
     BACKWARD,
     FORWARD,
-    UPDATE,
     Lines,
     Node,
     Shape,
     Source,
     Tensor,
     graph_def_name,
-    makers,
-    node_of,
     output_name,
     reach,
-    turned_around,
 )
 from tflab.records.placed import Transfer
-from tflab.runtime import costs, private
+from tflab.runtime import costs, libraries, phases, private
 
 SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")  # the second ones: from host memory
-# Frames below these folders are library code; the user's line is the last one outside.
-LIBRARIES = tuple(
-    os.path.dirname(spec.origin) + os.sep
-    for spec in map(importlib.util.find_spec, ("tensorflow", "keras", "tf_keras", "tf_slim"))
-    if spec and spec.origin
-)
-# So is what tflab makes of a Keras model and of a program on the live page, and what it puts in the
-# place of TensorFlow 1's own.
-OWN = ("models/compiled.py", "explore/program.py", f"run/v1{os.sep}")
-LIBRARIES += tuple(str(Path(__file__).parents[1]) + os.sep + part for part in OWN)
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
 MOST_ELEMENTS = 2**20  # of a constant that is examined: a file may claim any number
 NONE: Mapping[Any, Any] = MappingProxyType({})
@@ -60,43 +43,7 @@ def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
     graph_nodes = [
         replace(n, source=line_of[n.name]) if n.name in line_of else n for n in graph_nodes
     ]
-    return phased(graph_nodes, ops)
-
-
-def phased(graph_nodes: Sequence[Node], ops: Iterable[tf.Operation]) -> tuple[Node, ...]:
-    """The nodes of these ops; a node is forward only if it does not depend on gradients."""
-    if all(node.phase == FORWARD for node in graph_nodes):
-        return tuple(graph_nodes)
-    derived = [forward.name for op in ops if (forward := private.original_op(op)) is not None]
-    updating = for_updates(graph_nodes, derived)
-    return tuple(replace(n, phase=UPDATE) if n.name in updating else n for n in graph_nodes)
-
-
-def for_updates(nodes: Sequence[Node], derived: Iterable[str]) -> set[str]:
-    """The forward nodes that belong to updates: those that depend on gradients, such as
-    clipping, and those whose values only updates use, such as a learning rate. Nodes that lead
-    to a node which others are `derived` from are excluded.
-
-    A node does not depend on what was made after it: a loop gets further inputs when it is
-    differentiated. A copy that waits for updates, such as a returned loss, is no part of them."""
-    forward = [node for node in nodes if node.phase == FORWARD]
-    phases = {node.name: node.phase for node in nodes}
-    places = {node.name: place for place, node in enumerate(nodes)}
-    copies = {node.name: node_of(node.inputs[0]) for node in forward if node.op == "Identity"}
-    inputs = makers(nodes)
-    consumers = turned_around(inputs)
-    of_loss = reach(derived, inputs)
-    rest = [node.name for node in forward if node.name not in of_loss]
-    for name in rest:  # in the order in which they were made: inputs first
-        parents = [copies[name]] if name in copies else inputs[name]
-        earlier = (parent for parent in parents if places.get(parent, len(places)) < places[name])
-        if any(phases[parent] != FORWARD for parent in earlier):
-            phases[name] = UPDATE
-    for name in reversed(rest):
-        users = consumers.get(name)
-        if users and all(phases[user] == UPDATE for user in users):
-            phases[name] = UPDATE
-    return {name for name in rest if phases[name] == UPDATE}
+    return phases.phased(graph_nodes, ops)
 
 
 def needed(graph: tf.Graph, names: Iterable[str], stop: Collection[str] = ()) -> set[str]:
@@ -165,7 +112,7 @@ def made_by(op: tf.Operation) -> tuple[Source | None, str]:
     forward = private.derived_from(op)
     if forward is not None:
         return made_by(forward)[0], BACKWARD
-    frame, phase = private.making(op, LIBRARIES)
+    frame, phase = private.making(op, libraries.includes)
     return Source(*frame) if frame else None, phase
 
 

@@ -118,8 +118,8 @@ def start_of(program: Program) -> Start:
 
 
 def initializers(graph: tf.Graph) -> tuple[str, ...]:
-    """The nodes that initialise the variables, the tables, and the iterators of tf.data: each by
-    the first data set that it is given, unless that takes what is fed."""
+    """The nodes that initialise the variables, global and local, the tables, and the iterators of
+    tf.data: each by the first data set that it is given, unless that takes what is fed."""
     tables = graph.get_collection(tf1.GraphKeys.TABLE_INITIALIZERS)
     iterators: dict[str, str] = {}
     for op in graph.get_operations():
@@ -129,10 +129,16 @@ def initializers(graph: tf.Graph) -> tuple[str, ...]:
         {op.name for op in graph.get_operations() if op.type == "Placeholder"} if iterators else ()
     )
     return (
-        *(variable.initializer.name for variable in graph.get_collection("variables")),
+        *(variable.initializer.name for variable in variables_of(graph)),
         *(op.name for op in tables),
         *(name for name in iterators.values() if not nodes.needed(graph, [name]) & {*fed}),
     )
+
+
+def variables_of(graph: tf.Graph) -> list[Any]:
+    """The variables, and those that are local to a process, such as those of a metric."""
+    names = (tf1.GraphKeys.GLOBAL_VARIABLES, tf1.GraphKeys.LOCAL_VARIABLES)
+    return [variable for name in names for variable in graph.get_collection(name)]
 
 
 def begin(session: tf1.Session, start: Start) -> None:

@@ -107,15 +107,20 @@ def kinds(taken: Sequence[Takeover], types: dict[str, str]) -> str:
     return counted(types.get(node.name, "(runtime)") for node in taken)
 
 
+NAMED_AFTER_FIRST = ("_FusedBatchNormEx",)  # which also compute what takes their value
+
+
 def fusions(step: Pass, lost: Collection[str]) -> Iterable[str]:
-    """`conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`; a node that the
-    pass added is not one of the parts."""
+    """`conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`, in the order of the
+    data; a node that the pass added is not one of the parts."""
     new = set(step.added)
     added = {node.name: node.op for node in step.definitions if node.name in new}
     rewritten = {change.name: change.new for change in step.rewritten}
     fused = [one for one in step.taken if one.fate == "fused" and one.name not in lost]
     for into, names in by_heir(fused).items():
         parts = [*names, into] if into in rewritten else names
+        if rewritten.get(into) in NAMED_AFTER_FIRST:
+            parts = [into, *names]
         op = rewritten.get(into) or added.get(into, "node")
         text = " + ".join(parts[:NAMED]) + f" + {len(parts) - NAMED:,} more" * (len(parts) > NAMED)
         yield f"{text} became one {op}, named {into}"

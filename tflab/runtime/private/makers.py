@@ -130,37 +130,37 @@ def layer_of(op: Any) -> Frame | None:
     return lines.get(op.name) if lines else None
 
 
-def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
+def making(op: Any, is_library: Callable[[str], bool]) -> tuple[Frame | None, str]:
     """The user's line that made an op, and its phase, from the Python stack at its creation.
 
-    The line is the last frame outside these folders; if Keras called a layer below that frame, it
+    The line is the last frame outside of libraries; if Keras called a layer below that frame, it
     is the line that made the layer, if known. An op of a function that a layer traced has only
     that. An imported op has no stack and no line.
     """
-    place, layer, phase = known_place(op, folders)
+    place, layer, phase = known_place(op, is_library)
     line = with_code(*place) if place else None
     return (layer_of(op) if layer or line is None else None) or line, phase
 
 
-def known_place(op: Any, folders: tuple[str, ...]) -> Place:
+def known_place(op: Any, is_library: Callable[[str], bool]) -> Place:
     """The `place_of` an op. Most ops have the stack of others, in a loop of the program."""
     traceback = op.traceback  # TensorFlow makes another object each time
     if not isinstance(traceback, Hashable) or op.graph is None:
-        return place_of(op, folders)
+        return place_of(op, is_library)
     places = PLACES.setdefault(op.graph, {})
-    key = traceback, folders
+    key = traceback, is_library
     if key not in places:
-        places[key] = place_of(op, folders)
+        places[key] = place_of(op, is_library)
     return places[key]
 
 
-def place_of(op: Any, folders: tuple[str, ...]) -> Place:
+def place_of(op: Any, is_library: Callable[[str], bool]) -> Place:
     line, phase = None, FORWARD
     layer = traced = in_function = False
     for file, number, function in stack(op):
         if file.endswith(CALLER):
             break
-        if line is None and not file.startswith((*folders, __file__)):
+        if line is None and not (file == __file__ or is_library(file)):
             line = file, number, function
         elif file.endswith(LAYER_FILE) and function == "__call__":
             if line is None:
@@ -176,8 +176,8 @@ def place_of(op: Any, folders: tuple[str, ...]) -> Place:
 
 
 @contextmanager
-def noted(folders: tuple[str, ...]) -> Iterator[None]:
-    """While this is open, tflab records the lines outside these folders that make optimisers and
+def noted(is_library: Callable[[str], bool]) -> Iterator[None]:
+    """While this is open, tflab records the lines outside of libraries that make optimisers and
     Keras layers, the nodes that each layer makes, and those that add up gradients.
 
     `Optimizer.__init__` in tensorflow/python/training/optimizer.py, TensorFlow 2.21.0;
@@ -189,7 +189,7 @@ def noted(folders: tuple[str, ...]) -> Iterator[None]:
         wrapped.enter_context(derivations())
         later: dict[str, list[Callable[[], None]]] = {}
         for place in WRAPPED:
-            wrapping = partial(wrap, place, folders, wrapped)
+            wrapping = partial(wrap, place, is_library, wrapped)
             if place[0].startswith("keras.") and "keras" not in sys.modules:
                 later.setdefault(place[0], []).append(wrapping)
             else:
@@ -198,7 +198,9 @@ def noted(folders: tuple[str, ...]) -> Iterator[None]:
         yield
 
 
-def wrap(place: tuple[str, str, str], folders: tuple[str, ...], wrapped: ExitStack) -> None:
+def wrap(
+    place: tuple[str, str, str], is_library: Callable[[str], bool], wrapped: ExitStack
+) -> None:
     """Wrap a method until the stack is closed."""
     from unittest.mock import patch  # imports asyncio, which help and wrong arguments do not need
 
@@ -213,10 +215,10 @@ def wrap(place: tuple[str, str, str], folders: tuple[str, ...], wrapped: ExitSta
     if method == "__call__":
         wrapper = calling(original)
     elif method == "__new__":
-        wrapper = staticmethod(creating(original, folders))
+        wrapper = staticmethod(creating(original, is_library))
     else:
         line_of_maker = COMPILED if method == "compile" else CONSTRUCTED
-        wrapper = noting(original, folders, line_of_maker)
+        wrapper = noting(original, is_library, line_of_maker)
     wrapped.enter_context(patch.object(owner, method, wrapper))
 
 
@@ -252,12 +254,14 @@ def when_imported(later: Mapping[str, Sequence[Callable[[], None]]]) -> Iterator
         sys.meta_path.remove(finder)
 
 
-def noting(original: Any, folders: tuple[str, ...], lines: WeakKeyDictionary[Any, Frame]) -> Any:
+def noting(
+    original: Any, is_library: Callable[[str], bool], lines: WeakKeyDictionary[Any, Frame]
+) -> Any:
     """A constructor, or another method, that notes the line of its caller."""
 
     @functools.wraps(original)
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
-        frame = caller(self, folders)
+        frame = caller(self, is_library)
         if frame:
             # a class of the user's may be neither hashable nor weakly referenceable
             with suppress(TypeError):
@@ -267,14 +271,14 @@ def noting(original: Any, folders: tuple[str, ...], lines: WeakKeyDictionary[Any
     return made
 
 
-def creating(original: Any, folders: tuple[str, ...]) -> Any:
+def creating(original: Any, is_library: Callable[[str], bool]) -> Any:
     """`Layer.__new__` that records the line of its caller. Keras inspects the arguments of
     `__init__`, which therefore stays unchanged."""
 
     @functools.wraps(original)
     def made(kind: Any, *args: Any, **kwargs: Any) -> Any:
         layer = original(kind, *args, **kwargs)
-        frame = caller(layer, folders)
+        frame = caller(layer, is_library)
         if frame:
             with suppress(TypeError):
                 CONSTRUCTED.setdefault(layer, frame)
@@ -323,8 +327,8 @@ def opened_scope(outer: str, name: str, ops: Sequence[Any]) -> str | None:
     return prefix + scopes.pop() if len(scopes) == 1 else None
 
 
-def caller(maker: Any, folders: tuple[str, ...]) -> Frame | None:
-    """The line that makes an object: the innermost frame of the running stack outside these folders
+def caller(maker: Any, is_library: Callable[[str], bool]) -> Frame | None:
+    """The line that makes an object: the innermost frame of the running stack outside of libraries
     and outside of the object's own constructors."""
     frame: FrameType | None = sys._getframe(2)
     while frame:
@@ -333,7 +337,8 @@ def caller(maker: Any, folders: tuple[str, ...]) -> Frame | None:
         constructor = code.co_name == "__init__" and frame.f_locals.get(first) is maker
         if code.co_filename in THREADS:
             return None  # tflab started the thread, to load a file
-        if not (constructor or code.co_filename.startswith((*folders, __file__))):
+        file = code.co_filename
+        if not (constructor or file == __file__ or is_library(file)):
             text = linecache.getline(code.co_filename, frame.f_lineno).strip()
             return code.co_filename, frame.f_lineno, code.co_name, text
         frame = frame.f_back
