@@ -41,6 +41,7 @@ def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.
     whole = graph.as_graph_def()
     tables = table_initializers(graph, whole, ends)
     graph_def = prune(whole, [*ends, *tables])
+    del whole  # it may be large
     half = half_of(graph_def)
     wider = {tf.float64: TO_FLOAT64} | ({tf.float32: TO_FLOAT32} if half else {})
     for dtype, types in wider.items():

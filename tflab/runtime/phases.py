@@ -29,7 +29,7 @@ CHANGES = re.compile(r"Assign(Add|Sub)(VariableOp)?|(Resource)?Scatter(Nd)?(Add|
 SUMMARY = re.compile(r"Summary(V2)?$")
 ASSIGNS = re.compile(r"Assign(Variable(Op)?)?|(Resource)?Scatter(Nd)?Update")
 
-Edges = Mapping[str, Sequence[str]]
+Edges = Mapping[str, Sequence[str]]  # node -> nodes: its inputs, or its consumers
 
 
 def phased(graph_nodes: Sequence[Node], ops: Iterable[Any]) -> tuple[Node, ...]:
@@ -61,9 +61,10 @@ def for_updates(nodes: Sequence[Node], derived: Iterable[str]) -> set[str]:
     rest = [node for node in nodes if node.phase == FORWARD and node.name not in of_loss]
     follow_updates(rest, nodes, phases, inputs)
     on_loss = reach(of_loss - stored(nodes, inputs), consumers)
-    phases |= dict.fromkeys(changing(rest, nodes, phases, of_loss, on_loss), UPDATE)
+    edges = inputs, consumers
+    phases |= dict.fromkeys(changing(rest, nodes, phases, of_loss, on_loss, edges), UPDATE)
     follow_updates(rest, nodes, phases, inputs)
-    mark_used_by_updates(rest, nodes, phases, on_loss)
+    mark_used_by_updates(rest, nodes, phases, on_loss, edges)
     return {node.name for node in rest if phases[node.name] == UPDATE}
 
 
@@ -80,12 +81,15 @@ def follow_updates(
 
 
 def mark_used_by_updates(
-    rest: Sequence[Node], nodes: Sequence[Node], phases: dict[str, str], on_loss: set[str]
+    rest: Sequence[Node],
+    nodes: Sequence[Node],
+    phases: dict[str, str],
+    on_loss: set[str],
+    edges: tuple[Edges, Edges],
 ) -> None:
     """Mark those of the rest that updates use; those that depend on the loss or that gradients use
     only if nothing else does."""
-    inputs = makers(nodes)
-    consumers = turned_around(inputs)
+    inputs, consumers = edges
     waiting = turned_around({node.name: node.control_inputs for node in nodes})
     for_gradients = reach((node.name for node in nodes if node.phase == BACKWARD), inputs)
     shared = on_loss | for_gradients
@@ -111,12 +115,12 @@ def changing(
     phases: Mapping[str, str],
     of_loss: set[str],
     on_loss: set[str],
+    edges: tuple[Edges, Edges],
 ) -> Iterator[str]:
     """The assignments that are updates although no gradient is in them, such as a moving average of
     a weight: they have to do with a variable that the loss or an update uses, and not with the
     data. A batch's statistics and metrics depend on the data."""
-    inputs = makers(nodes)
-    consumers = turned_around(inputs)
+    inputs, consumers = edges
     used = of_loss | reach((name for name, phase in phases.items() if phase == UPDATE), inputs)
     of_variables = reach((n.name for n in nodes if n.op in VARIABLES and n.name in used), consumers)
     on_data = on_loss | reach((node.name for node in nodes if node.op in FED), consumers)
