@@ -228,6 +228,15 @@ def test_times_that_cannot_be_are_left_out(read, start, duration):
     assert note.endswith(LEFT_OUT)
 
 
+def test_a_step_with_as_many_op_runs_as_are_recorded_may_be_incomplete(read, monkeypatch):
+    monkeypatch.setattr(trace, "MOST_OP_RUNS", 2)
+    one, two = (text((CPU, [row(name, 100, 7) for name in names])) for names in ("a", "bc"))
+    found = read(one, two, one)
+    assert len(found.runs) == 4
+    (note,) = found.notes
+    assert note.startswith("A step in '") and "1.pb' has 2 op runs or more" in note
+
+
 @pytest.mark.parametrize("time, size", [(2**62, 1), (-1, 1), (1, 2**60), (1, -(2**60))])
 def test_allocations_that_cannot_be_are_left_out(read, time, size):
     used = f"allocation_records {{ alloc_micros: {time} alloc_bytes: {size} }}"

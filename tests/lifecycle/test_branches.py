@@ -6,9 +6,11 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.datasets import Dataset
+from tflab.errors import TflabError
 from tflab.follow import node_history
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records.options import Model, Options
+from tflab.runtime import trace
 from tflab.views import placement as view
 
 pytestmark = pytest.mark.tensorflow
@@ -87,6 +89,16 @@ def test_the_nodes_that_did_not_run_are_those_without_a_row(stages):
     assert parts >= {"exp", "tanh"}
     assert "sin" not in parts
     assert len(placed.not_run) == len(set(placed.not_run))
+
+
+def test_of_an_incomplete_trace_it_is_unknown_what_did_not_run(stages, monkeypatch):
+    _, derived, placed = stages
+    monkeypatch.setattr(trace, "MOST_OP_RUNS", 10)
+    cut = placement.place(derived, Options(batch_size=4))
+    assert (cut.not_run, cut.notes) == ((), (placement.UNKNOWN,))
+    assert cut.ledger == placed.ledger
+    with pytest.raises(TflabError, match="trace of a step is incomplete"):
+        execution.execute(cut, Options(batch_size=4, steps=1, warmup=0))
 
 
 def test_the_summary_counts_them(stages):

@@ -121,6 +121,18 @@ def test_ops_take_no_longer_than_the_runs_they_belong_to():
     assert group.all_waited_ns() == 400
 
 
+def test_incomplete_traces_are_forgotten_and_no_more_are_made():
+    group = group_of(900, *[100] * 50)
+    group.data_nodes = frozenset()
+    group.add_trace(90, 80, ("y",), (7,), (35,))
+    assert group.affords(0.5)
+    group.drop_traces()
+    assert (group.ops, group.covered, group.samples) == ({}, [0, 0], [])
+    assert (group.traced, group.traced_ns, group.called_ns, group.waited_ns) == (0, 0, 0, 0)
+    assert (group.scale(), group.runs_ns()) == (0, 5_000)
+    assert not group.affords(0.5)
+
+
 def test_of_a_few_runs_one_that_was_interrupted_does_not_stand_for_all():
     assert groups.without_longest(8, 1_070, 1_000) == 80  # seven of 10 ns
     assert groups.without_longest(3, 300, 100) == 300

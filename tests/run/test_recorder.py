@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tflab.errors import TflabError
 from tflab.run import groups, largest, program_graphs, recorder, sampler
 from tflab.runtime import dumps, trace
 
@@ -239,6 +240,22 @@ def test_times_of_traced_steps_are_not_among_those_of_the_median(lab):
     assert set(group.times) == {100}
     assert len(group.times) == groups.KEPT_TIMES
     assert group.total_ns == 2_999 * 100 + 40 * group.traced
+
+
+def test_a_run_with_too_many_op_runs_for_a_trace_is_not_traced_again(lab, monkeypatch):
+    def refused(*args):
+        raise TflabError("incomplete")
+
+    monkeypatch.setattr(trace, "op_times", refused)
+    traces = 0
+    for _ in range(2_000):
+        traces += bool(lab.run(100, longer=40).trace)
+        lab.seen.read_traces()
+    (group,) = lab.seen.groups.values()
+    assert traces == 2  # the first one returns the graphs
+    assert (group.traced, group.ops) == (0, {})
+    assert lab.seen.notes == [recorder.LONG]
+    assert f"{trace.MOST_OP_RUNS:,} op runs" in recorder.LONG
 
 
 def test_the_kept_times_are_of_the_whole_run():

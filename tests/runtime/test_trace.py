@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tflab.errors import TflabError
 from tflab.exporters.xspace import wire
 from tflab.records.buffers import Output
 from tflab.records.cluster import Received
@@ -161,6 +162,64 @@ def test_columns_are_refused_where_a_row_leaves_a_field_out():
     assert trace.columns(serialised([whole, instant]), 0) is None
     assert trace.columns(serialised([{1: "old"}, whole]), 0) is None
     assert trace.columns(b"", 0) == ([], [], [])
+
+
+TASK = "/job:worker/replica:0/task:{}/device:{}"
+
+
+@pytest.mark.parametrize(
+    ("rows", "full"),
+    [
+        ([(TASK.format(0, "CPU:0"), 2**20 - 1)], False),
+        ([(TASK.format(0, "CPU:0"), 2**20)], True),
+        ([(TASK.format(0, "CPU:0"), 2**19), (TASK.format(0, "GPU:0/stream:all"), 2**19)], True),
+        ([(TASK.format(0, "CPU:0"), 2**20 - 1), (TASK.format(1, "CPU:0"), 2**20 - 1)], False),
+        ([], False),
+    ],
+)
+def test_a_process_that_recorded_as_much_as_it_can_may_have_dropped_op_runs(rows, full):
+    assert trace.is_full(rows) is full
+
+
+def test_an_incomplete_trace_is_refused(monkeypatch):
+    """Two rows of one device are the most that are recorded."""
+    monkeypatch.setattr(trace, "MOST_OP_RUNS", 2)
+    rows = [node_stats("a", duration=5), node_stats("b", duration=6)]
+    one, two = step_stats(cpu=rows[:1]), step_stats(cpu=rows)
+    assert [run.name for run in trace.op_runs(0, one, {})] == ["a"]
+    with pytest.raises(TflabError, match="incomplete: the step has 1,048,576 op runs or more"):
+        list(trace.op_runs(0, two, {}))
+    content = serialised([{1: "a", 13: 1, 16: 5}, {1: "b", 13: 1, 16: 6}])
+    with pytest.raises(TflabError, match="incomplete"):
+        trace.op_times(content, 0, lambda: SimpleNamespace(step_stats=two))
+    content = serialised([{1: "a", 13: 1, 16: 5}])
+    assert trace.op_times(content, 0, lambda: None) == (["a"], [1], [5])
+
+
+def test_rows_of_two_tasks_are_complete_if_each_is(monkeypatch):
+    monkeypatch.setattr(trace, "MOST_OP_RUNS", 2)
+    both = step_stats(
+        **{TASK.format(task, "CPU:0"): [node_stats("a", duration=5)] for task in (0, 1)}
+    )
+    content = serialised([{1: "a", 13: 1, 16: 5}], [{1: "a", 13: 1, 16: 5}])
+    times = trace.op_times(content, 0, lambda: SimpleNamespace(step_stats=both))
+    assert times == (["a", "a"], [1, 1], [5, 5])
+
+
+@pytest.mark.tensorflow
+@pytest.mark.slow
+def test_tensorflow_records_so_many_op_runs_of_a_step():
+    import tensorflow as tf
+    import tensorflow.compat.v1 as tf1
+
+    with tf1.Graph().as_default() as graph:
+        turns = trace.MOST_OP_RUNS // 6  # a turn has more than six op runs
+        last = tf1.while_loop(lambda i: i < turns, lambda i: i + 1, [tf.constant(0)])
+    metadata = tf1.RunMetadata()
+    with tf1.Session(graph=graph) as session:
+        session.run(last, None, tf1.RunOptions(trace_level=1), metadata)
+    (device,) = metadata.step_stats.dev_stats
+    assert len(device.node_stats) == trace.MOST_OP_RUNS
 
 
 def test_a_step_without_statistics_has_no_runs():

@@ -154,10 +154,9 @@ class SizeObservations:
         self.traced_ns.append(tuple(step.wall_ns for step, _ in traced_steps))
         for step, recorded in traced_steps:
             assert recorded is not None
-            op_columns = trace.columns(recorded.serialized, step.start_ns)
-            self.accumulator.add(
-                *(op_columns or trace.durations(recorded.parsed().step_stats, step.start_ns))
-            )
+            serialized = recorded.serialized
+            times = trace.op_times(serialized, step.start_ns, recorded.parsed)
+            self.accumulator.add(*times)
 
     def row_ns(self, nodes: Sequence[str]) -> float:
         """What a step spends in these nodes: the median; of very many nodes, the mean."""

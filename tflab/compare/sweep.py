@@ -71,9 +71,7 @@ class MeasuredBatch:
         self.waiting_bytes = 0
         while self.waiting:
             recorded, start_ns = self.waiting.popleft()
-            columns = trace.columns(recorded.serialized, start_ns)
-            if columns is None:
-                columns = trace.durations(recorded.parsed().step_stats, start_ns)
+            columns = trace.op_times(recorded.serialized, start_ns, recorded.parsed)
             self.accumulator.add(*columns)
             self.ops_span_ns.append(span_of(*columns))
 

@@ -28,6 +28,7 @@ from tflab.errors import TflabError, UsageError
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 from tflab.records.timed import Capture, OpRun, StepTime
+from tflab.runtime import trace
 from tflab.units import plural
 
 LATEST_NS = 2**62  # the year 2116: the formats of other tools have no later times
@@ -101,7 +102,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
             kept = tracks.without_repeats(recorded)
             left_out.update({one: len(recorded[one]) - len(kept[one]) for one in recorded})
             own, note = possible_runs(path, columns.concatenate(list(kept.values())))
-            notes += note
+            notes += [*note, *incomplete(path, recorded)]
             steps.append(span(len(steps), own))
             labels.append(label)
             store.add(own)
@@ -141,6 +142,15 @@ def possible_runs(path: str, runs: OpRuns) -> tuple[OpRuns, list[str]]:
         return kept, []
     wrong = plural(len(runs) - len(kept), "op run")
     return kept, [f"In '{path}', {wrong} omitted because of impossible times or sizes."]
+
+
+def incomplete(path: str, recorded: Mapping[str, OpRuns]) -> Iterator[str]:
+    """A note if op runs may be missing from a step."""
+    if trace.is_full((device, len(runs)) for device, runs in recorded.items()):
+        yield (
+            f"A step in '{path}' has {trace.MOST_OP_RUNS:,} op runs or more, and TensorFlow "
+            "records no more. Those that ended later are missing."
+        )
 
 
 def by_device(

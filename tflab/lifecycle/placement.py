@@ -22,7 +22,7 @@ from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import least_memory, split
 from tflab.records.graph import Node, Source, node_of
 from tflab.records.options import Options, Program, Start
-from tflab.records.placed import Fate, Generated, Partition, Snapshot
+from tflab.records.placed import Fate, Generated, Partition, Snapshot, Transfer
 from tflab.records.stages import Backward, Placement
 from tflab.runtime import child, devices, dumps, inlined, nodes, session, trace
 from tflab.units import plural
@@ -30,6 +30,10 @@ from tflab.xla import links
 
 SMALL = 100  # nodes of a graph whose code is shown without --xla
 ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
+UNKNOWN = (
+    f"The step has {trace.MOST_OP_RUNS:,} op runs or more, and TensorFlow records no more. So it "
+    "is unknown which nodes in branches ran."
+)
 PLACING = ("pre_placement", "placer", "post_placement")  # groups of passes that assign devices
 
 
@@ -67,7 +71,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
     shapes |= {transfer.recv: transfer.shape for transfer in sent}  # a `_Recv` is not in the trace
     parts = [nodes.from_graph_def(graph, makers, shapes) for graph in graphs]
     remaining = tuple(node for part in parts for node in part)
-    ran = trace.node_names(observed.metadata.step_stats)
+    not_run, unknown = nodes_not_run(remaining, sent, observed.metadata.step_stats)
     generated, notes = generated_code(program, fetches, observed, options)
     placement = Placement(
         program=program,
@@ -90,12 +94,22 @@ def place_once(backward: Backward, options: Options) -> Placement:
         generated=generated,
         varying=trace.varying_shapes(observed.metadata.step_stats),
         partition_graphs=tuple(graphs),
-        not_run=branches.not_taken(remaining, ran, ((one.send, one.recv) for one in sent)),
-        notes=(*observed.notes, *notes),
+        not_run=not_run,
+        notes=(*observed.notes, *unknown, *notes),
     )
     return (
         with_ledger(placement, observed.snapshots, step.feeds) if observed.snapshots else placement
     )
+
+
+def nodes_not_run(
+    remaining: Sequence[Node], sent: Sequence[Transfer], step_stats: Any
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The nodes in branches that were not taken, or a note if the trace is incomplete."""
+    if trace.is_incomplete(step_stats):
+        return (), (UNKNOWN,)
+    ran = trace.node_names(step_stats)
+    return branches.not_taken(remaining, ran, ((one.send, one.recv) for one in sent)), ()
 
 
 def recognised(backward: Backward) -> tuple[str, ...]:

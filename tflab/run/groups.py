@@ -58,6 +58,7 @@ class RunGroup:
         self.called_ns = 0  # the traced runs, without start and end of the profiler
         self.waited_ns = 0  # the part of them in which an op waited for data
         self.data_nodes: frozenset[str] | None = None  # which wait for data; None: not yet listed
+        self.incomplete = False  # whether a run has more op runs than the runtime records
         # Fetched tensor -> the first run in which it was not finite; None if no value was checked
         self.not_finite: dict[str, int] | None = None
 
@@ -87,6 +88,15 @@ class RunGroup:
         if len(self.samples) > MOST_SAMPLES:
             self.samples, self.stride = self.samples[::2], 2 * self.stride
 
+    def op_times(self, content: bytes, tracer: Any) -> tuple[list[str], list[int], list[int]]:
+        """Node, start and duration of the op runs in a trace of `tracer`. Raises TflabError for an
+        incomplete trace."""
+        from tflab.runtime import trace  # many programs end before the first trace
+
+        if self.function:
+            return trace.profiled_durations(content)
+        return trace.op_times(content, 0, lambda: tracer.parsed(content))
+
     def add_trace(
         self,
         took_ns: int,
@@ -112,6 +122,12 @@ class RunGroup:
         self.traced_ns += took_ns
         self.called_ns += called_ns
         self.add_waits(names, starts, ns)
+
+    def drop_traces(self) -> None:
+        """Forget the traced runs, and trace no more: the runtime does not record all op runs."""
+        self.incomplete = True
+        self.traced = self.traced_ns = self.called_ns = self.waited_ns = 0
+        self.ops, self.covered, self.samples = {}, [0, 0], []
 
     def add_waits(self, names: Sequence[str], starts: Sequence[int], ns: Sequence[int]) -> None:
         """Add the part of a traced run in which at least one op waited for data."""
@@ -182,6 +198,8 @@ class RunGroup:
 
     def affords(self, share: float) -> bool:
         """Whether another traced step fits into this share of the group's time."""
+        if self.incomplete:
+            return False
         cost_ns = self.cost_ns if self.costs else FIRST_GUESS * self.usual_ns()
         return (self.traced + 1) * cost_ns <= share * self.total_ns
 

@@ -36,6 +36,7 @@ WAITING = 4  # traces waiting to be read
 # The share of the budget for the measured cost of traces. Sampling and timing take the rest, and
 # what a trace costs beside that, which is about as much again on LeNet.
 FOR_TRACES = 1 / 6
+LONG = "The ops of some runs have no times: TensorFlow records at most 1,048,576 op runs of a run."
 WARNING, ERROR = 1, 2  # log levels: dumps log below the first, traces below the second
 SOFTWARE_TRACE, FULL_TRACE = 1, 3  # of RunOptions.TraceLevel
 
@@ -285,16 +286,15 @@ class Recorder:
         """Add up the waiting traces, in another thread than those that run steps."""
         if not self.waiting:
             return
-        from tflab.runtime import trace  # many programs end before the first trace
-
         while self.waiting:
             group, number, content, took_ns, called_ns = self.waiting.popleft()
             began_ns = perf_counter_ns()
-            rows = (
-                trace.profiled_durations(content) if group.function else trace.columns(content, 0)
-            )
-            if rows is None:
-                rows = trace.durations(self.tracer.parsed(content).step_stats, 0)
+            try:
+                rows = group.op_times(content, self.tracer)
+            except TflabError:
+                group.drop_traces()
+                self.note(LONG)
+                continue
             if self.op_runs:
                 self.op_runs.add(group.number, number, *rows)
             group.add_trace(took_ns, called_ns, *rows)

@@ -8,18 +8,29 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import prod
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from tflab.errors import TflabError
 from tflab.records.buffers import Output
 from tflab.records.cluster import Received
 from tflab.records.graph import Shape
 from tflab.records.timed import Allocation, KernelTime, OpRun
 from tflab.runtime import private
+from tflab.units import task_of
 
+# The runtime drops the op runs of a step in a process that end after so many: kMaxCollectedNodes,
+# tensorflow/core/common_runtime/step_stats_collector.h, TensorFlow 2.21.0.
+MOST_OP_RUNS = 2**20
+INCOMPLETE = (
+    f"The trace of a step is incomplete: the step has {MOST_OP_RUNS:,} op runs or more, and "
+    "TensorFlow records no more. Measure a step with fewer, such as one whose loops have fewer "
+    "iterations."
+)
 RECEIVED = "RecvTensor"  # what tasks call a row of a tensor that came over the wire
 EXECUTOR = "_SOURCE"  # the executor's own start: in every trace, but no node of the graph
 HOST = "/host:CPU"  # the plane of a profile
@@ -33,12 +44,33 @@ def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[Op
     """Every op run of a step, in the runtime's order, which is not that of time.
 
     `types` maps nodes to op types and comes from the partition graph, because fusion reuses names;
-    a node that is not in it gets the type in its label.
+    a node that is not in it gets the type in its label. Raises TflabError for an incomplete trace.
     """
+    check_complete(step_stats)
     labels = LabelTypes(types)
     for device in step_stats.dev_stats:
         rows = (stats for stats in device.node_stats if stats.node_name != RECEIVED)
         yield from device_runs(step, device.device, rows, labels)
+
+
+def check_complete(step_stats: Any) -> None:
+    """Raise TflabError for an incomplete trace."""
+    if is_incomplete(step_stats):
+        raise TflabError(INCOMPLETE)
+
+
+def is_incomplete(step_stats: Any) -> bool:
+    """Whether op runs may be missing from a trace."""
+    return is_full((device.device, len(device.node_stats)) for device in step_stats.dev_stats)
+
+
+def is_full(rows: Iterable[tuple[str, int]]) -> bool:
+    """Whether a process has recorded as many op runs of a step as it can. `rows` are devices, each
+    with its number of op runs."""
+    of_tasks: Counter[str] = Counter()
+    for device, count in rows:
+        of_tasks[task_of(device)] += count
+    return max(of_tasks.values(), default=0) >= MOST_OP_RUNS
 
 
 # `[25600B] [1.5Gb/s] edge_26_flatten/Reshape from /job:worker/... to /job:worker/...`
@@ -126,8 +158,10 @@ def microseconds(stats: Any) -> tuple[int, int]:
 def durations(step_stats: Any, start_ns: int) -> tuple[list[str], list[int], list[int]]:
     """Node, start (since `start_ns`) and duration of every op run, as three lists.
 
-    Op statistics need nothing else of a step; this costs a fraction of creating records.
+    Op statistics need nothing else of a step; this costs a fraction of creating records. Raises
+    TflabError for an incomplete trace.
     """
+    check_complete(step_stats)
     names: list[str] = []
     starts: list[int] = []
     spans: list[int] = []
@@ -137,6 +171,13 @@ def durations(step_stats: Any, start_ns: int) -> tuple[list[str], list[int], lis
             starts.append(stats.all_start_nanos - start_ns)
             spans.append(stats.all_end_rel_nanos)
     return names, starts, spans
+
+
+def op_times(
+    serialized: bytes, start_ns: int, parsed: Callable[[], Any]
+) -> tuple[list[str], list[int], list[int]]:
+    """The `durations` of a serialised RunMetadata, which `parsed` returns as a message."""
+    return columns(serialized, start_ns) or durations(parsed().step_stats, start_ns)
 
 
 FIELDS = {"node_name": 1, "all_start_nanos": 13, "all_end_rel_nanos": 16}  # of NodeExecStats
@@ -175,10 +216,11 @@ def columns(serialized: bytes, start_ns: int) -> tuple[list[str], list[int], lis
     """The `durations` of a serialised RunMetadata, in a third of the time.
 
     None if they cannot be read by columns: a row of 0 ns, for example, does not write its duration.
+    None also for a trace that may be incomplete, which depends on the devices.
     """
     rows = merging().FromString(serialized).steps.device.rows
     names, starts, spans = (getattr(rows, name)[:] for name in FIELDS)  # quicker than `list`
-    if not len(names) == len(starts) == len(spans):
+    if not len(names) == len(starts) == len(spans) or len(names) >= MOST_OP_RUNS:
         return None
     return names, [start - start_ns for start in starts], spans
 
