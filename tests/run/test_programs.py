@@ -56,10 +56,28 @@ def test_a_name_that_only_version_1_has_is_found(source, path, line, tmp_path):
         "import other as tf\ntf.placeholder",
         "import tensorflow as tf\nplaceholder(tf)",
         "import tensorflow as tf\ntf.placeholder(",  # Python says what is wrong
+        'import tensorflow as tf\nif tf.__version__.startswith("1."):\n    tf.Session()',
+        'import tensorflow as tf\nif int(tf.__version__.split(".")[0]) < 2:\n    tf.Session()',
+        'import tensorflow as tf\nold = tf.__version__[0] == "1"\nif old: tf.Session()',
+        "import tensorflow as tf\ntf.Session() if tf.version.VERSION < '2' else None",
     ],
 )
 def test_other_programs_run_as_they_are(source, tmp_path):
     assert use(tmp_path, source) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "print(tf.__version__)",
+        'assert tf.__version__.startswith("1.")',
+        'if LooseVersion(tf.__version__) < LooseVersion("1.4"): raise ImportError',
+        'if int(tf.__version__.split(".")[1]) < 4: raise ImportError',
+    ],
+)
+def test_a_program_of_version_1_may_look_at_its_version(line, tmp_path):
+    source = f"import tensorflow as tf\n{line}\ntf.Session()"
+    assert use(tmp_path, source) == ("Session", "script.py", 3)
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,9 @@ TRANSLATIONS = (
     (re.compile(r"(\bdef\s+\w+\s*\(.*|\blambda\s*)\((\w+(?:\s*,\s*\w+)*)\)"), r"\1_"),
 )
 
+VERSIONS = ("__version__", "version.VERSION")
+MAJORS = ("1", "1.", "2", "2.", "2.0", "2.0.0")
+
 
 @dataclass(frozen=True)
 class UsedName:
@@ -127,8 +130,8 @@ def check_python(script: Path) -> None:
 def version_1(script: Path) -> UsedName | None:
     """The first name that only TensorFlow 1 has, in a script or its own imports.
 
-    In a file that also uses `tensorflow.compat.v1`, only packages count that no version has any
-    more, because such a file checks the version.
+    In a file that also uses `tensorflow.compat.v1` or looks at the version, only packages count
+    that no version has any more.
     """
     return next((use for use in uses(script) if is_version_1(use.path)), None)
 
@@ -194,6 +197,20 @@ class Names:
                 self.knows_versions = True  # tf = tf.compat.v1
                 names = [target.id for target in node.targets if isinstance(target, ast.Name)]
                 self.paths |= dict.fromkeys(names, "compat.v1")
+        self.knows_versions |= any(map(self.asks_for_version, ast.walk(tree)))
+
+    def asks_for_version(self, node: ast.AST) -> bool:
+        """Whether an expression tells TensorFlow 1 from TensorFlow 2, such as
+        `tf.__version__.startswith("1.")`; an assertion only refuses one of them."""
+        if not isinstance(node, (ast.If, ast.IfExp, ast.Assign)):
+            return False
+        parts = list(ast.walk(node.value if isinstance(node, ast.Assign) else node.test))
+        paths = (chain(part).partition(".") for part in parts)
+        places = [part.slice for part in parts if isinstance(part, ast.Subscript)]
+        return any(first in self.paths and rest in VERSIONS for first, _, rest in paths) and any(
+            isinstance(part, ast.Constant) and str(part.value) in MAJORS and part not in places
+            for part in parts
+        )
 
     def take(self, module: str, name: str | None, line: int) -> None:
         package, _, path = module.partition(".")
