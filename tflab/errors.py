@@ -81,9 +81,20 @@ def reason(error: BaseException) -> str:
     return str(error)
 
 
-def did_you_mean(name: str, names: Sequence[str]) -> str:
+def did_you_mean(name: str, names: Sequence[str], most: int = 1) -> str:
     """` Did you mean 'lenet'?`, with the nearest of these names; "" if none is near."""
+    near = [f"'{one}'" for one in nearest(name, names, most)]
+    *others, last = near or [""]
+    return f" Did you mean {' or '.join(filter(None, (', '.join(others), last)))}?" if near else ""
+
+
+def nearest(name: str, names: Sequence[str], most: int = 1) -> list[str]:
+    """Those with the same last part in another scope, then the similar ones, then those with a
+    similar last part."""
     import difflib  # most commands do not need it
 
-    nearest = difflib.get_close_matches(name, names, n=1)
-    return f" Did you mean '{nearest[0]}'?" if nearest else ""
+    last_parts = {known.rpartition("/")[2]: known for known in reversed(names)}
+    at_end = [known for known in names if known.endswith(f"/{name}")]
+    alike = difflib.get_close_matches(name, names, n=most)
+    alike_at_end = difflib.get_close_matches(name.rpartition("/")[2], last_parts, n=most)
+    return list(dict.fromkeys([*at_end, *alike, *map(last_parts.__getitem__, alike_at_end)]))[:most]

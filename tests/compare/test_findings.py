@@ -274,12 +274,9 @@ def test_a_configuration_that_differs_clearly_is_named_with_every_batch_size_whe
     )
     assert list(findings.configurations(USUAL + others)) == [
         "Compared with default, an untraced step under one-thread takes 0.32 x as long [0.29, "
-        "0.35] at "
-        "batch 1 (32.0 us against 100 us), 0.60 x as long [0.54, 0.66] at batch 16 (120 us against "
-        "200 us).",
+        "0.35] at batch 1, 0.60 x as long [0.54, 0.66] at batch 16.",
         "Compared with default, an untraced step under xla takes 3.10 x as long [2.79, 3.41] at "
-        "batch 1 "
-        "(300 us against 100 us).",
+        "batch 1.",
     ]
 
 
@@ -316,8 +313,7 @@ def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first(
         "At batch 1 an untraced step takes 900 ns, but its ops take only 100 ns: no op runs for "
         "more than half of the step.",
         "Compared with default, an untraced step under xla takes 0.50 x as long [0.45, 0.55] at "
-        "batch 16 "
-        "(450 ns against 900 ns).",
+        "batch 16.",
     )
 
 

@@ -184,22 +184,6 @@ def test_a_value_of_the_model_is_transferred_whole(two_devices):
 # Fetches
 
 
-@pytest.mark.parametrize(
-    "name, near",
-    [
-        ("Conv2D", "conv1/Conv2D"),  # the last part of two names: the first of them
-        ("block/Conv2D", "net/block/Conv2D"),
-        ("Conv2", "conv1/Conv2D"),
-        ("conv2/Conv2", "conv2/Conv2D"),
-        ("lost", "loss"),
-        ("qqqqqqqq", None),
-    ],
-)
-def test_a_near_name_is_also_one_that_ends_alike(name, near):
-    names = ("loss", "conv1/Conv2D", "conv2/Conv2D", "net/block/Conv2D")
-    assert placement.nearest(name, names) == near
-
-
 def test_only_what_a_fetch_needs_is_placed(walked):
     stage = fetch(walked, "toy", "mul")
     kinds = Counter(node.op for node in stage.nodes)

@@ -217,7 +217,7 @@ def test_a_graph_that_cannot_be_imported_is_shown_all_the_same(nodes, reason, tm
         ({"loss": "no"}, "no tensor 'no'"),
         (
             {"loss": "serving_default_y"},
-            "'serving_default_y' .* nearest names are serving_default_x:0",
+            "'serving_default_y' .* Did you mean 'serving_default_x:0'",
         ),
         (
             {"feeds": (("no", "x.npy"),)},

@@ -354,8 +354,9 @@ def test_a_shape_that_the_user_gives_is_not_searched(tmp_path):
 def test_a_step_that_fails_on_made_up_values_says_what_to_try(tmp_path):
     with pytest.raises(RefusedError) as error:
         walk(written(tmp_path, strangers.hidden), "placement")
-    assert str(error.value) == (
-        "The runtime refused the step: Matrix size-incompatible: In[0]: [16,1], In[1]: [6,2] 0 0. "
+    said = str(error.value).replace("[6,2] 0 0.", "[6,2].")  # as oneDNN says it
+    assert said == (
+        "The runtime refused the step: Matrix size-incompatible: In[0]: [16,1], In[1]: [6,2]. "
         "It was fed made-up values: 'x' (float32 [16, 1]). Give --feed x=FILE.npy, or --shape "
         "x=16,6 for made-up values."
     )
@@ -421,7 +422,7 @@ def test_other_shapes_of_a_scalar_have_one_row_and_begin_with_what_the_runtime_n
 
 def test_what_was_given_is_not_called_made_up(tmp_path):
     np.save(tmp_path / "x.npy", np.ones([20, 5], np.float32))
-    with pytest.raises(RefusedError, match=r"In\[1\]: \[6,2\] 0 0\.$"):
+    with pytest.raises(RefusedError, match=r"In\[1\]: \[6,2\]( 0 0)?\.$"):
         walk(
             written(tmp_path, strangers.hidden),
             "placement",

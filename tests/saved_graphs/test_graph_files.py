@@ -44,6 +44,10 @@ def test_a_saved_model_knows_its_variables(tmp_path):
         (b"# Read me\n\nThis is no graph.\n", "is not a graph, or is damaged"),
         (b"\x89HDF\r\n\x1a\n" + bytes(100), "save it as .keras"),
         (b"PK\x03\x04 and no more", "damaged zip archive"),
+        (
+            b'step_stats { dev_stats { device: "CPU:0" node_stats { node_name: "x" } } }',
+            "is not a graph but the trace of a step. Try: python -m tflab.convert .*graph.pb$",
+        ),
         (b"\x0a\xff\xff\xff\xff\x07", "is not a graph, or is damaged"),  # claims 2 GiB
     ],
 )

@@ -46,7 +46,7 @@ def test_a_training_tells_every_epoch_and_where_to_see_more(here, capsys):
     status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine")
     assert (status, err) == (0, "")
     assert " ".join(out.split()).startswith(
-        f"{MODEL} on noise: 3 epochs of 70 rows in 5 steps of up to 16, tested on 30 other rows. "
+        f"{MODEL} on noise: 3 epochs of 70 rows in 5 steps of up to 16, tested on 30 test rows. "
         "Seed 1. Epoch 1 of 3: loss "
     )
     assert re.findall(r"\nEpoch (\d) of 3: loss ", out) == ["1", "2", "3"]

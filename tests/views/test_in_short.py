@@ -343,7 +343,7 @@ def test_an_execution_is_its_times_its_memory_and_its_most_expensive_nodes():
             "",
         ],
         [
-            "The most expensive of 1,006 nodes, by self time",
+            "The most expensive of 1,006 nodes, by self time in 1,000 traced steps",
             ("node", "type that ran", "self", "share"),
             ("n0", "Mul", "0 ns", "0.0 %"),
             ("n1", "Mul", "1.00 us", "0.1 %"),

@@ -159,16 +159,15 @@ def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[s
 def configurations(configs: Sequence[ConfigTimes]) -> Iterator[str]:
     """The configurations under which a step takes more or less time, by their verdicts and by a
     factor of at least HELPS."""
-    usual = {row.batch_size: row.untraced_ns for row in configs if row.config == "default"}
     parts_of: dict[str, list[str]] = {}
     for row in configs:
-        default, verdict = usual[row.batch_size], row.verdict
+        verdict = row.verdict
         if verdict is None or verdict.word not in ("slower", "faster"):
             continue
         if max(verdict.ratio, 1 / verdict.ratio) >= HELPS:
             parts_of.setdefault(row.config, []).append(
                 f"{verdict.ratio:.2f} x as long [{verdict.low:.2f}, {verdict.high:.2f}] at batch "
-                f"{row.batch_size} ({time(row.untraced_ns.median)} against {time(default.median)})"
+                f"{row.batch_size}"
             )
     for config, parts in parts_of.items():
         yield f"Compared with default, an untraced step under {config} takes {', '.join(parts)}."

@@ -276,16 +276,29 @@ def configs(comparison: Comparison) -> Iterator[Block]:
 def basis(comparison: Comparison) -> Iterator[str]:
     """How the verdicts were made."""
     numbers = [row.verdict.observations for row in comparison.configs if row.verdict]
-    if numbers:
-        yield (
-            f"Each ratio comes from {plural(min(numbers), 'observation')}. An observation is the "
-            "median of steps in its own process, so the default here differs from the default in "
-            "the other tables. If the observations are independent, the interval contains the "
-            "true ratio in 99 of 100 comparisons. Alike means within 5 %. Cannot tell means that "
-            "there are too few observations, or that the machine is too noisy. With more "
-            "comparisons each test is stricter, so an interval that barely excludes 1 may still "
-            "be `cannot tell`."
+    if not numbers:
+        return
+    text = (
+        f"Each ratio comes from {plural(min(numbers), 'observation')}. An observation is the "
+        "median of steps in its own process, so the default here differs from the default in the "
+        "other tables. If the observations are independent, the interval contains the true ratio "
+        "in 99 of 100 comparisons. Alike means within 5 %. Cannot tell means that there are too "
+        "few observations, or that the machine is too noisy. With more comparisons each test is "
+        "stricter, so an interval that barely excludes 1 may still be `cannot tell`."
+    )
+    usual = {
+        row.batch_size: row.untraced_ns.median for row in comparison.configs if not row.verdict
+    }
+    if any(
+        not row.verdict.low <= row.untraced_ns.median / usual[row.batch_size] <= row.verdict.high
+        for row in comparison.configs
+        if row.verdict
+    ):
+        text += (
+            " A ratio compares with a default that took turns with the configuration, so it can "
+            "differ from the ratio of the two medians."
         )
+    yield text
 
 
 def cold(comparison: Comparison) -> Iterator[Table]:

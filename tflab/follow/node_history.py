@@ -7,14 +7,13 @@ the stages: from_program, with_placement, with_times, with_buffers, values.with_
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tflab import models
 from tflab.analysis import bearing_out, quality
-from tflab.errors import UsageError
+from tflab.errors import UsageError, did_you_mean
 from tflab.exporters import notebook
 from tflab.follow import values, view
 from tflab.records.buffers import Buffer, Buffers
@@ -67,9 +66,8 @@ def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) 
     """
     if node_of(name) in among:
         return among[node_of(name)]
-    nearest = difflib.get_close_matches(name, among, n=NEAREST, cutoff=0.4)
-    hint = f" The nearest names are {', '.join(nearest)}." if nearest else ""
     graph = f"the graph of {whose}" if whose else "the graph"
+    hint = did_you_mean(name, list(among), NEAREST)
     raise UsageError(f"There is no node '{name}' in {graph}.{hint}")
 
 

@@ -6,7 +6,6 @@ passes, the partition graphs, and this stage reads them.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import atomic, xla
 from tflab.analysis import branches, ledger, passes
-from tflab.errors import TflabError, UsageError
+from tflab.errors import TflabError, UsageError, did_you_mean
 from tflab.lifecycle import least_memory, split
 from tflab.records.graph import Node, Source, node_of
 from tflab.records.options import Options, Program, Start
@@ -203,8 +202,7 @@ def resolve_one(graph: tf.Graph, name: str) -> str:
     ops = {op.name: op for op in graph.get_operations()}
     op = ops.get(node_of(name))
     if op is None:
-        near = nearest(node_of(name), tuple(ops))
-        hint = f" Did you mean '{near}'?" if near else ""
+        hint = did_you_mean(node_of(name), tuple(ops))
         raise UsageError(f"There is no node '{name}' to fetch in the graph.{hint}")
     if op.type == "Placeholder":
         raise UsageError(f"'{name}' is fed, so it cannot be fetched. Fetch a node that uses it.")
@@ -217,15 +215,6 @@ def resolve_one(graph: tf.Graph, name: str) -> str:
             "numbered from 0."
         )
     return name
-
-
-def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The most similar name; also compared with the last parts of names."""
-    at_end = next((known for known in names if known.endswith(f"/{name}")), None)
-    last_parts = {known.rpartition("/")[2]: known for known in reversed(names)}
-    alike = difflib.get_close_matches(name, names, n=1)
-    alike_at_end = difflib.get_close_matches(name.rpartition("/")[2], last_parts, n=1)
-    return at_end or next(iter(alike), None) or next((last_parts[p] for p in alike_at_end), None)
 
 
 # The step during which the runtime records how the graph becomes what runs

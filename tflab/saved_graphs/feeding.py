@@ -66,10 +66,9 @@ def tensor_of(graph: tf.Graph, keys: Mapping[str, Any], name: str) -> str:
     if node_of(name) not in ops:
         placeholders = [op.name for op in graph.get_operations() if op.type in PLACEHOLDERS]
         have = ", ".join(sorted(placeholders)[:NAMES]) or "none"
-        near = ", ".join(fetching.similar_names(name, graph))
-        hint = f" The nearest tensors are {near}." if near else ""
+        near = fetching.near_names(graph, name)
         raise UsageError(
-            f"There is no tensor '{name}' to feed; the placeholders are: {have}.{hint}"
+            f"There is no tensor '{name}' to feed; the placeholders are: {have}.{near}"
         )
     tensor = fetching.tensor(graph, name)
     if not graph.is_feedable(tensor):

@@ -7,7 +7,6 @@ fetched.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -92,7 +91,7 @@ def fetches_of(
         outputs = [info for _, info in sorted(signature.outputs.items())]
         names = tuple(name for info in outputs for name in tensors_of(info))
         if names:
-            return names, "the outputs of its signature"
+            return names, f"the {'output' if len(names) == 1 else 'outputs'} of its signature"
     if training:
         return training, "its train op"
     aside, repeated = book_keeping(nodes, functions), within_loops(nodes)
@@ -112,7 +111,8 @@ def fetches_of(
         or [node for node in sinks if node.name in brought]
         or sinks
     )
-    return tuple(f"{node.name}:0" for node in chosen[:LISTED]), "no other node uses their outputs"
+    fetches = tuple(f"{node.name}:0" for node in chosen[:LISTED])
+    return fetches, f"no other node uses {'it' if len(fetches) == 1 else 'them'}"
 
 
 def is_value(node: Node) -> bool:
@@ -182,19 +182,11 @@ def tensor(graph: tf.Graph, name: str) -> tf.Tensor:
     try:
         return graph.get_tensor_by_name(name if ":" in name else f"{name}:0")
     except (KeyError, ValueError) as error:
-        nearest = ", ".join(similar_names(name, graph))
-        hint = f" The nearest names are {nearest}." if nearest else ""
-        raise UsageError(f"There is no tensor '{name}' in the graph.{hint}") from error
+        near = near_names(graph, name)
+        raise UsageError(f"There is no tensor '{name}' in the graph.{near}") from error
 
 
-def similar_names(name: str, graph: tf.Graph) -> list[str]:
-    """Names of similar tensors; first those in other scopes with the same last part."""
-    tensors = [tensor_name.name for op in graph.get_operations() for tensor_name in op.outputs]
-    last = name.partition(":")[0].rpartition("/")[2]
-    ending = [
-        tensor_name
-        for tensor_name in tensors
-        if re.search(rf"(^|/){re.escape(last)}(_\d+)?:", tensor_name)
-    ]
-    near = difflib.get_close_matches(name if ":" in name else f"{name}:0", tensors, n=LISTED)
-    return list(dict.fromkeys([*ending, *near]))[:LISTED]
+def near_names(graph: tf.Graph, name: str) -> str:
+    """` Did you mean ...?`, with tensors of similar names."""
+    names = [tensor.name for op in graph.get_operations() for tensor in op.outputs]
+    return did_you_mean(name if ":" in name else f"{name}:0", names, LISTED)

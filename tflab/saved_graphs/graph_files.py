@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import re
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -130,6 +131,12 @@ def read_proto(path: Path, content: bytes) -> GraphFile:
     """A proto as the kind that gives the most nodes."""
     candidates = list(graph_files(path, content))
     if not candidates:
+        trace = parse(tf1.RunMetadata(), content)
+        if trace and any(device.node_stats for device in trace.step_stats.dev_stats):
+            raise UsageError(
+                f"'{path}' is not a graph but the trace of a step. Try: "
+                f"python -m tflab.convert {shlex.quote(str(path))}"
+            )
         raise UsageError(
             f"'{path}' is not a graph, or is damaged: it is not a valid GraphDef, MetaGraphDef or "
             "SavedModel."

@@ -208,7 +208,10 @@ def executed(stage: Execution) -> Iterator[Block]:
     yield facts(step_facts(stage))
     if stage.top_ops:
         columns = op_table.key("node"), *op_table.columns(("type", "self", "share"))
-        title = f"The most expensive of {plural(len(stage.top_ops), 'node')}, by self time"
+        title = (
+            f"The most expensive of {plural(len(stage.top_ops), 'node')}, by self time in "
+            f"{plural(stage.steps, 'traced step')}"
+        )
         yield Table(title, columns, tuple(stage.top_ops[:ROWS]))
     if stage.race:
         yield execution.raced(stage.race, stage.quality)
