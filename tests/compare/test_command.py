@@ -620,12 +620,12 @@ SEE = "See `python -m tflab.compare --help`."
         (
             "--model toy --batch-sizes 16 --steps 17",
             "You requested 17 steps of 16 rows = 272 rows, but the test split of points of 3x + 2 "
-            "has 256. Give a smaller batch size or number of steps.",
+            "has 256. Give a smaller batch size or fewer steps.",
         ),
         (
             "--model toy --batch-sizes 16 --images 8",
             "You requested 8 rows in batches of up to 16, but the test split of points of 3x + 2 "
-            "has 256. Give a smaller batch size or number of rows.",
+            "has 256. Give a smaller batch size or fewer rows.",
         ),
         (
             "--configs xlaa",

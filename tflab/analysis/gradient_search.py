@@ -1,4 +1,4 @@
-"""Gradient search: the gradients that a graph came with, found by its edges and names.
+"""Gradient search: the gradients that a graph came with, found by its edges.
 
 Gradients start at a tensor of ones, the gradient of a loss with respect to itself, and end at the
 updates of variables. A gradient is a node that such an update needs and the loss does not need. A

@@ -182,7 +182,7 @@ def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOpt
         fewer = "steps" if steps else f"{unit}s"
         raise UsageError(
             f"You requested {requested}, but the {dataset.split} split of {dataset.name} has "
-            f"{dataset.size:,}. Give a smaller batch size or number of {fewer}."
+            f"{dataset.size:,}. Give a smaller batch size or fewer {fewer}."
         )
     return count
 
