@@ -560,7 +560,7 @@ def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
     out, err = capsys.readouterr()
     said = "The runtime refused the step: indices[2] = 99 is not in [0, 10)."
     assert err.splitlines()[-1] == f"tflab: {said}"
-    assert "Partial: these are the measurements up to a step that failed." in out
+    assert "Partial: these are the measurements before this error:" in out
     found = comparison.compare_batch_sizes(
         "tests.compare.test_command:bad_row", (4, 16), SweepOptions(images=64)
     )

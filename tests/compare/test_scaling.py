@@ -94,5 +94,5 @@ def test_interrupted_numbers_of_tasks_are_shown_with_the_status_of_ctrl_c(monkey
     monkeypatch.setattr(scaling, "compare", lambda *_: partial)
     words = ["--model", "toy", "--cluster", "1", "--soft-placement", "--split", "batch"]
     assert compare.main(words) == command.INTERRUPTED
-    assert "Interrupted: these are the measurements up to that point." in capsys.readouterr().out
+    assert "Partial: these are the measurements before the interruption." in capsys.readouterr().out
     assert [(options.soft_placement, options.split) for options in asked] == [(True, "batch")]

@@ -86,8 +86,8 @@ def test_tasks_elsewhere_share_no_cores_of_this_machine():
 def test_what_ended_it_comes_first():
     failed = replace(SCALING, interrupted=True, failure="Task 1 went away.")
     assert blocks(failed)[:2] == [
-        "Interrupted: these are the measurements up to that point.",
-        "These are the measurements up to this error: Task 1 went away.",
+        "Partial: these are the measurements before the interruption.",
+        "Partial: these are the measurements before this error: Task 1 went away.",
     ]
 
 

@@ -365,11 +365,11 @@ def test_a_single_warm_up_step_is_one():
     [
         (
             {"interrupted": True},
-            "Partial: these are the measurements up to the interruption.",
+            "Partial: these are the measurements before the interruption.",
         ),
         (
             {"failure": "It broke."},
-            "Partial: these are the measurements up to a step that failed. It broke.",
+            "Partial: these are the measurements before this error: It broke.",
         ),
     ],
 )
@@ -934,7 +934,7 @@ def test_that_the_machine_was_busy_is_said_first():
     first, second, *rest = view.blocks(busy)
     assert (first, second) == (
         BUSY_LINE,
-        "Partial: these are the measurements up to the interruption.",
+        "Partial: these are the measurements before the interruption.",
     )
     assert rest.count(execution.WITHHELD) == 1  # for a table and two sentences
     assert len(rest) == len([*view.blocks(COMPARISON)]) - 2

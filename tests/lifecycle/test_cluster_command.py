@@ -127,7 +127,7 @@ def test_no_task_is_left_after_a_signal(number, tmp_path):
         out, _ = running.communicate(timeout=120)
     if number == signal.SIGTERM:
         assert running.returncode == 128 + number
-        assert "Interrupted: these are the measurements up to that point." in out
+        assert "Partial: these are the measurements before the interruption." in out
     deadline = time.monotonic() + 20
     while is_task(task):
         assert time.monotonic() < deadline

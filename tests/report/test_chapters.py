@@ -94,11 +94,11 @@ def test_a_report_that_was_interrupted_has_the_chapters_that_were_measured_and_s
     report = chapters.report(lab, "", ("graph", "ops", "batch-sizes", "memory"))
     assert titles(report) == ["The stages of lenet", "Memory"]
     assert report.about.endswith(
-        " Partial: these are the measurements up to the interruption. These chapters "
+        " Partial: these are the measurements before the interruption. These chapters "
         "are missing: ops, batch-sizes."
     )
     whole = chapters.report(replace(LAB, interrupted=True), "", ("graph",))
-    assert whole.about.endswith(" Partial: these are the measurements up to the interruption.")
+    assert whole.about.endswith(" Partial: these are the measurements before the interruption.")
 
 
 def test_every_command_of_a_model_that_needs_it_has_soft_placement():

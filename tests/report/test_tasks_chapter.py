@@ -112,7 +112,10 @@ def test_copies_of_a_model_have_parts_of_the_rows_and_given_tasks_are_named():
 def test_a_busy_machine_and_a_task_that_died_come_before_all_numbers():
     died = replace(SCALING, quality=BUSY, failure="Task 1 is gone.")
     parts = shown(comparison_chapters.tasks("lenet", replace(MADE, scaling=died)))
-    assert parts[:2] == [BUSY_LINE, "These are the measurements up to this error: Task 1 is gone."]
+    assert parts[:2] == [
+        BUSY_LINE,
+        "Partial: these are the measurements before this error: Task 1 is gone.",
+    ]
     *one_step, recipe = shown(comparison_chapters.tasks("lenet", MADE))
     concluded = len(shown(scaling_view.tables(SCALING))) - 2  # of a quiet machine only
     assert parts[2:] == [*one_step[:-concluded], recipe]
@@ -121,7 +124,7 @@ def test_a_busy_machine_and_a_task_that_died_come_before_all_numbers():
 def test_where_only_this_process_was_measured_no_step_is_shown():
     died = replace(SCALING, rows=SCALING.rows[:1], failure="It died.")
     assert shown(comparison_chapters.tasks("m", replace(MADE, scaling=died, shown=None)))[:2] == [
-        "These are the measurements up to this error: It died.",
+        "Partial: these are the measurements before this error: It died.",
         "Each row is a step of training on the same 64 rows of MNIST, split by layers. 0 tasks "
         "means this process alone. Each number of tasks was measured once, so speed-ups have no "
         "interval.",

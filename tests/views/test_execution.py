@@ -204,7 +204,7 @@ def test_ten_of_ten_are_all():
 
 def test_an_interruption_is_told_first():
     assert told(interrupted=True) == [
-        "Interrupted: these are the measurements up to that point.",
+        "Partial: these are the measurements before the interruption.",
         *told(),
     ]
 
@@ -213,7 +213,7 @@ def test_that_the_machine_was_busy_is_told_first_of_all():
     line, interruption, *_ = told(quality=BUSY, interrupted=True)
     assert (line, interruption) == (
         BUSY_LINE,
-        "Interrupted: these are the measurements up to that point.",
+        "Partial: these are the measurements before the interruption.",
     )
 
 

@@ -368,8 +368,8 @@ def test_a_busy_machine_a_failure_and_an_interruption_stand_above_the_facts():
     stage = replace(MEASURED, quality=BUSY, failure="No.", interrupted=True)
     assert shown(stage)[:3] == [
         BUSY_LINE,
-        "These are the measurements up to a step that failed: No.",
-        "Interrupted: these are the measurements up to that point.",
+        "Partial: these are the measurements before the interruption.",
+        "Partial: these are the measurements before this error: No.",
     ]
     assert fact(stage, "step").startswith("2.40 ms at batch size 16, on a busy machine (p10")
 

@@ -14,11 +14,10 @@ from tflab.analysis import formulas, op_rules
 from tflab.analysis.evaluation import NOWHERE, Points
 from tflab.analysis.expressions import Expression, Name
 from tflab.records.gradients import GradientCall
-from tflab.records.graph import Node, makers, node_of, output_name, reach
+from tflab.records.graph import VARIABLES, Node, makers, node_of, output_name, reach
 from tflab.records.stages import Gradient
 
 PASSES_ON = ("ReadVariableOp", "Identity", "ReadVariableXlaSplitND")  # reads of variables
-VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tflab.records.graph import Node, node_of, reach, turned_around
+from tflab.records.graph import VARIABLES, Node, node_of, reach, turned_around
 
-VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 ASSIGNMENTS = re.compile(r"Assign(VariableOp)?")  # may also belong to an initialiser
 OPTIMISERS = re.compile(r"(Resource)?(Sparse)?Apply\w+")
 UPDATES = re.compile(

@@ -10,20 +10,15 @@ to any other result that is not an update.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from tflab.analysis import critical_path
+from tflab.analysis.gradient_search import OPTIMISERS, UPDATES
 from tflab.records.graph import Node, Shape, makers, reach
 from tflab.records.placed import Transfer
 
-# their first input is the trained variable
-OPTIMISERS = re.compile(r"(Resource)?(Sparse)?Apply\w+")
-UPDATES = re.compile(
-    rf"{OPTIMISERS.pattern}|Assign(Add|Sub)?(VariableOp)?|(Resource)?Scatter(Nd)?(Add|Sub|Update)"
-)
 TO_OTHERS = ("_HostRecv", "_HostSend", "_Recv", "_Retval", "_Send")
 PASSING = ("Enter", "Identity", "ReadVariableOp", "RefEnter", "RefIdentity", "Switch", *TO_OTHERS)
 NO_RESULT = (

@@ -8,6 +8,7 @@ from tflab.analysis import quality
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.cluster import Scaling
 from tflab.units import percent, plural, size, time
+from tflab.views import execution
 from tflab.views.op_table import text_or_blank
 
 
@@ -20,10 +21,7 @@ def warnings(scaling: Scaling) -> Iterable[str]:
     """The sentences above all numbers."""
     if quality.disturbed(scaling.quality) and scaling.quality:
         yield quality.sentence(scaling.quality)
-    if scaling.interrupted:
-        yield "Interrupted: these are the measurements up to that point."
-    if scaling.failure:
-        yield f"These are the measurements up to this error: {scaling.failure}"
+    yield from execution.partial(scaling.interrupted, scaling.failure)
 
 
 def tables(scaling: Scaling) -> Iterable[Block]:

@@ -60,10 +60,7 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
 def head(comparison: Comparison) -> Iterator[Block]:
     """The first lines: the machine, the diagnosis, and the time of a step."""
     yield from execution.busy(comparison.quality)
-    if comparison.interrupted:
-        yield "Partial: these are the measurements up to the interruption."
-    if comparison.failure:
-        yield f"Partial: these are the measurements up to a step that failed. {comparison.failure}"
+    yield from execution.partial(comparison.interrupted, comparison.failure)
     yield from diagnosis(comparison)
     yield opening(comparison)
     yield steps(comparison)

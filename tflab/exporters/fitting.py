@@ -146,7 +146,7 @@ def fit_widths(
     return widths
 
 
-def cut_all(cells: Sequence[str], width: int, column: Column, wraps: bool = False) -> list[str]:
+def cut_all(cells: Sequence[str], width: int, column: Column, wraps: bool) -> list[str]:
     """The cells of a column within a width: prose loses its end, a name its first scopes. A
     column of sentences is wrapped instead."""
     prose = any(" " in cell for cell in cells)

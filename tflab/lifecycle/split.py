@@ -21,11 +21,11 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import UsageError
+from tflab.records.graph import VARIABLES
 from tflab.records.options import Model, Options
 from tflab.runtime import cluster, nodes, private
 
 SCOPE = "towers"  # of the nodes that cut the batch and combine the results
-VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 Heads = Sequence[tf.Tensor]  # of a tower: loss, output, and the test loss if there is one
 
 

@@ -21,7 +21,7 @@ for record in views.STAGES:
     notebook.show_as(record, views.page)
 
 
-def run_stages(model: str, options: Options, runs: bool = True) -> Iterator[Stage]:
+def run_stages(model: str, options: Options, runs: bool) -> Iterator[Stage]:
     """The result of each stage, in order. Raises TflabError if a stage is impossible.
 
     If a step will run, its data are checked before the first stage is returned. A graph that cannot

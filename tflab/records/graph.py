@@ -11,6 +11,8 @@ Shape = tuple[int | None, ...] | None  # None: not even the rank is known
 # (clipping, the optimiser's own ops); everything else is forward.
 FORWARD, BACKWARD, UPDATE = PHASES = ("forward", "backward", "update")
 
+VARIABLES = ("VarHandleOp", "VariableV2", "Variable")  # types of nodes that hold a variable
+
 
 @dataclass(frozen=True)
 class Source:

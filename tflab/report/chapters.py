@@ -79,7 +79,7 @@ def about(model: str, names: Sequence[str]) -> str:
 def partial(left_out: Sequence[str]) -> str:
     """The end of a sentence about an interrupted report."""
     chapters = f" These chapters are missing: {', '.join(left_out)}." if left_out else ""
-    return f" Partial: these are the measurements up to the interruption.{chapters}"
+    return f" Partial: these are the measurements before the interruption.{chapters}"
 
 
 def slow(lab: Lab) -> Iterator[Chapter]:

@@ -99,7 +99,7 @@ def of_fate(nodes: Sequence[Node], fates: dict[str, Fate]) -> Iterator[Fate]:
 # Questions about the program of a reader
 
 
-def of_program(walked: Walked, twice: Sequence[Defined] = ()) -> tuple[Question, ...]:
+def of_program(walked: Walked, twice: Sequence[Defined]) -> tuple[Question, ...]:
     """The questions about one program. `twice` are the tensors of its step at twice the batch."""
     return (
         *nodes_added(walked),

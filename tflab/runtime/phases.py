@@ -14,6 +14,7 @@ from tflab.records.graph import (
     BACKWARD,
     FORWARD,
     UPDATE,
+    VARIABLES,
     Node,
     makers,
     reach,
@@ -21,7 +22,6 @@ from tflab.records.graph import (
 )
 from tflab.runtime import private
 
-VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 STORED = (*VARIABLES, "ReadVariableOp", "Const")  # values that do not depend on the step's data
 FED = ("Placeholder", "PlaceholderWithDefault")
 # An initialiser assigns, too; these change a value that is there

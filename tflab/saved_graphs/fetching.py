@@ -83,7 +83,7 @@ def fetches_of(
     nodes: Sequence[Node],
     functions: Sequence[Function],
     signature: Any,
-    training: tuple[str, ...] = (),
+    training: tuple[str, ...],
 ) -> tuple[tuple[str, ...], str]:
     """What to fetch, and why; nothing if there is no clear choice. `training` is the loss and the
     train op of the graph, if it has them."""

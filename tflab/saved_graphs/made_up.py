@@ -192,7 +192,7 @@ def fit_shapes(
     flat: Flat,
     shapes: Mapping[str, Shape],
     statics: Mapping[str, tf.TensorShape],
-    dense_shapes: Collection[str] = (),
+    dense_shapes: Collection[str],
 ) -> tuple[dict[str, Shape], dict[str, str]]:
     """The shapes by tensor, with better ones for open tensors if they were found, and for each
     changed one the node for which it was changed.

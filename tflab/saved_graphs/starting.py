@@ -10,13 +10,12 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import TflabError
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import VARIABLES, Node, node_of
 from tflab.records.options import Start
 from tflab.saved_graphs.graph_files import GraphFile
 from tflab.saved_graphs.made_up import SEED, plain_values
 from tflab.units import plural
 
-VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 ASSIGNMENTS = ("AssignVariableOp", "Assign")
 LISTED = 2**18  # elements of a constant at most
 SCOPE = "tflab_start"  # the name scope of assignments that tflab adds

@@ -122,7 +122,7 @@ def classes(scores: tf.Tensor | None, labels: tf.Tensor | None) -> list[tf.Tenso
     return [tf.cast(tf.argmax(scores, axis=-1), labels.dtype)]
 
 
-def training_scores(program: Program, towers: int = 1) -> tf.Tensor | None:
+def training_scores(program: Program, towers: int) -> tf.Tensor | None:
     """The scores of the head that is trained, computed in the same step as its loss.
 
     They are the input of the loss's softmax, of all towers or, unless each has exactly one softmax,

@@ -23,10 +23,7 @@ HOLDERS = 3  # largest holders of memory at the peak that are named; JSON has th
 def blocks(stage: Execution) -> Iterable[Block]:
     yield from values.not_finite(stage)
     yield from busy(stage.quality)
-    if stage.failure:
-        yield f"These are the measurements up to a step that failed: {stage.failure}"
-    if stage.interrupted:
-        yield "Interrupted: these are the measurements up to that point."
+    yield from partial(stage.interrupted, stage.failure)
     yield from values.blocks(stage)
     yield (
         f"{plural(stage.steps, 'untraced step')} and as many traced ones, alternating, after "
@@ -51,6 +48,14 @@ def busy(judgement: Quality | None) -> Iterable[Block]:
     """The sentence above all numbers from a busy machine."""
     if judgement and not judgement.quiet:
         yield quality.sentence(judgement)
+
+
+def partial(interrupted: bool, failure: str | None) -> Iterable[str]:
+    """Why measurements are not complete."""
+    if interrupted:
+        yield "Partial: these are the measurements before the interruption."
+    if failure:
+        yield f"Partial: these are the measurements before this error: {failure}"
 
 
 def lengths(stage: Execution) -> Table:

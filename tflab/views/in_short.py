@@ -201,10 +201,7 @@ def run_facts(stage: Placement) -> Iterator[Fact]:
 def executed(stage: Execution) -> Iterator[Block]:
     yield from values.not_finite(stage)
     yield from execution.busy(stage.quality)
-    if stage.failure:
-        yield f"These are the measurements up to a step that failed: {stage.failure}"
-    if stage.interrupted:
-        yield "Interrupted: these are the measurements up to that point."
+    yield from execution.partial(stage.interrupted, stage.failure)
     yield facts(step_facts(stage))
     if stage.top_ops:
         columns = op_table.key("node"), *op_table.columns(("type", "self", "share"))

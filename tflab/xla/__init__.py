@@ -20,8 +20,6 @@ from tflab.xla.listings import Hlo, HloOperation, LlvmFunction, ObjectCode
 PASSIVE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}
 # Operations that change no element
 MOVES = {"broadcast", "reshape", "bitcast", "copy", "transpose"}
-# Operations that change no element
-MOVES = {"broadcast", "reshape", "bitcast", "copy", "transpose"}
 
 # TensorFlow 2.18 omits the types of arguments and the % of names by default.
 DUMPED = "--xla_dump_hlo_as_text --xla_dump_hlo_as_long_text --xla_dump_hlo_as_proto"
