@@ -336,6 +336,24 @@ def test_a_growing_graph_is_told_by_its_many_groups():
     assert not [*view.many_groups(GROUPS)]
 
 
+def test_functions_after_the_first_groups_are_told_as_functions():
+    later = {**SEGMENT["groups"][1], "function": "step", "later": True, "graph": 0, "fetches": ()}
+    later = {**later, "traced": 0, "scale": 0, "ops": {}, "calls": 160, "first_runs": 159}
+    init = {**SEGMENT["groups"][0], "function": "step"}
+    seen = summary.watched(("train.py",), {**SEGMENT, "groups": [init, later]}, 10_000, 0)
+    assert [group.graph for group in seen.groups] == ["function step", "later functions"]
+    assert view.about_group(seen.groups[1]) == (
+        "1 run, median 900 ns: functions as they were traced after all earlier groups"
+    )
+    assert [*view.many_groups(seen.groups)] == [
+        "Each tracing of a function makes a graph, whose calls are a group of runs. After the "
+        "first 1 groups, 159 graphs of functions ran, which are one group here."
+    ]
+    assert next(view.time_outside_runs(seen)).startswith(
+        "56 % of its time passed outside calls of functions,"
+    )
+
+
 def test_times_of_lines_that_rest_on_few_traced_runs_say_so():
     init, train = GROUPS
     said = "The times of ops are estimates from few traced runs: 2 of the 4 of group 2"

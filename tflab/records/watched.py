@@ -15,20 +15,21 @@ from tflab.records.values import NotFinite, Value
 class Group:
     """Runs of a session with the same graph, fetches and fed shapes, or calls of one function."""
 
-    # `graph 1`, `function step`, `other graphs` that are not kept, or `later groups`: all runs
-    # unlike those of the first groups, without their fetches and feeds
+    # `graph 1`, `function step`, `other graphs` that are not kept, or all that runs after the first
+    # groups, without fetches and feeds: `later groups` of sessions, and `later functions`
     graph: str
     fetches: tuple[str, ...]  # tensors, and nodes that only had to run
     feeds: Mapping[str, str]  # tensor -> fed shape
     calls: int
     # of a random sample of the untraced runs except the first; None if there are none
     median_ns: float | None
-    cold_ns: int  # the first run
-    total_ns: int  # all runs but the first
+    cold_ns: int  # the first run; in a later group several first runs
+    total_ns: int  # all other runs
     traced: int
     in_other_threads: int  # runs, also the first, that were not in the main thread
     # Fetched tensor -> the first run in which it had NaN or Inf; None: no value was checked
     not_finite: Mapping[str, int] | None = None
+    first_runs: int = 1  # more in a later group: one of each graph, fetches and shapes
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class Functions:
             name, graph = called
             key = ("function", name)
             group = self.recorder.groups.get(key) or self.new_group(key, function, graph)
-            step = self.recorder.new_step(group)
+            step = self.recorder.new_step(group, key)
             if not step.first and step.owned and group.graph is not None:
                 self.profile(step)
             return step

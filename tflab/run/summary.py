@@ -29,7 +29,7 @@ FIRST_RUNS = "first runs"
 STEPS = "steps of group"
 WAITING = "waiting for data in group"
 FUNCTION = "function"
-LATER = "later groups"
+LATER, LATER_FUNCTIONS = "later groups", "later functions"
 END = "end of Python"
 MOST_CODE = 200  # characters of a source line
 OWN = "tflab"
@@ -155,10 +155,10 @@ def tracing_of(tracing: Mapping[str, Any]) -> Tracing:
 
 
 def graph_of(group: Mapping[str, Any]) -> str:
+    if group.get("later"):
+        return LATER_FUNCTIONS if group["function"] else LATER
     if group["function"]:
         return f"{FUNCTION} {group['function']}"
-    if group.get("later"):
-        return LATER
     return f"graph {group['graph']}" if group["graph"] else "other graphs"
 
 
@@ -174,6 +174,7 @@ def group_of(group: Mapping[str, Any]) -> Group:
         traced=group["traced"],
         in_other_threads=group["in_other_threads"],
         not_finite=group.get("not_finite"),
+        first_runs=group.get("first_runs", 1),
     )
 
 

@@ -20,7 +20,10 @@ TRACED = 15  # functions in the table of tracings
 ORIGINS = 2  # of NaN and Inf, each with a sentence
 # Times between runs, of the thread whose runs these are
 OF_MAIN_THREAD = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER)
-UNLIKE = "runs that fetch or are fed something other than all earlier groups"
+UNLIKE = {
+    summary.LATER: "runs that fetch or are fed something other than all earlier groups",
+    summary.LATER_FUNCTIONS: "functions as they were traced after all earlier groups",
+}
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def in_other_threads(seen: Watched) -> int:
 
 
 def is_function(group: Group) -> bool:
-    return group.graph.startswith(f"{summary.FUNCTION} ")
+    return group.graph.startswith(f"{summary.FUNCTION} ") or group.graph == summary.LATER_FUNCTIONS
 
 
 def is_run(owner: Owner) -> bool:
@@ -142,17 +145,23 @@ def rows(seen: Watched) -> Iterator[Row]:
 def about_group(group: Group) -> str:
     """`1,499 runs, median 3.10 ms, 112 traced: loss:0, train`"""
     middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}"
-    unnamed = UNLIKE if group.graph == summary.LATER else "compiled steps"
-    names = ", ".join(group.fetches) or unnamed
+    names = ", ".join(group.fetches) or UNLIKE.get(group.graph, "compiled steps")
     how = "profiled" if is_function(group) else "traced"
     traced = f", {group.traced:,} {how}" if group.traced else ""
-    return f"{units.plural(group.calls - 1, 'run')}{middle}{traced}: {names}"
+    return f"{units.plural(group.calls - group.first_runs, 'run')}{middle}{traced}: {names}"
 
 
 def many_groups(groups: Sequence[Group]) -> Iterator[str]:
     """What follows from more groups than tflab tells apart."""
-    told = [group for group in groups if group.graph != summary.LATER]
-    if len(told) == len(groups):
+    told = [group for group in groups if group.graph not in UNLIKE]
+    later = {group.graph: group for group in groups if group.graph in UNLIKE}
+    if functions := later.get(summary.LATER_FUNCTIONS):
+        graphs = units.plural(functions.first_runs, "graph")
+        yield (
+            "Each tracing of a function makes a graph, whose calls are a group of runs. After the "
+            f"first {len(told):,} groups, {graphs} of functions ran, which are one group here."
+        )
+    if summary.LATER not in later:
         return
     # A session prepares a graph for what is fetched and fed, whatever its shape.
     of_sessions = [group for group in told if not is_function(group)]
