@@ -69,6 +69,24 @@ class Tracing:
     again: bool  # whether the function had been traced before
     changed: tuple[tuple[str, str, str], ...]  # arguments that differ: name, before, now
     ns: int
+    # Of the function among all that were traced, from 1; functions may have the same name
+    number: int = 0
+    way: int = 0  # the same if that line led to the tracing through the same lines of libraries
+    created: bool = False  # traced again because the function's first tracing created variables
+
+
+@dataclass(frozen=True)
+class TracedFunction:
+    """All tracings of one tf.function, also those that are not listed."""
+
+    number: int
+    name: str  # `step`, or `B.step` or `step at train.py:9` if other code with the name was traced
+    ordinal: int  # its number among the functions of the same code, from 1
+    alike: int  # functions of the same code that were traced
+    tracings: int
+    ns: int
+    first_ns: int  # the first of them
+    last: Tracing
 
 
 @dataclass(frozen=True)
@@ -140,6 +158,8 @@ class Watched:
     notes: tuple[str, ...]  # parts that were not watched, and why
     tracings: tuple[Tracing, ...]  # of functions, in order
     made_anew: tuple[MadeAnew, ...] = ()
+    # Those of `tracings`, and the costliest that were traced again
+    functions: tuple[TracedFunction, ...] = ()
     values: RecordedValues | None = None  # if they were requested
     # Nodes of the fate `executed` whose branch no traced run took; None: no run was traced
     not_run: int | None = 0

@@ -18,6 +18,7 @@ from tflab.records.watched import (
     MadeAnew,
     Process,
     Recorded,
+    TracedFunction,
     Tracing,
     Watched,
     WatchedLine,
@@ -33,6 +34,7 @@ LATER, LATER_FUNCTIONS = "later groups", "later functions"
 END = "end of Python"
 MOST_CODE = 200  # characters of a source line
 OWN = "tflab"
+STOPPED = "tflab stopped watching"
 REST = "not seen"
 NOTHING: Mapping[str, Any] = {
     "owners": {},
@@ -96,6 +98,10 @@ def watched(
             MadeAnew(place(*anew["made"]), place(*anew["line"]), anew["functions"], anew["ns"])
             for anew in segment.get("made_anew", ())
         ),
+        functions=tuple(
+            TracedFunction(**{**function, "last": tracing_of(function["last"])})
+            for function in segment.get("functions", ())
+        ),
         graph=graph,
     )
 
@@ -151,6 +157,9 @@ def tracing_of(tracing: Mapping[str, Any]) -> Tracing:
         again=tracing["again"],
         changed=tuple(map(tuple, tracing["changed"])),
         ns=tracing["ns"],
+        number=tracing.get("number", 0),
+        way=tracing.get("way", 0),
+        created=tracing.get("created", False),
     )
 
 
@@ -249,7 +258,7 @@ def place(file: str, line: int, function: str) -> str:
 def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
     if segment["faults"]:
         what = segment["faults"][0] or "the results could not be written; the disk may be full."
-        yield f"tflab stopped watching because of this error: {what}"
+        yield f"{STOPPED} because of this error: {what}"
     elif not segment["final"]:
         seen = segment.get("until_ns")
         yield (
@@ -260,5 +269,6 @@ def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
     if segment.get("forked"):
         yield "Forked child processes were not watched."
     if segment.get("more_tracings"):
-        yield f"{segment['more_tracings']:,} later tracings of functions are not listed."
+        listed, more = len(segment["tracings"]), segment["more_tracings"]
+        yield f"Of {listed + more:,} tracings of functions, only the first {listed:,} are listed."
     yield from segment.get("notes", ())
