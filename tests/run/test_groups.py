@@ -24,6 +24,7 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
         "fetches": ("loss:0",),
         "feeds": {"x:0": "(8,)"},
         "calls": 4,
+        "first_runs": 1,
         "cold_ns": 900,
         "total_ns": 60,
         "main_ns": (900, 60),
@@ -39,6 +40,17 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
     assert (elsewhere.main_ns, elsewhere.total_ns, elsewhere.times) == ([0, 0], 10, [])
     assert elsewhere.in_other_threads == 2
     assert groups.RunGroup(1, None, (), {}).segment([])["graph"] == 0
+
+
+def test_a_later_group_has_the_first_run_of_all_that_runs_in_it(monkeypatch):
+    monkeypatch.setattr(groups, "MOST_BEGUN", 2)
+    later = groups.RunGroup(101, None, (), {}, "step", later=True)
+    for key, took_ns in (("a", 900), ("b", 800), ("a", 10), ("c", 30)):
+        later.add(took_ns, SimpleNamespace(first=later.begin(key), timed=True), True)
+    assert (later.first_runs, later.cold_ns) == (2, 1_700)  # c is one too many to recognise
+    assert (later.calls, later.total_ns, later.times) == (4, 40, [10, 30])
+    other = groups.RunGroup(1, None, (), {})
+    assert [other.begin(key) for key in "ab"] == [True, False]
 
 
 def test_the_times_of_many_runs_are_a_random_sample(monkeypatch):

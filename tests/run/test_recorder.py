@@ -290,6 +290,14 @@ def test_groups_have_an_end(lab):
     assert len(lab.seen.groups) == recorder.MOST_GROUPS + 1
     assert lab.seen.groups["others"].calls == 400
     assert sum(group.calls for group in lab.seen.groups.values()) == 500
+    lab.run(10, 499)
+    others = lab.seen.groups["others"]
+    assert (others.calls, others.first_runs, others.cold_ns) == (401, 400, 4_000)
+    assert (others.total_ns, others.main_ns) == (10, [4_000, 10])
+    function = lab.seen.add_group("key", Graph(), ("step",), {}, function="step")
+    assert function is lab.seen.groups["other functions"]
+    assert (function.number, function.function) == (recorder.MOST_GROUPS + 2, "step")
+    assert not lab.faults
 
 
 def test_steps_interrupt_the_program_again_and_again(lab, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.shown import grid, layout
 from tflab.records.timed import Owner
-from tflab.records.watched import Group, Process, Watched, WatchedLine
+from tflab.records.watched import Group, Process, Tracing, Watched, WatchedLine
 from tflab.run import line_table, sampler, summary, view, watcher
 
 MATMUL = ("/code/train.py", 3, "y = tf.matmul(x, w)")
@@ -336,6 +336,24 @@ def test_a_growing_graph_is_told_by_its_many_groups():
     assert not [*view.many_groups(GROUPS)]
 
 
+def test_functions_after_the_first_groups_are_told_as_functions():
+    later = {**SEGMENT["groups"][1], "function": "step", "later": True, "graph": 0, "fetches": ()}
+    later = {**later, "traced": 0, "scale": 0, "ops": {}, "calls": 160, "first_runs": 159}
+    init = {**SEGMENT["groups"][0], "function": "step"}
+    seen = summary.watched(("train.py",), {**SEGMENT, "groups": [init, later]}, 10_000, 0)
+    assert [group.graph for group in seen.groups] == ["function step", "later functions"]
+    assert view.about_group(seen.groups[1]) == (
+        "1 run, median 900 ns: functions as they were traced after all earlier groups"
+    )
+    assert [*view.many_groups(seen.groups)] == [
+        "Each tracing of a function makes a graph, whose calls are a group of runs. After the "
+        "first 1 groups, 159 graphs of functions ran, which are one group here."
+    ]
+    assert next(view.time_outside_runs(seen)).startswith(
+        "56 % of its time passed outside calls of functions,"
+    )
+
+
 def test_times_of_lines_that_rest_on_few_traced_runs_say_so():
     init, train = GROUPS
     said = "The times of ops are estimates from few traced runs: 2 of the 4 of group 2"
@@ -385,8 +403,8 @@ def test_many_owners_are_shown_as_the_largest_and_the_rest():
     )
     said, table = view.blocks(seen, lines=False)
     assert said == (
-        "tflab: m took 45 ns and ended with exit status 3. No session ran in its main thread; "
-        "20 % of its time passed at m.py:1."
+        "tflab: m took 45 ns and ended with exit status 3. No session and no tf.function ran a "
+        "graph; 20 % of its time passed at m.py:1."
     )
     assert [row.owner for row in table.rows] == [
         *(f"owner {number}" for number in range(4, 10)),
@@ -436,9 +454,28 @@ def test_a_main_thread_without_runs_says_how_many_others_had():
     segment = {**SEGMENT, "runs": 0, "groups": [none], "owners": owners}
     seen = summary.watched(("train.py",), segment, 10_000, 0)
     assert [*view.time_outside_runs(seen)] == [
-        "No session ran in its main thread; 2 % of its time passed at train.py:9 in next_batch.",
+        "No session and no tf.function ran a graph in its main thread; 2 % of its time passed at "
+        "train.py:9 in next_batch.",
         "5 of 5 runs happened in other threads; the first table has the main thread's time.",
     ]
+
+
+def test_that_all_ops_ran_eagerly_is_said_only_if_it_is_known():
+    def said(eager_ns=200, rest="end of Python", **known):
+        owners = (Owner(sampler.EAGER, eager_ns), Owner(rest, 10_000 - eager_ns))
+        process = Process(10_000, owners)
+        seen = replace(WATCHED, groups=(), process=process, costliest=("a.py:3", 500), **known)
+        return [*view.time_outside_runs(seen)]
+
+    at_line = "5 % of its time passed at a.py:3."
+    none = "No session and no tf.function ran a graph"
+    assert said() == [f"{none}, so all ops ran eagerly; {at_line}"]
+    assert said(eager_ns=99) == [f"{none}; {at_line}"]
+    mapped = Tracing("Dataset_map_double", "a.py:2", False, (), 5)  # tf.data runs it
+    assert said(tracings=(mapped,)) == [f"{none}; {at_line}"]
+    assert said(rest="not seen") == [f"tflab saw no run; {at_line}"]
+    broken = "tflab stopped watching because of this error: KeyError: 'x'"
+    assert said(notes=(broken,)) == [f"tflab saw no run; {at_line}"]
 
 
 def test_lines_without_time_make_no_table():

@@ -275,6 +275,78 @@ print(doubled(tf.constant([2, 3])).numpy().tolist())
 """
 
 
+RETRACED = f"""{WITHOUT_KERAS}
+import tensorflow as tf
+
+class Config:
+    pass
+
+class A:
+    @tf.function
+    def step(self, x):
+        return x + 1.0
+
+class B:
+    @tf.function
+    def step(self, x, config):
+        return x * 2.0
+
+weights = []
+
+@tf.function
+def creating(x):
+    if not weights:
+        weights.append(tf.Variable(1.0))
+    return x * weights[0]
+
+@tf.function
+def reading(x):
+    return x * weights[0]
+
+@tf.function
+def scaled(x, k):
+    return x * k
+
+b, x, config = B(), tf.ones([4]), Config()
+A().step(x)
+b.step(x, config)
+b.step(tf.ones([5]), config)
+b.step(x, Config())
+b.step(x, config)
+for called in (creating, reading, creating):
+    called(x)
+for k in range(210):
+    scaled(x, k)
+scaled(x, 209)
+"""
+
+
+def test_each_function_has_all_its_tracings_and_what_they_differ_in(tmp_path):
+    script = tmp_path / "retraced.py"
+    script.write_text(RETRACED)
+    out, _, status = run(script, "--format", "json")
+    _, seen = seen_in(out)
+    assert status == 0
+    listed, functions = seen["tracings"], {at["name"]: at for at in seen["functions"]}
+    counts = {name: function["tracings"] for name, function in functions.items()}
+    assert counts.pop("initialize_variables") == 1
+    assert counts == {"A.step": 1, "B.step": 3, "creating": 2, "reading": 1, "scaled": 210}
+    assert [tracing["changed"] for tracing in listed if tracing["number"] == 2] == [
+        [],
+        [["x", "float32 (4,)", "float32 (5,)"]],
+        [["config", "an object of Config", "another object of Config"]],
+    ]
+    assert functions["creating"]["last"]["created"]
+    assert [tracing["function"] for tracing in listed if tracing["created"]] == ["creating"]
+    assert functions["scaled"]["last"]["changed"] == [["k", "208", "209"]]
+    assert len(listed) == 200
+    *groups, later = seen["groups"]
+    assert len(groups) == 100
+    # 1 + 3 + 1 + 1 + 210 graphs, and that which initialises the variable
+    assert (later["graph"], later["first_runs"]) == ("later functions", 117)
+    assert later["calls"] == 118  # the last call is of a graph that ran before
+
+
 def test_a_program_of_version_2_has_its_ledger_and_its_python_lines(tmp_path):
     script = tmp_path / "function.py"
     script.write_text(FUNCTION)

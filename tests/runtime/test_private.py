@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -359,3 +360,50 @@ def test_the_arguments_of_a_function_have_types_that_one_can_read():
         "how": "fast",
         "rate": "3",
     }
+    parts = watched_functions.parts_of_arguments(traced.function_type)
+    assert {name: part.text for name, part in parts.items()} == {
+        "data[0]": "float32 (2, 3)",
+        "data[1]": "int64 (2,)",
+        "options['by'][0]": "float32 ()",
+        "options['by'][1]": "5",
+        "how": "fast",
+        "rate": "3",
+    }
+
+
+@pytest.mark.tensorflow
+def test_the_parts_of_an_argument_are_told_one_by_one_and_no_text_is_cut_unmarked():
+    import tensorflow as tf
+
+    from tflab.runtime.private import watched_functions
+
+    class Config:
+        pass
+
+    Pair = namedtuple("Pair", "one other")
+
+    @tf.function
+    def step(data, config, pair, many, name):
+        return 1
+
+    batches = tf.data.Dataset.from_tensors((tf.ones([50, 28]), tf.ones([50], tf.int32)))
+    pair = Pair(tf.Variable(1.0), tf.RaggedTensor.from_row_splits([1, 2, 3], [0, 1, 3]))
+    given = (iter(batches), Config(), pair, [0] * 101, "n" * 81)
+    types = step.get_concrete_function(*given).function_type
+    parts = watched_functions.parts_of_arguments(types)
+    many = f"[{'0, ' * 25}0..."
+    texts = {
+        "data[0]": "float32 (50, 28)",
+        "data[1]": "int32 (50,)",
+        "config": "an object of Config",
+        "pair.one": "Variable float32 ()",
+        "pair.other": "RaggedTensor int32 (2, None)",
+        "many": many,
+        "name": f"{'n' * 77}...",
+    }
+    assert {name: part.text for name, part in parts.items()} == texts
+    assert len(many) == watched_functions.LONGEST
+    assert watched_functions.arguments(types)["data"] == "[float32 (50, 28), int32 (50,)]"
+    assert watched_functions.described(tf.data.IteratorSpec(tf.TensorSpec([2]))) == "float32 (2,)"
+    nan = step.get_concrete_function(1, 2, 3, 4, float("nan")).function_type
+    assert watched_functions.arguments(nan)["name"] == "nan"

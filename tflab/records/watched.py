@@ -15,20 +15,21 @@ from tflab.records.values import NotFinite, Value
 class Group:
     """Runs of a session with the same graph, fetches and fed shapes, or calls of one function."""
 
-    # `graph 1`, `function step`, `other graphs` that are not kept, or `later groups`: all runs
-    # unlike those of the first groups, without their fetches and feeds
+    # `graph 1`, `function step`, `other graphs` that are not kept, or all that runs after the first
+    # groups, without fetches and feeds: `later groups` of sessions, and `later functions`
     graph: str
     fetches: tuple[str, ...]  # tensors, and nodes that only had to run
     feeds: Mapping[str, str]  # tensor -> fed shape
     calls: int
     # of a random sample of the untraced runs except the first; None if there are none
     median_ns: float | None
-    cold_ns: int  # the first run
-    total_ns: int  # all runs but the first
+    cold_ns: int  # the first run; in a later group several first runs
+    total_ns: int  # all other runs
     traced: int
     in_other_threads: int  # runs, also the first, that were not in the main thread
     # Fetched tensor -> the first run in which it had NaN or Inf; None: no value was checked
     not_finite: Mapping[str, int] | None = None
+    first_runs: int = 1  # more in a later group: one of each graph, fetches and shapes
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,24 @@ class Tracing:
     again: bool  # whether the function had been traced before
     changed: tuple[tuple[str, str, str], ...]  # arguments that differ: name, before, now
     ns: int
+    # Of the function among all that were traced, from 1; functions may have the same name
+    number: int = 0
+    way: int = 0  # the same if that line led to the tracing through the same lines of libraries
+    created: bool = False  # traced again because the function's first tracing created variables
+
+
+@dataclass(frozen=True)
+class TracedFunction:
+    """All tracings of one tf.function, also those that are not listed."""
+
+    number: int
+    name: str  # `step`, or `B.step` or `step at train.py:9` if other code with the name was traced
+    ordinal: int  # its number among the functions of the same code, from 1
+    alike: int  # functions of the same code that were traced
+    tracings: int
+    ns: int
+    first_ns: int  # the first of them
+    last: Tracing
 
 
 @dataclass(frozen=True)
@@ -139,6 +158,8 @@ class Watched:
     notes: tuple[str, ...]  # parts that were not watched, and why
     tracings: tuple[Tracing, ...]  # of functions, in order
     made_anew: tuple[MadeAnew, ...] = ()
+    # Those of `tracings`, and the costliest that were traced again
+    functions: tuple[TracedFunction, ...] = ()
     values: RecordedValues | None = None  # if they were requested
     # Nodes of the fate `executed` whose branch no traced run took; None: no run was traced
     not_run: int | None = 0

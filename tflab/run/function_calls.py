@@ -7,13 +7,15 @@ of its calls, within the same budget.
 
 from __future__ import annotations
 
+import os
 import sys
 from _thread import get_ident
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from itertools import zip_longest
 from time import perf_counter_ns
-from types import CodeType
+from types import FrameType
 from typing import Any
 
 from tflab.errors import TflabError
@@ -21,7 +23,8 @@ from tflab.run.groups import RunGroup, WatchedRun
 from tflab.run.sampler import Line
 from tflab.runtime import private
 
-MOST_TRACINGS = 200  # tracings that are kept; later ones are only counted
+MOST_TRACINGS = 200  # tracings that are listed, and functions that were traced again
+COMPARED = 50  # the last tracings of a function, with which the next one is compared
 ERROR = 2  # a log level: below it, the profiler logs its start and end
 
 
@@ -32,8 +35,14 @@ class Functions:
         self.recorder, self.watcher = recorder, recorder.watcher
         self.tracings: list[dict[str, Any]] = []
         self.more = 0  # further tracings
-        # Function -> the arguments of each tracing
-        self.traced: dict[Any, list[dict[str, str]]] = {}
+        self.count = 0  # functions that were traced
+        self.traced: dict[Any, Traced] = {}  # the functions that exist now
+        # By number: the functions of the listed tracings, and the costliest that were traced again
+        self.listed: dict[int, Traced] = {}
+        self.retraced: dict[int, Traced] = {}
+        # Name -> the code of functions with it -> how many were traced
+        self.codes: dict[str, Counter[Line | None]] = {}
+        self.ways: dict[int, int] = {}  # hash of lines of libraries -> its number
         # Code, line of the call, arguments -> functions made of it and called there, and the ns
         self.made: dict[Any, list[int]] = {}
         self.depth: dict[int, int] = {}  # depth of nested tracings, by thread
@@ -63,7 +72,7 @@ class Functions:
             name, graph = called
             key = ("function", name)
             group = self.recorder.groups.get(key) or self.new_group(key, function, graph)
-            step = self.recorder.new_step(group)
+            step = self.recorder.new_step(group, key)
             if not step.first and step.owned and group.graph is not None:
                 self.profile(step)
             return step
@@ -121,23 +130,24 @@ class Functions:
             self.depth[thread] = self.depth.get(thread, 0) + 1
             if self.depth[thread] > 1:
                 return None  # its time is part of the outer tracing
-            key, name = private.traced_name(options)
-            types = private.arguments(function_type)
-            if is_new := private.is_new(options):
-                self.traced.pop((key, name), None)
-            earlier = self.traced.setdefault((key, name), [])
-            line = self.watcher.sampler.line_of(sys._getframe(2))
+            parts = private.parts_of_arguments(function_type)
+            function, is_new = self.function_of(options)
+            frame = sys._getframe(2)
+            line = self.watcher.sampler.line_of(frame)
+            changed, twice = nearest(parts, function.earlier), private.makes_no_variables(options)
             noted = {
-                "function": name,
+                "function": function,
                 "line": line,
-                "changed": nearest(types, earlier),
-                "again": bool(earlier),
+                "changed": changed,
+                "again": bool(function.earlier),
+                "created": twice and not changed and function.may_create and bool(function.earlier),
+                "way": self.way_of(frame) if len(self.tracings) < MOST_TRACINGS else 0,
                 "start_ns": perf_counter_ns(),
             }
             if is_new:
-                noted["made"] = self.made_of(private.traced_code(options), line, types)
-            if len(earlier) < MOST_TRACINGS:
-                earlier.append(types)
+                noted["made"] = self.made_of(function.code, line, parts)
+            function.may_create = function.may_create and not twice
+            function.earlier.append(parts)
             return noted
         except Exception as error:
             self.watcher.broke(error)
@@ -150,25 +160,58 @@ class Functions:
             if not self.depth[thread]:
                 del self.depth[thread]
             if noted:
-                noted["ns"] = perf_counter_ns() - noted.pop("start_ns")
-                if made := noted.pop("made", None):
+                function, made = noted.pop("function"), noted.pop("made", None)
+                ns = perf_counter_ns() - noted.pop("start_ns")
+                tracing = {"function": function.name, "number": function.number, **noted, "ns": ns}
+                if made:
                     made[0] += 1
-                    made[1] += noted["ns"]
-                if len(self.tracings) < MOST_TRACINGS:
-                    self.tracings.append(noted)
-                else:
-                    self.more += 1
+                    made[1] += ns
+                function.add(tracing)
+                self.keep(function, tracing)
         except Exception as error:
             self.watcher.broke(error)
 
+    def keep(self, function: Traced, tracing: dict[str, Any]) -> None:
+        """Keep what is listed: the first tracings, and the functions that took longest to trace
+        again."""
+        if len(self.tracings) < MOST_TRACINGS:
+            self.tracings.append(tracing)
+            self.listed[function.number] = function
+        else:
+            self.more += 1
+        if function.tracings > 1:
+            self.retraced[function.number] = function
+        if len(self.retraced) > MOST_TRACINGS:
+            del self.retraced[min(self.retraced, key=lambda n: self.retraced[n].again_ns())]
+
+    def function_of(self, options: Any) -> tuple[Traced, bool]:
+        """The function that is traced, and whether it is for the first time."""
+        key = private.traced_name(options)
+        is_new = private.is_new(options)
+        if is_new or key not in self.traced:
+            name, code = key[1], private.traced_code(options)
+            alike = self.codes.setdefault(name, Counter())
+            alike[code] += 1
+            self.count += 1
+            self.traced[key] = Traced(self.count, name, code, alike[code])
+        return self.traced[key], is_new
+
+    def way_of(self, frame: FrameType | None) -> int:
+        """A number for the lines of libraries through which a line of the program led here."""
+        lines = []
+        while frame and not self.watcher.sampler.is_program(frame.f_code.co_filename):
+            lines.append((frame.f_code.co_filename, frame.f_lineno))
+            frame = frame.f_back
+        return self.ways.setdefault(hash(tuple(lines)), len(self.ways) + 1)
+
     def made_of(
-        self, code: CodeType | None, line: Line | None, types: dict[str, str]
+        self, code: Line | None, line: Line | None, parts: dict[str, private.Part]
     ) -> list[int] | None:
         """The count of functions that the program makes of its own code and calls at this line, and
         the time of their tracings."""
-        if code is None or line is None or not self.watcher.sampler.is_program(code.co_filename):
+        if code is None or line is None or not self.watcher.sampler.is_program(code[0]):
             return None
-        key = ((code.co_filename, code.co_firstlineno, code.co_name), line, tuple(types.items()))
+        key = (code, line, tuple((name, part.text) for name, part in parts.items()))
         if key not in self.made and len(self.made) >= MOST_TRACINGS:
             return None
         return self.made.setdefault(key, [0, 0])
@@ -179,21 +222,78 @@ class Functions:
             for (made, line, _), (count, ns) in list(self.made.items())
             if count > 1
         ]
-        return {"tracings": list(self.tracings), "more_tracings": self.more, "made_anew": anew}
+        functions = {**self.listed, **self.retraced}.values()
+        return {
+            "tracings": list(self.tracings),
+            "more_tracings": self.more,
+            "functions": [function.segment(self.codes[function.name]) for function in functions],
+            "made_anew": anew,
+        }
 
 
-def nearest(types: dict[str, str], earlier: list[dict[str, str]]) -> list[tuple[str, str, str]]:
+class Traced:
+    """A function that was traced: sums of all its tracings, and the arguments of the last ones."""
+
+    def __init__(self, number: int, name: str, code: Line | None, ordinal: int) -> None:
+        self.number, self.name = number, name
+        self.code = code  # its first line
+        self.ordinal = ordinal  # among the functions of this code
+        self.tracings = self.ns = self.first_ns = 0
+        self.last: dict[str, Any] = {}
+        self.earlier: deque[dict[str, private.Part]] = deque(maxlen=COMPARED)
+        self.may_create = True  # whether each tracing so far was allowed to create variables
+
+    def add(self, tracing: dict[str, Any]) -> None:
+        if not self.tracings:
+            self.first_ns = tracing["ns"]
+        self.tracings += 1
+        self.ns += tracing["ns"]
+        self.last = tracing
+
+    def again_ns(self) -> int:
+        return self.ns - self.first_ns
+
+    def distinct_name(self, codes: list[Line | None]) -> str:
+        """`step`, or `B.step` or `step at train.py:9` if other code with the name was traced."""
+        if self.code is None or len(codes) == 1:
+            return self.name
+        file, line, name = self.code
+        alike = sum(code is not None and code[2] == name for code in codes)
+        return name if alike == 1 else f"{name} at {os.path.basename(file)}:{line}"
+
+    def segment(self, codes: Counter[Line | None]) -> dict[str, object]:
+        return {
+            "number": self.number,
+            "name": self.distinct_name([*codes]),
+            "ordinal": self.ordinal,
+            "alike": codes[self.code],
+            "tracings": self.tracings,
+            "ns": self.ns,
+            "first_ns": self.first_ns,
+            "last": self.last,
+        }
+
+
+def nearest(
+    parts: dict[str, private.Part], earlier: Iterable[dict[str, private.Part]]
+) -> list[tuple[str, str, str]]:
     """The arguments that differ from the most similar earlier tracing, of several the last: name,
     then, now."""
     changes = [
         [
-            (name, before.get(name, "nothing"), types.get(name, "nothing"))
-            for name in {**before, **types}
-            if before.get(name) != types.get(name)
+            (name, *differing(before.get(name), parts.get(name)))
+            for name in {**before, **parts}
+            if before.get(name) != parts.get(name)
         ]
-        for before in reversed(earlier)
+        for before in reversed([*earlier])
     ]
     return min(changes, key=lambda change: (len(change), differing_words(change)), default=[])
+
+
+def differing(before: private.Part | None, now: private.Part | None) -> tuple[str, str]:
+    """`float32 (8, 4)`, `float32 (7, 4)`, or `an object of Config`, `another object of Config`."""
+    was, is_now = (part.text if part else "nothing" for part in (before, now))
+    return was, f"another {is_now.removeprefix('an ')}" if was == is_now else is_now
 
 
 def differing_words(change: Iterable[tuple[str, str, str]]) -> int:

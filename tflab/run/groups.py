@@ -8,6 +8,7 @@ from time import time_ns
 from typing import Any
 
 KEPT_TIMES = 1001  # times of a group, for its median
+MOST_BEGUN = 100_000  # different runs of a later group whose first run is recognised
 KEPT_COSTS = 101  # costs of traces of a group, for theirs
 MOST_SAMPLES = 16  # traced runs of a group that are kept for a profile
 # Types of ops that wait for data begin so. In a function the first one represents all of them.
@@ -30,14 +31,16 @@ class RunGroup:
         later: bool = False,
     ):
         self.number = number
-        self.later = later  # all runs unlike those of the groups before
+        self.later = later  # all runs unlike those of the groups before, and so several first runs
         self.function = function  # the name of a tf.function; "" for a graph of a session
+        self.begun: set[int] = set()  # of which the first run has begun, as hashes
         self.graph = graph  # None if it is not kept
         self.fetches = fetches
         self.feeds = feeds  # tensor -> shape
         self.calls = 0
-        self.cold_ns = 0  # the first run
-        self.total_ns = 0  # of all runs after the first
+        self.first_runs = 0
+        self.cold_ns = 0  # the first runs
+        self.total_ns = 0  # all other runs
         self.main_ns = [0, 0]  # in the main thread: first run, others
         self.in_other_threads = 0  # runs
         self.traced = 0
@@ -62,10 +65,19 @@ class RunGroup:
         # Fetched tensor -> the first run in which it was not finite; None if no value was checked
         self.not_finite: dict[str, int] | None = None
 
+    def begin(self, key: Any) -> bool:
+        """Whether this run, of what the key names, is a first run."""
+        begun = hash(key) if self.later else 0
+        if begun in self.begun or len(self.begun) >= MOST_BEGUN:
+            return False
+        self.begun.add(begun)
+        return True
+
     def add(self, took_ns: int, step: WatchedRun, main: bool) -> None:
         self.calls += 1
         if step.first:
-            self.cold_ns = took_ns
+            self.first_runs += 1
+            self.cold_ns += took_ns
         else:
             self.total_ns += took_ns
             if step.timed:
@@ -184,6 +196,7 @@ class RunGroup:
             "fetches": self.fetches,
             "feeds": self.feeds,
             "calls": self.calls,
+            "first_runs": self.first_runs,
             "cold_ns": self.cold_ns,
             "total_ns": self.total_ns,
             "main_ns": tuple(self.main_ns),

@@ -28,7 +28,7 @@ from tflab.report.contents import (
     ScriptLine,
     State,
 )
-from tflab.run import line_table, sampler, summary, view
+from tflab.run import line_table, sampler, summary, tracings, view
 from tflab.views import values
 from tflab.views.op_table import text_or_blank
 
@@ -45,7 +45,7 @@ def report(seen: Watched) -> Report:
     command = " ".join(("python -m tflab.run", *seen.program))
     where: list[Part] = [*rest, *groups(seen)]
     if seen.tracings:
-        where.append(view.table_of_tracings(seen.tracings))
+        where.append(tracings.table(seen.tracings, seen.functions))
     if seen.values:
         where += values.statistics(seen.values.values)
     chapters = [Chapter("The whole process", tuple(where))]

@@ -29,7 +29,7 @@ from tflab.runtime import private
 if TYPE_CHECKING:
     from tflab.run.recorded_values import Values
 
-MOST_GROUPS = 100  # later ones form one group
+MOST_GROUPS = 100  # later ones form one group of functions and one of sessions
 MOST_GRAPHS = 16  # graphs that are kept until the end
 MOST_NODES = 50_000  # limit for a graph whose ops are recorded
 WAITING = 4  # traces waiting to be read
@@ -48,7 +48,6 @@ class Recorder:
         self.watcher, self.sampler = watcher, watcher.sampler
         self.main = watcher.sampler.main
         self.groups: dict[Any, RunGroup] = {}
-        self.started: set[int] = set()  # groups whose first run has begun
         self.first_runs = 0
         self.graphs: list[Any] = []
         self.calls: dict[int, PythonCall] = {}  # by thread
@@ -143,7 +142,7 @@ class Recorder:
             shapes = [(tensor, value.shape) for tensor, value in feeds.items()]
             key = (tuple(fetches), tuple(targets), tuple(shapes))
             group = self.groups.get(key) or self.new_group(key, session)
-            step = self.new_step(group)
+            step = self.new_step(group, key)
             # MonitoredSession gives each run empty options
             own = options is not None and not (self.log and self.tracer.content(options) == b"")
             step.timed = not own
@@ -167,7 +166,7 @@ class Recorder:
         """A step begins that cannot be traced."""
         try:
             group = self.groups.get(key) or self.new_group((fetches, (), ()), session, key)
-            return self.new_step(group)
+            return self.new_step(group, key)
         except Exception as error:
             self.watcher.broke(error)
             return None
@@ -192,14 +191,12 @@ class Recorder:
         if step.owned:
             self.leave(step.call)
 
-    def new_step(self, group: RunGroup) -> WatchedRun:
+    def new_step(self, group: RunGroup, key: Any) -> WatchedRun:
         thread = get_ident()
         owned = thread not in self.calls
         call = self.enter() if owned else self.calls[thread]
         assert call is not None
-        first = group.number not in self.started
-        self.started.add(group.number)
-        step = call.step = WatchedRun(group, call, first, owned)
+        step = call.step = WatchedRun(group, call, group.begin(key), owned)
         return step
 
     def new_group(self, names: Any, session: Any, key: Any = None) -> RunGroup:
@@ -212,8 +209,8 @@ class Recorder:
         self, key: Any, graph: Any, fetches: tuple[str, ...], feeds: Any, function: str = ""
     ) -> RunGroup:
         if len(self.groups) >= MOST_GROUPS:
-            others = RunGroup(len(self.groups) + 1, None, (), {}, later=True)
-            return self.groups.setdefault("others", others)
+            others = RunGroup(len(self.groups) + 1, None, (), {}, function, later=True)
+            return self.groups.setdefault("other functions" if function else "others", others)
         if graph not in self.graphs:
             small = len(graph.get_operations()) <= MOST_NODES
             if len(self.graphs) < MOST_GRAPHS and small:

@@ -18,6 +18,7 @@ from tflab.records.watched import (
     MadeAnew,
     Process,
     Recorded,
+    TracedFunction,
     Tracing,
     Watched,
     WatchedLine,
@@ -29,10 +30,11 @@ FIRST_RUNS = "first runs"
 STEPS = "steps of group"
 WAITING = "waiting for data in group"
 FUNCTION = "function"
-LATER = "later groups"
+LATER, LATER_FUNCTIONS = "later groups", "later functions"
 END = "end of Python"
 MOST_CODE = 200  # characters of a source line
 OWN = "tflab"
+STOPPED = "tflab stopped watching"
 REST = "not seen"
 NOTHING: Mapping[str, Any] = {
     "owners": {},
@@ -96,6 +98,10 @@ def watched(
             MadeAnew(place(*anew["made"]), place(*anew["line"]), anew["functions"], anew["ns"])
             for anew in segment.get("made_anew", ())
         ),
+        functions=tuple(
+            TracedFunction(**{**function, "last": tracing_of(function["last"])})
+            for function in segment.get("functions", ())
+        ),
         graph=graph,
     )
 
@@ -151,14 +157,17 @@ def tracing_of(tracing: Mapping[str, Any]) -> Tracing:
         again=tracing["again"],
         changed=tuple(map(tuple, tracing["changed"])),
         ns=tracing["ns"],
+        number=tracing.get("number", 0),
+        way=tracing.get("way", 0),
+        created=tracing.get("created", False),
     )
 
 
 def graph_of(group: Mapping[str, Any]) -> str:
+    if group.get("later"):
+        return LATER_FUNCTIONS if group["function"] else LATER
     if group["function"]:
         return f"{FUNCTION} {group['function']}"
-    if group.get("later"):
-        return LATER
     return f"graph {group['graph']}" if group["graph"] else "other graphs"
 
 
@@ -174,6 +183,7 @@ def group_of(group: Mapping[str, Any]) -> Group:
         traced=group["traced"],
         in_other_threads=group["in_other_threads"],
         not_finite=group.get("not_finite"),
+        first_runs=group.get("first_runs", 1),
     )
 
 
@@ -248,7 +258,7 @@ def place(file: str, line: int, function: str) -> str:
 def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
     if segment["faults"]:
         what = segment["faults"][0] or "the results could not be written; the disk may be full."
-        yield f"tflab stopped watching because of this error: {what}"
+        yield f"{STOPPED} because of this error: {what}"
     elif not segment["final"]:
         seen = segment.get("until_ns")
         yield (
@@ -259,5 +269,6 @@ def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
     if segment.get("forked"):
         yield "Forked child processes were not watched."
     if segment.get("more_tracings"):
-        yield f"{segment['more_tracings']:,} later tracings of functions are not listed."
+        listed, more = len(segment["tracings"]), segment["more_tracings"]
+        yield f"Of {listed + more:,} tracings of functions, only the first {listed:,} are listed."
     yield from segment.get("notes", ())

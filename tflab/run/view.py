@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tflab import units
-from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.blocks import Block, Column, Table
 from tflab.records.timed import Owner
 from tflab.records.values import VARIABLE
-from tflab.records.watched import Group, MadeAnew, RecordedValues, Tracing, Watched
-from tflab.run import line_table, sampler, summary
+from tflab.records.watched import Group, RecordedValues, Watched
+from tflab.run import line_table, sampler, summary, tracings
 from tflab.views import values
 
 ROWS = 7  # of the table of owners
-TRACED = 15  # functions in the table of tracings
 ORIGINS = 2  # of NaN and Inf, each with a sentence
 # Times between runs, of the thread whose runs these are
 OF_MAIN_THREAD = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER)
-UNLIKE = "runs that fetch or are fed something other than all earlier groups"
+UNLIKE = {
+    summary.LATER: "runs that fetch or are fed something other than all earlier groups",
+    summary.LATER_FUNCTIONS: "functions as they were traced after all earlier groups",
+}
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,10 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
     if lines:
         yield from line_table.blocks(seen)
     yield from many_groups(seen.groups)
-    yield from traced_again(seen.tracings)
-    yield from made_anew(seen.made_anew)
+    yield from tracings.traced_again(seen.functions)
+    yield from tracings.made_anew(seen.made_anew)
     if lines and seen.tracings:
-        yield table_of_tracings(seen.tracings)
+        yield tracings.table(seen.tracings, seen.functions)
     if seen.stood_in:
         yield f"Replacements that the program used: {', '.join(seen.stood_in)}."
     yield from seen.notes
@@ -92,7 +93,7 @@ def time_outside_runs(seen: Watched) -> Iterator[str]:
         whose = "the main thread's" if others else "its"
         yield f"{share} % of {whose} time passed outside {runs}{where}."
     elif told:
-        yield f"No session ran in its main thread; {at_line} of its time passed at {line}."
+        yield f"{no_runs(seen)}; {at_line} of its time passed at {line}."
     if others:
         of_all = f"of {units.plural(sum(group.calls for group in seen.groups), 'run')}"
         yield (
@@ -101,12 +102,25 @@ def time_outside_runs(seen: Watched) -> Iterator[str]:
         )
 
 
+def no_runs(seen: Watched) -> str:
+    """What is known of a program without runs in its main thread."""
+    owners = {owner.owner: owner.ns for owner in seen.process.owners}
+    none = "No session and no tf.function ran a graph"
+    if summary.REST in owners or any(note.startswith(summary.STOPPED) for note in seen.notes):
+        return "tflab saw no run"
+    if seen.groups:
+        return f"{none} in its main thread"
+    # What was traced may run within tf.data
+    eagerly = not seen.tracings and 100 * owners.get(sampler.EAGER, 0) >= seen.process.wall_ns
+    return f"{none}, so all ops ran eagerly" if eagerly else none
+
+
 def in_other_threads(seen: Watched) -> int:
     return sum(group.in_other_threads for group in seen.groups)
 
 
 def is_function(group: Group) -> bool:
-    return group.graph.startswith(f"{summary.FUNCTION} ")
+    return group.graph.startswith(f"{summary.FUNCTION} ") or group.graph == summary.LATER_FUNCTIONS
 
 
 def is_run(owner: Owner) -> bool:
@@ -142,17 +156,23 @@ def rows(seen: Watched) -> Iterator[Row]:
 def about_group(group: Group) -> str:
     """`1,499 runs, median 3.10 ms, 112 traced: loss:0, train`"""
     middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}"
-    unnamed = UNLIKE if group.graph == summary.LATER else "compiled steps"
-    names = ", ".join(group.fetches) or unnamed
+    names = ", ".join(group.fetches) or UNLIKE.get(group.graph, "compiled steps")
     how = "profiled" if is_function(group) else "traced"
     traced = f", {group.traced:,} {how}" if group.traced else ""
-    return f"{units.plural(group.calls - 1, 'run')}{middle}{traced}: {names}"
+    return f"{units.plural(group.calls - group.first_runs, 'run')}{middle}{traced}: {names}"
 
 
 def many_groups(groups: Sequence[Group]) -> Iterator[str]:
     """What follows from more groups than tflab tells apart."""
-    told = [group for group in groups if group.graph != summary.LATER]
-    if len(told) == len(groups):
+    told = [group for group in groups if group.graph not in UNLIKE]
+    later = {group.graph: group for group in groups if group.graph in UNLIKE}
+    if functions := later.get(summary.LATER_FUNCTIONS):
+        graphs = units.plural(functions.first_runs, "graph")
+        yield (
+            "Each tracing of a function makes a graph, whose calls are a group of runs. After the "
+            f"first {len(told):,} groups, {graphs} of functions ran, which are one group here."
+        )
+    if summary.LATER not in later:
         return
     # A session prepares a graph for what is fetched and fed, whatever its shape.
     of_sessions = [group for group in told if not is_function(group)]
@@ -167,62 +187,6 @@ def many_groups(groups: Sequence[Group]) -> Iterator[str]:
             "groups, and the runtime prepares the graph again for each of these groups. If the "
             "program makes new nodes between its runs, make them once, before the first run."
         )
-
-
-def traced_again(tracings: Sequence[Tracing]) -> Iterator[str]:
-    """`The function step was traced 5 times, in 1.20 s; the last time at train.py:30, because ...`,
-    of the function whose tracings took longest."""
-    again = [tracing for tracing in tracings if tracing.again]
-    if not again:
-        return
-    costs = Counter({tracing.function: 0 for tracing in again})
-    for tracing in tracings:
-        if tracing.function in costs:
-            costs[tracing.function] += tracing.ns
-    function, ns = costs.most_common(1)[0]
-    last = [tracing for tracing in again if tracing.function == function][-1]
-    count = sum(tracing.function == function for tracing in tracings)
-    yield (
-        f"The function {function} was traced {units.plural(count, 'time')}, in "
-        f"{units.time(ns)}; the last time at {last.place}, {reason(last)}."
-    )
-
-
-def made_anew(anew: Sequence[MadeAnew]) -> Iterator[str]:
-    """The functions that took longest to trace although they were made of the same lines."""
-    if anew:
-        most = max(anew, key=lambda functions: functions.ns)
-        yield (
-            f"{most.functions:,} functions made from the same lines ({most.made}) were called at "
-            f"{most.place} with the same types, and each was traced: {units.time(most.ns)} in all. "
-            "If they do the same, make the function once, outside the loop."
-        )
-
-
-def reason(tracing: Tracing) -> str:
-    """Which argument differed: `because x was float32 (8, 4) and is float32 (7, 4)`."""
-    if not tracing.again:
-        return ""
-    if not tracing.changed:
-        return "with the same arguments"
-    changes = (f"{name} was {before} and is {now}" for name, before, now in tracing.changed)
-    return f"because {', '.join(changes)}"
-
-
-def table_of_tracings(tracings: Sequence[Tracing]) -> Table:
-    alike: dict[tuple[str, str, str], list[int]] = {}  # times of tracings that read the same
-    for tracing in tracings:
-        key = (tracing.function, tracing.place, reason(tracing))
-        alike.setdefault(key, []).append(tracing.ns)
-    columns: Sequence[Column] = (
-        Column("function", lambda row: row[0][0]),
-        Column("times", lambda row: f"{len(row[1]):,}", right=True),
-        Column("time", lambda row: units.time(sum(row[1])), right=True),
-        Column("called at", lambda row: row[0][1]),
-        Column("traced again", lambda row: row[0][2], elastic=True),
-    )
-    costliest = sorted(alike.items(), key=lambda row: -sum(row[1]))
-    return shortened("Functions that were traced", columns, costliest, TRACED)
 
 
 def fates(seen: Watched) -> str:

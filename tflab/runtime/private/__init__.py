@@ -52,10 +52,13 @@ from tflab.runtime.private.steps import (
     shared_step,
 )
 from tflab.runtime.private.watched_functions import (
+    Part,
     Profiling,
     arguments,
     called,
     is_new,
+    makes_no_variables,
+    parts_of_arguments,
     read_xspace,
     traced_code,
     traced_name,

@@ -7,9 +7,11 @@ watcher before and after it.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 from tflab.runtime.private.corner import corner
@@ -17,6 +19,8 @@ from tflab.runtime.private.sessions import NOTED, WATCHER, exchanged, instrument
 
 FILE = "tensorflow/python/eager/polymorphic_function/atomic_function.py"
 LONGEST = 80  # characters of the description of an argument
+QUOTES = "'\""
+MOST_PARTS = 100  # of an argument, to be compared one by one
 
 # Of AtomicFunction.call_flat, and of the function that traces a Python function
 CALL = (f"{NOTED} = {WATCHER}.begin_function(self)", f"{WATCHER}.end({NOTED})")
@@ -61,6 +65,15 @@ def called(function: Any) -> tuple[Any, Any] | None:
     return function.name, function._cached_graph
 
 
+@dataclass(frozen=True)
+class Part:
+    """An argument, or a part of one, as a function was traced for it."""
+
+    text: str
+    identity: int  # differs where TensorFlow traces again although the text is the same
+    kept: Any = field(default=None, compare=False)  # an object's reference: no other gets its id
+
+
 def arguments(function_type: Any) -> dict[str, str]:
     """What a function was traced for: each argument with its type, or its value.
 
@@ -73,22 +86,81 @@ def arguments(function_type: Any) -> dict[str, str]:
     }
 
 
-def described(kind: Any) -> str:
-    """`float32 (8, 4)`, `[float32 (8, 4), int64 (8,)]`, or a value of Python.
+def parts_of_arguments(function_type: Any) -> dict[str, Part]:
+    """The same with `x[0]`, `x[1]` and so on for an argument with parts, unless these are many."""
+    parts: dict[str, Part] = {}
+    for name, parameter in function_type.parameters.items():
+        kind = parameter.type_constraint
+        of_argument = dict(islice(leaves(name, kind), MOST_PARTS + 1))
+        many = len(of_argument) > MOST_PARTS
+        parts.update({name: Part(described(kind), hash(kind))} if many else of_argument)
+    return parts
 
-    `List`, `Tuple` and `Dict` in tensorflow/core/function/trace_type/default_types.py.
-    """
-    kind = getattr(kind, "components_tuple", kind)
-    if hasattr(kind, "dtype") and hasattr(kind, "shape"):
-        text = f"{kind.dtype.name} {kind.shape}"
-    elif hasattr(kind, "components"):
-        text = f"[{', '.join(map(described, kind.components))}]"
-    elif hasattr(kind, "mapping"):
-        pairs = (f"{key}: {described(value)}" for key, value in kind.mapping.items())
-        text = f"{{{', '.join(pairs)}}}"
+
+def leaves(path: str, kind: Any) -> Iterator[tuple[str, Part]]:
+    """An object is told from others by its weak reference, of which there is one for each object
+    (`from_value` in tensorflow/core/function/trace_type/trace_type_builder.py)."""
+    inner = components(kind)
+    if inner is not None:
+        for access, component in inner.items():
+            yield from leaves(path + access, component)
+    elif (reference := reference_of(kind)) is not None:
+        yield path, Part(described(kind), id(reference), reference)
     else:
-        text = str(getattr(kind, "value", kind))
-    return text[:LONGEST]
+        yield path, Part(described(kind), hash(kind))
+
+
+def components(kind: Any) -> dict[str, Any] | None:
+    """The parts of a structure by how Python accesses them, None for a type without parts: `[0]` of
+    a tuple, list, or what an iterator gives, `['a']` of a dictionary, `.a` of a named tuple.
+
+    tensorflow/core/function/trace_type/default_types.py, and `IteratorSpec` in
+    tensorflow/python/data/ops/iterator_ops.py.
+    """
+    for within in ("_element_spec", "named_attributes", "components_tuple"):
+        kind = getattr(kind, within, kind)
+    if hasattr(kind, "attribute_names"):
+        pairs = zip(kind.attribute_names, kind.attributes.components, strict=True)
+        return {f".{name}": component for name, component in pairs}
+    mapping = getattr(kind, "mapping", kind)
+    if isinstance(mapping, dict):
+        return {f"[{key!r}]": component for key, component in mapping.items()}
+    sequence = getattr(kind, "components", kind)
+    if isinstance(sequence, list | tuple):
+        return {f"[{at}]": component for at, component in enumerate(sequence)}
+    return None
+
+
+def reference_of(kind: Any) -> Any:
+    """The weak reference to an object that is an argument; None for other types (`Weakref`, as
+    above)."""
+    reference = getattr(kind, "_ref", None)
+    return reference if isinstance(reference, weakref.ref) else None
+
+
+def described(kind: Any) -> str:
+    """`float32 (8, 4)`, `[float32 (8, 4), int64 (8,)]`, `an object of Config`, or a value of
+    Python."""
+    inner = components(kind)
+    if inner is None:
+        text = described_leaf(getattr(kind, "_element_spec", kind))
+    elif all(access[1:-1].isdigit() for access in inner):
+        text = f"[{', '.join(map(described, inner.values()))}]"
+    else:
+        pairs = (f"{name.strip('.[]' + QUOTES)}: {described(part)}" for name, part in inner.items())
+        text = f"{{{', '.join(pairs)}}}"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def described_leaf(kind: Any) -> str:
+    reference = reference_of(kind)
+    if reference is not None:
+        return f"an object of {type(reference()).__name__}"
+    if hasattr(kind, "dtype") and hasattr(kind, "shape"):
+        name = type(kind).__name__.removesuffix("Spec")
+        return f"{'' if name == 'Tensor' else f'{name} '}{kind.dtype.name} {kind.shape}"
+    value = getattr(kind, "value", kind)
+    return "nan" if type(value) is object else str(value)  # `NanMarker`, as above
 
 
 def traced_name(options: Any) -> tuple[int, str]:
@@ -102,12 +174,24 @@ def is_new(options: Any) -> bool:
     return not options.function_cache
 
 
-def traced_code(options: Any) -> CodeType | None:
-    """The code that the program gave to a tf.function, below all that TensorFlow wrapped it in."""
+def makes_no_variables(options: Any) -> bool:
+    """Whether a tf.function is traced as one whose first tracing created variables. TensorFlow then
+    traces it in a second way that may not create any (`_initialize` and `_call` of `Function` in
+    polymorphic_function.py, as above)."""
+    return getattr(options.scope_type, "name", "") == "NO_VARIABLE_CREATION"
+
+
+def traced_code(options: Any) -> tuple[str, int, str] | None:
+    """File, first line and qualified name of the Python function that the program gave to a
+    tf.function, below all that TensorFlow wrapped it in."""
     function = options.python_function
     while inner := getattr(function, "__wrapped__", None) or getattr(function, "func", None):
         function = inner
-    return getattr(function, "__code__", None)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    name = getattr(function, "__qualname__", code.co_name).rpartition("<locals>.")[2]
+    return code.co_filename, code.co_firstlineno, name
 
 
 class Profiling:
