@@ -290,14 +290,19 @@ def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
         4,
         added=("new",),
         removed=("old", "gone"),
-        rewritten=(Rewrite("kept", "Relu", "_Relu"), Rewrite("product", "Mul", "Const")),
-        rewired=("user",),
+        rewritten=(
+            *(Rewrite("kept", "Relu", "_Relu"), Rewrite("product", "Mul", "Const")),
+            Rewrite("loop", "While", "IdentityN"),
+        ),
+        rewired=("user", "loop"),
         moved=("far",),
         taken=(
             Takeover("old", "merged", "kept"),
             Takeover("gone", "removed", None),
             Takeover("constant", "folded", "constant"),
             Takeover("product", "removed", None),  # a node of this name is still there
+            Takeover("loop", "removed", "exit"),  # it stays, but nobody takes it
+            Takeover("square", "removed", "new", replaced=True),
         ),
     )
     assert list(node_history.changes(step)) == [
@@ -306,9 +311,13 @@ def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
         ("gone", "removed", ""),
         ("constant", "folded", ""),
         ("product", "reused", ""),
+        ("square", "replaced", "new"),
         ("kept", "rewritten", "Relu to _Relu"),
         ("product", "rewritten", "Mul to Const"),
+        ("loop", "rewritten", "While to IdentityN"),
         ("user", "rewired", ""),
+        ("loop", "rewired", ""),
+        ("loop", "bypassed", "exit"),
         ("far", "moved", ""),
     ]
 

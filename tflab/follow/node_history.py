@@ -259,14 +259,21 @@ def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
     for name in step.added:
         yield name, "added", ""
     changed = {change.name for change in step.rewritten}
+    gone = {*step.removed}
+    bypassed = []  # which stay until a later pass removes them
     for taken in step.taken:
         into = taken.into if taken.into != taken.name else None
         reused = taken.into is None and taken.name in changed
-        yield taken.name, "reused" if reused else taken.fate, into or ""
+        what = "reused" if reused else "replaced" if taken.replaced else taken.fate
+        if what == "removed" and into and taken.name not in gone:
+            bypassed.append((taken.name, "bypassed", into))
+        else:
+            yield taken.name, what, into or ""
     for rewrite in step.rewritten:
         yield rewrite.name, "rewritten", f"{rewrite.old} to {rewrite.new}"
     for name in step.rewired:
         yield name, "rewired", ""
+    yield from bypassed
     for name in step.moved:
         yield name, "moved", ""
 

@@ -30,6 +30,7 @@ KINDS = {
 }
 READ = "read from a file"  # if the file does not say which line made the node
 PASSED_OVER = "removed: its consumers take its value from another node"
+REPLACED = "removed: a node that a pass made does its work"
 INSIDE = "used before the steps to compute a constant"
 NOT_TAKEN = "in the graph that runs, but its branch was not taken in any traced step"
 BECAUSE = " did not run: its branch was not taken in any traced step"
@@ -45,6 +46,8 @@ PREPOSITIONS = {
     "compiled": "into",
     "merged": "with",
     "removed": "for",
+    "replaced": "by",
+    "bypassed": "in favour of",
     "rewritten": "from",
 }
 MOST_NEIGHBOURS = 24  # that are named; others are counted
@@ -141,6 +144,8 @@ def fate_words(fate: Fate) -> str:
     folded one may be in no constant."""
     if fate.fate == "folded" and not fate.has_value:
         return INSIDE
+    if fate.replaced:
+        return REPLACED
     return PASSED_OVER if fate.fate == "removed" and fate.into else FATES[fate.fate]
 
 
@@ -286,7 +291,7 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
 
 def done_by(history: NodeHistory) -> Line:
     """What the carrier did for the node: for a folded or removed node it does no work."""
-    fate = history.fate.fate if history.fate else ""
+    fate = history.fate.fate if history.fate and not history.fate.replaced else ""
     if history.fate and fate == "folded" and not history.fate.has_value:
         return ("it was used before the steps to compute the constant ",)
     if fate == "folded":

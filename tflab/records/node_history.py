@@ -21,7 +21,8 @@ class Touch:
 
     by: str  # the pass
     place: int  # of the pass among all of the placement, from 0
-    # added, removed, folded, merged, fused, compiled, rewritten, rewired, moved; reused: its name
+    # added, removed, replaced, bypassed (its users take another node), folded, merged, fused,
+    # compiled, rewritten, rewired, moved; reused: its name
     what: str
     about: str  # the new type, the node that replaced it, or ""
 
