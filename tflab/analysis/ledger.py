@@ -19,6 +19,7 @@ from tflab.records.graph import Node, node_of
 from tflab.records.placed import Fate, Origin, Pass, Takeover
 
 INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions
+INLINED_FROM = ", from "  # in an origin: between the pass and the call
 FED = re.compile(r"_recv_.*_\d+")  # `_recv_images_0_S5` is the receiving end of a transfer
 ROLES = {  # nodes that the runtime adds, by type
     "_Arg": "feed",
@@ -274,7 +275,7 @@ def origins(
         if node.name not in executed_names:
             by = role(node) or maker.get(node.name) or folder.get(node.name)
             call = function_call_of(node.name, user_names) if by in INLINERS else None
-            yield Origin(node.name, f"{by}, from {call}" if call else by or "unknown")
+            yield Origin(node.name, f"{by}{INLINED_FROM}{call}" if call else by or "unknown")
 
 
 def role(node: Node) -> str | None:

@@ -6,7 +6,7 @@ text; a page can show them as links.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tflab.analysis.branches import SWITCHES
@@ -15,9 +15,9 @@ from tflab.follow import values
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import node_of
-from tflab.records.node_history import Became, NodeHistory, Touch
+from tflab.records.node_history import Became, NodeHistory, Together, Touch
 from tflab.records.placed import Fate
-from tflab.units import short_device, time
+from tflab.units import percent, plural, short_device, time
 from tflab.views import execution, op_table, stages
 from tflab.views.generated_code import steps
 from tflab.views.words import FATES, REMAINS, place, tensor
@@ -49,6 +49,14 @@ PREPOSITIONS = {
     "replaced": "by",
     "bypassed": "in favour of",
     "rewritten": "from",
+}
+TOGETHER: dict[str, Callable[[tuple[int, Together]], str]] = {  # columns of inlined nodes
+    "batch": lambda item: str(item[0]),
+    "nodes that ran": lambda item: f"{item[1].nodes:,}",
+    "calls": lambda item: f"{item[1].calls:,}",
+    "self per step": lambda item: time(item[1].step_ns),
+    "share": lambda item: percent(item[1].share),
+    "FLOPs": lambda item: "" if item[1].flops is None else f"{item[1].flops:,}",
 }
 MOST_NEIGHBOURS = 24  # that are named; others are counted
 
@@ -107,8 +115,9 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
     )
     yield from execution.busy(history.quality)
     yield Strip(f"The history of {history.name} ({history.op})", tuple(frames))
-    if history.times:
-        yield times(history)
+    table = times(history)
+    if table.rows:
+        yield table
 
 
 def sections(history: NodeHistory) -> tuple[Section, ...]:
@@ -193,6 +202,8 @@ def meaning_lines(node: GradientNode) -> Iterator[Line]:
 def placement_lines(history: NodeHistory) -> Iterator[Line]:
     for touch in history.touches:
         yield tuple(parts_of_touch(touch))
+    if history.inlined:
+        yield (f"inlined: {plural(len(history.inlined), 'node')} of the graph that runs",)
     if history.origin:
         yield (f"comes from: {history.origin.origin}",)
     if history.carries:
@@ -304,6 +315,8 @@ def done_by(history: NodeHistory) -> Line:
 
 
 def times(history: NodeHistory) -> Table:
+    if history.inlined:
+        return inlined_times(history)
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
     is_above = any((row.roof_share or 0) > 1 for row in history.times.values())
     note = " (above: faster than the roof measured here)" if is_above else ""
@@ -315,6 +328,15 @@ def times(history: NodeHistory) -> Table:
             *op_table.columns_of(measured, lambda item: item[1]),
         ),
         tuple(history.times.items()),
+    )
+
+
+def inlined_times(history: NodeHistory) -> Table:
+    """What the nodes that were inlined from a call, a branch or a loop took together."""
+    return Table(
+        f"All nodes inlined from {history.name} together, in warm, traced steps",
+        tuple(Column(title, cell, right=True) for title, cell in TOGETHER.items()),
+        tuple(history.inlined_times.items()),
     )
 
 
