@@ -115,8 +115,7 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
     )
     yield from execution.busy(history.quality)
     yield Strip(f"The history of {history.name} ({history.op})", tuple(frames))
-    table = times(history)
-    if table.rows:
+    if (table := times(history)).rows:
         yield table
 
 
