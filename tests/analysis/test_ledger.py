@@ -127,7 +127,7 @@ def test_a_node_that_was_fused_and_only_passed_on_until_it_went_was_fused():
     assert fates([B, C, OUT], steps, ["b", "out"]) == [Fate("c", "fused", "fuse", "b")]
 
 
-def test_a_node_whose_users_turned_to_another_was_fused_by_the_pass_that_did_it():
+def test_a_node_whose_users_turned_to_another_was_replaced_by_the_pass_that_did_it():
     """Of half * half the arithmetic optimiser makes a square; the product goes one pass later."""
     half, square = node("half", "x"), node("square", "half", op="Square")
     before = [half, node("planted", "half", "half", op="Mul"), node("out", "planted")]
@@ -139,7 +139,7 @@ def test_a_node_whose_users_turned_to_another_was_fused_by_the_pass_that_did_it(
     ]
     steps = passes.compare(tuple(before), dumps, tuple(pruned))
     assert fates(before, steps, ["half", "square", "out"]) == [
-        Fate("planted", "fused", "arithmetic", "square")
+        Fate("planted", "removed", "arithmetic", "square", replaced=True)
     ]
     assert list(ledger.origins([], steps, [square])) == [Origin("square", "arithmetic")]
 
@@ -166,9 +166,37 @@ def test_a_cast_and_a_reshape_that_changed_places_are_each_followed_by_their_own
         ]
         steps = passes.compare(tuple(before), dumps, tuple(pruned))
         assert fates(before[1:], steps, ["out", *(one.name for one in made)])[:2] == [
-            Fate("s/cast", "removed", "0", f"s/{swapped}_float_cast"),
-            Fate("s/wide", "removed", "0", f"s/{swapped}_uint8_wide"),
+            Fate("s/cast", "removed", "0", f"s/{swapped}_float_cast", (), False, replaced=True),
+            Fate("s/wide", "removed", "0", f"s/{swapped}_uint8_wide", (), False, replaced=True),
         ]
+
+
+@pytest.mark.parametrize(
+    ("later", "fate"),
+    [
+        (Takeover("b", "fused", "out", has_value=False), ("fused", "later", "out", (), False)),
+        (
+            Takeover("b", "compiled", "out", has_value=False),
+            ("compiled", "later", "out", (), False),
+        ),
+        (Takeover("b", "folded", "out"), ("folded", "later", "out")),
+        (
+            Takeover("b", "removed", "out", replaced=True),
+            ("removed", "first", "out", (), True, True),
+        ),
+        (Takeover("b", "removed", "out"), ("removed", "first", "out", (), True, True)),
+    ],
+)
+def test_the_work_of_a_replaced_node_goes_where_its_replacement_goes(later, fate):
+    replaced = Pass("first", None, 3, 3, taken=(Takeover("c", "removed", "b", replaced=True),))
+    steps = [replaced, Pass("later", None, 3, 2, taken=(later,))]
+    assert fates([C, OUT], steps, ["out"]) == [Fate("c", *fate)]
+
+
+def test_a_replacement_that_was_bypassed_was_not_fused_with_what_follows():
+    replaced = Pass("first", None, 3, 3, taken=(Takeover("c", "removed", "b", replaced=True),))
+    steps = [replaced, step("pass", ("b", "removed", "a")), part("a", "fused", "out")]
+    assert fates([C, OUT], steps, ["out"]) == [Fate("c", "removed", "first", None)]
 
 
 def test_a_node_that_comes_in_for_the_first_time_changes_no_fate():

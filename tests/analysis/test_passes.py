@@ -128,7 +128,7 @@ def test_each_output_of_a_node_has_the_tensor_that_its_users_take_now():
     now = [node("a", "Neg", "new"), node("b", "Mul", "new:3", "x"), node("c", "Op", "x")]
     step = one_pass([X, call, *users], [X, node("new", "Four", "x"), *now])
     outputs = (("call", "new"), ("call:1", "new:3"), ("call:2", "x"))
-    assert step.taken == (Takeover("call", "fused", "new", outputs),)
+    assert step.taken == (Takeover("call", "removed", "new", outputs, replaced=True),)
 
 
 def test_a_loop_that_was_opened_names_in_its_place_what_each_output_is():
@@ -150,9 +150,10 @@ def test_a_swapped_node_is_the_one_of_its_type_scope_and_name():
         return takeovers.settled(old[1], takeovers.Heir(heir, False), by_name(old), new)
 
     names = [node.name for node in made]
-    assert settled("a/cast", names[3], *names[:3]) == takeovers.Heir("a/swap_cast", True)
+    moved = takeovers.Heir("a/swap_cast", False, is_moved=True)
+    assert settled("a/cast", names[3], *names[:3]) == moved
     assert settled(*names[:2]) == takeovers.Heir("heir", False)
-    assert settled(heir="a/swap_cast") == takeovers.Heir("a/swap_cast", True)
+    assert settled(heir="a/swap_cast") == moved
     assert settled(heir="x") == takeovers.Heir("x", False)
 
 
@@ -523,9 +524,35 @@ def test_a_node_that_was_replaced_and_removed_later_was_taken_by_the_pass_that_r
     old, square = node("a", "Mul", "x", "x"), node("sq", "Square", "x")
     user = node("u", "Exp", "sq")
     assert takes([X, old, USER], [X, old, square, user], [X, square, user]) == [
-        (Takeover("a", "fused", "sq"),),
+        (Takeover("a", "removed", "sq", replaced=True),),
         (Takeover("a", "removed", None),),
     ]
+
+
+def test_a_node_whose_value_takes_several_new_nodes_was_not_replaced_by_the_last():
+    """The product of the sum and k has the value of a; one kernel alone does not compute it."""
+    before = [X, K, node("a", "Pow", "x", "x"), USER]
+    made = [node("sum", "Add", "x", "x"), node("product", "Mul", "sum", "k")]
+    step = one_pass(before, [X, K, *made, node("u", "Exp", "product")])
+    assert step.taken == (Takeover("a", "removed", "product"),)
+
+
+def test_a_transpose_that_became_an_attribute_of_a_new_product_was_fused_with_it():
+    before = [X, node("t", "Transpose", "x"), node("m", "MatMul", "x", "t"), node("u", "Exp", "m")]
+    step = one_pass(before, [X, node("fold_m", "MatMul", "x", "x"), node("u", "Exp", "fold_m")])
+    assert step.taken == (part("t", "fused", "fold_m"), Takeover("m", "fused", "fold_m"))
+
+
+def test_a_cast_that_moved_up_beyond_an_identity_and_a_reshape_is_the_new_cast():
+    """The heir of the identity has its value, and the users of the cast take that."""
+    before = [X, node("g/shape", "Reshape", "x"), node("g/same", "Identity", "g/shape")]
+    before += [node("c/cast", "Cast", "g/same"), node("u", "Exp", "c/cast")]
+    made = [node("c/new_new_cast", "Cast", "x"), node("g/new_shape", "Reshape", "c/new_new_cast")]
+    made += [node("g/new_same", "Identity", "g/new_shape")]
+    step = one_pass(before, [X, *made, node("u", "Exp", "g/new_same")])
+    moved = {taken.name: taken for taken in step.taken}["c/cast"]
+    assert moved == Takeover("c/cast", "removed", "c/new_new_cast", (), False, replaced=True)
+    assert not [taken for taken in step.taken if taken.fate == "fused"]
 
 
 def test_a_node_that_was_replaced_and_stays_was_not_taken():
@@ -545,7 +572,7 @@ def test_a_node_that_was_replaced_by_one_of_its_type_was_removed_in_favour_of_it
     old, new = node("a", "Mul", "x", "k"), node("a_1", "Mul", "x", "k")
     user = node("u", "Exp", "a_1")
     assert takes([X, K, old, USER], [X, K, old, new, user], [X, K, new, user]) == [
-        (Takeover("a", "removed", "a_1"),),
+        (Takeover("a", "removed", "a_1", replaced=True),),
         (Takeover("a", "removed", None),),
     ]
 

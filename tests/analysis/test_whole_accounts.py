@@ -396,6 +396,22 @@ def test_a_cast_and_a_reshape_that_changed_places_do_their_own_work():
         assert (fate.fate, fate.by, ops[fate.into]) == ("removed", "arithmetic_optimizer", op)
 
 
+def test_a_cast_that_moved_before_a_sum_s_gradient_is_still_a_cast():
+    """It moves up beyond an Identity and a Reshape, in two turns of one pass."""
+
+    def half():
+        x = tf1.placeholder(tf.float32, [None, 8], name="x")
+        shaped = tf.identity(tf.reshape(x, [-1, 4], name="shaped"), name="same")
+        cast = tf.cast(shaped, tf.bfloat16, name="cast")
+        return fed_by(x, tf.exp(cast, name="out"), np.ones((16, 8), np.float32))
+
+    stage = placed_alone(half)
+    (fate,) = [fate for fate in stage.ledger if fate.name == "cast"]
+    assert (fate.fate, fate.by) == ("removed", "arithmetic_optimizer")
+    assert {node.name: node.op for node in stage.nodes}[fate.into] == "Cast"
+    assert not [fate for fate in stage.ledger if fate.fate == "fused"]
+
+
 def test_a_product_that_the_arithmetic_optimiser_replaced_is_its_own_work():
     """It makes a node for the square of half, and leaves half * half to be removed by others."""
 
@@ -408,7 +424,7 @@ def test_a_product_that_the_arithmetic_optimiser_replaced_is_its_own_work():
     stage = placed_alone(squared)
     fates = {fate.name: fate for fate in stage.ledger}
     fate = fates["planted"]
-    assert (fate.fate, fate.by) == ("fused", "arithmetic_optimizer")
+    assert (fate.fate, fate.by, fate.replaced) == ("removed", "arithmetic_optimizer", True)
     assert {node.name: node.op for node in stage.nodes}[fate.into] == "Square"
 
 

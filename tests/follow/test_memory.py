@@ -19,7 +19,7 @@ def test_who_asked_for_the_memory_worked_in_it_and_read_it_last_is_said():
     assert sentences(CONV) == [
         (
             "its output conv was in 96.0 KiB at 0x7f1000000000, from 2.00 us to 51.0 us of the "
-            "step",
+            "median traced step",
             (),
             "",
         ),
@@ -36,7 +36,7 @@ def test_who_had_it_before_and_who_got_it_is_said():
     assert sentences(replace(MASK, before=("x", "y:1")), carrier="pool") == [
         (
             "its output pool:1 was in 32.0 KiB at 0x7f1000030000, from 13.0 us to 33.0 us "
-            "(inferred) of the step",
+            "(inferred) of the median traced step",
             (),
             "",
         ),
@@ -53,7 +53,8 @@ def test_who_had_it_before_and_who_got_it_is_said():
 def test_one_who_worked_in_place_says_whose_memory_it_was():
     first, others, last = sentences(CONV, carrier="grads/tanh_grad")
     assert first == (
-        "worked in place: its output was in 96.0 KiB at 0x7f1000000000, requested by ",
+        "worked in place in the median traced step: its output was in 96.0 KiB at 0x7f1000000000, "
+        "requested by ",
         ("conv",),
         "",
     )
@@ -81,7 +82,7 @@ def test_of_many_nodes_that_worked_there_only_some_are_named():
 def test_one_who_passed_it_on_says_so():
     first, *_ = sentences(CONV, carrier="flat")
     assert first == (
-        "passed its input on: 96.0 KiB at 0x7f1000000000, requested by ",
+        "passed its input on in the median traced step: 96.0 KiB at 0x7f1000000000, requested by ",
         ("conv",),
         "",
     )
@@ -90,7 +91,8 @@ def test_one_who_passed_it_on_says_so():
 def test_what_is_kept_has_no_end_and_what_nobody_read_no_reader():
     assert sentences(LOSS, carrier="loss") == [
         (
-            "its output loss was in 4 B at 0x7f0f00000000, from 21.0 us to the end of the step",
+            "its output loss was in 4 B at 0x7f0f00000000, from 21.0 us to the end of "
+            "the median traced step",
             (),
             "",
         ),
@@ -98,7 +100,8 @@ def test_what_is_kept_has_no_end_and_what_nobody_read_no_reader():
     ]
     assert sentences(NEVER, carrier="shape") == [
         (
-            "its output shape was in 8 B at 0x7f0f00000004, from 22.0 us to 22.5 us of the step",
+            "its output shape was in 8 B at 0x7f0f00000004, from 22.0 us to 22.5 us of "
+            "the median traced step",
             (),
             "",
         ),
@@ -115,7 +118,7 @@ def test_a_history_shows_them_as_lines_with_links():
     assert section.lines[-3:] == (
         (
             "its output grads/conv_grad was in 48.0 KiB at 0x7f1000030000, from 42.0 us to 62.0 "
-            "us of the step",
+            "us of the median traced step",
         ),
         ("that memory was used before by ", NodeLink("pool", "pool:1")),
         ("the last reader of that memory was ", NodeLink("update", "update")),

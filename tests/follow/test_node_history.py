@@ -7,12 +7,14 @@ import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, op_stats, run
 from tests.report import test_graph_states
+from tests.shown import grid
 from tests.views.test_values import value
 from tflab.errors import UsageError
 from tflab.follow import node_history, view
+from tflab.records.blocks import Table
 from tflab.records.graph import Node, Source, Tensor, makers, turned_around
 from tflab.records.measured import OpStats
-from tflab.records.node_history import Became, NodeHistory, Touch
+from tflab.records.node_history import Became, NodeHistory, Together, Touch
 from tflab.records.placed import (
     Assignment,
     Fate,
@@ -290,14 +292,19 @@ def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
         4,
         added=("new",),
         removed=("old", "gone"),
-        rewritten=(Rewrite("kept", "Relu", "_Relu"), Rewrite("product", "Mul", "Const")),
-        rewired=("user",),
+        rewritten=(
+            *(Rewrite("kept", "Relu", "_Relu"), Rewrite("product", "Mul", "Const")),
+            Rewrite("loop", "While", "IdentityN"),
+        ),
+        rewired=("user", "loop"),
         moved=("far",),
         taken=(
             Takeover("old", "merged", "kept"),
             Takeover("gone", "removed", None),
             Takeover("constant", "folded", "constant"),
             Takeover("product", "removed", None),  # a node of this name is still there
+            Takeover("loop", "removed", "exit"),  # it stays, but nobody takes it
+            Takeover("square", "removed", "new", replaced=True),
         ),
     )
     assert list(node_history.changes(step)) == [
@@ -306,11 +313,48 @@ def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
         ("gone", "removed", ""),
         ("constant", "folded", ""),
         ("product", "reused", ""),
+        ("square", "replaced", "new"),
         ("kept", "rewritten", "Relu to _Relu"),
         ("product", "rewritten", "Mul to Const"),
+        ("loop", "rewritten", "While to IdentityN"),
         ("user", "rewired", ""),
+        ("loop", "rewired", ""),
+        ("loop", "bypassed", "exit"),
         ("far", "moved", ""),
     ]
+
+
+def test_a_call_that_was_inlined_has_the_times_of_all_nodes_that_came_from_it():
+    inner = tuple(Node(f"x/{name}", "Op") for name in ("a", "b", "skipped"))
+    opened = replace(
+        PLACEMENT,
+        nodes=(*inner, FUSED),
+        ledger=(Fate("x", "removed", "lower", "x/b"), *PLACEMENT.ledger[1:]),
+        origins=tuple(Origin(node.name, "LowerFunctionalOpsPass, from x") for node in inner),
+    )
+    work = {"calls": 10, "total_ns": 400, "self_ns": 300, "step_ns": 40.0, "share": 0.25}
+    rows = [
+        replace(row("x/a"), **work, flops=2_048),
+        replace(row("x/b"), **work | {"calls": 30, "share": 0.125}, flops=128),
+        replace(row("relu"), **work),
+    ]
+    tables = {16: rows, 64: [*rows[1:], replace(rows[0], flops=None)], 128: rows[2:]}
+    call = node_history.histories((FRONTEND, BACKWARD, opened), tables)["x"]
+    assert call.inlined == ("x/a", "x/b", "x/skipped")
+    assert call.inlined_times == {
+        16: Together(nodes=2, calls=40, step_ns=60.0, share=0.375, flops=2_176),
+        64: Together(nodes=2, calls=40, step_ns=60.0, share=0.375, flops=None),
+    }
+    assert grid(view.times(call)) == [
+        "All nodes inlined from x together, in warm, traced steps",
+        ("batch", "nodes that ran", "calls", "self per step", "share", "FLOPs"),
+        ("16", "2", "40", "60 ns", "37.5 %", "2,176"),
+        ("64", "2", "40", "60 ns", "37.5 %", ""),
+        0,
+    ]
+    assert ("inlined: 3 nodes of the graph that runs",) in view.placement_lines(call)
+    unmeasured = replace(call, inlined_times={}, times={16: row("x/b")})
+    assert [block for block in view.blocks(unmeasured) if isinstance(block, Table)] == []
 
 
 def test_who_takes_two_outputs_of_a_node_is_one_consumer():

@@ -143,8 +143,8 @@ def test_a_node_that_ran_with_other_inputs_has_both_values():
     assert known.other_inputs == ("_arg_x", "y", "unknown")
     assert view.sections(known)[-2].about == "runs under its own name, with other inputs"
     assert texts(known) == [
-        "took x: 1, 2",
-        "took y: 0.5",
+        "took x in the recorded step: 1, 2",
+        "took y in the recorded step: 0.5",
         "mul in a step without graph passes (no node that took its place has this value): 0.5, 1",
         "a node with this name ran, but with other inputs: it ran as Op of _arg_x, y, unknown",
         "held by mul in the recorded step: all 9 (2)",
@@ -172,15 +172,15 @@ def test_a_node_that_has_no_value_says_what_became_of_it():
 def test_the_values_and_the_gradient_read_as_lines():
     assert lines("y") == [
         "before the recorded step: 0.5",
-        "after the step: 2.25",
-        "dL/dy, computed by sum: -3.5",
+        "after the recorded step: 2.25",
+        "dL/dy, computed by sum in the recorded step: -3.5",
     ]
     assert lines("x") == ["fed to x in the recorded step: 1, 2"]
     assert lines("mul") == [
-        "took x: 1, 2",
-        "took y: 0.5",
+        "took x in the recorded step: 1, 2",
+        "took y in the recorded step: 0.5",
         "held by mul in the recorded step: 0.5, 1",
-        "dL/d(mul), computed by gate_1: all 6 (2)",
+        "dL/d(mul), computed by gate_1 in the recorded step: all 6 (2)",
     ]
     many = replace(KNOWN["back"], values=(replace(BACK, calls=3),) * 6)
     assert ["".join(map(str, (s[0], s[2]))) for s in values.sentences(replace(many, taken=()))] == [
@@ -192,8 +192,8 @@ def test_the_values_and_the_gradient_read_as_lines():
 def test_a_node_that_was_fused_has_what_the_node_took_and_held_that_does_its_work():
     assert KNOWN["fused"].taken == KNOWN["back"].taken == (LOSS, ONE)
     assert lines("fused") == [
-        "took loss: 7",
-        "took one: 1",
+        "took loss in the recorded step: 7",
+        "took one in the recorded step: 1",
         "held by back in the recorded step: all 6 (2)",
     ]
     # What takes a removed node's place is no work of that node
@@ -234,8 +234,8 @@ def test_the_values_stand_among_what_was_executed():
     executed = view.sections(KNOWN["mul"])[-1]
     assert executed.title == "Executed"
     assert executed.lines[:2] == (
-        ("took ", NodeLink("x", "x"), ": 1, 2"),
-        ("took ", NodeLink("y", "y"), ": 0.5"),
+        ("took ", NodeLink("x", "x"), " in the recorded step: 1, 2"),
+        ("took ", NodeLink("y", "y"), " in the recorded step: 0.5"),
     )
     assert executed.lines[2] == ("held by mul in the recorded step", ": 0.5, 1")
     assert executed.lines[3][1] == NodeLink("gate_1", "gate_1")

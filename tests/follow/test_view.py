@@ -322,6 +322,10 @@ def test_of_a_folded_or_removed_node_nobody_did_the_work_in_the_step():
     bypassed = replace(HISTORY, fate=Fate("conv", "removed", "a pass", "relu"), ran_as="Switch")
     (first, *_) = view.execution_lines(bypassed)
     assert first[0] == "it did not run; its consumers take their value from "
+    replaced = replace(HISTORY, fate=Fate("conv", "removed", "a pass", "relu", replaced=True))
+    (first, *_) = view.execution_lines(replaced)
+    assert first[0] == "its computation was done by "
+    assert view.fate_words(replaced.fate) == "removed: a node that a pass made does its work"
     inside = Fate("conv", "folded", "a pass", "relu", has_value=False)
     (first, *_) = view.execution_lines(replace(HISTORY, fate=inside))
     assert first[0] == "it was used before the steps to compute the constant "
@@ -346,7 +350,7 @@ def test_a_history_says_why_there_is_no_gradient_and_no_kernel():
 
 
 def test_every_change_has_its_preposition():
-    changes = ("removed", "folded", "merged", "compiled")
+    changes = ("removed", "folded", "merged", "compiled", "replaced", "bypassed")
     other = NodeLink("other", "other")
     of_pass = PassLink(2, "a pass")
     assert [tuple(view.parts_of_touch(Touch("a pass", 2, what, "other"))) for what in changes] == [
@@ -354,6 +358,8 @@ def test_every_change_has_its_preposition():
         (of_pass, " (pass 3): folded", " into ", other),
         (of_pass, " (pass 3): merged", " with ", other),
         (of_pass, " (pass 3): compiled", " into ", other),
+        (of_pass, " (pass 3): replaced", " by ", other),
+        (of_pass, " (pass 3): bypassed", " in favour of ", other),
     ]
     added = tuple(view.parts_of_touch(Touch("a pass", 2, "added", "")))
     assert added == (of_pass, " (pass 3): added")

@@ -100,8 +100,8 @@ SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
 }
 # Times of one event, which have no statistic
 EVENTS = (
-    rf"from {TIME} (?:to {TIME} )?(?:\(inferred\) )?of the step",
-    rf"from {TIME} to the end of the step",
+    rf"from {TIME} (?:to {TIME} )?(?:\(inferred\) )?of the median traced step",
+    rf"from {TIME} to the end of the median traced step",
     rf"peaked after {TIME}",
     rf"not on the critical path, with a slack of {TIME} by median",
     rf"^A step of {TIME}: \d+ ops? of \d+ .* Step \d+\.",

@@ -451,6 +451,17 @@ TYPES = {"a": "Exp", "b": "Exp", "c": "Log", "d": "Const", "x": "Placeholder", "
             ["3 bypassed (2 Exp, Log): the consumers of c, for example, now take d"],
         ),
         (
+            {"taken": [("a", "removed", "d", (), True, True), ("c", "removed", "b")]},
+            [
+                "1 replaced (Exp): d (Const) does the work of a",
+                "1 bypassed (Log): the consumers of c, for example, now take b",
+            ],
+        ),
+        (
+            {"taken": [(name, "removed", "d", (), False, True) for name in ("a", "b", "c")]},
+            ["3 replaced (2 Exp, Log): d (Const) does the work of a, for example"],
+        ),
+        (
             {"taken": [("c", "removed", None), ("a", "removed", None), ("d", "removed", None)]},
             ["3 no longer needed: Log, Exp, Const"],
         ),

@@ -8,11 +8,12 @@ in no node that depends on the step.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from tflab.analysis.ledger import Graph
+from tflab.analysis.ledger import Graph, is_inside
 from tflab.records.graph import Node, node_of, reach
 from tflab.records.placed import Fate, Takeover
 from tflab.records.values import COMPUTED, CONSTANT, Defined, Value
@@ -21,6 +22,7 @@ from tflab.records.values import COMPUTED, CONSTANT, Defined, Value
 Users = Mapping[str, Sequence[tuple[str, int]]]
 # Ops that change nothing; the second passes its input on if it is not fed
 PASS_ON = ("Identity", "PlaceholderWithDefault", "StopGradient", "PreventGradient", "Snapshot")
+FEEDS = ("_Arg", "_Recv")  # what a placeholder becomes
 # Ops whose inputs a pass may exchange (`is_commutative` in their registrations)
 COMMUTATIVE = (
     *("AccumulateNV2", "Add", "AddN", "AddV2", "ApproximateEqual", "BitwiseAnd", "BitwiseOr"),
@@ -116,13 +118,47 @@ class Evidence:
             return name in self.before.varying
         if claim.fate == "folded":
             return name not in self.unforeseeable
-        if not claim.has_value:
+        if not (claim.has_value or claim.replaced):
             return False
         node = self.before.nodes[name]
         if into in self.after.varying:
             return node.op != "Const"
         # Of a call, one output may be known before the step and another one not
         return name not in self.unforeseeable or CALLS.match(node.op) is not None
+
+
+@dataclass(frozen=True)
+class Heir:
+    """The node that took over from another one."""
+
+    node: str
+    has_value: bool  # whether its output replaces that of the other; otherwise it does more
+    is_moved: bool = False  # whether it does the same work at another place in the graph
+
+
+def replaces(heir: Heir, node: Node, old: Graph, new: Graph) -> bool:
+    """Whether the pass made the heir to do the work of the node. If the heir takes from other new
+    nodes, these may do it."""
+    now = new[heir.node]
+    makers_of_inputs = (new[name] for name in map(node_of, now.inputs) if name in new)
+    return (
+        heir.has_value
+        and heir.node not in old
+        and node.op not in PASS_ON
+        and now.op not in (*PASS_ON, *FEEDS)
+        and not is_inside(now, node)
+        and all(maker.name in old or maker.op == "Const" for maker in makers_of_inputs)
+    )
+
+
+def shared_heirs(heir_of: Mapping[str, Heir], old: Graph) -> set[str]:
+    """The heirs that do the work of more than one node."""
+    counts = Counter(
+        heir.node
+        for name, heir in heir_of.items()
+        if heir.node not in old and old[name].inputs and old[name].op not in PASS_ON
+    )
+    return {name for name, count in counts.items() if count > 1}
 
 
 def borne_out_by_values(

@@ -5,8 +5,8 @@ with an origin, each once.
 
 Fates: `executed` under its own name, perhaps with another type; `unreached`: the fetches do not
 depend on it; `folded` into a constant; `merged` with an equal node; `fused` into a node that also
-does its work; `compiled` into an XLA cluster; `removed`: its users take their value from another
-node, or no node needs it any more.
+does the work of others; `compiled` into an XLA cluster; `removed`: its users take their value from
+another node (perhaps one that a pass made to replace it), or no node needs it any more.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tflab.records.graph import Node, node_of
 from tflab.records.placed import Fate, Origin, Pass, Takeover
 
 INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions
+INLINED_FROM = ", from "  # in an origin: between the pass and the call
 FED = re.compile(r"_recv_.*_\d+")  # `_recv_images_0_S5` is the receiving end of a transfer
 ROLES = {  # nodes that the runtime adds, by type
     "_Arg": "feed",
@@ -46,8 +47,10 @@ def fate_by_heir(
     old: Graph,
     new: Graph,
     cluster: str | None,
+    does_more: bool,
 ) -> str:
-    """What happened to a node, judged by its heir and how that changed."""
+    """What happened to a node, judged by its heir and how that changed. `does_more`: a new heir
+    also does the work of other nodes."""
     if heir is None:
         return "removed"
     if heir == cluster:
@@ -55,9 +58,9 @@ def fate_by_heir(
     was, now = old.get(heir), new[heir]
     if now.op == "Const" and (was.op if was else node.op) != "Const":
         return "folded"  # its value is in a constant that this pass made
-    # its value is in a node that this pass made: a feed, a copy, or one that does more
+    # its value is in a node that this pass made: a feed, a replacement, or one that does more
     if was is None:
-        return "removed" if now.op in ("_Arg", node.op) or is_inside(now, node) else "fused"
+        return "fused" if does_more and now.op != "_Arg" and not is_inside(now, node) else "removed"
     if was.op != now.op:
         return "fused"  # its work is in a node that was rewritten to do both
     if was.op == node.op and heir not in map(node_of, node.inputs):
@@ -112,14 +115,15 @@ def fates(
         if name not in needed:
             return Fate(name, "unreached", by, None)
         into, has_value = successor(name, removals, running)
-        if taken.fate == "fused" and (compiler := compiled_by(taken.into, removals)):
-            return Fate(name, "compiled", compiler, into, has_value=has_value)
+        if later := later_fate(taken, removals):
+            return Fate(name, *later, into, has_value=has_value)
         # There is no successor if the node that took over was itself removed as not needed.
         if into is None and taken.fate == "merged":
             into, has_value = last_successor(name, removals), True
         ends = ((own, holder(tensor, removals, running)) for own, tensor in taken.outputs)
         outputs = tuple((own, tensor) for own, tensor in ends if tensor)
-        return Fate(name, taken.fate, by, into, outputs, has_value)
+        replaced = taken.replaced and into is not None
+        return Fate(name, taken.fate, by, into, outputs, has_value, replaced)
 
     return tuple(fate(node.name) for node in user_nodes)
 
@@ -145,16 +149,28 @@ def removals_and_folds(
     return removals, folded
 
 
-def compiled_by(name: str | None, removals: Mapping[str, tuple[str, Takeover]]) -> str | None:
-    """The pass that put the node at the end of the chain of heirs into a cluster. A kernel into
-    which another pass had fused nodes does not run then."""
+def later_fate(
+    taken: Takeover, removals: Mapping[str, tuple[str, Takeover]]
+) -> tuple[str, str] | None:
+    """What happened later to the work of a node that another one does, and the pass that did it.
+
+    A kernel into which a pass had fused nodes does not run if it is then compiled. A node that
+    replaced another one may itself be compiled, fused or folded.
+    """
+    fates = ("compiled", "fused", "folded") if taken.replaced else ("compiled",)
+    if not (taken.replaced or taken.fate == "fused"):
+        return None
     visited: set[str] = set()
+    name = taken.into
     while name and name in removals and name not in visited:
         visited.add(name)
-        by, taken = removals[name]
-        if taken.fate == "compiled":
-            return by
-        name = taken.into
+        by, later = removals[name]
+        if later.fate in fates:
+            following = later_fate(later, removals) if later.fate == "fused" else None
+            return following or (later.fate, by)
+        if later.fate == "removed" and not later.replaced:  # its own work was not needed any more
+            fates = ("compiled",)
+        name = later.into
     return None
 
 
@@ -172,12 +188,15 @@ def successor(
     visited: set[str] = set()
     current: str | None = name
     has_value = True
+    fate = ""  # of the node; that of a replaced one is what happens to its replacement
     while current is not None and current not in running:
         if current in visited or current not in removals:
             return None, True
         visited.add(current)
         taken = removals[current][1]
-        if not (taken.has_value or may_follow(removals[name][1].fate, taken.fate)):
+        if fate in ("", "replaced"):
+            fate = "replaced" if taken.replaced else taken.fate
+        if not (taken.has_value or taken.replaced or may_follow(fate, taken.fate)):
             return None, True
         has_value = has_value and taken.has_value
         current = taken.into
@@ -256,7 +275,7 @@ def origins(
         if node.name not in executed_names:
             by = role(node) or maker.get(node.name) or folder.get(node.name)
             call = function_call_of(node.name, user_names) if by in INLINERS else None
-            yield Origin(node.name, f"{by}, from {call}" if call else by or "unknown")
+            yield Origin(node.name, f"{by}{INLINED_FROM}{call}" if call else by or "unknown")
 
 
 def role(node: Node) -> str | None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from tflab.analysis import ledger
-from tflab.analysis.bearing_out import COMMUTATIVE, PASS_ON, Evidence, Indexed, Users
+from tflab.analysis import bearing_out, ledger
+from tflab.analysis.bearing_out import COMMUTATIVE, PASS_ON, Evidence, Heir, Indexed, Users
 from tflab.analysis.ledger import Graph
 from tflab.records.graph import Node, node_of, output_name
 from tflab.records.placed import Takeover
@@ -19,14 +18,6 @@ from tflab.records.placed import Takeover
 ARGUMENT = re.compile(r"Func/(.+)/input/_(\d+)")  # of a call that was expanded
 COMPOSED, COMPOSITION = "_UnaryOpsComposition", "/unary_ops_composition"  # op, end of the name
 NOTHING: Mapping[str, str] = {}
-
-
-@dataclass(frozen=True)
-class Heir:
-    """The node that took over from another one."""
-
-    node: str
-    has_value: bool  # whether its output replaces that of the other; otherwise it does more
 
 
 def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> Iterator[Takeover]:
@@ -44,6 +35,7 @@ def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> I
     }
     handed = handed_over(old, new)
     taking_over = heirs(old, new, users, handed)
+    shared = bearing_out.shared_heirs(taking_over, old)
     evidence = Evidence(before, after)
     for name, node in old.items():
         if name not in new:
@@ -52,7 +44,7 @@ def takeovers(before: Indexed, after: Indexed, clusters: Mapping[str, str]) -> I
             heir = Heir(runner, False) if runner else taking_over.get(name)
             outputs = outputs_at_users(name, old, new, users, handed)
             cluster = cluster or runners.get(name)
-            claim = claimed(node, heir, old, new, cluster, outputs)
+            claim = claimed(node, heir, old, new, cluster, outputs, shared)
             yield claim if evidence.bears_out(claim) else gone(name)
         elif node is not new[name] and (
             fate := ledger.fate_of_remaining(node, new[name], absorber(node, old, new))
@@ -68,14 +60,19 @@ def claimed(
     new: Graph,
     cluster: str | None,
     outputs: tuple[tuple[str, str], ...],
+    shared: Collection[str],
 ) -> Takeover:
-    """What the heir of a removed node suggests."""
+    """What the heir of a removed node suggests. `shared` are the heirs that the pass made to do
+    the work of several nodes."""
     if heir is None:
         return Takeover(node.name, "removed", None, outputs)
-    fate = ledger.fate_by_heir(node, heir.node, old, new, cluster)
-    if not heir.has_value and heir.node not in old and new[heir.node].op == "Const":
+    now = new[heir.node]
+    does_more = heir.node in shared if heir.has_value else now.op != node.op
+    fate = ledger.fate_by_heir(node, heir.node, old, new, cluster, does_more)
+    if not heir.has_value and heir.node not in old and now.op == "Const":
         fate = "folded"  # the constant was computed from it
-    return Takeover(node.name, fate, heir.node, outputs, heir.has_value)
+    replaced = fate == "removed" and (heir.is_moved or bearing_out.replaces(heir, node, old, new))
+    return Takeover(node.name, fate, heir.node, outputs, heir.has_value, replaced)
 
 
 def gone(name: str) -> Takeover:
@@ -223,16 +220,21 @@ def makers(node: Node, graph: Graph) -> Iterator[str]:
 def settled(node: Node, heir: Heir, old: Graph, new: Graph) -> Heir:
     """The heir of a node; if the pass made another node of this one and named it after it, that.
 
-    The arithmetic optimiser swaps a cast with a reshape. Then the users of the second take the
-    first, which it calls `ArithmeticOptimizer/ReorderCastLikeAndValuePreserving_float_cast`.
+    The arithmetic optimiser moves a cast before a reshape, or before several. Then the users of
+    the cast take the reshape, and the cast is a new node, which it calls
+    `ArithmeticOptimizer/ReorderCastLikeAndValuePreserving_float_cast`.
     """
-    if heir.node in old:
-        return heir
     scope, _, last = node.name.rpartition("/")
-    for name in (heir.node, *map(node_of, new[heir.node].inputs)):
-        made = name in new and name not in old and new[name].op == node.op
-        if made and name.startswith(scope) and name.endswith(f"_{last}"):
-            return Heir(name, True)
+    visited: set[str] = set()
+    waiting = deque([] if node.op in PASS_ON else [heir.node])
+    while waiting:
+        name = waiting.popleft()
+        if name in visited or name in old or name not in new:
+            continue
+        visited.add(name)
+        if new[name].op == node.op and name.startswith(scope) and name.endswith(f"_{last}"):
+            return heir if heir == Heir(name, True) else Heir(name, False, is_moved=True)
+        waiting.extend(map(node_of, new[name].inputs))
     return heir
 
 
@@ -289,10 +291,11 @@ def reliefs(before: Indexed, after: Indexed) -> Iterator[Takeover]:
                 heir_of[name] = heir_beyond(old[user], position, heir_of[user], old, new)
                 waiting.append(name)
     evidence = Evidence(before, after)
+    heir_of = {name: settled(old[name], heir, old, new) for name, heir in heir_of.items()}
+    shared = bearing_out.shared_heirs(heir_of, old)
     for name in filter(heir_of.__contains__, old):
-        heir = settled(old[name], heir_of[name], old, new)
         outputs = outputs_at_users(name, old, new, users)
-        claim = claimed(old[name], heir, old, new, None, outputs)
+        claim = claimed(old[name], heir_of[name], old, new, None, outputs, shared)
         if evidence.bears_out(claim):
             yield claim
 

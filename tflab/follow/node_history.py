@@ -13,14 +13,15 @@ from typing import Any
 
 from tflab import models
 from tflab.analysis import bearing_out, quality
+from tflab.analysis.ledger import INLINED_FROM
 from tflab.errors import UsageError, did_you_mean
 from tflab.exporters import notebook
 from tflab.follow import values, view
 from tflab.records.buffers import Buffer, Buffers
 from tflab.records.graph import Node, makers, node_of, turned_around
 from tflab.records.measured import OpStats
-from tflab.records.node_history import Became, NodeHistory, Touch
-from tflab.records.placed import Fate, Machined, Pass
+from tflab.records.node_history import Became, NodeHistory, Together, Touch
+from tflab.records.placed import Fate, Machined, Origin, Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.records.timed import CriticalPath
 from tflab.records.verdicts import Quality
@@ -117,6 +118,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
     users = turned_around(makers(placement.nodes))
     origins = {origin.name: origin for origin in placement.origins}
     fates = {fate.name: fate for fate in placement.ledger}
+    inlined = inlined_from(placement.origins)
     carried = extra_work(fate for fate in placement.ledger if fate.into in executed)
     touched = touches(placement.passes)
     assignments = {assignment.name: assignment for assignment in placement.assignments}
@@ -141,6 +143,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
             carrier=carrier,
             not_run=at in not_run,
             carries=tuple(carried.get(name, ())),
+            inlined=tuple(inlined.get(name, ())),
             ran_as=executed[at].op if carrier else None,
             ran_outputs=executed[at].outputs if carrier else (),
             assignment=assignments.get(at),
@@ -175,6 +178,11 @@ def with_times(
             history,
             not_run=False if at in timed else history.not_run,
             times={size: rows[at] for size, rows in known.items() if at in rows},
+            inlined_times={
+                size: together(ran)
+                for size, rows in known.items()
+                if (ran := [rows[inner] for inner in history.inlined if inner in rows])
+            },
             slack_ns=slack_ns.get(at),
             critical=at in waited_for,
             quality=judgement,
@@ -183,6 +191,18 @@ def with_times(
         else history
         for name, history in by_name.items()
     }
+
+
+def together(rows: Sequence[OpStats]) -> Together:
+    """What several nodes took together, from their rows."""
+    flops = [row.flops for row in rows if row.flops is not None]
+    return Together(
+        nodes=len(rows),
+        calls=sum(row.calls for row in rows),
+        step_ns=sum(row.step_ns * row.self_ns / (row.total_ns or 1) for row in rows),
+        share=sum(row.share for row in rows),
+        flops=sum(flops) if len(flops) == len(rows) else None,
+    )
 
 
 def with_buffers(by_name: Histories, buffers: Buffers | None) -> Histories:
@@ -243,6 +263,16 @@ def extra_work(ledger: Iterable[Fate]) -> dict[str, list[str]]:
     return carried
 
 
+def inlined_from(origins: Iterable[Origin]) -> dict[str, list[str]]:
+    """Call, branch or loop -> the executed nodes that were inlined from it."""
+    by_call: dict[str, list[str]] = {}
+    for origin in origins:
+        _, inlined, call = origin.origin.partition(INLINED_FROM)
+        if inlined:
+            by_call.setdefault(call, []).append(origin.name)
+    return by_call
+
+
 def touches(passes: Sequence[Pass]) -> dict[str, list[Touch]]:
     """Node -> what each pass did to it, in the order of the passes."""
     by_node: dict[str, list[Touch]] = {}
@@ -257,14 +287,21 @@ def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
     for name in step.added:
         yield name, "added", ""
     changed = {change.name for change in step.rewritten}
+    gone = {*step.removed}
+    bypassed = []  # which stay until a later pass removes them
     for taken in step.taken:
         into = taken.into if taken.into != taken.name else None
         reused = taken.into is None and taken.name in changed
-        yield taken.name, "reused" if reused else taken.fate, into or ""
+        what = "reused" if reused else "replaced" if taken.replaced else taken.fate
+        if what == "removed" and into and taken.name not in gone:
+            bypassed.append((taken.name, "bypassed", into))
+        else:
+            yield taken.name, what, into or ""
     for rewrite in step.rewritten:
         yield rewrite.name, "rewritten", f"{rewrite.old} to {rewrite.new}"
     for name in step.rewired:
         yield name, "rewired", ""
+    yield from bypassed
     for name in step.moved:
         yield name, "moved", ""
 

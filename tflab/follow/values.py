@@ -127,7 +127,7 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
     step, and the gradient of the loss with respect to them."""
     for value in history.taken[:MOST]:
         name = graph_def_name(value.tensor)
-        yield "took ", (name,), f": {view.amounts_of(value, value.shape)}"
+        yield "took ", (name,), f" in the recorded step: {view.amounts_of(value, value.shape)}"
     if len(history.taken) > MOST:
         yield f"and {plural(len(history.taken) - MOST, 'more input')}", (), ""
     for value in history.carrier_values[:MOST]:
@@ -136,7 +136,7 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
         before, nodes, after = whose(value)
         yield before, nodes, f"{after}: {view.amounts_of(value, value.shape)}"
         if value.after is not None:
-            yield f"after the step: {view.amounts_of(value.after, value.shape)}", (), ""
+            yield f"after the recorded step: {view.amounts_of(value.after, value.shape)}", (), ""
     if len(history.values) > MOST:
         yield f"and {plural(len(history.values) - MOST, 'more output')}", (), ""
     if history.other_inputs is not None:
@@ -149,7 +149,7 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
         yield (
             f"{gradient_name(history.name)}, computed by ",
             (history.gradient.node,),
-            f"{'' if history.gradient.held_by else f' {ALONE}'}: {amounts}",
+            f"{' in the recorded step' if history.gradient.held_by else f' {ALONE}'}: {amounts}",
         )
 
 
@@ -185,6 +185,8 @@ def missing(history: NodeHistory) -> str | None:
 
 # Where the outputs of a node were in memory
 
+STEP = "the median traced step"  # another one than the step whose values were recorded
+MEDIAN = f"in {STEP}"
 MOST_BUFFERS = 4  # buffers of a node in a loop or with many outputs
 MOST_NODES = 12  # that overwrote a buffer
 
@@ -202,9 +204,10 @@ def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
     if buffer.node == node:
         yield f"its output {buffer.tensor} was in {place}, {lifetime(buffer)}", (), ""
     elif node in buffer.overwriters:
-        yield f"worked in place: its output was in {place}, requested by ", (buffer.tensor,), ""
+        start = f"worked in place {MEDIAN}: its output was in {place}"
+        yield f"{start}, requested by ", (buffer.tensor,), ""
     else:
-        yield f"passed its input on: {place}, requested by ", (buffer.tensor,), ""
+        yield f"passed its input on {MEDIAN}: {place}, requested by ", (buffer.tensor,), ""
     if buffer.before:
         yield "that memory was used before by ", buffer.before, ""
     # other runs in a loop
@@ -225,6 +228,6 @@ def lifetime(buffer: Buffer) -> str:
     inferred."""
     start = time(buffer.from_ns)
     if buffer.until_ns is None:
-        return f"from {start} to the end of the step"
+        return f"from {start} to the end of {STEP}"
     inferred = " (inferred)" if buffer.freed_by == "order" else ""
-    return f"from {start} to {time(buffer.until_ns)}{inferred} of the step"
+    return f"from {start} to {time(buffer.until_ns)}{inferred} of {STEP}"

@@ -6,7 +6,7 @@ text; a page can show them as links.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tflab.analysis.branches import SWITCHES
@@ -15,9 +15,9 @@ from tflab.follow import values
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import node_of
-from tflab.records.node_history import Became, NodeHistory, Touch
+from tflab.records.node_history import Became, NodeHistory, Together, Touch
 from tflab.records.placed import Fate
-from tflab.units import short_device, time
+from tflab.units import percent, plural, short_device, time
 from tflab.views import execution, op_table, stages
 from tflab.views.generated_code import steps
 from tflab.views.words import FATES, REMAINS, place, tensor
@@ -30,6 +30,7 @@ KINDS = {
 }
 READ = "read from a file"  # if the file does not say which line made the node
 PASSED_OVER = "removed: its consumers take its value from another node"
+REPLACED = "removed: a node that a pass made does its work"
 INSIDE = "used before the steps to compute a constant"
 NOT_TAKEN = "in the graph that runs, but its branch was not taken in any traced step"
 BECAUSE = " did not run: its branch was not taken in any traced step"
@@ -45,7 +46,17 @@ PREPOSITIONS = {
     "compiled": "into",
     "merged": "with",
     "removed": "for",
+    "replaced": "by",
+    "bypassed": "in favour of",
     "rewritten": "from",
+}
+TOGETHER: dict[str, Callable[[tuple[int, Together]], str]] = {  # columns of inlined nodes
+    "batch": lambda item: str(item[0]),
+    "nodes that ran": lambda item: f"{item[1].nodes:,}",
+    "calls": lambda item: f"{item[1].calls:,}",
+    "self per step": lambda item: time(item[1].step_ns),
+    "share": lambda item: percent(item[1].share),
+    "FLOPs": lambda item: "" if item[1].flops is None else f"{item[1].flops:,}",
 }
 MOST_NEIGHBOURS = 24  # that are named; others are counted
 
@@ -104,8 +115,8 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
     )
     yield from execution.busy(history.quality)
     yield Strip(f"The history of {history.name} ({history.op})", tuple(frames))
-    if history.times:
-        yield times(history)
+    if (table := times(history)).rows:
+        yield table
 
 
 def sections(history: NodeHistory) -> tuple[Section, ...]:
@@ -141,6 +152,8 @@ def fate_words(fate: Fate) -> str:
     folded one may be in no constant."""
     if fate.fate == "folded" and not fate.has_value:
         return INSIDE
+    if fate.replaced:
+        return REPLACED
     return PASSED_OVER if fate.fate == "removed" and fate.into else FATES[fate.fate]
 
 
@@ -188,6 +201,8 @@ def meaning_lines(node: GradientNode) -> Iterator[Line]:
 def placement_lines(history: NodeHistory) -> Iterator[Line]:
     for touch in history.touches:
         yield tuple(parts_of_touch(touch))
+    if history.inlined:
+        yield (f"inlined: {plural(len(history.inlined), 'node')} of the graph that runs",)
     if history.origin:
         yield (f"comes from: {history.origin.origin}",)
     if history.carries:
@@ -286,7 +301,7 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
 
 def done_by(history: NodeHistory) -> Line:
     """What the carrier did for the node: for a folded or removed node it does no work."""
-    fate = history.fate.fate if history.fate else ""
+    fate = history.fate.fate if history.fate and not history.fate.replaced else ""
     if history.fate and fate == "folded" and not history.fate.has_value:
         return ("it was used before the steps to compute the constant ",)
     if fate == "folded":
@@ -299,6 +314,8 @@ def done_by(history: NodeHistory) -> Line:
 
 
 def times(history: NodeHistory) -> Table:
+    if history.inlined:
+        return inlined_times(history)
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
     is_above = any((row.roof_share or 0) > 1 for row in history.times.values())
     note = " (above: faster than the roof measured here)" if is_above else ""
@@ -310,6 +327,15 @@ def times(history: NodeHistory) -> Table:
             *op_table.columns_of(measured, lambda item: item[1]),
         ),
         tuple(history.times.items()),
+    )
+
+
+def inlined_times(history: NodeHistory) -> Table:
+    """What the nodes that were inlined from a call, a branch or a loop took together."""
+    return Table(
+        f"All nodes inlined from {history.name} together, in warm, traced steps",
+        tuple(Column(title, cell, right=True) for title, cell in TOGETHER.items()),
+        tuple(history.inlined_times.items()),
     )
 
 

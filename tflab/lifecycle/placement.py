@@ -159,7 +159,7 @@ def with_ledger(
     reasons = devices.assignments(placement.program.graph, executed, origins, fates)
     return replace(
         placement,
-        nodes=tuple(with_lines_of_fused(executed, user_nodes, fates)),
+        nodes=tuple(with_lines_of_work(executed, user_nodes, fates)),
         passes=steps,
         ledger=fates,
         origins=origins,
@@ -167,16 +167,18 @@ def with_ledger(
     )
 
 
-def with_lines_of_fused(
+def with_lines_of_work(
     executed: Sequence[Node], user_nodes: Sequence[Node], fates: Sequence[Fate]
 ) -> Iterator[Node]:
-    """The nodes that ran. One that a pass made of nodes of one line and phase has these."""
+    """The nodes that ran. One that a pass made to do the work of nodes of one line and phase has
+    these."""
     by_name = {node.name: node for node in user_nodes}
     made_of: dict[str, set[tuple[Source | None, str]]] = {}
     for fate in fates:
-        if fate.fate == "fused" and fate.into and fate.into not in by_name:
-            fused = by_name[fate.name]
-            made_of.setdefault(fate.into, set()).add((fused.source, fused.phase))
+        does_work = fate.is_work_of_heir and fate.fate != "compiled"
+        if does_work and fate.into and fate.into not in by_name:
+            node = by_name[fate.name]
+            made_of.setdefault(fate.into, set()).add((node.source, node.phase))
     for node in executed:
         lines = made_of.get(node.name, ())
         if len(lines) == 1 and node.source is None:

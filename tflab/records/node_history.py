@@ -21,7 +21,8 @@ class Touch:
 
     by: str  # the pass
     place: int  # of the pass among all of the placement, from 0
-    # added, removed, folded, merged, fused, compiled, rewritten, rewired, moved; reused: its name
+    # added, removed, replaced, bypassed (its users take another node), folded, merged, fused,
+    # compiled, rewritten, rewired, moved; reused: its name
     what: str
     about: str  # the new type, the node that replaced it, or ""
 
@@ -34,6 +35,17 @@ class Became:
     into: str  # the tensor that ran
     assignment: Assignment | None
     kernel: Kernel | None
+
+
+@dataclass(frozen=True)
+class Together:
+    """The work of several nodes in warm, traced steps."""
+
+    nodes: int  # that ran
+    calls: int  # in all these steps
+    step_ns: float  # the sum of their mean self times per step
+    share: float  # of the self time of all nodes
+    flops: int | None  # per step; None if those of any of the nodes are unknown
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,10 @@ class NodeHistory(Shown):
     assignment: Assignment | None = None
     kernel: Kernel | None = None
     became: tuple[Became, ...] = ()  # its outputs, if it is gone and had several
+    # Of a call, a branch or a loop: the nodes of the graph that runs that were inlined from it
+    inlined: tuple[str, ...] = field(default=(), metadata={"json": None})
+    # What these took together, by batch size
+    inlined_times: Mapping[int, Together] = field(default_factory=dict, metadata={"json": None})
     code: tuple[Machined, ...] = ()
     times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size
     # batch size -> the reason for missing times

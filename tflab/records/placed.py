@@ -28,6 +28,8 @@ class Takeover:
     outputs: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
     # Whether `into` has its value; otherwise the value went into what `into` computes
     has_value: bool = field(default=True, metadata={"json": None})
+    # Whether the pass made `into` to do the work of this node and of no other
+    replaced: bool = field(default=False, metadata={"json": None})
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,13 @@ class Fate:
     outputs: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
     # Whether `into` has its value; otherwise the value went into what `into` computes
     has_value: bool = field(default=True, metadata={"json": None})
+    # Whether a pass made `into` to do the work of this node and of no other
+    replaced: bool = field(default=False, metadata={"json": None})
+
+    @property
+    def is_work_of_heir(self) -> bool:
+        """Whether `into` does the work of this node."""
+        return self.into is not None and (self.replaced or self.fate in ("fused", "compiled"))
 
 
 @dataclass(frozen=True)

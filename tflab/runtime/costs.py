@@ -155,7 +155,7 @@ def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:
     for fate in ledger:
         if fate.fate == "executed":
             work.setdefault(fate.name, []).append(fate.name)
-        elif fate.fate in ("fused", "compiled") and fate.into:
+        elif fate.into and fate.is_work_of_heir:
             work.setdefault(fate.into, []).append(fate.name)
     return work
 

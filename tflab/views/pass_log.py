@@ -77,7 +77,10 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     fed = [taken for taken in removed if types.get(taken.into or "") == "_Arg"]
     if fed:
         yield numbered.listed([f"{one.name} is fed through {one.into}" for one in fed], NAMED)
-    bypassed = [taken for taken in removed if taken.into and taken not in fed]
+    yield from replacements([taken for taken in removed if taken.replaced], types)
+    bypassed = [
+        taken for taken in removed if taken.into and not taken.replaced and taken not in fed
+    ]
     if bypassed:
         first = bypassed[0]
         yield (
@@ -101,6 +104,15 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
         yield f"{plural(len(step.moved), 'node')} given a device"
     if step.rewired and not (step.taken or step.rewritten or step.added):
         yield f"{plural(len(step.rewired), 'node')} re-wired"
+
+
+def replacements(replaced: Sequence[Takeover], types: dict[str, str]) -> Iterable[str]:
+    """`1 replaced (Mul): Square_Mul (Square) does the work of Mul`."""
+    for first in replaced[:1]:
+        heir = f"{first.into} ({types[first.into or '']})"
+        example = ", for example" if len(replaced) > 1 else ""
+        work = f"{heir} does the work of {first.name}{example}"
+        yield f"{len(replaced):,} replaced ({kinds(replaced, types)}): {work}"
 
 
 def kinds(taken: Sequence[Takeover], types: dict[str, str]) -> str:
