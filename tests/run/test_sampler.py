@@ -109,6 +109,22 @@ def test_python_after_the_last_run_is_told_from_that_between_runs(clock):
     }
 
 
+def test_a_pause_is_between_runs_although_only_short_ones_follow(clock):
+    for start in (120, 640, 660):
+        clock.enter(start)
+        clock.leave(10)
+        clock.look(start + 15)
+        if start == 120:
+            clock.look(630)  # 495 after the look before
+    # The 60 around the runs were seen where Python was, too
+    owners = {sampler.START: 100, sampler.BETWEEN: 495 + 50}
+    assert clock.segment()["owners"] == owners
+    clock.look(700)
+    assert clock.segment()["owners"] == {**owners, sampler.AFTER: 25}
+    clock.enter(710)  # so it was not the last run
+    assert clock.segment()["owners"] == {**owners, sampler.BETWEEN: 495 + 50 + 25}
+
+
 def test_a_look_that_had_to_wait_stands_for_the_time_since_the_one_before(clock):
     """A library that does not let go of Python for long is seen once, at its end."""
     for start, waited, line in ((110, 70, LOOP), (200, 700, BATCH)):

@@ -208,8 +208,8 @@ class Sampler:
 
     def segment(self) -> dict[str, object]:
         """The results so far, without owners of 0 ns."""
-        runs = self.inside[2]
-        tail = AFTER if runs else BEFORE
+        _, began_ns, runs = self.inside
+        tail = BETWEEN if began_ns or self.tail[0] < runs else AFTER
         owners = {**self.owners, tail: self.owners.get(tail, 0) + self.tail[1]}
         lines, called = dict(self.lines), dict(self.called)
         weights, left_ns = dict(self.weights), self.mixed_ns
