@@ -186,13 +186,14 @@ TF = "/lib/site-packages/tensorflow/python/"
         (["/lib/site-packages/numpy/core.py", "train.py"], sampler.BETWEEN, 0),
         (["<string>", "train.py"], sampler.BETWEEN, 0),
         ([sys.modules["os"].__file__, "model.py", "train.py"], sampler.BETWEEN, 1),
-        ([f"{TF}framework/ops.py", "train.py"], sampler.GRAPHS, 0),
-        ([f"{TF}framework/ops.py", f"{TF}training/saver.py", "train.py"], sampler.GRAPHS, 0),
+        ([f"{TF}framework/ops.py", "train.py"], sampler.FRAMEWORK, 0),
+        ([f"{TF}client/session.py", "train.py"], sampler.FRAMEWORK, 0),
+        ([f"{TF}framework/ops.py", f"{TF}training/saver.py", "train.py"], sampler.FRAMEWORK, 0),
         ([f"{TF}training/saver.py", "train.py"], sampler.SAVING, 0),
         ([f"{TF}ops/gen_math_ops.py", f"{TF}ops/math_ops.py", "a.py"], sampler.EAGER, 0),
         ([f"{TF}ops/gen_dataset_ops.py@iterator_get_next", "a.py"], sampler.DATA, 0),
         ([f"{TF}ops/gen_dataset_ops.py@range_dataset", "a.py"], sampler.EAGER, 0),
-        ([f"{TF}framework/op_def.py", f"{TF}ops/gen_math_ops.py"], sampler.GRAPHS, None),
+        ([f"{TF}framework/op_def.py", f"{TF}ops/gen_math_ops.py"], sampler.FRAMEWORK, None),
         (["<frozen importlib._bootstrap>", "train.py"], sampler.IMPORTS, None),
         (["<frozen importlib._bootstrap>", f"{TF}__init__.py"], sampler.IMPORT_TENSORFLOW, None),
         (["model.py", "<frozen importlib._bootstrap>", "train.py"], sampler.BETWEEN, 2),
@@ -202,6 +203,28 @@ TF = "/lib/site-packages/tensorflow/python/"
 def test_a_stack_has_an_owner_and_a_line(stack, owner, line):
     seen = sampler.Sampler(0).owner_of(frames(*stack))
     assert seen == (owner, None if line is None else (stack[-1 - line], line + 1, "f"))
+
+
+@pytest.mark.parametrize(
+    ("stack", "owner"),
+    [
+        (["train.py"], sampler.BETWEEN),
+        ([f"{TF}framework/ops.py", "train.py"], sampler.GRAPHS),
+        ([f"{TF}client/session.py", "train.py"], sampler.FRAMEWORK),
+        ([f"{TF}ops/gen_math_ops.py", f"{TF}ops/math_ops.py", "train.py"], sampler.GRAPHS),
+        ([f"{TF}eager/context.py", f"{TF}ops/math_ops.py", "train.py"], sampler.GRAPHS),
+        ([f"{TF}ops/gen_dataset_ops.py@iterator_get_next", "train.py"], sampler.GRAPHS),
+        ([f"{TF}training/saver.py", "train.py"], sampler.SAVING),
+        (["<frozen importlib._bootstrap>", "train.py"], sampler.IMPORTS),
+    ],
+)
+def test_while_a_graph_is_built_calls_of_tensorflow_build_it(stack, owner):
+    seen = sampler.Sampler(0)
+    seen.builds = lambda: True
+    assert seen.owner_of(frames(*stack)) == (
+        owner,
+        None if owner == sampler.IMPORTS else ("train.py", 1, "f"),
+    )
 
 
 @pytest.mark.parametrize("number", [None, 0])

@@ -50,6 +50,7 @@ ORDER = (
     sampler.BEFORE,
     sampler.GRAPHS,
     sampler.EAGER,
+    sampler.FRAMEWORK,
     FIRST_RUNS,
 )
 
