@@ -228,10 +228,20 @@ def test_while_a_graph_is_built_calls_of_tensorflow_build_it(stack, owner):
 
 
 @pytest.mark.parametrize("number", [None, 0])
-def test_code_that_only_begins_has_its_first_line(number):
+def test_code_without_a_line_is_on_none(number):
     frame = SimpleNamespace(f_code=code("train.py"), f_lineno=number, f_back=None)
-    assert sampler.Sampler(0).owner_of(frame) == (sampler.BETWEEN, ("train.py", 90, "f"))
-    assert sampler.Sampler(0).line_of(frame) == ("train.py", 90, "f")
+    assert sampler.Sampler(0).owner_of(frame) == (sampler.BETWEEN, None)
+    assert sampler.Sampler(0).line_of(frame) is None
+
+
+def test_the_time_before_the_program_begins_is_not_that_of_its_first_line(monkeypatch):
+    """That line is the docstring."""
+    seen, module = sampler.Sampler(0), compile("'What it does.'", "train.py", "exec")
+    monkeypatch.setattr(sampler, "perf_counter_ns", lambda: seen.assigned_ns + 100)
+    at = 0 if sys.version_info >= (3, 11) else -1
+    begins = SimpleNamespace(f_code=module, f_lasti=at, f_lineno=1, f_back=None)
+    seen.account(begins)
+    assert (seen.lines, seen.owners[sampler.BEFORE], seen.mixed_ns) == ({}, 100, 0)
 
 
 def test_the_time_before_a_function_begins_passed_in_its_caller():
@@ -253,6 +263,5 @@ def test_the_time_before_a_function_begins_passed_in_its_caller():
     # The handler of the signal has only begun as well
     begins = 0 if sys.version_info >= (3, 11) else -1
     assert sampler.entered_from(at(begins, at(begins, caller))) is caller
-    first = at(begins, None)
-    assert sampler.entered_from(first) is first
+    assert sampler.entered_from(at(begins, None)) is None
     assert sampler.entered_from(None) is None

@@ -125,7 +125,7 @@ class Sampler:
         now_ns = perf_counter_ns()
         frame = entered_from(frame or sys._current_frames().get(self.main))
         ended_ns, began_ns, runs = state
-        owner, line = self.owner_of(frame) if frame and not began_ns else ("", None)
+        owner, line = ("", None) if began_ns else self.owner_of(frame)
         if self.inside is not state:
             return  # the main thread has moved on meanwhile
         self.importing = owner in (IMPORT_TENSORFLOW, IMPORTS)
@@ -246,19 +246,17 @@ def installed_package(file: str) -> list[str] | None:
 
 
 def entered_from(frame: FrameType | None) -> FrameType | None:
-    """The frame in which the time until now passed: where a function begins, that of its caller."""
-    while frame and frame.f_back:
-        if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] != RESUME:
-            break
+    """The frame in which the time until now passed: where a function begins, that of its caller;
+    none where the program itself begins."""
+    while frame and (frame.f_lasti < 0 or frame.f_code.co_code[frame.f_lasti] == RESUME):
         frame = frame.f_back
     return frame
 
 
-def line_at(frame: FrameType) -> Line:
-    """The line of a frame. Python knows none, or 0, while the frame begins; then it is the first of
-    the code."""
-    code = frame.f_code
-    return code.co_filename, frame.f_lineno or code.co_firstlineno or 1, code.co_name
+def line_at(frame: FrameType) -> Line | None:
+    """The line of a frame. Some instructions of Python have none, or 0."""
+    number, code = frame.f_lineno, frame.f_code
+    return (code.co_filename, number, code.co_name) if number else None
 
 
 def special_owner(file: str, function: str) -> str | None:
