@@ -14,8 +14,8 @@ MOST_SAMPLES = 16  # traced runs of a group that are kept for a profile
 DATA_OPS = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "ReaderRead")
 WAITS = 0.1  # the share of a profiled call that waits, if the function clearly waits for data
 FEW = 3  # traced runs: none of so few is left out
-# The assumed cost of a trace before the first one: a share of a step, but at most so many ns, since
-# a trace costs as much as it has op runs, and a step may be long because its ops are. (Measured with
+# The assumed cost of a trace before the first one: a share of a step, but at most so many ns. The
+# cost grows with the number of op runs, and a step may be long because its ops are. (Measured with
 # 37 op runs in several seconds: 20 to 50 ms.)
 FIRST_GUESS = 0.5
 MOST_GUESSED_NS = 50_000_000
