@@ -52,6 +52,7 @@ def test_told_functions_keep_their_lines_and_columns(monkeypatch):
     assert Divider.divide.__doc__ == "Divide two numbers."
 
 
+@pytest.mark.tensorflow
 def test_any_thread_finds_out_whether_another_builds_a_graph():
     import tensorflow as tf
 
@@ -81,6 +82,7 @@ def test_any_thread_finds_out_whether_another_builds_a_graph():
     assert seen == {"traced": (True, True), "out of it": (False, False)}
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("eager", "switches", "builds"),
     [
@@ -227,10 +229,14 @@ def test_the_log_is_as_before_once_all_who_wanted_it_quiet_are_done():
 @pytest.mark.tensorflow
 def test_a_corner_that_is_gone_is_a_sentence(monkeypatch):
     from tensorflow.python.client import pywrap_tf_session, session
+    from tensorflow.python.eager import context
 
     with monkeypatch.context() as other:
         other.setattr(private.Log, "SPACES", ("_ZN4absl12lts_20990101",))
         lost(private.Log, "The level of the runtime's log")
+    with monkeypatch.context() as other:
+        other.delattr(context.Context, "context_switches")
+        lost(lambda: private.Building(0), "The building of a graph")
     monkeypatch.delattr(pywrap_tf_session, "TF_NewBufferFromString")
     lost(private.TraceBuffers, "The traces of a session")
     run = session.BaseSession.run.__code__

@@ -75,6 +75,7 @@ class Recorder:
 
     def begin_watching(self) -> Recorder:
         try:
+            self.sampler.builds = private.Building(self.main)
             self.log = private.Log()
             self.tracer = private.TraceBuffers()
             level = FULL_TRACE if glob("/dev/nvidia[0-9]*") else SOFTWARE_TRACE
@@ -84,7 +85,6 @@ class Recorder:
         except TflabError as error:
             self.log = None
             self.notes.append(str(error))
-        self.sampler.builds = private.Building(self.main)
         self.unwatch = private.watch(self)
         return self
 

@@ -100,11 +100,11 @@ class Building:
     """
 
     def __init__(self, thread: int) -> None:
-        with corner("whether a graph is built", CONTEXT, "Programs run without being watched."):
+        with corner("the building of a graph", CONTEXT, "Runs are only timed."):
             from tensorflow.python.eager import context
 
             _ = context.default_execution_mode, context.GRAPH_MODE, context._context
-            self.eager = context.eager_mode
+            self.eager, _ = context.eager_mode, context.Context.context_switches
         self.context, self.thread = context, thread
         self.switches: list[Any] = []  # of the thread, once it has asked
 
