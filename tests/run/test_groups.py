@@ -93,6 +93,12 @@ def test_a_trace_is_affordable_if_its_cost_fits_into_the_share():
     assert group.cost_ns == 1.5 * groups.KEPT_COSTS - 0.5  # the last are from 101 to 201
 
 
+def test_the_first_trace_of_a_long_step_does_not_wait_for_its_sixtieth_run():
+    """19 runs of 1.29 s, 5 % / 6 of which may go to traces: 50 ms of 6 s."""
+    seconds, share = 1_290_000_000, 5 / 600
+    assert [group_of(seconds, *[seconds] * runs).affords(share) for runs in (4, 5)] == [False, True]
+
+
 def test_a_run_counts_until_something_is_known_of_it():
     run = groups.WatchedRun(group_of(1), None, first=False, owned=True)
     assert (run.timed, run.trace, run.values, run.dumps) == (True, None, None, None)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
+from tflab.run import __main__ as command
 from tflab.run import op_runs_file
 
 PAGE = Path(__file__).parents[2] / "docs" / "run.md"
@@ -30,6 +31,17 @@ ROWS = [  # of two runs: y and g one after the other, then at once
     (2, 1_007, "y", *MADE, 5_000, 400),
     (2, 1_007, 'odd",\n', None, None, None, None, None, 5_000, 200),
 ]
+
+
+@pytest.mark.parametrize(
+    ("traced", "why"),
+    [((0, 0), "no run was traced"), ((1, 0), "the traces of 1 run have none")],
+)
+def test_without_op_runs_no_file_is_written_and_the_reason_is_said(traced, why, tmp_path, capsys):
+    written = tmp_path / "ops.parquet"
+    command.write_op_runs(written, tmp_path, {"groups": [{"traced": runs} for runs in traced]})
+    assert capsys.readouterr().err == f"There are no op runs: {why}.\n"
+    assert not written.exists()
 
 
 CHILD = """

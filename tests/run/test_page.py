@@ -129,7 +129,7 @@ def seen(tmp_path):
     (tmp_path / "train.py").write_text(CODE)
     lines = (
         WatchedLine(file, 4, "y = tf.nn.relu(m + 2 * 3)", ("y", "six", "g"), 500, 250, 0, 0, 8),
-        WatchedLine(file, 1, "import tensorflow as tf", (), 0, 0, 0, 150, 0),
+        WatchedLine(file, 1, "import tensorflow as tf", (), 0, 0, 0, 150, 0, 0, 5),
         WatchedLine(file, 3, "m = tf.matmul(x, w)", ("m",), 0, 0, 0, 0, 0),
     )
     return replace(WATCHED, program=(file,), lines=lines, graph=graph_of(file))
@@ -142,15 +142,16 @@ def annotated(seen):
 
 def test_each_line_has_its_times_its_nodes_and_what_became_of_them(seen):
     (script,) = annotated(seen).scripts
-    nothing = ("",) * 6
+    nothing = ("",) * 7
+    python = ("", "", "", "5 ns", "150 ns", "", "")
     assert script.lines == (
-        ScriptLine(1, "import tensorflow as tf", ("", "", "", "150 ns", "", ""), 150 / 750, "", ()),
+        ScriptLine(1, "import tensorflow as tf", python, 155 / 750, "", ()),
         ScriptLine(2, "x = tf.placeholder(tf.float32)", nothing, None, "", ("x",)),
         ScriptLine(3, "m = tf.matmul(x, w)", nothing, None, "fused into line 4", ("m",)),
         ScriptLine(
             4,
             "y = tf.nn.relu(m + 2 * 3)",
-            ("500 ns", "250 ns", "", "", "", "8"),
+            ("500 ns", "250 ns", "", "", "", "", "8"),
             1.0,
             "1 of 3 nodes folded",
             ("six", "y", "g"),
@@ -199,8 +200,9 @@ def test_the_files_of_a_program_begin_with_its_own_then_the_costliest(seen, tmp_
 
 def test_the_columns_are_explained_above_the_lines(seen):
     columns = (
-        "Forward, backward and updates are the time of the nodes that a line made, in all runs "
-        "except the first ones, estimated from the traced runs. Python is the time of the line "
+        "Forward, backward and updates are the time of the nodes that a line made, and waiting is "
+        "the time in which they waited for data, in all runs except the first ones, estimated from "
+        "the traced runs. Python is the time of the line "
         "itself, and TensorFlow is the time of its calls to TensorFlow and Keras. Both are "
         "sampled outside of runs. The times of ops are estimates from few traced runs: 2 of the "
         "4 of group 2."
@@ -258,10 +260,10 @@ def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
     table = line_table.table(seen)
     assert layout(table)[-2:] == ["its nodes gives way to 22 goes 1", "code gives way to 16"]
     assert grid(table)[1:] == [
-        ("line", "forward", "backward", "Python", "its nodes", "code"),
-        ("train.py:4", "500 ns", "250 ns", "", "1 of 3 nodes folded", code[3]),
-        ("train.py:1", "", "", "150 ns", "", code[0]),
-        ("train.py:3", "", "", "", "fused into line 4", code[2]),
+        ("line", "forward", "backward", "waiting", "Python", "its nodes", "code"),
+        ("train.py:4", "500 ns", "250 ns", "", "", "1 of 3 nodes folded", code[3]),
+        ("train.py:1", "", "", "5 ns", "150 ns", "", code[0]),
+        ("train.py:3", "", "", "", "", "fused into line 4", code[2]),
         0,
     ]
 

@@ -105,7 +105,7 @@ def test_all_code_is_kept_that_leads_to_the_making_of_an_op(lab, monkeypatch):
         names[name] = compile(source, f"/code/{name}.py", "exec")
     made = {}
     exec(names["inner"], made)
-    scope = {**made, "keep": lab.seen.keep_stack}
+    scope = {**made, "keep": lab.seen.lines.keep_stack}
     exec(names["outer"], scope)
     first = list(lab.seen.lines.codes.values())[:2]
     assert first == [made["inner"].__code__, names["outer"]]
@@ -114,6 +114,17 @@ def test_all_code_is_kept_that_leads_to_the_making_of_an_op(lab, monkeypatch):
     count = len(lab.seen.lines.codes)
     exec(names["outer"], scope)
     assert len(lab.seen.lines.codes) == count
+
+
+def test_at_its_first_op_the_main_thread_asks_whether_it_builds_a_graph(lab):
+    asked = []
+    lab.seen.sampler.builds = lambda: asked.append(threading.get_ident())
+    other = threading.Thread(target=lab.seen.keep_stack)
+    other.start()
+    other.join()
+    for _ in range(2):
+        lab.seen.keep_stack()
+    assert asked == [threading.get_ident()]
 
 
 def test_without_room_for_code_no_lines_are_read(lab, monkeypatch):

@@ -109,6 +109,22 @@ def test_python_after_the_last_run_is_told_from_that_between_runs(clock):
     }
 
 
+def test_a_pause_is_between_runs_although_only_short_ones_follow(clock):
+    for start in (120, 640, 660):
+        clock.enter(start)
+        clock.leave(10)
+        clock.look(start + 15)
+        if start == 120:
+            clock.look(630)  # 495 after the look before
+    # The 60 around the runs were seen where Python was, too
+    owners = {sampler.START: 100, sampler.BETWEEN: 495 + 50}
+    assert clock.segment()["owners"] == owners
+    clock.look(700)
+    assert clock.segment()["owners"] == {**owners, sampler.AFTER: 25}
+    clock.enter(710)  # so it was not the last run
+    assert clock.segment()["owners"] == {**owners, sampler.BETWEEN: 495 + 50 + 25}
+
+
 def test_a_look_that_had_to_wait_stands_for_the_time_since_the_one_before(clock):
     """A library that does not let go of Python for long is seen once, at its end."""
     for start, waited, line in ((110, 70, LOOP), (200, 700, BATCH)):
@@ -170,13 +186,14 @@ TF = "/lib/site-packages/tensorflow/python/"
         (["/lib/site-packages/numpy/core.py", "train.py"], sampler.BETWEEN, 0),
         (["<string>", "train.py"], sampler.BETWEEN, 0),
         ([sys.modules["os"].__file__, "model.py", "train.py"], sampler.BETWEEN, 1),
-        ([f"{TF}framework/ops.py", "train.py"], sampler.GRAPHS, 0),
-        ([f"{TF}framework/ops.py", f"{TF}training/saver.py", "train.py"], sampler.GRAPHS, 0),
+        ([f"{TF}framework/ops.py", "train.py"], sampler.FRAMEWORK, 0),
+        ([f"{TF}client/session.py", "train.py"], sampler.FRAMEWORK, 0),
+        ([f"{TF}framework/ops.py", f"{TF}training/saver.py", "train.py"], sampler.FRAMEWORK, 0),
         ([f"{TF}training/saver.py", "train.py"], sampler.SAVING, 0),
         ([f"{TF}ops/gen_math_ops.py", f"{TF}ops/math_ops.py", "a.py"], sampler.EAGER, 0),
         ([f"{TF}ops/gen_dataset_ops.py@iterator_get_next", "a.py"], sampler.DATA, 0),
         ([f"{TF}ops/gen_dataset_ops.py@range_dataset", "a.py"], sampler.EAGER, 0),
-        ([f"{TF}framework/op_def.py", f"{TF}ops/gen_math_ops.py"], sampler.GRAPHS, None),
+        ([f"{TF}framework/op_def.py", f"{TF}ops/gen_math_ops.py"], sampler.FRAMEWORK, None),
         (["<frozen importlib._bootstrap>", "train.py"], sampler.IMPORTS, None),
         (["<frozen importlib._bootstrap>", f"{TF}__init__.py"], sampler.IMPORT_TENSORFLOW, None),
         (["model.py", "<frozen importlib._bootstrap>", "train.py"], sampler.BETWEEN, 2),
@@ -188,11 +205,43 @@ def test_a_stack_has_an_owner_and_a_line(stack, owner, line):
     assert seen == (owner, None if line is None else (stack[-1 - line], line + 1, "f"))
 
 
+@pytest.mark.parametrize(
+    ("stack", "owner"),
+    [
+        (["train.py"], sampler.BETWEEN),
+        ([f"{TF}framework/ops.py", "train.py"], sampler.GRAPHS),
+        ([f"{TF}client/session.py", "train.py"], sampler.FRAMEWORK),
+        ([f"{TF}ops/gen_math_ops.py", f"{TF}ops/math_ops.py", "train.py"], sampler.GRAPHS),
+        ([f"{TF}eager/context.py", f"{TF}ops/math_ops.py", "train.py"], sampler.GRAPHS),
+        ([f"{TF}ops/gen_dataset_ops.py@iterator_get_next", "train.py"], sampler.GRAPHS),
+        ([f"{TF}training/saver.py", "train.py"], sampler.SAVING),
+        (["<frozen importlib._bootstrap>", "train.py"], sampler.IMPORTS),
+    ],
+)
+def test_while_a_graph_is_built_calls_of_tensorflow_build_it(stack, owner):
+    seen = sampler.Sampler(0)
+    seen.builds = lambda: True
+    assert seen.owner_of(frames(*stack)) == (
+        owner,
+        None if owner == sampler.IMPORTS else ("train.py", 1, "f"),
+    )
+
+
 @pytest.mark.parametrize("number", [None, 0])
-def test_code_that_only_begins_has_its_first_line(number):
+def test_code_without_a_line_is_on_none(number):
     frame = SimpleNamespace(f_code=code("train.py"), f_lineno=number, f_back=None)
-    assert sampler.Sampler(0).owner_of(frame) == (sampler.BETWEEN, ("train.py", 90, "f"))
-    assert sampler.Sampler(0).line_of(frame) == ("train.py", 90, "f")
+    assert sampler.Sampler(0).owner_of(frame) == (sampler.BETWEEN, None)
+    assert sampler.Sampler(0).line_of(frame) is None
+
+
+def test_the_time_before_the_program_begins_is_not_that_of_its_first_line(monkeypatch):
+    """That line is the docstring."""
+    seen, module = sampler.Sampler(0), compile("'What it does.'", "train.py", "exec")
+    monkeypatch.setattr(sampler, "perf_counter_ns", lambda: seen.assigned_ns + 100)
+    at = 0 if sys.version_info >= (3, 11) else -1
+    begins = SimpleNamespace(f_code=module, f_lasti=at, f_lineno=1, f_back=None)
+    seen.account(begins)
+    assert (seen.lines, seen.owners[sampler.BEFORE], seen.mixed_ns) == ({}, 100, 0)
 
 
 def test_the_time_before_a_function_begins_passed_in_its_caller():
@@ -214,6 +263,5 @@ def test_the_time_before_a_function_begins_passed_in_its_caller():
     # The handler of the signal has only begun as well
     begins = 0 if sys.version_info >= (3, 11) else -1
     assert sampler.entered_from(at(begins, at(begins, caller))) is caller
-    first = at(begins, None)
-    assert sampler.entered_from(first) is first
+    assert sampler.entered_from(at(begins, None)) is None
     assert sampler.entered_from(None) is None

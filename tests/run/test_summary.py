@@ -76,7 +76,7 @@ SEGMENT = {
 }
 GROUPS = (
     Group("graph 1", ("init",), {}, 1, None, 500, 0, 0, 0),
-    Group("graph 1", ("loss:0", "train"), {"x:0": "(8, 4)"}, 5, 900.0, 900, 4_000, 2, 0),
+    Group("graph 1", ("loss:0", "train"), {"x:0": "(8, 4)"}, 5, 900.0, 900, 4_000, 2, 0, None, 900),
 )
 WATCHED = Watched(
     program=("train.py", "--epochs", "3"),
@@ -160,15 +160,19 @@ def test_a_segment_says_what_stopped_the_program_and_what_was_not_watched():
 
 def test_a_group_knows_where_nan_was_fetched():
     group = {**SEGMENT["groups"][1], "not_finite": {"loss:0": 3}}
-    assert summary.group_of(group).not_finite == {"loss:0": 3}
-    assert summary.group_of(SEGMENT["groups"][1]).not_finite is None
+    assert summary.group_of(group, {}).not_finite == {"loss:0": 3}
+    assert summary.group_of(SEGMENT["groups"][1], {}).not_finite is None
+
+
+def lines_of(group, *graphs):
+    return summary.lines_of([summary.of_lines(group, graphs)], graphs, {}, {})
 
 
 def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
     more = [*SEGMENT["graphs"][0], ("z", "forward", MATMUL, "Add")]
     group = SEGMENT["groups"][1]
     group = {**group, "ops": {**group["ops"], "z": (2, 30, 2, 20)}}
-    (first, *_) = summary.lines_of([group], [more], {}, {})
+    (first, *_) = lines_of(group, more)
     assert (first.forward_ns, first.backward_ns) == (2 * 100 + 2 * 30, 600)
     assert first.nodes == ("y", "y_grad", "z")
     assert summary.total_ns(WATCHED.lines[2]) == 100 + 70
@@ -177,19 +181,43 @@ def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
 
 def test_iterators_of_a_function_share_a_name_in_its_profile_and_so_have_no_line():
     """A profile of a function has types instead of names for what gets data."""
-    group = {**SEGMENT["groups"][1], "function": "step", "ops": {"IteratorGetNext": (2, 30, 2, 20)}}
+    ops = {"IteratorGetNext": (2, 30, 2, 20)}
+    group = {**SEGMENT["groups"][1], "function": "step", "waited_ns": 70, "ops": ops}
     one = [("IteratorGetNext", "forward", MATMUL, "IteratorGetNext")]
     two = [*one, ("other", "forward", MINIMIZE, "IteratorGetNext")]
-    ns = [
-        [line.forward_ns for line in summary.lines_of([group], [g, []], {}, {})] for g in (one, two)
+    ns = [[line.waiting_ns for line in lines_of(group, graph, [])] for graph in (one, two)]
+    assert ns == [[70], [0, 0]]
+
+
+def test_waiting_for_data_is_not_part_of_forward():
+    """What a group waited is that of its dequeues, by their times; one of them has no line."""
+    ops = {"a": (2, 30, 2, 20), "b": (2, 60, 2, 40), "c": (2, 10, 2, 5), "y": (2, 100, 2, 60)}
+    group = {**SEGMENT["groups"][1], "waited_ns": 1_000, "ops": ops}
+    graph = [
+        ("a", "forward", MATMUL, "QueueDequeueManyV2"),
+        ("b", "forward", MINIMIZE, "QueueDequeueManyV2"),
+        ("c", "forward", None, "IteratorGetNext"),
+        ("y", "forward", MATMUL, "MatMul"),
     ]
-    assert ns == [[60], [0, 0]]
+    made = summary.of_lines(group, [graph])
+    first, second = summary.lines_of([made], [graph], {}, {})
+    assert (first.line, first.forward_ns, first.waiting_ns, first.runs) == (5, 0, 600, 4)
+    assert (second.line, second.forward_ns, second.waiting_ns, second.runs) == (3, 200, 300, 8)
+    assert summary.total_ns(second) == 500
+    assert summary.group_of(group, made).on_lines_ns == 1_100
+    # Ops that ran at once cannot have more than the runs that they were in
+    assert summary.group_of({**group, "total_ns": 1_099}, made).on_lines_ns == 1_099
+    seen = summary.watched(("a.py",), {**SEGMENT, "groups": [group], "graphs": [graph]}, 9_000, 0)
+    row = next(row for row in grid(line_table.table(seen)) if row[0] == "train.py:3")
+    columns = ("line", "forward", "waiting", "Python", "TensorFlow", "code")
+    assert grid(line_table.table(seen))[1] == columns
+    assert row == ("train.py:3", "200 ns", "300 ns", "", "", MATMUL[2])
 
 
 def test_a_node_takes_as_many_times_the_ns_of_the_traced_runs_as_its_group_says():
     """Of three traced runs of a loop, the longest counts as much as the others: 2 x 40 ns each."""
     group = {**SEGMENT["groups"][1], "traced": 3, "scale": 1.25, "ops": {"y": (6, 1_080, 3, 1_000)}}
-    (first, *_) = summary.lines_of([group], SEGMENT["graphs"], {}, {})
+    (first, *_) = lines_of(group, *SEGMENT["graphs"])
     assert (first.forward_ns, first.runs) == (150, 8)
 
 
@@ -235,7 +263,7 @@ def test_a_program_without_runs_has_python_in_one_piece():
 
 
 def test_the_end_of_a_program_reads_like_this():
-    said, table, fates, lines, few, stood_in = view.blocks(WATCHED, lines=True)
+    said, table, fates, lines, few, missing, stood_in = view.blocks(WATCHED, lines=True)
     # Outside of the first runs and the steps: 10,000 - 1,400 - 3,000 = 5,600
     assert said == (
         "tflab: train.py took 10.0 us and ended with exit status 0. 56 % of its time passed "
@@ -260,6 +288,11 @@ def test_the_end_of_a_program_reads_like_this():
         "1 unreached."
     )
     assert few == ("The times of ops are estimates from few traced runs: 2 of the 4 of group 2.")
+    # 900 ns are on lines: 500 + 900 + 4,000 - 900 are not
+    assert missing == (
+        "No line has 4.50 us of the 5.40 us of all runs: first runs (1.40 us) and time in which no "
+        "op of a line ran (3.10 us)."
+    )
     assert stood_in == "Replacements that the program used: input_data, mul."
     assert grid(lines) == [
         "The costliest lines, over all runs",
@@ -363,6 +396,8 @@ def test_times_of_lines_that_rest_on_few_traced_runs_say_so():
     for others in ((), (small,), (replace(train, calls=11, traced=10), init)):
         seen = replace(WATCHED, groups=(init, train, *others))
         assert [*line_table.few_traced(seen)] == [f"{said}."]
+    without = replace(train, on_lines_ns=0)
+    assert [*line_table.few_traced(replace(WATCHED, groups=(init, without)))] == []
     for traced in (0, 4):  # none and all
         seen = replace(WATCHED, groups=(init, replace(train, traced=traced)))
         assert [*line_table.few_traced(seen)] == []
@@ -375,19 +410,32 @@ def test_times_of_lines_that_rest_on_few_traced_runs_say_so():
 
 def test_time_that_no_line_has_is_said_under_the_lines():
     init, train = GROUPS
-    untraced = replace(train, traced=0, total_ns=1_000)
-    seen = replace(WATCHED, groups=(init, train, untraced))
-    assert [*line_table.without_line(seen)] == [
-        "No line includes the ops of 1 group that was not traced: 1.00 us of 5.00 us of runs.",
-    ]
-    assert [*line_table.without_line(replace(seen, groups=(init,)))] == []
-    one_percent, less = (
-        (replace(train, total_ns=4_000 - ns), replace(untraced, total_ns=ns)) for ns in (40, 39)
+    untraced = replace(train, traced=0, cold_ns=0, total_ns=1_000, on_lines_ns=0)
+    unnamed = replace(untraced, traced=4, total_ns=200)
+
+    def said(*groups):
+        return [*line_table.without_line(replace(WATCHED, groups=groups))]
+
+    sentence = (
+        "No line has 5.70 us of the 6.60 us of all runs: first runs (1.40 us), 1 group that was "
+        "not traced (1.00 us), 1 group whose traces have no op of a line (200 ns) and time in "
+        "which no op of a line ran (3.10 us)."
     )
-    (said,) = line_table.without_line(replace(seen, groups=one_percent))
-    assert said.endswith(": 40 ns of 4.00 us of runs.")
-    assert [*line_table.without_line(replace(seen, groups=less))] == []
-    assert "1.00 us of 5.00 us" in [*view.blocks(seen, lines=True)][5]
+    assert said(init, train, untraced, unnamed) == [sentence]
+    assert said(untraced, untraced) == [
+        "No line has 2.00 us of the 2.00 us of all runs: 2 groups that were not traced (2.00 us)."
+    ]
+    assert said() == []
+    on_lines = replace(train, cold_ns=0, total_ns=4_000, on_lines_ns=3_961)
+    assert said(on_lines) == []
+    assert said(replace(on_lines, on_lines_ns=3_960)) == [
+        "No line has 40 ns of the 4.00 us of all runs: time in which no op of a line ran (40 ns)."
+    ]
+    # Of less than 1 % each, no reason is named
+    small = replace(on_lines, cold_ns=20, total_ns=3_980, on_lines_ns=3_960)
+    assert said(small) == ["No line has 40 ns of the 4.00 us of all runs."]
+    seen = replace(WATCHED, groups=(init, train, untraced, unnamed))
+    assert sentence in [*view.blocks(seen, lines=True)]
     assert not any("No line has" in str(block) for block in view.blocks(seen, lines=False))
 
 
@@ -481,8 +529,8 @@ def test_that_all_ops_ran_eagerly_is_said_only_if_it_is_known():
 def test_lines_without_time_make_no_table():
     lines = tuple(WatchedLine("a.py", 1, "x", ("x",), 0, 0, 0, 0, 0) for _ in range(2))
     bare = {"lines": lines, "fates": {}, "stood_in": ()}
-    blocks = view.blocks(Watched(**{**vars(WATCHED), **bare}), lines=True)
-    assert len([*blocks]) == 2
+    _, _, *others = view.blocks(Watched(**{**vars(WATCHED), **bare}), lines=True)
+    assert others == [*line_table.without_line(WATCHED)]
 
 
 def test_what_ended_a_program_is_said():

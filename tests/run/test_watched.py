@@ -368,7 +368,7 @@ def test_a_program_of_version_2_has_its_ledger_and_its_python_lines(tmp_path):
     assert lines[6]["forward_ns"] > 0
     assert lines[6]["runs"] == 200  # of the node, in all calls but the first
     assert max(seen["lines"], key=lambda line: line["python_ns"])["line"] in (10, 11)
-    calls = (sampler.GRAPHS, sampler.EAGER, sampler.DATA, sampler.SAVING)
+    calls = (sampler.GRAPHS, sampler.EAGER, sampler.FRAMEWORK, sampler.DATA, sampler.SAVING)
     called = {number: line["tensorflow_ns"] for number, line in lines.items()}
     assert sum(called.values()) == sum(owners.get(owner, 0) for owner in calls)
     assert {number for number, ns in called.items() if ns} <= {4, 12, 13, 14}

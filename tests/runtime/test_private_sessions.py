@@ -1,7 +1,9 @@
 """Sessions tell a watcher of their runs, and nobody else notices."""
 
 import sys
+import threading
 import traceback
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -48,6 +50,64 @@ def test_told_functions_keep_their_lines_and_columns(monkeypatch):
     assert Divider().divide(6, 3) == [2, "noted"]
     assert (code.co_filename, code.co_firstlineno) == (plain.co_filename, plain.co_firstlineno)
     assert Divider.divide.__doc__ == "Divide two numbers."
+
+
+@pytest.mark.tensorflow
+def test_any_thread_finds_out_whether_another_builds_a_graph():
+    import tensorflow as tf
+
+    builds = private.Building(threading.get_ident())
+
+    def seen_elsewhere():
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append(builds()))
+        thread.start()
+        thread.join()
+        return answers[0]
+
+    seen = {}
+
+    @tf.function
+    def traced(x):
+        seen["traced"] = builds(), seen_elsewhere()
+        with tf.init_scope():
+            seen["out of it"] = builds(), seen_elsewhere()
+        return x + 1
+
+    with tf.Graph().as_default():
+        assert not seen_elsewhere()  # the thread itself has not asked yet
+        assert (builds(), seen_elsewhere()) == (True, True)
+    assert (builds(), seen_elsewhere()) == (False, False)
+    traced(tf.constant(1))
+    assert seen == {"traced": (True, True), "out of it": (False, False)}
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("eager", "switches", "builds"),
+    [
+        (False, [], True),
+        (False, ["eager"], True),  # the program switched eager execution off after that
+        (False, ["eager", "graph"], True),
+        (False, ["graph", "eager"], False),
+        (True, [], False),
+        (True, ["eager"], False),
+        (True, ["eager", "graph"], True),
+    ],
+)
+def test_without_eager_execution_a_graph_is_always_built(eager, switches, builds):
+    seen = private.Building(threading.get_ident())
+    seen.eager = "eager"
+    seen.context = SimpleNamespace(
+        default_execution_mode=int(eager),
+        GRAPH_MODE=0,
+        _context=SimpleNamespace(
+            context_switches=SimpleNamespace(
+                stack=[SimpleNamespace(enter_context_fn=switch) for switch in switches]
+            )
+        ),
+    )
+    assert seen() == builds
 
 
 class Noting:
@@ -169,10 +229,14 @@ def test_the_log_is_as_before_once_all_who_wanted_it_quiet_are_done():
 @pytest.mark.tensorflow
 def test_a_corner_that_is_gone_is_a_sentence(monkeypatch):
     from tensorflow.python.client import pywrap_tf_session, session
+    from tensorflow.python.eager import context
 
     with monkeypatch.context() as other:
         other.setattr(private.Log, "SPACES", ("_ZN4absl12lts_20990101",))
         lost(private.Log, "The level of the runtime's log")
+    with monkeypatch.context() as other:
+        other.delattr(context.Context, "context_switches")
+        lost(lambda: private.Building(0), "The building of a graph")
     monkeypatch.delattr(pywrap_tf_session, "TF_NewBufferFromString")
     lost(private.TraceBuffers, "The traces of a session")
     run = session.BaseSession.run.__code__

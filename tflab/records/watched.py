@@ -30,6 +30,7 @@ class Group:
     # Fetched tensor -> the first run in which it had NaN or Inf; None: no value was checked
     not_finite: Mapping[str, int] | None = None
     first_runs: int = 1  # more in a later group: one of each graph, fetches and shapes
+    on_lines_ns: int = 0  # the part of total_ns that lines have
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class WatchedLine:
     python_ns: int
     runs: int  # of the ops of these nodes, scaled from the traced runs like their times
     tensorflow_ns: int = 0  # what it called of TensorFlow and Keras
+    waiting_ns: int = 0  # in which its nodes waited for data; not part of forward_ns
 
 
 @dataclass(frozen=True)

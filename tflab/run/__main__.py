@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tflab import atomic
+from tflab import atomic, units
 from tflab.cli import command, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.run import launch, programs
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json")
 KERAS = "TF_USE_LEGACY_KERAS"
 WHAT, PAGE, STACKS, OP_RUNS = "measurement", "page", "file of stacks", "file of op runs"
+NO_TRACE = "no run was traced"
 NOTHING = "There is nothing for TensorBoard: no session ran, or a signal ended the program."
 
 
@@ -264,7 +265,9 @@ def write_op_runs(path: Path, folder: Path, segment: Mapping[str, Any]) -> None:
 
     written = op_runs_file.to_parquet(folder, segment)
     if written is None:
-        terminal.say("There are no op runs: no run was traced.", sys.stderr)
+        traced = sum(group["traced"] for group in segment.get("groups", ()))
+        why = f"the traces of {units.plural(traced, 'run')} have none" if traced else NO_TRACE
+        terminal.say(f"There are no op runs: {why}.", sys.stderr)
     else:
         new_files.write(path, written, OP_RUNS)
 

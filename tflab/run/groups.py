@@ -15,7 +15,11 @@ MOST_SAMPLES = 16  # traced runs of a group that are kept for a profile
 DATA_OPS = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "ReaderRead")
 WAITS = 0.1  # the share of a profiled call that waits, if the function clearly waits for data
 FEW = 3  # traced runs: none of so few is left out
-FIRST_GUESS = 0.5  # assumed cost of a trace, as a share of a step, before the first one
+# The assumed cost of a trace before the first one: a share of a step, but at most so many ns. The
+# cost grows with the number of op runs, and a step may be long because its ops are. (Measured with
+# 37 op runs in several seconds: 20 to 50 ms.)
+FIRST_GUESS = 0.5
+MOST_GUESSED_NS = 50_000_000
 
 
 class RunGroup:
@@ -213,7 +217,8 @@ class RunGroup:
         """Whether another traced step fits into this share of the group's time."""
         if self.incomplete:
             return False
-        cost_ns = self.cost_ns if self.costs else FIRST_GUESS * self.usual_ns()
+        guess_ns = min(FIRST_GUESS * self.usual_ns(), MOST_GUESSED_NS)
+        cost_ns = self.cost_ns if self.costs else guess_ns
         return (self.traced + 1) * cost_ns <= share * self.total_ns
 
     def add_cost(self, cost_ns: int) -> None:

@@ -11,7 +11,7 @@ from tflab import units
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.graph import Node, Source
 from tflab.records.placed import Fate
-from tflab.records.watched import Recorded, Watched, WatchedLine
+from tflab.records.watched import Group, Recorded, Watched, WatchedLine
 from tflab.run import summary
 
 MOST = 15
@@ -46,6 +46,7 @@ def table(seen: Watched) -> Table:
         Column("forward", lambda line: time(line.forward_ns), right=True),
         Column("backward", lambda line: time(line.backward_ns), right=True),
         Column("updates", lambda line: time(line.update_ns), right=True),
+        Column("waiting", lambda line: time(line.waiting_ns), right=True),
         Column("Python", lambda line: time(line.python_ns), right=True),
         Column("TensorFlow", lambda line: time(line.tensorflow_ns), right=True),
         Column("its nodes", note, elastic=True, least=22, spare=1),
@@ -65,7 +66,9 @@ def few_traced(seen: Watched) -> Iterator[str]:
     few = [
         f"{group.traced:,} of the {group.calls - 1:,} of group {at}"
         for at, group in enumerate(seen.groups, 1)
-        if 0 < group.traced < min(ENOUGH, group.calls - 1) and 100 * group.total_ns >= total_ns
+        if 0 < group.traced < min(ENOUGH, group.calls - 1)
+        and group.on_lines_ns
+        and 100 * group.total_ns >= total_ns
     ]
     if few:
         more = f" and of {units.plural(len(few) - NAMED, 'more group')}" if few[NAMED:] else ""
@@ -74,16 +77,39 @@ def few_traced(seen: Watched) -> Iterator[str]:
 
 
 def without_line(seen: Watched) -> Iterator[str]:
-    """The time of runs that no line of the table has."""
-    untraced = [group for group in seen.groups if group.total_ns and not group.traced]
-    missing_ns = sum(group.total_ns for group in untraced)
-    total_ns = sum(group.total_ns for group in seen.groups)
+    """`No line has 1.90 s of the 3.00 s of all runs: first runs (1.20 s) and 1 group that was not
+    traced (700 ms).`"""
+    missing = reasons(seen.groups)
+    missing_ns = sum(missing.values())
+    total_ns = sum(group.cold_ns + group.total_ns for group in seen.groups)
     if 100 * missing_ns >= total_ns > 0:
-        verb = "was" if len(untraced) == 1 else "were"
+        parts = [f"{why} ({units.time(ns)})" for why, ns in missing.items() if 100 * ns >= total_ns]
+        listed = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+        because = f": {listed}" if listed else ""
         yield (
-            f"No line includes the ops of {units.plural(len(untraced), 'group')} that {verb} not "
-            f"traced: {units.time(missing_ns)} of {units.time(total_ns)} of runs."
+            f"No line has {units.time(missing_ns)} of the {units.time(total_ns)} of all runs"
+            f"{because}."
         )
+
+
+def reasons(groups: Sequence[Group]) -> dict[str, int]:
+    """Why time of runs is on no line, and its ns."""
+    late = [group for group in groups if group.total_ns]
+    untraced = [group for group in late if not group.traced]
+    unnamed = [group for group in late if group.traced and not group.on_lines_ns]
+    was = "was" if len(untraced) == 1 else "were"
+    return {
+        "first runs": sum(group.cold_ns for group in groups),
+        f"{units.plural(len(untraced), 'group')} that {was} not traced": whole(untraced),
+        f"{units.plural(len(unnamed), 'group')} whose traces have no op of a line": whole(unnamed),
+        "time in which no op of a line ran": sum(
+            group.total_ns - group.on_lines_ns for group in late if group.on_lines_ns
+        ),
+    }
+
+
+def whole(groups: Sequence[Group]) -> int:
+    return sum(group.total_ns for group in groups)
 
 
 # The fates of the nodes of a line, in a few words

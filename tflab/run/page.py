@@ -34,7 +34,7 @@ from tflab.views.op_table import text_or_blank
 
 MOST_FILES = 10
 MOST_LINES = 5_000  # of a file that is shown completely
-HEADERS = ("forward", "backward", "updates", "Python", "TensorFlow", "op runs")
+HEADERS = ("forward", "backward", "updates", "waiting", "Python", "TensorFlow", "op runs")
 PYTHON = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER, "Python")  # owners with known lines
 
 
@@ -96,8 +96,9 @@ def fed(group: Group) -> str:
 def explained(seen: Watched) -> str:
     """The meaning of the columns, and which runs they refer to."""
     words = (
-        "Forward, backward and updates are the time of the nodes that a line made, in all runs "
-        "except the first ones, estimated from the traced runs. Python is the time of the line "
+        "Forward, backward and updates are the time of the nodes that a line made, and waiting is "
+        "the time in which they waited for data, in all runs except the first ones, estimated from "
+        "the traced runs. Python is the time of the line "
         "itself, and TensorFlow is the time of its calls to TensorFlow and Keras. Both are "
         "sampled outside of runs."
     )
@@ -153,7 +154,7 @@ def row(
         return ScriptLine(
             number, code.expandtabs(4), ("",) * len(HEADERS), None, note, tuple(nodes)
         )
-    of_nodes = (line.forward_ns, line.backward_ns, line.update_ns)
+    of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
     spent = (*of_nodes, line.python_ns, line.tensorflow_ns)
     cells = (*map(line_table.time, spent), f"{line.runs:,}" if line.runs else "")
     share = sum(spent) / most if most and sum(spent) else None

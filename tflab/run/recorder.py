@@ -59,22 +59,22 @@ class Recorder:
         self.stopped_by_steps = False
         self.notes: list[str] = []
         self.lines = Lines(self.note)
-        self.keep_stack = self.lines.keep_stack  # called when an op is made
+        self.keep_stack = self.keep_first_stack  # called when an op is made
         self.unwatch: Callable[[], None] = lambda: None
         self.functions = Functions(self)
         self.most_waiting = WAITING
-        self.has_read = False  # traces; those before cost more, because modules are imported
+        self.has_read = False  # a trace; the first costs more, because modules are imported
         self.log: private.Log | None = None
         self.op_runs = OpRunsFile(watcher.folder, self.note) if watcher.op_runs else None
-        self.values = self.recorded_values() if watcher.values is not None else None
+        self.values: Values | None = None
+        if watcher.values is not None:
+            from tflab.run import recorded_values  # few programs need it
 
-    def recorded_values(self) -> Values:
-        from tflab.run.recorded_values import Values  # few programs need it
-
-        return Values(self)
+            self.values = recorded_values.Values(self)
 
     def begin_watching(self) -> Recorder:
         try:
+            self.sampler.builds = private.Building(self.main)
             self.log = private.Log()
             self.tracer = private.TraceBuffers()
             level = FULL_TRACE if glob("/dev/nvidia[0-9]*") else SOFTWARE_TRACE
@@ -86,6 +86,12 @@ class Recorder:
             self.notes.append(str(error))
         self.unwatch = private.watch(self)
         return self
+
+    def keep_first_stack(self) -> None:
+        if get_ident() == self.main:
+            self.sampler.builds()  # from now on other threads can find that out
+            self.keep_stack = self.lines.keep_stack
+        self.lines.keep_stack()
 
     def stop(self) -> None:
         self.unwatch()
@@ -108,11 +114,11 @@ class Recorder:
         took_ns = perf_counter_ns() - call.start_ns
         thread = get_ident()
         self.calls.pop(thread, None)
-        step, main = call.step, thread == self.main
-        if main:
+        step = call.step
+        if thread == self.main:
             self.sampler.leave(took_ns if step else 0)
         if step:
-            step.group.add(took_ns, step, main)
+            step.group.add(took_ns, step, thread == self.main)
             if step.group.calls >= self.next_stop:
                 self.next_stop += self.watcher.steps
                 self.interrupt()
@@ -281,8 +287,6 @@ class Recorder:
 
     def read_traces(self) -> None:
         """Add up the waiting traces, in another thread than those that run steps."""
-        if not self.waiting:
-            return
         while self.waiting:
             group, number, content, took_ns, called_ns = self.waiting.popleft()
             began_ns = perf_counter_ns()
@@ -298,7 +302,7 @@ class Recorder:
             longer_ns = max(0, took_ns - group.usual_ns())
             if self.has_read:
                 group.add_cost(longer_ns + perf_counter_ns() - began_ns)
-        self.has_read = True
+            self.has_read = True
 
     def segment(self, final: bool) -> dict[str, object]:
         """The groups of runs, the nodes of their graphs, and their fates in the largest."""

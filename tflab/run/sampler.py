@@ -17,6 +17,7 @@ from time import perf_counter_ns
 
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 # Between samples; not a round number, so that it is not in step with the program
@@ -32,6 +33,7 @@ IMPORT_TENSORFLOW = "import of TensorFlow"
 IMPORTS = "other imports"
 GRAPHS = "building graphs"
 EAGER = "eager ops and functions"
+FRAMEWORK = "Python of TensorFlow and Keras"
 SAVING = "summaries and checkpoints"
 DATA = "waiting for data"
 BEFORE = "Python before the first step"
@@ -42,10 +44,11 @@ PROGRAM, LIBRARY, IMPORTLIB, TENSORFLOW = range(4)  # kinds of files
 PACKAGES = ("site-packages", "dist-packages")
 AUTOGRAPH = "__autograph_generated_file"  # prefix of the files with generated code
 OF_TENSORFLOW = ("tensorflow", "keras", "tf_keras", "tf_slim")
-# Within TensorFlow, by the end of the name of the innermost file; all other code builds graphs
+# Within TensorFlow, by the end of the name of the innermost file
 OWNERS = (
     ("eager/execute.py", EAGER),
     ("eager/context.py", EAGER),
+    ("client/session.py", FRAMEWORK),
     ("ops/iterator_ops.py", DATA),
     ("training/saver.py", SAVING),
     ("summary/writer/writer.py", SAVING),
@@ -77,6 +80,8 @@ class Sampler:
         self.mixed_ns = 0  # time outside of runs without an owner yet
         self.weights: dict[tuple[str, Line | None], int] = {}  # ns between samples, for its owners
         self.tail: tuple[int, int] = (0, 0)  # number of finished runs, ns of Python since the last
+        # Whether the main thread builds a graph, once TensorFlow is imported
+        self.builds: Callable[[], bool] = lambda: False
         self.looking = _thread.allocate_lock()
         self.importing = False  # where the last sample was
         self.kinds: dict[str, int] = {}
@@ -120,7 +125,7 @@ class Sampler:
         now_ns = perf_counter_ns()
         frame = entered_from(frame or sys._current_frames().get(self.main))
         ended_ns, began_ns, runs = state
-        owner, line = self.owner_of(frame) if frame and not began_ns else ("", None)
+        owner, line = ("", None) if began_ns else self.owner_of(frame)
         if self.inside is not state:
             return  # the main thread has moved on meanwhile
         self.importing = owner in (IMPORT_TENSORFLOW, IMPORTS)
@@ -169,7 +174,10 @@ class Sampler:
         line = line_at(frame) if frame else None
         if importing:
             return IMPORTS, None
-        return (owner or GRAPHS) if tensorflow else BETWEEN, line
+        if not tensorflow:
+            return BETWEEN, line
+        builds = owner not in (SAVING, FRAMEWORK) and self.builds()
+        return GRAPHS if builds else owner or FRAMEWORK, line
 
     def line_of(self, frame: FrameType | None) -> Line | None:
         """The innermost line of the program, from this frame outwards."""
@@ -208,8 +216,8 @@ class Sampler:
 
     def segment(self) -> dict[str, object]:
         """The results so far, without owners of 0 ns."""
-        runs = self.inside[2]
-        tail = AFTER if runs else BEFORE
+        _, began_ns, runs = self.inside
+        tail = BETWEEN if began_ns or self.tail[0] < runs else AFTER
         owners = {**self.owners, tail: self.owners.get(tail, 0) + self.tail[1]}
         lines, called = dict(self.lines), dict(self.called)
         weights, left_ns = dict(self.weights), self.mixed_ns
@@ -238,19 +246,17 @@ def installed_package(file: str) -> list[str] | None:
 
 
 def entered_from(frame: FrameType | None) -> FrameType | None:
-    """The frame in which the time until now passed: where a function begins, that of its caller."""
-    while frame and frame.f_back:
-        if frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] != RESUME:
-            break
+    """The frame in which the time until now passed: where a function begins, that of its caller;
+    none where the program itself begins."""
+    while frame and (frame.f_lasti < 0 or frame.f_code.co_code[frame.f_lasti] == RESUME):
         frame = frame.f_back
     return frame
 
 
-def line_at(frame: FrameType) -> Line:
-    """The line of a frame. Python knows none, or 0, while the frame begins; then it is the first of
-    the code."""
-    code = frame.f_code
-    return code.co_filename, frame.f_lineno or code.co_firstlineno or 1, code.co_name
+def line_at(frame: FrameType) -> Line | None:
+    """The line of a frame. Some instructions of Python have none, or 0."""
+    number, code = frame.f_lineno, frame.f_code
+    return (code.co_filename, number, code.co_name) if number else None
 
 
 def special_owner(file: str, function: str) -> str | None:
@@ -258,5 +264,5 @@ def special_owner(file: str, function: str) -> str | None:
     if name == "gen_dataset_ops.py" and function.startswith("iterator_get_next"):
         return DATA
     if name.startswith("gen_") and name.endswith("_ops.py"):
-        return EAGER  # it calls the runtime directly; ops of a graph are made in inner frames
+        return EAGER  # it calls the runtime directly, unless it builds a graph
     return next((owner for end, owner in OWNERS if file.endswith(end)), None)

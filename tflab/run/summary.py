@@ -32,6 +32,10 @@ WAITING = "waiting for data in group"
 FUNCTION = "function"
 LATER, LATER_FUNCTIONS = "later groups", "later functions"
 END = "end of Python"
+# What lines have of runs, besides the phases
+WAITS, OP_RUNS = "waits", "op runs"
+NONE: Counter[str] = Counter()
+Graph = Sequence[tuple[str, str, Any, str]]  # node, phase, line, op
 MOST_CODE = 200  # characters of a source line
 OWN = "tflab"
 STOPPED = "tflab stopped watching"
@@ -52,6 +56,7 @@ ORDER = (
     sampler.BEFORE,
     sampler.GRAPHS,
     sampler.EAGER,
+    sampler.FRAMEWORK,
     FIRST_RUNS,
 )
 
@@ -77,15 +82,16 @@ def watched(
     graph: Recorded | None = None,
 ) -> Watched:
     """The record of a process with this duration and exit status."""
-    groups = segment.get("groups", ())
+    groups, graphs = segment.get("groups", ()), segment.get("graphs", ())
+    of_groups = [of_lines(group, graphs) for group in groups]
     owners = ledger(segment, groups, wall_ns)
     python, called = segment["lines"], segment["called"]
     stopped = bool(segment.get("stopped"))
     return Watched(
         program=tuple(program),
-        groups=tuple(map(group_of, groups)),
+        groups=tuple(map(group_of, groups, of_groups)),
         process=Process(wall_ns, owners),
-        lines=lines_of(groups, segment.get("graphs", ()), python, called),
+        lines=lines_of(of_groups, graphs, python, called),
         stood_in=tuple(segment.get("stood_in", ())),
         exit_status=status,
         fates=segment.get("fates", {}).get("counts", {}),
@@ -171,7 +177,8 @@ def graph_of(group: Mapping[str, Any]) -> str:
     return f"graph {group['graph']}" if group["graph"] else "other graphs"
 
 
-def group_of(group: Mapping[str, Any]) -> Group:
+def group_of(group: Mapping[str, Any], lines: Mapping[Any, Counter[str]]) -> Group:
+    on_lines_ns = sum(of_line.total() - of_line[OP_RUNS] for of_line in lines.values())
     return Group(
         graph=graph_of(group),
         fetches=tuple(group["fetches"]),
@@ -184,18 +191,46 @@ def group_of(group: Mapping[str, Any]) -> Group:
         in_other_threads=group["in_other_threads"],
         not_finite=group.get("not_finite"),
         first_runs=group.get("first_runs", 1),
+        on_lines_ns=min(on_lines_ns, group["total_ns"]),
     )
 
 
+def of_lines(
+    group: Mapping[str, Any], graphs: Sequence[Graph]
+) -> dict[tuple[str, int], Counter[str]]:
+    """What each line has of all runs of a group but the first: the ns of its ops by phase, the ns
+    in which they waited for data, and the number of their runs."""
+    graph = graphs[group["graph"] - 1] if group["graph"] else ()
+    of_node = {name: (phase, line[:2]) for name, phase, line, _ in graph if line}
+    waiting = {name for name, _, _, op in graph if op.startswith(DATA_OPS)}
+    types = [op for *_, op in graph]
+    if group["function"] and types.count(DATA_OPS[0]) > 1:  # one name stands for all of them
+        of_node.pop(DATA_OPS[0], None)
+    data_ns = sum(ns for name, (_, ns, *_) in group["ops"].items() if name in waiting)
+    spent: dict[tuple[str, int], Counter[str]] = {}
+    for name in group["ops"].keys() & of_node.keys():
+        op_runs, ns, traced_runs, most_ns = group["ops"][name]
+        phase, line = of_node[name]
+        of_line = spent.setdefault(line, Counter())
+        of_line[OP_RUNS] += round(op_runs * (group["calls"] - 1) / group["traced"])
+        if name in waiting:
+            of_line[WAITS] += round(group["waited_ns"] * ns / data_ns) if ns else 0
+        else:
+            of_line[phase] += round(without_longest(traced_runs, ns, most_ns) * group["scale"])
+    return spent
+
+
 def lines_of(
-    groups: Iterable[Mapping[str, Any]],
-    graphs: Sequence[Sequence[tuple[str, str, Any, str]]],
+    of_groups: Iterable[Mapping[tuple[str, int], Counter[str]]],
+    graphs: Sequence[Graph],
     python: Mapping[sampler.Line, int],
     called: Mapping[sampler.Line, int],
 ) -> tuple[WatchedLine, ...]:
     """The lines that made nodes of graphs that ran, or that took time outside of runs."""
-    spent: dict[tuple[str, int], dict[str, int]] = {}
-    runs: dict[tuple[str, int], int] = {}
+    spent: dict[tuple[str, int], Counter[str]] = {}
+    for of_group in of_groups:
+        for at, counts in of_group.items():
+            spent.setdefault(at, Counter()).update(counts)
     names: dict[tuple[str, int], dict[str, None]] = {}
     code: dict[tuple[str, int], str] = {}
     for graph in graphs:
@@ -203,20 +238,6 @@ def lines_of(
             if line:
                 names.setdefault(line[:2], {})[name] = None
                 code[line[:2]] = line[2]
-    for group in groups:
-        graph = graphs[group["graph"] - 1] if group["graph"] else ()
-        of_node = {name: (phase, line[:2]) for name, phase, line, _ in graph if line}
-        types = [op for *_, op in graph]
-        if group["function"] and types.count(DATA_OPS[0]) > 1:  # one name stands for all of them
-            of_node.pop(DATA_OPS[0], None)
-        for name, (op_runs, ns, traced_runs, most_ns) in group["ops"].items():
-            if name in of_node:
-                phase, line = of_node[name]
-                by_phase = spent.setdefault(line, dict.fromkeys((FORWARD, BACKWARD, UPDATE), 0))
-                usual_ns = without_longest(traced_runs, ns, most_ns)
-                by_phase[phase] += round(usual_ns * group["scale"])
-                times = (group["calls"] - 1) / group["traced"]
-                runs[line] = runs.get(line, 0) + round(op_runs * times)
     own, tensorflow = without_functions(python), without_functions(called)
     keys = dict.fromkeys([*names, *own, *tensorflow])
     lines = [
@@ -225,12 +246,13 @@ def lines_of(
             line=key[1],
             code=code.get(key) or linecache.getline(*key).strip()[:MOST_CODE],
             nodes=tuple(names.get(key, ())),
-            forward_ns=spent.get(key, {}).get(FORWARD, 0),
-            backward_ns=spent.get(key, {}).get(BACKWARD, 0),
-            update_ns=spent.get(key, {}).get(UPDATE, 0),
+            forward_ns=spent.get(key, NONE)[FORWARD],
+            backward_ns=spent.get(key, NONE)[BACKWARD],
+            update_ns=spent.get(key, NONE)[UPDATE],
             python_ns=own[key],
-            runs=runs.get(key, 0),
+            runs=spent.get(key, NONE)[OP_RUNS],
             tensorflow_ns=tensorflow[key],
+            waiting_ns=spent.get(key, NONE)[WAITS],
         )
         for key in keys
     ]
@@ -245,7 +267,7 @@ def without_functions(spent: Mapping[sampler.Line, int]) -> Counter[tuple[str, i
 
 
 def total_ns(line: WatchedLine) -> int:
-    nodes_ns = line.forward_ns + line.backward_ns + line.update_ns
+    nodes_ns = line.forward_ns + line.backward_ns + line.update_ns + line.waiting_ns
     return nodes_ns + line.python_ns + line.tensorflow_ns
 
 

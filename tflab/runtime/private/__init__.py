@@ -41,7 +41,14 @@ from tflab.runtime.private.op_types import (
     op_def,
     registered_kernels,
 )
-from tflab.runtime.private.sessions import Log, TraceBuffers, is_watched, tensor_name, watch
+from tflab.runtime.private.sessions import (
+    Building,
+    Log,
+    TraceBuffers,
+    is_watched,
+    tensor_name,
+    watch,
+)
 from tflab.runtime.private.steps import (
     DEBUG_NODES,
     compiled_step,

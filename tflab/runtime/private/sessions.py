@@ -12,7 +12,7 @@ import ast
 import ctypes
 import inspect
 import linecache
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import CodeType
@@ -22,6 +22,7 @@ from tflab.runtime.private.corner import corner
 
 FILE = "tensorflow/python/client/session.py"
 STACKS = "tensorflow/python/util/tf_stack.py"
+CONTEXT = "tensorflow/python/eager/context.py"
 WATCHER = "__tflab__"  # the name of the watcher in these modules
 LEVEL = "11MinLogLevelEv"  # a function of Abseil, after its namespace
 NOTED = "tflab_noted"  # the local variable that passes the result of the first call to the second
@@ -87,6 +88,34 @@ def watch(watcher: SessionWatcher) -> Callable[[], None]:
     for module in (session, tf_stack):
         setattr(module, WATCHER, watcher)
     return exchanged(watched)
+
+
+class Building:
+    """Whether a thread is building a graph, which every thread can find out once that thread has
+    asked.
+
+    `default_execution_mode` and the list of `_ContextSwitchStack` in
+    tensorflow/python/eager/context.py, on which `Graph.as_default` puts itself and `eager_mode` is
+    put; TensorFlow 2.21.0.
+    """
+
+    def __init__(self, thread: int) -> None:
+        with corner("the building of a graph", CONTEXT, "Runs are only timed."):
+            from tensorflow.python.eager import context
+
+            _ = context.default_execution_mode, context.GRAPH_MODE, context._context
+            self.eager, _ = context.eager_mode, context.Context.context_switches
+        self.context, self.thread = context, thread
+        self.switches: list[Any] = []  # of the thread, once it has asked
+
+    def __call__(self) -> bool:
+        made = self.context._context
+        if not self.switches and made is not None and get_ident() == self.thread:
+            self.switches = made.context_switches.stack
+        always = self.context.default_execution_mode == self.context.GRAPH_MODE
+        switches = tuple(self.switches)  # at this moment
+        # The first may be from before the program switched eager execution off
+        return switches[-1].enter_context_fn is not self.eager if switches[always:] else always
 
 
 def exchanged(codes: Mapping[Any, CodeType]) -> Callable[[], None]:
