@@ -177,10 +177,10 @@ def with_lines_of_fused(
     for fate in fates:
         if fate.fate == "fused" and fate.into and fate.into not in by_name:
             fused = by_name[fate.name]
-            made_of.setdefault(fate.into, set()).add((fused.source, fused.phase))
+            made_of.setdefault(fate.into, set()).add((fused.line, fused.phase))
     for node in executed:
         lines = made_of.get(node.name, ())
-        if len(lines) == 1 and node.source is None:
+        if len(lines) == 1 and node.line is None:
             ((source, phase),) = lines
             yield replace(node, source=source, phase=phase)
         else:
