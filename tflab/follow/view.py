@@ -17,7 +17,7 @@ from tflab.records.gradients import GradientNode
 from tflab.records.graph import node_of
 from tflab.records.node_history import Became, NodeHistory, Touch
 from tflab.records.placed import Fate
-from tflab.units import short_device, time
+from tflab.units import plural, short_device, time
 from tflab.views import execution, op_table, stages
 from tflab.views.generated_code import steps
 from tflab.views.words import FATES, REMAINS, place, tensor
@@ -153,8 +153,9 @@ def frontend_lines(history: NodeHistory) -> Iterator[Line]:
         yield ("waits for ", *links(history.control_inputs))
     if history.outputs:
         yield (f"makes {', '.join(map(tensor, history.outputs))}",)
-    if history.consumers:
-        yield ("is used by ", *links(history.consumers))
+    later = set(history.later_consumers)
+    if consumers := [name for name in history.consumers if name not in later]:
+        yield ("is used by ", *links(consumers))
 
 
 def backward_lines(history: NodeHistory) -> Iterator[Line]:
@@ -166,6 +167,11 @@ def backward_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"{history.gradient_function} made ", *links(history.gradient_nodes))
     elif history.no_gradient:
         yield (f"no gradient: {history.no_gradient}",)
+    gained = (history.gained_inputs, "input"), (history.gained_outputs, "output")
+    if counts := [plural(len(tensors), what) for tensors, what in gained if tensors]:
+        yield (f"gained {' and '.join(counts)}, which keep values for its gradient",)
+    if history.later_consumers:
+        yield ("is used by ", *links(history.later_consumers), " too")
 
 
 def meaning_lines(node: GradientNode) -> Iterator[Line]:
