@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests import walks
+from tests.lifecycle.test_gradient_check import differentiated
 from tflab import lifecycle
 from tflab.analysis import chain_rule, gradient_graph, gradient_nodes
 from tflab.analysis.gradient_graph import GradientGraph
@@ -81,6 +82,19 @@ def test_every_node_that_starts_computes_or_adds_up_gradients_is_explained(name,
     types = {node.name: node.op for node in stage.nodes}
     silent = {types[n.name] for n in stage.gradient_nodes if not n.formula and not n.bookkeeping}
     assert silent <= {"MaxPoolGrad", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
+
+
+def test_zeros_that_fill_a_gradient_are_not_a_place_where_none_arrives():
+    def loss_of(x, w):
+        parts = tf.split(tf.minimum(x * w, 1.0), 2, axis=1, name="parts")
+        return tf.reduce_mean(parts[0])  # the other part gets no gradient
+
+    nodes = differentiated(loss_of, "w").gradient_nodes
+    kinds = {n.name: n.bookkeeping for n in nodes if n.bookkeeping in ("zeros", "filling")}
+    assert kinds == {
+        "gradients/zeros_like": "zeros",
+        "gradients/Minimum_grad/zeros_like": "filling",
+    }
 
 
 @every_model
