@@ -273,6 +273,7 @@ def test_every_field_of_the_backward_stage():
         stopped=("still",),
         no_float64="it broke",
         half="float16",
+        halves=("float16",),
         custom_gradients=("own",),
     )
     assert object_of(stage) == {
@@ -311,6 +312,7 @@ def test_every_field_of_the_backward_stage():
         ],
         "no_float64": "it broke",
         "half": "float16",
+        "halves": ["float16"],
         "data": "numbers",
         "variable_count": 9,
         "update_nodes": ["u"],
