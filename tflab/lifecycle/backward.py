@@ -154,11 +154,6 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
     try:
         with graph.as_default():
             pairs = gradient_pairs(program.model, together)
-            # A node that fetches the gradients without an update. With the name of
-            # their scope, it also makes TensorBoard draw them separately from the forward graph.
-            tf.group(
-                *(gradient for gradient, _ in pairs if gradient is not None), name="gradients/"
-            )
             between = len(graph.get_operations())
             if optimizer is None:
                 return pairs, graph.get_operations()[before:], [], None
