@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tflab import datasets
 from tflab.analysis import ledger
 from tflab.lifecycle import backward, frontend, placement
+from tflab.records.graph import node_of
 from tflab.records.options import Model, Options
 from tflab.runtime import dumps
 from tflab.views import words
@@ -29,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 FETCHES = {
     "training step": lambda stage: (),
     "output": lambda stage: (stage.program.model.output.name,),
-    "gradients": lambda stage: ("gradients",),
+    "gradients": lambda stage: gradients(stage),
     "middle": lambda stage: (with_output(stage)[len(with_output(stage)) // 2],),
     "constant": lambda stage: (next(node.name for node in stage.nodes if node.op == "Const"),),
 }
@@ -52,6 +53,13 @@ CASES = [
     ("toy" if case.startswith("xla,") else "lenet", case, 1 + row % 2 * (row < 7))
     for row, case in enumerate(OPTIONS)
 ]
+
+
+def gradients(stage):
+    """The tensors that updates take from gradient nodes."""
+    made = {*stage.added_nodes} - {*stage.update_nodes}
+    updates = (node for node in stage.nodes if node.name in stage.update_nodes)
+    return tuple(t for node in updates for t in node.inputs if node_of(t) in made)
 
 
 def with_output(stage):

@@ -141,6 +141,7 @@ def test_a_node_is_written_with_all_that_is_known_of_it():
                 "code": 'x = placeholder("x")',
             },
             "phase": "forward",
+            "forward_source": None,
         },
         {
             "name": "neg",
@@ -151,6 +152,7 @@ def test_a_node_is_written_with_all_that_is_known_of_it():
             "outputs": [],
             "source": None,
             "phase": "forward",
+            "forward_source": None,
         },
     ]
 
@@ -181,6 +183,7 @@ WRITTEN_CALLED = {
             "outputs": [],
             "source": None,
             "phase": "forward",
+            "forward_source": None,
         }
     ],
     "returns": ["out:0"],
@@ -202,6 +205,7 @@ WRITTEN_GRAPH = {
             "outputs": [],
             "source": None,
             "phase": "forward",
+            "forward_source": None,
         },
         {
             "name": "b",
@@ -212,6 +216,7 @@ WRITTEN_GRAPH = {
             "outputs": [{"dtype": "int64", "shape": [2, None]}],
             "source": None,
             "phase": "forward",
+            "forward_source": None,
         },
     ],
 }
@@ -268,6 +273,7 @@ def test_every_field_of_the_backward_stage():
         stopped=("still",),
         no_float64="it broke",
         half="float16",
+        halves=("float16",),
         custom_gradients=("own",),
     )
     assert object_of(stage) == {
@@ -306,6 +312,7 @@ def test_every_field_of_the_backward_stage():
         ],
         "no_float64": "it broke",
         "half": "float16",
+        "halves": ["float16"],
         "data": "numbers",
         "variable_count": 9,
         "update_nodes": ["u"],

@@ -247,6 +247,7 @@ def test_a_history_holds_all_that_its_stages_and_tables_say():
         control_inputs=(),
         outputs=(Tensor("float32", (None, 4)),),
         consumers=("gradients/relu_grad",),
+        later_consumers=("gradients/relu_grad",),
         gradient_function="_ReluGrad (nn_grad.py:1)",
         gradient_nodes=("gradients/relu_grad",),
         fate=Fate("relu", "executed", "remapper", None),
@@ -402,3 +403,26 @@ def test_a_node_did_not_run_if_neither_its_carrier_nor_a_measured_step_says_so()
     assert not_run((FRONTEND, BACKWARD, placed, traced)) == []
     assert not_run((FRONTEND, BACKWARD, placed), {16: (row("relu"),)}) == []
     assert not_run((FRONTEND, BACKWARD, placed), {16: (row("x"),)}) == ["matmul", "relu"]
+
+
+def test_a_loop_is_shown_as_it_was_written_and_what_differentiation_added_after_it():
+    loop = Node("loop", "While", ("x",), source=LINE, outputs=(Tensor("float32", ()),))
+    after = Node("after", "Neg", ("loop",), outputs=(Tensor("float32", ()),))
+    kept = Node("gradients/kept", "EmptyTensorList", outputs=(Tensor("variant", ()),))
+    grad = Node("gradients/loop_grad", "While", ("loop:1",))
+    grown = replace(loop, inputs=("x", kept.name), outputs=(*loop.outputs, *kept.outputs))
+    backward = Backward(None, (X, grown, after, kept, grad))
+    history = node_history.histories((Frontend(None, (X, loop, after)), backward))["loop"]
+    assert [view.line_text(line) for line in view.frontend_lines(history)] == [
+        "model.py:7  y = tf.nn.relu(tf.matmul(x, w))",
+        "takes x",
+        "makes float32 []",
+        "is used by after",
+    ]
+    assert [view.line_text(line) for line in view.backward_lines(history)] == [
+        "gained 1 input and 1 output, which keep values for its gradient",
+        "is used by gradients/loop_grad too",
+    ]
+    assert history.consumers == ("after", "gradients/loop_grad")
+    own = node_history.histories((Frontend(None, (X, grown, after, kept, grad)),))["loop"]
+    assert (own.inputs, own.gained_inputs, own.later_consumers) == (grown.inputs, (), ())

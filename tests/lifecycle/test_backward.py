@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf1
 from tensorflow.python.framework import ops
 
 from tests import walks
-from tflab import datasets
+from tflab import datasets, models
 from tflab.errors import TflabError
 from tflab.lifecycle import (
     backward,
@@ -339,3 +339,14 @@ def test_each_variable_that_was_not_checked_has_a_reason():
         ("d", "only a sample of the variables is checked"),
         ("e", "tflab could not confirm which tensor is its gradient"),
     ]
+
+
+@every_model
+def test_the_nodes_that_are_added_are_those_that_the_optimiser_adds(name, walked):
+    with tf.Graph().as_default() as graph:
+        model = models.find(name)()
+        before = len(graph.get_operations())
+        pairs = model.optimizer.compute_gradients(model.loss)
+        model.optimizer.apply_gradients(pairs, name="train")
+        added = tuple(op.name for op in graph.get_operations()[before:])
+    assert walked(name)["backward"].added_nodes == added

@@ -118,6 +118,14 @@ def test_a_wrong_gradient_is_found_in_half_precision():
     assert not check.agrees
 
 
+def test_both_half_precisions_are_named_and_the_coarser_one_first():
+    def loss_of(x, w):
+        return tf.reduce_mean(within(tf.float16, 1.0)(x, w) * within(tf.bfloat16, 1.0)(x, w))
+
+    stage = differentiated(loss_of, "w")
+    assert (stage.halves, stage.half) == (("bfloat16", "float16"), "bfloat16")
+
+
 def test_half_precision_that_only_arrives_rounds_nothing():
     def loss_of(x, w):
         half = tf.constant([1.0, 2.0, 3.0, 4.0], tf.float16)

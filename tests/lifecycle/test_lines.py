@@ -1,6 +1,7 @@
 """Lines: each node of a step belongs to the user's line that it is there for, as what it is."""
 
 import inspect
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.records.options import Model, Options
 from tflab.runtime import nodes
+from tflab.views import in_short
 
 pytestmark = pytest.mark.tensorflow
 
@@ -117,12 +119,12 @@ def line(function, comment):
     return first + place
 
 
-def made(nodes, source_line, phase):
-    """The types of the nodes of one line and phase."""
+def of_line(nodes, source_line, phase):
+    """The types of the nodes that do the work of one line, in one phase."""
     return {
         node.op
         for node in nodes
-        if node.source and node.source.line == source_line and node.phase == phase
+        if node.line and node.line.line == source_line and node.phase == phase
     }
 
 
@@ -145,8 +147,8 @@ def test_an_optimiser_that_was_made_on_an_unknown_line_makes_updates_without_a_l
 
 def test_gradients_are_backward_on_the_line_that_they_derive():
     result = stage(handed_over)
-    assert "Mul" in made(result.nodes, line(network, "the loss"), "backward")
-    assert "Reshape" in made(result.nodes, line(network, "the lookup"), "backward")
+    assert "Mul" in of_line(result.nodes, line(network, "the loss"), "backward")
+    assert "Reshape" in of_line(result.nodes, line(network, "the lookup"), "backward")
     added = set(result.added_nodes) - set(result.update_nodes)
     assert {node.phase for node in result.nodes if node.name in added} == {"backward"}
     assert all(node.source for node in result.nodes if node.name in added)
@@ -155,18 +157,18 @@ def test_gradients_are_backward_on_the_line_that_they_derive():
 def test_gradients_within_a_loop_are_backward_on_the_lines_of_its_body():
     nodes = [node for function in stage(in_a_loop).functions for node in function.nodes]
     body, loop = line(in_a_loop, "the body"), line(in_a_loop, "the loop")
-    assert {"TanhGrad", "MatMul"} <= made(nodes, body, "backward")
-    assert not {"TanhGrad", "MatMul"} & made(nodes, loop, "backward")
-    assert {"Tanh", "MatMul"} <= made(nodes, body, "forward")
+    assert {"TanhGrad", "MatMul"} <= of_line(nodes, body, "backward")
+    assert not {"TanhGrad", "MatMul"} & of_line(nodes, loop, "backward")
+    assert {"Tanh", "MatMul"} <= of_line(nodes, body, "forward")
 
 
 def test_clipping_and_a_rate_are_updates_on_lines_of_their_own():
     nodes = stage(clipped).nodes
-    assert "L2Loss" in made(nodes, line(clipped, "the clipping"), "update")
-    assert made(nodes, line(clipped, "the clipping"), "forward") == set()
-    assert made(nodes, line(clipped, "the rate"), "update") == {"Const", "Mul"}
-    assert "ResourceScatterAdd" in made(nodes, line(clipped, "the step"), "update")
-    assert made(nodes, line(network, "the loss"), "update") == set()
+    assert "L2Loss" in of_line(nodes, line(clipped, "the clipping"), "update")
+    assert of_line(nodes, line(clipped, "the clipping"), "forward") == set()
+    assert of_line(nodes, line(clipped, "the rate"), "update") == {"Const", "Mul"}
+    assert "ResourceScatterAdd" in of_line(nodes, line(clipped, "the step"), "update")
+    assert of_line(nodes, line(network, "the loss"), "update") == set()
 
 
 def test_a_loop_that_a_tape_differentiates_is_forward_and_so_is_all_that_comes_after_it():
@@ -194,23 +196,46 @@ def test_a_loop_that_a_tape_differentiates_is_forward_and_so_is_all_that_comes_a
 def test_minimize_is_the_line_of_its_updates_and_not_of_its_gradients():
     nodes = stage(minimised).nodes
     step = line(minimised, "the step")
-    assert "ResourceScatterAdd" in made(nodes, step, "update")
-    assert "MatMul" not in made(nodes, step, "backward")
+    assert "ResourceScatterAdd" in of_line(nodes, step, "update")
+    assert "MatMul" not in of_line(nodes, step, "backward")
+
+
+@pytest.mark.parametrize("function", [clipped, minimised])
+def test_a_line_made_the_nodes_that_its_call_created_and_no_others(function):
+    frontend = stage(function, "frontend")
+    made = Counter()
+    for op in frontend.live.graph.get_operations():
+        (*_, number) = (f.lineno for f in op.traceback if f.filename == __file__)
+        made[number] += 1
+    (table,) = in_short.blocks(frontend)
+    count = len(frontend.nodes)
+    assert table.title.startswith(f"{len(made)} lines of the program made {count} nodes and ")
+    rows = {int(row[0].partition(":")[2]): int(row[2]) for row in table.cells()}
+    assert rows == {number: made[number] for number in rows} and len(rows) == 5
+    assert rows[max(made, key=made.__getitem__)] == max(made.values())
+
+
+def test_a_gradient_that_the_program_made_costs_time_on_the_line_of_its_forward_op():
+    step, loss = line(minimised, "the step"), line(network, "the loss")
+    gradients = [node for node in stage(minimised).nodes if node.phase == "backward"]
+    assert {node.source.line for node in gradients} == {step}
+    assert {node.op for node in gradients if node.line.line == loss} > {"Mul", "RealDiv"}
+    assert all(node.forward_source is None for node in stage(handed_over).nodes)
 
 
 def test_nodes_of_a_keras_layer_belong_to_the_line_that_made_it_or_to_its_own_call():
     nodes = stage(in_layers, "frontend").nodes
-    assert "MatMul" in made(nodes, line(in_layers, "the layer"), "forward")
-    assert made(nodes, line(Own, "its own call"), "forward") == {"Sin"}
+    assert "MatMul" in of_line(nodes, line(in_layers, "the layer"), "forward")
+    assert of_line(nodes, line(Own, "its own call"), "forward") == {"Sin"}
 
 
 def test_a_compiled_keras_model_has_its_loss_its_optimiser_and_its_lines():
     result = stage(compiled)
     nodes = result.nodes
-    assert {"MatMul"} <= made(nodes, line(compiled, "the layer"), "forward")
-    assert "AssignVariableOp" in made(nodes, line(compiled, "the norm"), "forward")
-    assert "ResourceApplyAdam" in made(nodes, line(compiled, "the optimiser"), "update")
-    assert "SquaredDifference" in {node.op for node in nodes} or "Square" in made(
+    assert {"MatMul"} <= of_line(nodes, line(compiled, "the layer"), "forward")
+    assert "AssignVariableOp" in of_line(nodes, line(compiled, "the norm"), "forward")
+    assert "ResourceApplyAdam" in of_line(nodes, line(compiled, "the optimiser"), "update")
+    assert "SquaredDifference" in {node.op for node in nodes} or "Square" in of_line(
         nodes, line(compiled, "the compilation"), "forward"
     )
     assert max(check.max_relative_error for check in result.gradient_checks) < 1e-5

@@ -200,12 +200,11 @@ def test_the_files_of_a_program_begin_with_its_own_then_the_costliest(seen, tmp_
 
 def test_the_columns_are_explained_above_the_lines(seen):
     columns = (
-        "Forward, backward and updates are the time of the nodes that a line made, and waiting is "
-        "the time in which they waited for data, in all runs except the first ones, estimated from "
-        "the traced runs. Python is the time of the line "
-        "itself, and TensorFlow is the time of its calls to TensorFlow and Keras. Both are "
-        "sampled outside of runs. The times of ops are estimates from few traced runs: 2 of the "
-        "4 of group 2."
+        "Forward, backward and updates are the time of the nodes that a line made, with their "
+        "gradients, and waiting is the time in which they waited for data, in all runs except the "
+        "first ones, estimated from the traced runs. Python is the time of the line itself, and "
+        "TensorFlow is the time of its calls to TensorFlow and Keras. Both are sampled outside of "
+        "runs. The times of ops are estimates from few traced runs: 2 of the 4 of group 2."
     )
     assert page.explained(replace(seen, graph=None)) == columns
     assert page.explained(seen).startswith(f"{columns} The drawing and the notes behind the lines")

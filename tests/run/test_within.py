@@ -84,5 +84,9 @@ def test_a_saved_graph_has_the_lines_of_its_nodes(graph, tmp_path):
     node = next(node for node in frontend.nodes if node.name == "y")
     assert node.source.file == __file__
     assert node.source.code.startswith("loss = tf.reduce_mean(")
+    *_, backward = lifecycle.walk(path, stop="backward")
+    (gradient,) = (node for node in backward.nodes if node.name == "gradients/y_grad/MatMul")
+    assert "minimize(" in gradient.source.code  # that call made it
+    assert gradient.line == node.source  # its cost belongs to the loss
     with pytest.raises(UsageError, match="exists already"):
         tflab.save_graph(path, graph)

@@ -209,12 +209,17 @@ def test_gradients_that_are_0_have_no_error():
 
 def test_the_reasons_of_large_errors_are_said():
     checks = (GradientCheck("w", 9e-4, 4, 9, "float32", tolerance=0.03),)
-    stage = replace(STAGE, gradient_checks=checks, variable_count=1, half="bfloat16")
+    stage = replace(STAGE, gradient_checks=checks, variable_count=1, halves=("bfloat16",))
     assert shown(replace(stage, no_float64="It broke"))[-2:] == [
         "The check ran in float32, because a float64 copy of the graph failed. It broke.",
         "Parts of the graph are in bfloat16, which rounds to about 2 digits. The differences are "
         "in float32, so the errors include that rounding.",
     ]
+    assert shown(replace(stage, halves=("bfloat16", "float16")))[-1] == (
+        "Parts of the graph are in bfloat16, which rounds to about 2 digits, and others in "
+        "float16, which rounds to about 3 digits. The differences are in float32, so the errors "
+        "include that rounding."
+    )
 
 
 def test_gradients_that_are_changed_before_the_optimiser_are_not_those_of_the_loss():

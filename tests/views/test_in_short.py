@@ -198,10 +198,14 @@ def test_gradients_that_are_0_are_counted_and_have_no_error():
 
 def test_a_graph_in_half_precision_says_so_where_the_differences_are_not():
     half = GradientCheck("y", 9.2e-4, 1, 1, "float64", tolerance=0.02)
-    stage = replace(DERIVED, gradient_checks=(half,), half="float16", custom_gradients=("c",))
+    stage = replace(DERIVED, gradient_checks=(half,), halves=("float16",), custom_gradients=("c",))
     assert fact(stage, "checked") == (
         "1 gradient by finite differences: largest relative error 9.2e-04 (the graph rounds to "
         "float16)"
+    )
+    assert fact(replace(stage, halves=("bfloat16", "float16")), "checked") == (
+        "1 gradient by finite differences: largest relative error 9.2e-04 (the graph rounds to "
+        "bfloat16 and float16)"
     )
     same = replace(stage, gradient_checks=(replace(half, precision="float16"),))
     assert fact(same, "checked") == (

@@ -28,6 +28,7 @@ COUNTS = "count"
 GATES = "gate"
 SAME = "same numbers"
 ZEROS = "zeros"
+FILLS = "filling"
 FETCH = "fetch"
 MOVES = (*op_rules.SEEN_THROUGH, *op_rules.RESHAPES, "Sum")  # may hand on the same numbers
 WHY = {
@@ -43,6 +44,8 @@ WHY = {
     GATES: "These nodes wait until all gradients of an op are ready, and pass them on unchanged.",
     SAME: "These nodes pass on the same numbers in the shape or type that the next op needs.",
     ZEROS: "Every element is 0: no gradient arrives here.",
+    FILLS: "Every element is 0: the gradient function takes them where its op passes no gradient "
+    "on.",
     FETCH: "A program that fetches this node computes all gradients at once, without an update.",
 }
 
@@ -126,8 +129,17 @@ def kind_of(reader: Reader, node: Node, served: set[str | None]) -> str | None:
     if counts(reader, node):
         return COUNTS
     if node.op in ("ZerosLike", "Fill") and reader.points.filled(node.name, 0):
-        return ZEROS
+        return kind_of_zeros(reader, node)
     return handed_on(reader, node)
+
+
+def kind_of_zeros(reader: Reader, node: Node) -> str | None:
+    """A gradient that is 0, or a part of one: its gradient function neither received nor returned
+    it. Without the calls of these functions that is not known."""
+    gradients = {tensor for call in reader.calls for tensor in (*call.incoming, *call.returned)}
+    if not reader.calls:
+        return None
+    return ZEROS if node.name in gradients else FILLS
 
 
 def only_values_tell(reader: Reader, node: Node) -> bool:

@@ -26,7 +26,7 @@ def of_batch(
     peaks: Peaks,
 ) -> Evidence:
     """The evidence on a step at one batch size; `rows` are its nodes."""
-    sources = {node.name: node.source for node in (*placed.user_nodes, *placed.nodes)}
+    sources = {node.name: node.line for node in (*placed.user_nodes, *placed.nodes)}
     lines = row_labels.line_labels(sources)
     movers = costs.data_movers(placed.nodes, placed.user_nodes, placed.ledger)
     turned = movers & format_changes(placed.nodes)

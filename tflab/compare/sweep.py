@@ -206,7 +206,7 @@ def table(
         batch.rows,
         costs=mean_costs(batch, placed, last),
         ledger=placed.ledger,
-        sources={node.name: node.source for node in nodes},
+        sources={node.name: node.line for node in nodes},
         phases={node.name: node.phase for node in nodes},
         layers=placed.program.layers,
         peaks=peaks,

@@ -75,7 +75,7 @@ def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) 
 def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
     """What the program knows about its nodes: lines, tensors, gradients."""
     nodes = backward.nodes if backward else frontend.nodes
-    forward = {node.name for node in frontend.nodes}
+    forward = {node.name: node for node in frontend.nodes}
     updates = set(backward.update_nodes) if backward else set()
     gradients = {gradient.forward: gradient for gradient in backward.gradients} if backward else {}
     derived = {name: made.forward for made in gradients.values() for name in made.nodes}
@@ -84,11 +84,18 @@ def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
     by_name = {}
     for node in nodes:
         name, gradient = node.name, gradients.get(node.name)
+        written = forward.get(name, node)
+        consumers = tuple(users.get(name, ()))
         kind = "forward" if name in forward else "update" if name in updates else "gradient"
         by_name[name] = replace(
-            blank(node, kind),
+            blank(written, kind),
             from_file=from_file and kind == "forward",
-            consumers=tuple(users.get(name, ())),
+            consumers=consumers,
+            later_consumers=tuple(user for user in consumers if user not in forward)
+            if name in forward
+            else (),
+            gained_inputs=node.inputs[len(written.inputs) :],
+            gained_outputs=node.outputs[len(written.outputs) :],
             gradient_function=gradient.function if gradient else None,
             gradient_nodes=gradient.nodes if gradient else (),
             no_gradient=gradient.reason if gradient else None,

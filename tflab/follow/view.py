@@ -166,8 +166,9 @@ def frontend_lines(history: NodeHistory) -> Iterator[Line]:
         yield ("waits for ", *links(history.control_inputs))
     if history.outputs:
         yield (f"makes {', '.join(map(tensor, history.outputs))}",)
-    if history.consumers:
-        yield ("is used by ", *links(history.consumers))
+    later = set(history.later_consumers)
+    if consumers := [name for name in history.consumers if name not in later]:
+        yield ("is used by ", *links(consumers))
 
 
 def backward_lines(history: NodeHistory) -> Iterator[Line]:
@@ -179,6 +180,11 @@ def backward_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"{history.gradient_function} made ", *links(history.gradient_nodes))
     elif history.no_gradient:
         yield (f"no gradient: {history.no_gradient}",)
+    gained = (history.gained_inputs, "input"), (history.gained_outputs, "output")
+    if counts := [plural(len(tensors), what) for tensors, what in gained if tensors]:
+        yield (f"gained {' and '.join(counts)}, which keep values for its gradient",)
+    if history.later_consumers:
+        yield ("is used by ", *links(history.later_consumers), " too")
 
 
 def meaning_lines(node: GradientNode) -> Iterator[Line]:

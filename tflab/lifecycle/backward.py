@@ -99,7 +99,8 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
         unchecked_variables=tuple(unchecked_variables(pairs, made, checks)) if checks else (),
         drawn_once=checked.drawn_once,
         no_float64=checked.no_float64,
-        half=checked.half,
+        half=next(iter(checked.halves), ""),
+        halves=checked.halves,
         processed=tuple(meaning.processed(graph, pairs, loss_pairs)),
         stopped=chain_rule.stopped(graph, doubtful),
         custom_gradients=tuple(meaning.custom(program.graph, graph)),
@@ -153,11 +154,6 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
     try:
         with graph.as_default():
             pairs = gradient_pairs(program.model, together)
-            # A node that fetches the gradients without an update. With the name of
-            # their scope, it also makes TensorBoard draw them separately from the forward graph.
-            tf.group(
-                *(gradient for gradient, _ in pairs if gradient is not None), name="gradients/"
-            )
             between = len(graph.get_operations())
             if optimizer is None:
                 return pairs, graph.get_operations()[before:], [], None
@@ -203,7 +199,7 @@ def with_lines(
     of their inputs, and the first gradient that of the loss. An update has the line that made the
     optimiser.
     """
-    lines = {node.name: node.source for node in forward}
+    lines = {node.name: node.line for node in forward}
     for gradient, variable in pairs:
         for tensor in (getattr(gradient, "values", gradient), getattr(gradient, "indices", None)):
             if tensor is not None:
@@ -213,13 +209,13 @@ def with_lines(
         if node.phase == UPDATE:
             node = replace(node, source=program.optimizer_line)
         elif origin is not None:
-            node = replace(node, source=lines.get(origin.name, node.source))
+            node = replace(node, source=lines.get(origin.name, node.line))
         else:
             sources = [lines[name] for name in (op.name, *parents(node)) if name in lines]
             line = (sources or [lines[program.loss.op.name]])[0]
             node = replace(node, source=line, phase=BACKWARD)
         lines[op.name] = node.source
-        yield node
+        yield replace(node, forward_source=None)
 
 
 def with_outputs(listed: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
@@ -227,7 +223,7 @@ def with_outputs(listed: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
     for node in listed:
         if functions.calling(node.op):
             now = nodes.from_operation(graph.get_operation_by_name(node.name))
-            node = replace(now, source=node.source)
+            node = replace(now, source=node.source, forward_source=node.forward_source)
         yield node
 
 
@@ -241,15 +237,17 @@ def added_functions(
     """
     before = {function.name for function in frontend.functions}
     lines: dict[tuple[str | None, str], Source | None] = {}
-    lines |= {(None, node.name): node.source for node in listed}
+    lines |= {(None, node.name): node.line for node in listed}
     for function in functions.of_graph(graph, frontend.live.model.lines):
         sources = (lines.get((call.function, call.node)) for call in function.called_by)
         caller = next((source for source in sources if source), None)
         body = [
-            replace(node, source=caller) if node.source and node.source.file == __file__ else node
+            replace(node, source=node.forward_source or caller, forward_source=None)
+            if node.source and node.source.file == __file__
+            else node
             for node in function.nodes
         ]
-        lines |= {(function.name, node.name): node.source for node in body}
+        lines |= {(function.name, node.name): node.line for node in body}
         if function.name not in before:
             yield replace(function, nodes=tuple(body))
 

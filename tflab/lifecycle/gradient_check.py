@@ -70,7 +70,7 @@ class Checked:
     reason: str
     drawn_once: tuple[str, ...] = ()  # random nodes that had the same numbers in all runs
     no_float64: str = ""  # why the differences are not in float64
-    half: str = ""  # the half precision in which parts of the graph compute
+    halves: tuple[str, ...] = ()  # the half precisions in which parts of it compute, coarsest first
 
 
 def check(
@@ -141,14 +141,15 @@ def of_batch(
     }
     run = finite_differences.Loss(graph, program.loss.name, options, feeds, variables, values)
     slopes = finite_differences.differences(run, elements)
-    half = graph_copies.half_of(graph_copies.prune(graph.as_graph_def(), [program.loss.op.name]))
-    rounding = rounding_of(loss, gradients, slopes.dtype, half)
+    pruned = graph_copies.prune(graph.as_graph_def(), [program.loss.op.name])
+    halves = graph_copies.halves_of(pruned)
+    rounding = rounding_of(loss, gradients, slopes.dtype, next(iter(halves), None))
     checks = tuple(
         compare(name, gradient, elements[name], slopes.values[name], rounding)
         for name, gradient in zip(names, gradients, strict=True)
     )
     once = tuple(dict.fromkeys(map(node_of, drawn)))
-    return Checked(checks, "", once, slopes.no_float64, half.name if half else "")
+    return Checked(checks, "", once, slopes.no_float64, tuple(half.name for half in halves))
 
 
 def losses_of(loss: Callable[[], Any], runs: int = RUNS - 1) -> tuple[list[Any], float]:

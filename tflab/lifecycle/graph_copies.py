@@ -42,7 +42,7 @@ def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.
     tables = table_initializers(graph, whole, ends)
     graph_def = prune(whole, [*ends, *tables])
     del whole  # it may be large
-    half = half_of(graph_def)
+    half = next(iter(halves_of(graph_def)), None)
     wider = {tf.float64: TO_FLOAT64} | ({tf.float32: TO_FLOAT32} if half else {})
     for dtype, types in wider.items():
         try:
@@ -53,9 +53,9 @@ def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.
     yield import_graph(graph_def, tables), half or tf.float32
 
 
-def half_of(graph_def: Any) -> tf.DType | None:
-    """The half precision in which some of these nodes, or of the functions that they call,
-    compute; None if none does."""
+def halves_of(graph_def: Any) -> tuple[tf.DType, ...]:
+    """The half precisions in which some of these nodes, or of the functions that they call,
+    compute; the one with the fewest digits first."""
     bodies = {function.signature.name: function.node_def for function in graph_def.library.function}
     seen: set[str] = set()
     types: set[int] = set()
@@ -68,7 +68,7 @@ def half_of(graph_def: Any) -> tf.DType | None:
                 fresh = called & bodies.keys() - seen
                 seen |= fresh
                 waiting += map(bodies.__getitem__, fresh)
-    return next((half for half in HALVES if half.as_datatype_enum in types), None)
+    return tuple(half for half in HALVES if half.as_datatype_enum in types)
 
 
 def computed_types(node: Any) -> set[int]:

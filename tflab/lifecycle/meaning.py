@@ -206,6 +206,16 @@ def of_file(frontend: Frontend, options: Options) -> Backward:
     return with_terms if with_terms.losses else stage
 
 
+def with_lines_of_work(listed: Iterable[Node], owners: Mapping[str, str]) -> Iterator[Node]:
+    """The nodes, of which those of a file also get the lines of their forward ops."""
+    lines: dict[str, Source | None] = {}
+    for node in listed:
+        if node.source and not node.forward_source:
+            node = replace(node, forward_source=lines.get(owners.get(node.name, "")))
+        lines[node.name] = node.line
+        yield node
+
+
 def of_search(frontend: Frontend, search: gradient_search.Found, options: Options) -> Backward:
     """The same for gradients that were found by a search."""
     program = frontend.live
@@ -219,7 +229,7 @@ def of_search(frontend: Frontend, search: gradient_search.Found, options: Option
     updates_of = {t.loss: t.updates for t in search.trainings if t.loss}
     stage = Backward(
         program=program,
-        nodes=frontend.nodes,
+        nodes=tuple(with_lines_of_work(frontend.nodes, owners)),
         functions=frontend.functions,
         gradients=tuple(
             Gradient(

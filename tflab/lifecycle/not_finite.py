@@ -224,10 +224,10 @@ def row(
     forward = None
     if name in about.ops:
         forward = nodes.forward_of(about.graph, name)
-    line = (sources or {}).get(name) or (place.source if place else None)
+    line = (sources or {}).get(name) or (place.line if place else None)
     for known_name in (name, variable) if is_update else (name,):
         if line is None and known_name in about.nodes:
-            line = about.nodes[known_name].source
+            line = about.nodes[known_name].line
     return {
         "tensor": tensor if ":" in tensor or kind in (VARIABLE, UPDATE) else f"{tensor}:0",
         "node": place.name if place and inside and name.endswith(place.name) else name,

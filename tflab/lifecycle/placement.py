@@ -178,10 +178,10 @@ def with_lines_of_work(
         does_work = fate.is_work_of_heir and fate.fate != "compiled"
         if does_work and fate.into and fate.into not in by_name:
             node = by_name[fate.name]
-            made_of.setdefault(fate.into, set()).add((node.source, node.phase))
+            made_of.setdefault(fate.into, set()).add((node.line, node.phase))
     for node in executed:
         lines = made_of.get(node.name, ())
-        if len(lines) == 1 and node.source is None:
+        if len(lines) == 1 and node.line is None:
             ((source, phase),) = lines
             yield replace(node, source=source, phase=phase)
         else:

@@ -144,7 +144,7 @@ def into_towers(name: str, model: Model, graph: tf.Graph, options: Options) -> t
         for original in copied:
             name = f"{tower(task)}/{original}"
             places[name] = cluster.device_of(task)
-            if source := nodes.source_of(graph.get_operation_by_name(original)):
+            if source := nodes.line_of_work(graph.get_operation_by_name(original)):
                 lines[None, name] = source
     sentences = notes(model, tasks)
     return replace(

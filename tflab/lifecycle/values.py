@@ -204,11 +204,11 @@ def sources(
 
     The arithmetic optimiser names a node after the one that it replaces.
     """
-    by_name = {node.name: node.source for node in user_nodes if node.source}
+    by_name = {node.name: node.line for node in user_nodes if node.line}
     lines = {fate.into: by_name[fate.name] for fate in ledger if fate.into and fate.name in by_name}
     for node in ran:
         replaced = by_name.get(STANDS_IN.sub("", node.name))
-        if line := node.source or by_name.get(node.name) or lines.get(node.name) or replaced:
+        if line := node.line or by_name.get(node.name) or lines.get(node.name) or replaced:
             lines[node.name] = line
     return lines
 

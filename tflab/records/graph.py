@@ -44,8 +44,16 @@ class Node:
     control_inputs: tuple[str, ...] = ()  # nodes that must have run before
     device: str = ""  # "" until one is requested or the placer assigns one
     outputs: tuple[Tensor, ...] = ()
-    source: Source | None = None
+    source: Source | None = None  # the line that made it
     phase: str = FORWARD  # one of PHASES
+    # The line of the forward op, if the program itself made a node that differentiates one
+    forward_source: Source | None = None
+
+    @property
+    def line(self) -> Source | None:
+        """The line whose work the node does: costs by line have the gradients of a line in its
+        row."""
+        return self.forward_source or self.source
 
 
 @dataclass(frozen=True)

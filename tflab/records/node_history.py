@@ -60,7 +60,7 @@ class NodeHistory(Shown):
     op: str  # the type as written; for a node that the runtime made, the type that ran
     kind: str  # forward, gradient, update or runtime
     source: Source | None  # the user's line; None if only the runtime knows the node
-    inputs: tuple[str, ...]  # tensors
+    inputs: tuple[str, ...]  # tensors, as written
     control_inputs: tuple[str, ...]
     outputs: tuple[Tensor, ...]  # as written; for a node that the runtime made, as it ran
     from_file: bool = False  # whether the program was read from a file
@@ -104,3 +104,7 @@ class NodeHistory(Shown):
     taken: tuple[Value, ...] = ()  # the inputs of its carrier in that step
     carrier_values: tuple[Value, ...] = ()  # the outputs of the carrier, if that is another node
     gradient: Defined | None = None  # of the loss with respect to its first output, in that step
+    later_consumers: tuple[str, ...] = ()  # the consumers that were added with the gradients
+    # What differentiation added to a loop or a branch, so that it keeps values for its gradient
+    gained_inputs: tuple[str, ...] = ()  # tensors
+    gained_outputs: tuple[Tensor, ...] = ()

@@ -113,7 +113,7 @@ class Backward(Shown):
     unchecked: str = ""  # why there are no gradient checks
     drawn_once: tuple[str, ...] = ()  # random nodes with the same numbers in all runs of the checks
     no_float64: str = ""  # why the checks are not in float64
-    half: str = ""  # "float16" or "bfloat16" if parts of the graph of the loss compute in it
+    half: str = ""  # the first of `halves`
     # (variable, why it was not checked), if others were
     unchecked_variables: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
     no_formula: str = field(default="", metadata={"json": None})  # why some derivatives have none
@@ -134,6 +134,8 @@ class Backward(Shown):
     # Forward nodes between the loss and variables with a gradient function of their own instead of
     # that of their type (`tf.custom_gradient`)
     custom_gradients: tuple[str, ...] = ()
+    # "bfloat16", "float16": in which parts of the graph of the loss compute, coarsest first
+    halves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,8 @@ def whole(groups: Sequence[Group]) -> int:
 def nodes_by_line(graph: Recorded | None) -> dict[Line, list[str]]:
     made: dict[Line, list[str]] = {}
     for node in graph.nodes if graph else ():
-        if node.source:
-            made.setdefault(line_of(node.source), []).append(node.name)
+        if node.line:
+            made.setdefault(line_of(node.line), []).append(node.name)
     return made
 
 
@@ -151,7 +151,7 @@ def notes(line: Line, fates: Sequence[Fate], by_name: Mapping[str, Node], ns: in
         return
     for how, word in CARRIED.items():
         into = [by_name.get(fate.into or "") for fate in reached if fate.fate == how]
-        places = Counter(line_of(node.source) for node in into if node and node.source)
+        places = Counter(line_of(node.line) for node in into if node and node.line)
         for (file, number), count in places.items():
             if (file, number) != line:
                 other = "" if file == line[0] else f"{os.path.basename(file)} "

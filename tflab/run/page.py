@@ -96,11 +96,11 @@ def fed(group: Group) -> str:
 def explained(seen: Watched) -> str:
     """The meaning of the columns, and which runs they refer to."""
     words = (
-        "Forward, backward and updates are the time of the nodes that a line made, and waiting is "
-        "the time in which they waited for data, in all runs except the first ones, estimated from "
-        "the traced runs. Python is the time of the line "
-        "itself, and TensorFlow is the time of its calls to TensorFlow and Keras. Both are "
-        "sampled outside of runs."
+        "Forward, backward and updates are the time of the nodes that a line made, with their "
+        "gradients, and waiting is the time in which they waited for data, in all runs except the "
+        "first ones, estimated from the traced runs. Python is the time of the line itself, and "
+        "TensorFlow is the time of its calls to TensorFlow and Keras. Both are sampled outside of "
+        "runs."
     )
     words = " ".join((words, *line_table.few_traced(seen)))
     if seen.graph is None:

@@ -98,7 +98,7 @@ def inlined_in(graph: Any, nodes: Sequence[Node], names: Iterable[str]) -> Itera
 
 def line_of(node: Node) -> tuple[str, str, tuple[str, int, str] | None, str]:
     """Name, phase, the line that made it, and its op."""
-    made = node.source
+    made = node.line
     line = (made.file, made.line, made.code[:MOST_CODE]) if made else None
     return node.name, node.phase, line, node.op
 

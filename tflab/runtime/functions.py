@@ -147,7 +147,7 @@ def argument(arg: Any, function_arg: Any, attributes: Any, source: Source | None
     """An argument as a node; `function_arg` is the tensor that represented it during tracing."""
     shape: Shape = None
     if function_arg is not None:
-        shape, source = nodes.shape_of(function_arg.shape), nodes.source_of(function_arg.op)
+        shape, source = nodes.shape_of(function_arg.shape), nodes.made_by(function_arg.op)[0]
     elif attributes is not None:
         value = attributes.attr["_output_shapes"]
         shapes = [*value.list.shape, *([value.shape] if value.HasField("shape") else [])]

@@ -71,7 +71,7 @@ def origin(name: str, bodies: Bodies, calls: Calls) -> Node | None:
 
 def with_line_of(node: Node, call: Node | None) -> Node:
     """The node, with the line of the call if it has none."""
-    return replace(node, source=call.source) if call and not node.source else node
+    return replace(node, source=call.line) if call and not node.line else node
 
 
 def scopes(name: str) -> Iterator[str]:

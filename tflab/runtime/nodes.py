@@ -76,6 +76,7 @@ def graph_lines(lines: Lines) -> dict[str, Source | None]:
 
 def from_operation(op: tf.Operation) -> Node:
     source, phase = made_by(op)
+    forward = private.derived_from(op)
     return Node(
         name=op.name,
         op=op.type,
@@ -84,7 +85,8 @@ def from_operation(op: tf.Operation) -> Node:
         device=op.device,
         outputs=tuple(Tensor(out.dtype.base_dtype.name, shape_of(out.shape)) for out in op.outputs),
         source=source,
-        phase=phase,
+        phase=phase if forward is None else BACKWARD,
+        forward_source=line_of_work(forward) if forward is not None else None,
     )
 
 
@@ -97,21 +99,19 @@ def shape_of(shape: tf.TensorShape) -> Shape:
     return None if shape.rank is None else tuple(shape.as_list())
 
 
-def source_of(op: tf.Operation) -> Source | None:
-    return made_by(op)[0]
+def line_of_work(op: tf.Operation) -> Source | None:
+    """The line whose work a node does: of a node that a gradient function made, or that adds up the
+    gradients of an op, the line of the forward op; otherwise the line that made the node."""
+    forward = private.derived_from(op)
+    return made_by(op)[0] if forward is None else line_of_work(forward)
 
 
 def made_by(op: tf.Operation) -> tuple[Source | None, str]:
-    """The user's line that made a node, and the node's phase.
+    """The user's line that made a node, and the phase in whose calls it was made.
 
     The line is the last frame of the node's creation outside the libraries, or the one that made
-    the Keras layer in whose call it was created. A node that a gradient function made, or that adds
-    up the gradients of an op, has the line of the forward op. Nodes of an imported graph have no
-    line.
+    the Keras layer in whose call it was created. Nodes of an imported graph have no line.
     """
-    forward = private.derived_from(op)
-    if forward is not None:
-        return made_by(forward)[0], BACKWARD
     frame, phase = private.making(op, libraries.includes)
     return Source(*frame) if frame else None, phase
 
@@ -162,6 +162,7 @@ def from_node_def(
         ),
         source=maker.source if maker else None,
         phase=maker.phase if maker else FORWARD,
+        forward_source=maker.forward_source if maker else None,
     )
 
 

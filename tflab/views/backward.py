@@ -183,10 +183,11 @@ def precision(stage: Backward) -> Iterable[str]:
             f"The check ran in {checked_in}, because a float64 copy of the graph failed. "
             f"{stage.no_float64}."
         )
-    if stage.half and stage.half != checked_in:
+    halves = (half for half in stage.halves if half != checked_in)
+    if parts := [f"{half}, which rounds to about {DIGITS[half]} digits" for half in halves]:
         yield (
-            f"Parts of the graph are in {stage.half}, which rounds to about {DIGITS[stage.half]} "
-            f"digits. The differences are in {checked_in}, so the errors include that rounding."
+            f"Parts of the graph are in {', and others in '.join(parts)}. The differences are in "
+            f"{checked_in}, so the errors include that rounding."
         )
 
 

@@ -143,8 +143,8 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
     if stage.gradient_checks:
         checked_in = stage.gradient_checks[0].precision
         coarse = "" if checked_in == "float64" else f" in {checked_in}"
-        half = stage.half if stage.half != checked_in else ""
-        rounds = f" (the graph rounds to {half})" if half else ""
+        halves = " and ".join(half for half in stage.halves if half != checked_in)
+        rounds = f" (the graph rounds to {halves})" if halves else ""
         yield (
             "checked",
             f"{plural(len(stage.gradient_checks), 'gradient')} by finite differences{coarse}"
