@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TypeVar
 
+from tflab.analysis.branches import SWITCHES
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.records.buffers import Buffer
 from tflab.records.gradients import GradientNode
@@ -231,3 +232,17 @@ def lifetime(buffer: Buffer) -> str:
         return f"from {start} to the end of {STEP}"
     inferred = " (inferred)" if buffer.freed_by == "order" else ""
     return f"from {start} to {time(buffer.until_ns)}{inferred} of {STEP}"
+
+
+def done_by(history: NodeHistory) -> str:
+    """What the carrier did for the node: for a folded or removed node it does no work."""
+    fate = history.fate.fate if history.fate and not history.fate.replaced else ""
+    if history.fate and fate == "folded" and not history.fate.has_value:
+        return "it was used before the steps to compute the constant "
+    if fate == "folded":
+        return "it was computed before the steps; its value is stored in "
+    if fate == "removed" and history.ran_as in SWITCHES:  # no step may have taken that output
+        return "it did not run; its consumers take their value from "
+    if fate == "removed":
+        return "it did not run; its consumers took the value from "
+    return "its computation was done by "

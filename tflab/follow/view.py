@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tflab.analysis.branches import SWITCHES
 from tflab.analysis.gradient_nodes import WHY
 from tflab.follow import values
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
@@ -269,7 +268,11 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         yield from value_lines(history)
         return
     if history.carrier != history.name and not history.became:
-        yield (*done_by(history), *links([history.carrier]), f", which ran as {history.ran_as}")
+        yield (
+            values.done_by(history),
+            *links([history.carrier]),
+            f", which ran as {history.ran_as}",
+        )
     elif history.carrier == history.name and history.ran_outputs not in ((), history.outputs):
         yield (f"made {', '.join(map(tensor, history.ran_outputs))}",)
     yield from value_lines(history)
@@ -303,20 +306,6 @@ def untimed(history: NodeHistory) -> Iterator[str]:
 def value_lines(history: NodeHistory) -> Iterator[Line]:
     for before, nodes, after in values.sentences(history):
         yield tuple(part for part in (before, *links(nodes), after) if part)
-
-
-def done_by(history: NodeHistory) -> Line:
-    """What the carrier did for the node: for a folded or removed node it does no work."""
-    fate = history.fate.fate if history.fate and not history.fate.replaced else ""
-    if history.fate and fate == "folded" and not history.fate.has_value:
-        return ("it was used before the steps to compute the constant ",)
-    if fate == "folded":
-        return ("it was computed before the steps; its value is stored in ",)
-    if fate == "removed" and history.ran_as in SWITCHES:  # no step may have taken that output
-        return ("it did not run; its consumers take their value from ",)
-    if fate == "removed":
-        return ("it did not run; its consumers took the value from ",)
-    return ("its computation was done by ",)
 
 
 def times(history: NodeHistory) -> Table:
