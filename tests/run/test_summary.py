@@ -76,7 +76,18 @@ SEGMENT = {
 }
 GROUPS = (
     Group("graph 1", ("init",), {}, 1, None, 500, 0, 0, 0),
-    Group("graph 1", ("loss:0", "train"), {"x:0": "(8, 4)"}, 5, 900.0, 900, 4_000, 2, 0, None, 900),
+    Group(
+        "graph 1",
+        ("loss:0", "train"),
+        {"x:0": "(8, 4)"},
+        5,
+        900.0,
+        900,
+        4_000,
+        2,
+        0,
+        on_lines_ns=900,
+    ),
 )
 WATCHED = Watched(
     program=("train.py", "--epochs", "3"),
