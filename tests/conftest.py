@@ -35,6 +35,9 @@ for name in [*os.environ]:
         del os.environ[name]
 os.environ["HOME"] = HOME.name
 
+# The same kernels on every processor: TensorFlow uses oneDNN only where it expects a gain
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+
 # An example of Hypothesis may take as long as a busy machine needs.
 hypothesis.settings.register_profile("unhurried", hypothesis.settings(), deadline=None)
 hypothesis.settings.load_profile("unhurried")

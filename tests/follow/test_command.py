@@ -89,5 +89,5 @@ def test_a_name_that_does_not_exist_is_refused_with_the_nearest_ones():
     assert refused.stdout == ""
     assert refused.stderr == (
         "tflab: There is no node 'mull' in the graph of toy (--model names another). "
-        "Did you mean 'mul'?\n"
+        "Did you mean 'mul' or 'gradients/error_grad/mul_1'?\n"
     )

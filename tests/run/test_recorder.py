@@ -436,7 +436,7 @@ def test_what_ran_in_a_loop_or_its_gradient_has_the_line_of_the_body(lab, tmp_pa
         "while/body/_1/squared_0": "forward",
         backward: "backward",
     }
-    assert {node.source.code for node in ran[count:]} == {
+    assert {node.line.code for node in ran[count:]} == {
         'lambda x: (tf.square(x, name="squared"),),  # a line of its own'
     }
     assert lab.faults == []

@@ -14,7 +14,7 @@ from tflab.errors import TflabError
 from tflab.lifecycle import backward, frontend, placement
 from tflab.records.options import Model, Options
 from tflab.records.placed import Assignment, Kernel
-from tflab.runtime import devices, private
+from tflab.runtime import devices
 
 pytestmark = pytest.mark.tensorflow
 
@@ -255,17 +255,14 @@ def test_a_node_that_the_runtime_made_is_looked_up_for_a_gpu_as_well(walked):
 
 
 def test_a_kernel_of_onednn_carries_its_label_and_the_gpus_is_that_of_the_type_as_written(walked):
-    prefix, label = (
-        ("_MklNative", ", label MklNameChangeOp") if private.onednn_is_on() else ("_", "")
-    )
     fused = {
         kernel.name: kernel
         for kernel in walked("lenet")["placement"].kernels
-        if kernel.op.startswith(f"{prefix}Fused")
+        if kernel.op.startswith("_MklNativeFused")
     }
     assert "conv1/Relu" in fused
     for kernel in fused.values():
-        assert kernel.constraints == f"CPU, T in float32{label}"
+        assert kernel.constraints == "CPU, T in float32, label MklNameChangeOp"
         assert kernel.on_gpu == "GPU, T in float32"
 
 
