@@ -97,7 +97,12 @@ def fates(
     fetches: Iterable[str],
     feeds: Iterable[str],
 ) -> tuple[Fate, ...]:
-    """One Fate for each node of the user's graph, in the order of the graph."""
+    """One Fate for each node of the user's graph, in the order of the graph.
+
+    The first of these decides: a pass folded the node, it is executed, no pass removed it and it
+    is gone (`removed`), the fetches do not need it (`unreached`), a later pass compiled or fused
+    its replacement, and then what the pass that removed it did.
+    """
     running = {node.name for node in executed}
     removals, folded = removals_and_folds(passes)
     rewritten = {change.name: step.name for step in passes for change in step.rewritten}

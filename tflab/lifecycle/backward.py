@@ -93,7 +93,7 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
     doubtful = [check.tensor for check in checks if not check.agrees]
     doubtful += [v.op.name for gradient, v in pairs if gradient is None]
     stage = replace(
-        meaning.explained(stage, graph, loss_pairs),
+        meaning.with_purposes_and_steps(stage, graph, loss_pairs),
         gradient_checks=checks,
         unchecked=checked.reason or ("" if checks else UNKNOWN),
         unchecked_variables=tuple(unchecked_variables(pairs, made, checks)) if checks else (),

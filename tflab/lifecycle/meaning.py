@@ -71,7 +71,9 @@ def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, A
     return by_node
 
 
-def explained(stage: Backward, graph: GradientGraph, pairs: Sequence[Any]) -> Backward:
+def with_purposes_and_steps(
+    stage: Backward, graph: GradientGraph, pairs: Sequence[Any]
+) -> Backward:
     """The stage, with the purpose of each gradient node and the steps of the chain rule. `pairs`
     are the gradients of the loss and the variables."""
     ends = [name for gradient, _ in pairs if (name := name_of(gradient))]
