@@ -336,7 +336,7 @@ def test_a_removed_node_was_passed_over_or_needed_by_nothing():
     of = [Fate("a", "removed", "a pass", "b"), Fate("a", "removed", "a pass", None)]
     assert list(map(view.fate_words, of)) == [
         "removed: its consumers take its value from another node",
-        "bypassed, or no longer used",
+        "bypassed, replaced or not used",
     ]
 
 

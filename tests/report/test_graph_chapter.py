@@ -37,7 +37,7 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
             "What became of the 14 nodes of the graph",
             ("fate", "nodes", "meaning", "by"),
             ("executed", "10", "runs under its own name", "rewritten: 2 by remapper"),
-            ("removed", "1", "bypassed, or no longer used", "1 by feeds_and_fetches"),
+            ("removed", "1", "bypassed, replaced or not used", "1 by feeds_and_fetches"),
             ("fused", "1", "part of another node's kernel", "1 by remapper"),
             ("folded", "1", "computed in advance, now a constant", "1 by constant_folding"),
             ("unreached", "1", "not needed by the fetches", "1 by constant_folding"),

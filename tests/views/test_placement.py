@@ -135,7 +135,7 @@ LEDGER_TABLE = [
         "rewritten: 2 by MklLayoutRewritePass, 1 by remapper",
     ),
     ("unreached", "6", "not needed by the fetches", "6 by model_pruner"),
-    ("removed", "5", "bypassed, or no longer used", "3 by dependency_optimizer"),
+    ("removed", "5", "bypassed, replaced or not used", "3 by dependency_optimizer"),
     ("fused", "4", "part of another node's kernel", "4 by remapper"),
     (
         "folded",

@@ -18,7 +18,7 @@ FATES = {  # the meaning of each; `analysis.ledger` decides them
     "folded": "computed in advance, now a constant",
     "merged": "equal to another node, which stays",
     "fused": "part of another node's kernel",
-    "removed": "bypassed, or no longer used",
+    "removed": "bypassed, replaced or not used",
     "compiled": "compiled by XLA with other nodes",
 }
 # The meaning of `executed` if not all of these nodes ran
