@@ -353,7 +353,7 @@ def test_a_call_that_was_inlined_has_the_times_of_all_nodes_that_came_from_it():
         ("64", "2", "40", "60 ns", "37.5 %", ""),
         0,
     ]
-    assert ("inlined: 3 nodes of the graph that runs",) in view.placement_lines(call)
+    assert ("3 nodes of the graph that runs were inlined from it",) in view.placement_lines(call)
     unmeasured = replace(call, inlined_times={}, times={16: row("x/b")})
     assert [block for block in view.blocks(unmeasured) if isinstance(block, Table)] == []
 
@@ -421,7 +421,7 @@ def test_a_loop_is_shown_as_it_was_written_and_what_differentiation_added_after_
     ]
     assert [view.line_text(line) for line in view.backward_lines(history)] == [
         "gained 1 input and 1 output, which keep values for its gradient",
-        "is used by gradients/loop_grad too",
+        "is now also used by gradients/loop_grad",
     ]
     assert history.consumers == ("after", "gradients/loop_grad")
     own = node_history.histories((Frontend(None, (X, grown, after, kept, grad)),))["loop"]

@@ -499,7 +499,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                     "about": "runs under its own name",
                     "state": 1,
                     "lines": [
-                        ["does the work of ", {"node": 0, "text": "s/a"}, ", ", "unknown", " too"],
+                        ["also does the work of ", {"node": 0, "text": "s/a"}, ", ", "unknown"],
                     ],
                 },
                 section("Executed", "as _Op", None),

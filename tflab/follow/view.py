@@ -183,7 +183,7 @@ def backward_lines(history: NodeHistory) -> Iterator[Line]:
     if counts := [plural(len(tensors), what) for tensors, what in gained if tensors]:
         yield (f"gained {' and '.join(counts)}, which keep values for its gradient",)
     if history.later_consumers:
-        yield ("is used by ", *links(history.later_consumers), " too")
+        yield ("is now also used by ", *links(history.later_consumers))
 
 
 def meaning_lines(node: GradientNode) -> Iterator[Line]:
@@ -207,11 +207,13 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
     for touch in history.touches:
         yield tuple(parts_of_touch(touch))
     if history.inlined:
-        yield (f"inlined: {plural(len(history.inlined), 'node')} of the graph that runs",)
+        yield (
+            f"{plural(len(history.inlined), 'node')} of the graph that runs were inlined from it",
+        )
     if history.origin:
         yield (f"comes from: {history.origin.origin}",)
     if history.carries:
-        yield ("does the work of ", *links(history.carries), " too")
+        yield ("also does the work of ", *links(history.carries))
     for output in history.became:
         yield from became_lines(output)
     if history.became:
