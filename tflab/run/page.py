@@ -50,7 +50,7 @@ def report(seen: Watched) -> Report:
         where += values.statistics(seen.values.values)
     chapters = [Chapter("The whole process", tuple(where))]
     graph = drawn_graph(seen.graph, seen.values) if seen.graph else None
-    annotated = Annotated(tuple(scripts(seen)), HEADERS, graph)
+    annotated = without_empty_columns(Annotated(tuple(scripts(seen)), HEADERS, graph))
     if annotated.scripts:
         chapters.append(Chapter("The program, line by line", (explained(seen), annotated)))
     return Report(view.name_of(seen), about, command, tuple(chapters))
@@ -139,6 +139,19 @@ def scripts(seen: Watched) -> Iterator[Script]:
                 for number, text in texts.items()
             ),
         )
+
+
+def without_empty_columns(annotated: Annotated) -> Annotated:
+    lines = [line for script in annotated.scripts for line in script.lines]
+    kept = [at for at in range(len(annotated.headers)) if any(line.cells[at] for line in lines)]
+
+    def narrowed(script: Script) -> Script:
+        cells = (tuple(line.cells[at] for at in kept) for line in script.lines)
+        pairs = zip(script.lines, cells, strict=True)
+        return replace(script, lines=tuple(replace(line, cells=own) for line, own in pairs))
+
+    headers = tuple(annotated.headers[at] for at in kept)
+    return replace(annotated, scripts=tuple(map(narrowed, annotated.scripts)), headers=headers)
 
 
 def row(
