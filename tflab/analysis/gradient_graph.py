@@ -76,6 +76,11 @@ class Reader:
             self.whole[label] = name
 
     @cached_property
+    def gradients(self) -> set[str | None]:
+        """The tensors that gradient functions received or returned."""
+        return {tensor for call in self.calls for tensor in (*call.incoming, *call.returned)}
+
+    @cached_property
     def expressions(self) -> dict[str, Expression]:
         """The formulas of the gradient nodes, by tensor; none without values to check them."""
         if not self.points.values:

@@ -136,10 +136,9 @@ def kind_of(reader: Reader, node: Node, served: set[str | None]) -> str | None:
 def kind_of_zeros(reader: Reader, node: Node) -> str | None:
     """A gradient that is 0, or a part of one: its gradient function neither received nor returned
     it. Without the calls of these functions that is not known."""
-    gradients = {tensor for call in reader.calls for tensor in (*call.incoming, *call.returned)}
     if not reader.calls:
         return None
-    return ZEROS if node.name in gradients else FILLS
+    return ZEROS if node.name in reader.gradients else FILLS
 
 
 def only_values_tell(reader: Reader, node: Node) -> bool:
