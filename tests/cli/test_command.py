@@ -82,6 +82,15 @@ def parser() -> command.Parser:
             "See `python -m tflab.demo --help`.",
         ),
         (
+            ["--allow-read=here"],
+            "--allow-read: gone; the graph runs confined, --trust runs it without. "
+            "See `python -m tflab.demo --help`.",
+        ),
+        (
+            ["--stage", "roofline"],
+            "roofline: gone; the column GFLOP/s of the op table. Choose from frontend.",
+        ),
+        (
             ["--steps"],
             "Argument --steps: expected one argument. See `python -m tflab.demo --help`.",
         ),

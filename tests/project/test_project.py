@@ -1,6 +1,5 @@
 """Project: promises about the repository itself, which no module can keep alone."""
 
-import ast
 import json
 import re
 import subprocess
@@ -89,20 +88,6 @@ def tracked() -> list[str]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return [name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
-
-
-LONGEST = 60  # lines of a function, its signature and docstring among them
-
-
-def test_every_function_fits_a_screen():
-    lengths = {
-        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
-        for path in (ROOT / "tflab").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef)
-    }
-    assert len(lengths) > 1_000
-    assert {name: lines for name, lines in lengths.items() if lines > LONGEST} == {}
 
 
 MACHINE_PATH = re.compile(r"(?<![\w.~}])/(?:work|home|root|Users|tmp)/\w.*")

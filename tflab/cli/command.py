@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import BinaryIO, NoReturn
 
-from tflab.cli import ending, terminal
+from tflab.cli import ending, gone, terminal
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import visible
 
@@ -40,17 +40,18 @@ class Parser(argparse.ArgumentParser):
     """argparse, but a wrong argument is a UsageError of one sentence."""
 
     def error(self, message: str) -> NoReturn:
-        sentence = f"{message[0].upper()}{message[1:]}."
-        raise UsageError(f"{sentence}{self.meant(message)} See `{self.prog} --help`.")
+        unknown = message.partition("unrecognized arguments: ")[2].split()
+        instead = next(filter(None, map(gone.sentence, unknown)), None)
+        sentence = instead or f"{message[0].upper()}{message[1:]}.{self.meant(unknown)}"
+        raise UsageError(f"{sentence} See `{self.prog} --help`.")
 
     def format_help(self) -> str:
         return terminal.fold(super().format_help(), terminal.width())
 
-    def meant(self, message: str) -> str:
-        """The nearest option to the first one that argparse does not know."""
-        unknown = message.partition("unrecognized arguments: ")[2]
+    def meant(self, unknown: Sequence[str]) -> str:
+        """Return a hint at the option nearest to the first of these that starts with dashes."""
         # Without their dashes, which would make all of them similar
-        options = [word[2:].partition("=")[0] for word in unknown.split() if word.startswith("--")]
+        options = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
         option_names = [name[2:] for name in self._option_string_actions if name.startswith("--")]
         nearest = difflib.get_close_matches(options[0], option_names, n=1) if options else []
         return f" Did you mean '--{nearest[0]}'?" if nearest else ""
@@ -72,6 +73,8 @@ def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
     def check(text: str) -> str:
         if text in names:
             return text
+        if instead := gone.sentence(text):
+            raise UsageError(f"{instead} Choose from {', '.join(names)}.")
         hint = did_you_mean(text, names)
         raise UsageError(f"No {kind} named '{text}'.{hint} Choose from {', '.join(names)}.")
 
