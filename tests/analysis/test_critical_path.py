@@ -86,6 +86,13 @@ def test_the_slack_of_a_node_is_the_least_of_its_runs():
     assert dict(path.slack) == {"a": 0, "b": 0, "c": 6}  # the first runs have 4
 
 
+def test_a_later_run_with_more_slack_does_not_hide_an_earlier_one_with_less():
+    # a runs twice: 5 and then b's 10; the second run of a, 2 ns, could end 13 ns later
+    links = critical_path.Links(["a", "a", "b"], [5, 2, 10], [[], [], [0]])
+    path = critical_path.path_of_step(links, 1.0)
+    assert (path.nodes, path.ns, dict(path.slack)) == (("a", "b"), 15, {"a": 0, "b": 0})
+
+
 def test_the_time_of_a_node_is_the_lower_median_of_its_steps():
     runs = [run("a", 0, 5), run("a", 9, 2), run("a", 0, 3, 1), run("b", 0, 1, 1)]
     assert critical_path.median_per_step(runs) == {"a": 3, "b": 1}

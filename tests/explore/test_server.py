@@ -198,6 +198,13 @@ def test_stages_are_told_as_markup_in_which_no_name_acts(site):
     assert (page, number, given) == ("p", 1, asked.Asked("x = 1"))
 
 
+def test_the_name_of_a_page_has_a_limit(site):
+    assert site.run(page="p" * 64)[-1] == {"done": True}
+    refused = (400, "A request must have a page and a number.\n")
+    assert [site.run(page=name) for name in ("p" * 65, 7, None)] == [refused] * 3
+    assert site.run(number="1") == refused
+
+
 def test_an_edit_is_told_against_the_last_life_of_its_own_page(site):
     site.run()
     site.warm.said = [

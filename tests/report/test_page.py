@@ -15,7 +15,7 @@ from tflab.follow import node_history
 from tflab.report import drawing, html, viewer_data
 from tflab.report.contents import DrawnGraph, Question
 
-TESTS = Path(__file__).parents[1] / "page" / "page.test.js"
+TESTS = sorted((Path(__file__).parents[1] / "page").glob("*.test.js"))
 INTERFACE = re.compile(r"^export interface (\w+)[^{]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 FIELD = re.compile(r"^  (\w+)(\??):", re.MULTILINE)
 IMPORTED = re.compile(r'^import .* from "\./([\w.]+)";$', re.MULTILINE)
@@ -37,7 +37,7 @@ def test_the_scripts_pass_their_own_tests(data, tmp_path):
     sent = tmp_path / "data.json"
     sent.write_text(html.embedded(data), encoding="utf-8")
     environment = {**os.environ, "TFLAB_PAGE_DATA": str(sent)}
-    command = [node, "--test", str(TESTS)]
+    command = [node, "--test", *map(str, TESTS)]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

@@ -76,6 +76,17 @@ def test_scopes_that_are_numbered_alike_are_one_line_and_one_that_differs_says_h
     ]
 
 
+def test_a_scope_that_differs_is_compared_with_the_first_group_of_several():
+    ops = {1: "A", 2: "A", 3: "B", 4: "B", 5: "C"}
+    nodes = [Node(f"block_{number}/op", op) for number, op in ops.items()]
+    lines = list(name_scopes.lines(name_scopes.tree(nodes), most=3))
+    assert [(line.label, line.what) for line in lines] == [
+        ("block_1 ... block_2 (2 alike)", "A"),
+        ("block_3 ... block_4 (2 alike)", "like block_1, with B, without A"),
+        ("block_5", "like block_1, with C, without A"),
+    ]
+
+
 def test_an_opened_scope_is_not_folded():
     lines = list(name_scopes.lines(name_scopes.tree(BLOCKS), ["block_96"], most=40))
     assert [line.branches + line.label for line in lines] == [

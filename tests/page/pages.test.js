@@ -1,0 +1,135 @@
+/* What the pages do when a reader acts and a server answers, without a browser. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { fakePage } from "./fake_dom.js";
+import { ProgramFile } from "../../tflab/explore/page/file.js";
+import { Presenter } from "../../tflab/report/page/present.js";
+import { Viewer } from "../../tflab/report/page/viewer.js";
+import { spaced } from "../../tflab/report/page/layout.js";
+
+const rect = (x, y) => ({ x, y, width: 10, height: 10 });
+const step = (places, edges, way) => {
+  const rects = new Map(places.map(([x, y], id) => [id, rect(x, y)]));
+  const drawn = edges.map(([a, b]) => ({ a, b }));
+  return Viewer.prototype.neighbour.call({ layout: { rects }, drawn }, 0, way);
+};
+const [DOWN, RIGHT] = [[0, 1], [1, 0]];
+
+test("an arrow key leads along an edge, to the box that lies most in its direction", () => {
+  const places = [[0, 0], [60, 40], [0, 100], [0, -50]];
+  const edges = [[0, 1], [2, 0], [3, 0]];
+  // Down: box 1 is 40 below and 60 aside (40 + 2 * 60 = 160), box 2 is 100 below (100)
+  assert.equal(step(places, edges, DOWN), 2);
+  assert.equal(step(places, edges, RIGHT), 1);
+  assert.equal(step(places, [[1, 2], [0, 3]], DOWN), null); // no edge of box 0 leads down
+  assert.equal(step([[0, 0], [50, 0]], [[0, 1]], DOWN), null); // beside it is not below it
+});
+
+test("boxes that share a place are spread about the mean of what they want, by weight", () => {
+  // Offsets 0, 15, 30: wanted less offsets 30, 15, 0; the pool is at (30 + 15 + 0) / 3 = 15
+  assert.deepEqual(spaced([30, 30, 30], [1, 1, 1], [10, 10, 10], 5), [15, 30, 45]);
+  // (1 * 30 + 3 * 15) / 4 = 18.75
+  assert.deepEqual(spaced([30, 30], [1, 3], [10, 10], 5), [18.75, 33.75]);
+});
+
+function presenting(states) {
+  const { part } = fakePage();
+  const shown = [];
+  const viewer = { graph: {}, data: { states: [...Array(states)] }, part, mark: "g", ended: new AbortController() };
+  const presenter = new Presenter(viewer);
+  presenter.draw = () => shown.push(presenter.state);
+  presenter.state = 1;
+  const press = (key) => part("screen").happens("keydown", { key, target: { closest: () => null } });
+  return { part, press, shown };
+}
+
+test("keys go through the screens of a presentation, and stop at both ends", () => {
+  const { part, press, shown } = presenting(4);
+  for (const key of ["End", "ArrowRight", "ArrowLeft", "Home", "PageUp", " ", "x"]) press(key);
+  assert.deepEqual(shown, [3, 3, 2, 0, 0, 1]);
+  part("screen-after").happens("click");
+  part("screen-before").happens("click");
+  assert.deepEqual(shown.slice(-2), [2, 1]);
+});
+
+function following(start = {}) {
+  fakePage();
+  const page = { text: "x = 1", said: "", posts: [], say: (text) => (page.said = text), take: (text) => (page.text = text) };
+  page.answers = [];
+  page.post = async (url, body) => {
+    page.posts.push([url, body]);
+    const { status, ...answer } = page.answers.shift();
+    return { ok: status === 200, status, json: async () => answer };
+  };
+  const button = document.createElement("button");
+  return { page, button, file: new ProgramFile({ name: "a.py", text: "x = 1", mark: "one", is_file: true, ...start }, button, page) };
+}
+
+test("saving names the text that the page knows, and a second time the one that it was told of", async () => {
+  const { page, button, file } = following();
+  page.text = "x = 2";
+  assert.equal(file.unsaved(), true);
+  assert.deepEqual([document.title, button.disabled], ["• a.py, live", false]);
+  page.answers = [{ status: 409, message: "Changed elsewhere.", mark: "two" }, { status: 200, mark: "three" }];
+  await button.happens("click");
+  assert.deepEqual([page.said, file.saved], ["Changed elsewhere.", "x = 1"]);
+  await button.happens("click");
+  assert.deepEqual(page.posts, [
+    ["/save", { text: "x = 2", known: "one" }],
+    ["/save", { text: "x = 2", known: "two" }],
+  ]);
+  assert.deepEqual([page.said, file.saved, file.known, file.other], ["Saved.", "x = 2", "three", null]);
+  assert.deepEqual([document.title, button.disabled], ["a.py, live", true]);
+});
+
+test("edits of a program that is no file are never unsaved", () => {
+  const { page, button, file } = following({ is_file: false, name: "toy" });
+  page.text = "x = 2";
+  assert.deepEqual([file.unsaved(), document.title, button.disabled], [false, "toy, live", true]);
+});
+
+test("a file is saved by Ctrl-S, and by no other key", async () => {
+  const { page } = following();
+  page.answers = [{ status: 200, mark: "two" }];
+  await window.happens("keydown", { key: "s" });
+  await window.happens("keydown", { key: "a", ctrlKey: true });
+  assert.equal(page.posts.length, 0);
+  await window.happens("keydown", { key: "s", ctrlKey: true });
+  assert.equal(page.posts.length, 1);
+});
+
+test("the tab shows the run that was asked for last, whichever answer comes last", async () => {
+  const { part, asked } = fakePage({ run: "select", beside: "select" });
+  const { Life } = await import("../../tflab/life/page/life.js");
+  const drawn = [];
+  Life.prototype.draw = (life) => drawn.push(life.name);
+  Life.prototype.list = () => {};
+  await import("../../tflab/life/page/tab.js");
+  const settled = () => new Promise((done) => setImmediate(done));
+  const answer = async (start, body, status) => {
+    const place = asked.findIndex(({ url }) => url === start);
+    assert.notEqual(place, -1, `nobody asked for ${start}`);
+    await asked.splice(place, 1)[0].answer(body, status);
+    await settled();
+  };
+  await answer("page.html", "");
+  await answer("runs", [["m1", "first", 1], ["m2", "second", 1]]);
+  assert.deepEqual(asked.map(({ url }) => url), ["run?run=m1"]);
+  part("run").value = "m2";
+  part("run").happens("change");
+  assert.deepEqual(asked.map(({ url }) => url), ["run?run=m1", "run?run=m2"]);
+  await answer("run?run=m1", { run: { name: "first", parts: {} } }); // of the choice before
+  assert.deepEqual([drawn, part("status").textContent], [[], "Reading"]);
+  await answer("run?run=m2", { run: { name: "second", parts: {} } });
+  assert.deepEqual([drawn, part("status").textContent], [["second"], ""]);
+  part("run").value = "m1";
+  part("run").happens("change");
+  part("run").value = "m2";
+  part("beside").value = "m1";
+  part("beside").happens("change");
+  await answer("run?run=m1", { run: { name: "first", parts: {} } });
+  await answer("run?run=m1&before=m2", "This run is gone.", 404);
+  assert.deepEqual([part("error").textContent, part("error").hidden, part("run-life").hidden], ["This run is gone.", false, true]);
+});
