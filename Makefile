@@ -78,7 +78,7 @@ fuzz: $(TESTABLE)
 	$(BIN)/python -m tests.fuzz
 
 mutants: $(TESTABLE)
-	$(BIN)/python -m benchmarks.mutants $(PACKAGE) $(SAMPLE:%=--sample %) $(SEED:%=--seed %)
+	$(BIN)/python -m tools.mutants $(PACKAGE) $(SAMPLE:%=--sample %) $(SEED:%=--seed %)
 
 clean:
 	rm -rf .venv .venvs build dist $(PAGE)/node_modules runs mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -1,6 +1,6 @@
 """Mutants: small mistakes planted in the code, one at a time; how many do the quick tests notice?
 
-    python -m benchmarks.mutants [analysis] [--sample N]
+    python -m tools.mutants [analysis] [--sample N]
 
 mutmut plants them (a `<` for a `<=`, an argument left out, another word), in functions and methods
 without decorators. Each runs against the tests of its own package that need no TensorFlow. A mutant
@@ -8,7 +8,7 @@ that makes a test fail or hang is killed; those that are left say what no test l
 
 Verdicts are kept in mutants/: what was interrupted goes on, and only functions that changed are
 tried again, and survivors after a change of code or tests. A killed mutant stays killed: remove
-mutants/ to start afresh. With all packages the scores go to benchmarks/MUTANTS.md; with one they
+mutants/ to start afresh. With all packages the scores go to tools/MUTANTS.md; with one they
 are only printed. The differences of all survivors are in mutants/<package>/survivors.txt.
 
 All mutants take hours. --sample N tries N of each package, chosen at random, and gives the score
@@ -104,7 +104,7 @@ PACKAGES = {
 SAID = (
     "Small mistakes that mutmut plants in the code, one at a time, and how many of them the tests "
     "notice that need no TensorFlow. A score is the share that was killed of those that can be: "
-    "benchmarks/equivalent_mutants.toml lists survivors that change nothing, with the reason. A "
+    "tools/equivalent_mutants.toml lists survivors that change nothing, with the reason. A "
     "mutant that never ends is killed too. Those that survived are in mutants, in survivors.txt of "
     "each package."
 )
@@ -186,7 +186,7 @@ class Score:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.mutants",
+        prog="python -m tools.mutants",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -268,7 +268,7 @@ def tried(
     """The scores of packages of which a sample was tried."""
     yield (
         f"{SAID} This is a random sample of the mutants of each package, with the 95 % interval of "
-        f"Wilson. To repeat it: python -m benchmarks.mutants --sample {sample.number} "
+        f"Wilson. To repeat it: python -m tools.mutants --sample {sample.number} "
         f"--seed {sample.seed}"
     )
     scores = tuple(score(name, mutants, excused) for name, mutants in packages.items())
