@@ -8,8 +8,8 @@ import pytest
 pytestmark = pytest.mark.tensorflow
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-NEED_TORCH = {"torch_lenet", "torch_peer"}
-NAMES = sorted({file.stem for file in FOLDER.glob("*.py")} - {"__init__"} - NEED_TORCH)
+PROGRAMS = {"torch_lenet", "torch_peer", "watched_program"}  # run by the others
+NAMES = sorted({file.stem for file in FOLDER.glob("*.py")} - {"__init__"} - PROGRAMS)
 
 
 @pytest.mark.parametrize("name", NAMES)
