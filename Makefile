@@ -4,7 +4,7 @@
 # make fast  the quick ones, which do without TensorFlow and draw nothing
 # make test-versions the quick tests and those of the stages, on the oldest and the newest TensorFlow
 #            and Python that tflab takes, each in an environment of its own in .venvs
-# make check ruff, mypy and import-linter; types and lint of the JavaScript, where Node.js is
+# make check ruff, codespell, mypy and import-linter; types and lint of the JavaScript, where Node.js is
 # make bench benchmarks against other tools, into benchmarks/RESULTS.md
 # make docs  today's output into README.md and docs/
 # make fuzz  damaged and made-up files, graphs at random, against all that reads and runs them
@@ -50,6 +50,7 @@ test-versions:
 check: $(TESTABLE) check-page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
