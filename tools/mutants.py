@@ -62,7 +62,7 @@ class Package:
 
 
 REPORTED = ("*chapter*", "contents", "graph_states", "questions", "selection", "stops")
-OF_RUN = ("view", "summary", "page", "groups", "sampler", "programs")
+OF_RUN = ("view", "summary", "page", "groups", "sampler")
 PACKAGES = {
     "analysis": Package(90, ("tflab/analysis/*.py",), ("tests/analysis/test_*.py",)),
     "views": Package(

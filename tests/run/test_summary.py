@@ -71,7 +71,6 @@ SEGMENT = {
         ]
     ],
     "fates": {"group": 2, "counts": {"executed": 3, "unreached": 1}},
-    "stood_in": ["input_data", "mul"],
     "own_ns": 150,
 }
 GROUPS = (
@@ -111,7 +110,6 @@ WATCHED = Watched(
         WatchedLine("/code/train.py", 5, MINIMIZE[2], ("w/update",), 0, 0, 100, 70, 4),
         WatchedLine("/code/train.py", 4, "", (), 0, 0, 0, 0, 0, 6),
     ),
-    stood_in=("input_data", "mul"),
     exit_status=0,
     fates={"executed": 3, "unreached": 1},
     costliest=("train.py:9 in next_batch", 230),
@@ -274,7 +272,7 @@ def test_a_program_without_runs_has_python_in_one_piece():
 
 
 def test_the_end_of_a_program_reads_like_this():
-    said, table, fates, lines, few, missing, stood_in = view.blocks(WATCHED, lines=True)
+    said, table, fates, lines, few, missing = view.blocks(WATCHED, lines=True)
     # Outside of the first runs and the steps: 10,000 - 1,400 - 3,000 = 5,600
     assert said == (
         "tflab: train.py took 10.0 us and ended with exit status 0. 56 % of its time passed "
@@ -304,7 +302,6 @@ def test_the_end_of_a_program_reads_like_this():
         "No line has 4.50 us of the 5.40 us of all runs: first runs (1.40 us) and time in which no "
         "op of a line ran (3.10 us)."
     )
-    assert stood_in == "Replacements that the program used: input_data, mul."
     assert grid(lines) == [
         "The costliest lines, over all runs",
         ("line", "forward", "backward", "updates", "Python", "TensorFlow", "code"),
@@ -457,9 +454,7 @@ def test_a_group_that_was_not_traced_or_has_no_names_is_told_in_fewer_words():
 
 def test_many_owners_are_shown_as_the_largest_and_the_rest():
     owners = tuple(Owner(f"owner {number}", number) for number in range(1, 10))
-    seen = Watched(
-        ("-m", "m"), (), Process(45, owners), (), (), 3, {}, ("m.py:1", 9), False, (), ()
-    )
+    seen = Watched(("-m", "m"), (), Process(45, owners), (), 3, {}, ("m.py:1", 9), False, (), ())
     said, table = view.blocks(seen, lines=False)
     assert said == (
         "tflab: m took 45 ns and ended with exit status 3. No session and no tf.function ran a "
@@ -539,7 +534,7 @@ def test_that_all_ops_ran_eagerly_is_said_only_if_it_is_known():
 
 def test_lines_without_time_make_no_table():
     lines = tuple(WatchedLine("a.py", 1, "x", ("x",), 0, 0, 0, 0, 0) for _ in range(2))
-    bare = {"lines": lines, "fates": {}, "stood_in": ()}
+    bare = {"lines": lines, "fates": {}}
     _, _, *others = view.blocks(Watched(**{**vars(WATCHED), **bare}), lines=True)
     assert others == [*line_table.without_line(WATCHED)]
 

@@ -23,7 +23,6 @@ INSTALLED = "/opt/lib/python3.12/site-packages"
         ("/programs/keras/train.py", False),
         (f"{libraries.TFLAB}/models/lenet.py", False),
         (f"{libraries.TFLAB}/models/compiled.py", True),
-        (f"{libraries.TFLAB}/run/v1/layers.py", True),
     ],
 )
 def test_installed_packages_are_libraries_and_programs_are_not(file, is_library):

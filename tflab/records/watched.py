@@ -152,12 +152,13 @@ class Watched:
     groups: tuple[Group, ...]
     process: Process
     lines: tuple[WatchedLine, ...]  # the most expensive first
-    stood_in: tuple[str, ...]  # replaced parts of TensorFlow
     exit_status: int  # negative: the signal that ended it
     fates: Mapping[str, int]  # nodes of the graph of the largest group, by fate
     costliest: tuple[str, int] | None  # the place with most time outside of runs, and its ns
     stopped: bool  # by --steps
-    notes: tuple[str, ...]  # parts that were not watched, and why
+    notes: tuple[
+        str, ...
+    ]  # parts that were not watched, and why; data and names that are not there
     tracings: tuple[Tracing, ...]  # of functions, in order
     made_anew: tuple[MadeAnew, ...] = ()
     # Those of `tracings`, and the costliest that were traced again

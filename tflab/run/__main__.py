@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING, Any
 from tflab import atomic, units
 from tflab.cli import command, terminal
 from tflab.errors import TflabError, UsageError
-from tflab.run import launch, programs
+from tflab.run import launch
 
 if TYPE_CHECKING:
     from tflab.records.watched import Watched
 
 FORMATS = ("text", "json")
-KERAS = "TF_USE_LEGACY_KERAS"
 WHAT, PAGE, STACKS, OP_RUNS = "measurement", "page", "file of stacks", "file of op runs"
 NO_TRACE = "no run was traced"
 NOTHING = "There is nothing for TensorBoard: no session ran, or a signal ended the program."
@@ -75,11 +74,8 @@ def parser() -> argparse.ArgumentParser:
     )
     add(
         "--v1",
-        action=argparse.BooleanOptionalAction,
-        help=(
-            "run the program with TensorFlow 1 (default: if it uses names that only TensorFlow 1 "
-            "has)"
-        ),
+        action="store_true",
+        help="give the program tensorflow.compat.v1 as tensorflow, and the tutorials' MNIST reader",
     )
     add("--lines", action="store_true", help="show the 15 costliest lines of the program")
     add(
@@ -148,15 +144,7 @@ def arguments(
     args.program = ["-m", *args.module] if args.module is not None else args.script
     if args.program in ([], ["-m"]):
         raise UsageError("There is no program to run; give the name of a Python file.")
-    script = programs.find_file(*args.program[:2])
-    launch.check()
-    args.because = None
-    if script:
-        programs.check_python(script)
-        args.because = programs.version_1(script) if args.v1 is None else None
-        args.v1 = bool(args.v1 or args.because)
-        if args.v1:
-            programs.check_gone(script)
+    launch.check(*args.program[:1])
     asked = ((args.save, WHAT), (args.html, PAGE), (args.stacks, STACKS), (args.op_runs, OP_RUNS))
     for name, what in asked:
         if name:
@@ -193,23 +181,9 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
         os.umask(0o077)  # lines and values of a program may be private
         status = 0 if segment.get("stopped") else ended.status
         seen = summary.watched(args.program, segment, ended.wall_ns, status, graph)
-        if args.because:
-            because = f"It ran with TensorFlow 1 (--v1), because only that has {args.because}."
-            notes = (because, *notes)
-        notes += tuple(keras_2(args, status))
         seen = replace(seen, values=values, notes=(*notes, *seen.notes))
         shown = command.run(lambda: show(args, seen, outputs, Path(folder), segment))
     return status or shown
-
-
-def keras_2(args: argparse.Namespace, status: int) -> Iterator[str]:
-    """Of a program that failed: what it uses that Keras 3 does not have."""
-    script = None if args.v1 or os.environ.get(KERAS) else programs.find_file(*args.program[:2])
-    if status > 0 and script and (use := programs.keras_2(script)):
-        yield (
-            f"The program uses {use}, which Keras 3 does not have. --v1 replaces it with the one "
-            f"in the package tf-keras; so does {KERAS}=1, which changes nothing else."
-        )
 
 
 def import_rest() -> None:

@@ -6,6 +6,7 @@ reaches both processes anyway and is left to the program.
 
 from __future__ import annotations
 
+import difflib
 import os
 import signal
 import subprocess
@@ -39,10 +40,33 @@ class Ended:
     wall_ns: int
 
 
-def check() -> None:
-    """Raise UsageError if Python was started with options that prevent watching."""
+def check(program: str) -> None:
+    """Raise UsageError if there is no such script, or if Python was started with options that
+    prevent watching. Python itself looks for a module (-m) or its input (-)."""
+    if program not in ("-m", "-"):
+        check_script(Path(program))
     if sys.flags.ignore_environment or sys.flags.no_site:
         raise UsageError("A program cannot be watched under python -E, -I or -S; omit that option.")
+
+
+def check_script(script: Path) -> None:
+    if not os.path.lexists(script):
+        raise UsageError(f"There is no script '{script}'; {nearest(script)}")
+    if script.is_dir() and not (script / "__main__.py").exists():
+        raise UsageError(f"'{script}' is a folder without a __main__.py; give a Python file.")
+    if script.suffix == ".ipynb":
+        raise UsageError(
+            f"'{script}' is a notebook; convert it to a Python file: jupyter nbconvert --to script."
+        )
+
+
+def nearest(script: Path) -> str:
+    """Return a suggestion for a script that does not exist."""
+    if script.parent.is_dir():
+        files = {file.stem: file for file in sorted(script.parent.glob("*.py"))}
+        for stem in difflib.get_close_matches(script.stem, files, n=1):
+            return f"did you mean '{files[stem]}'?"
+    return f"give the name of a Python file, as seen from {Path.cwd()}."
 
 
 def run(

@@ -43,7 +43,7 @@ AFTER = "Python after the last step"
 PROGRAM, LIBRARY, IMPORTLIB, TENSORFLOW = range(4)  # kinds of files
 PACKAGES = ("site-packages", "dist-packages")
 AUTOGRAPH = "__autograph_generated_file"  # prefix of the files with generated code
-OF_TENSORFLOW = ("tensorflow", "keras", "tf_keras", "tf_slim")
+OF_TENSORFLOW = ("tensorflow", "keras", "tf_keras")
 # Within TensorFlow, by the end of the name of the innermost file
 OWNERS = (
     ("eager/execute.py", EAGER),

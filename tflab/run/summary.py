@@ -92,7 +92,6 @@ def watched(
         groups=tuple(map(group_of, groups, of_groups)),
         process=Process(wall_ns, owners),
         lines=lines_of(of_groups, graphs, python, called),
-        stood_in=tuple(segment.get("stood_in", ())),
         exit_status=status,
         fates=segment.get("fates", {}).get("counts", {}),
         not_run=segment.get("fates", {}).get("not_run", 0),

@@ -56,8 +56,6 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
     yield from tracings.made_anew(seen.made_anew)
     if lines and seen.tracings:
         yield tracings.table(seen.tracings, seen.functions)
-    if seen.stood_in:
-        yield f"Replacements that the program used: {', '.join(seen.stood_in)}."
     yield from seen.notes
 
 

@@ -215,8 +215,7 @@ class Watcher:
             "forked": self.forked,
             **self.sampler.segment(),
             **recorded,
-            "stood_in": [*v1.stood_in],
-            "notes": [*recorded.get("notes", ()), *v1.notes],
+            "notes": [*recorded.get("notes", ()), *v1.notes()],
             "own_ns": perf_counter_ns() - self.finish_ns if final else 0,
         }
 

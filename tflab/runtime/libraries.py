@@ -15,14 +15,11 @@ from pathlib import Path
 from typing import Any
 
 TFLAB = str(Path(__file__).parents[1])
-# What tflab makes of a Keras model and of a program on the live page, and what it puts in the place
-# of TensorFlow 1's own
-OWN = tuple(
-    os.path.join(TFLAB, part) for part in ("models/compiled.py", "explore/program.py", "run/v1/")
-)
+# What tflab makes of a Keras model and of a program on the live page
+OWN = tuple(os.path.join(TFLAB, part) for part in ("models/compiled.py", "explore/program.py"))
 FOLDERS = OWN + tuple(
     os.path.dirname(spec.origin) + os.sep
-    for spec in map(importlib.util.find_spec, ("tensorflow", "keras", "tf_keras", "tf_slim"))
+    for spec in map(importlib.util.find_spec, ("tensorflow", "keras", "tf_keras"))
     if spec and spec.origin
 )
 PACKAGES = ("site-packages", "dist-packages")

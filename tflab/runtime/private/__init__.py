@@ -17,7 +17,6 @@ from tflab.runtime.private.graphs import (
     derived_from,
     device_requests,
     frame_within,
-    give_ops_their_tensor,
     gradient_calls,
     gradients_file,
     original_op,

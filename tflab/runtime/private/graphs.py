@@ -242,22 +242,6 @@ def traced_graphs(graph: Any) -> dict[str, Any]:
         }
 
 
-def give_ops_their_tensor() -> None:
-    """Let tf-slim 1.1.0 find the class of tensors where TensorFlow had it until 2.13.
-
-    `Tensor` in tensorflow/python/framework/ops.py, now in tensor.py beside it, TensorFlow 2.21.0.
-    """
-    with corner(
-        "the class of tensors",
-        "tensorflow/python/framework/tensor.py",
-        "Programs run that do without tf-slim's batch_norm and dropout.",
-    ):
-        from tensorflow.python.framework import ops, tensor
-
-        if not hasattr(ops, "Tensor"):
-            ops.Tensor = tensor.Tensor
-
-
 # Messages of files, whose classes are not public.
 
 

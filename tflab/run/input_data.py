@@ -1,0 +1,119 @@
+"""tensorflow.examples.tutorials.mnist.input_data: MNIST in batches, from tflab's data.
+
+The interface and the order of the rows are those of
+tensorflow/contrib/learn/python/learn/datasets/mnist.py, TensorFlow 1.15.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from tflab.datasets import files, mnist
+
+CLASSES, SIDE, BRIGHTEST = 10, 28, 255
+HELD_BACK = 12  # one of this many images of the training set is for validation, as in MNIST
+
+notes: dict[str, None] = {}  # which data the program got, in order
+
+
+class DataSet:
+    """Images and labels; `next_batch` returns the next ones."""
+
+    def __init__(self, images: np.ndarray, labels: np.ndarray) -> None:
+        self.images, self.labels = images, labels
+        self.epochs_completed = self.index_in_epoch = 0
+
+    @property
+    def num_examples(self) -> int:
+        return len(self.images)
+
+    def next_batch(
+        self, batch_size: int, fake_data: bool = False, shuffle: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return this many images and their labels.
+
+        Where an epoch ends within a batch, its last rows and the first ones of the next epoch are
+        in the batch. Each epoch has an order of its own.
+        """
+        refuse(fake_data)
+        start, end = self.index_in_epoch, self.index_in_epoch + batch_size
+        if shuffle and start == self.epochs_completed == 0:
+            self.shuffle()
+        images, labels = self.images[start:end], self.labels[start:end]
+        if end > self.num_examples:
+            end -= self.num_examples
+            self.epochs_completed += 1
+            if shuffle:
+                self.shuffle()
+            images = np.concatenate([images, self.images[:end]])
+            labels = np.concatenate([labels, self.labels[:end]])
+        self.index_in_epoch = end
+        return images, labels
+
+    def shuffle(self) -> None:
+        order = np.arange(self.num_examples)
+        np.random.shuffle(order)
+        self.images, self.labels = self.images[order], self.labels[order]
+
+
+class Datasets(NamedTuple):
+    train: DataSet
+    validation: DataSet
+    test: DataSet
+
+
+def read_data_sets(
+    train_dir: str,
+    fake_data: bool = False,
+    one_hot: bool = False,
+    dtype: Any = tf.float32,
+    reshape: bool = True,
+    validation_size: int = 5_000,
+    seed: int | None = None,
+    source_url: str = "",
+) -> Datasets:
+    """Return the first `validation_size` images of the training set, the others, and the test set.
+
+    Images are float32 of 0..1 or uint8 of 0..255, [n, 784], or without `reshape` [n, 28, 28, 1].
+    MNIST is read from `train_dir` if the files of a split are there, else as for other commands.
+    """
+    refuse(fake_data)
+    kind = tf.as_dtype(dtype).base_dtype
+    if kind not in (tf.uint8, tf.float32):
+        raise TypeError(f"Invalid image dtype {kind!r}, expected uint8 or float32")
+    of_graph, of_op = tf.get_seed(seed)
+    np.random.seed(of_graph if seed is None else of_op)
+
+    def read(split: str) -> tuple[np.ndarray, np.ndarray]:
+        names = [file.name for file in mnist.PUBLISHED[split]]
+        own = train_dir and all(files.locate(Path(train_dir), name) for name in names)
+        found = mnist.load(split, train_dir if own else None, side=SIDE)
+        if found.stands_in_for:
+            notes[f"input_data.read_data_sets returned {found.name}."] = None
+        images, labels = (np.asarray(found.columns[name]) for name in ("images", "labels"))
+        if kind == tf.uint8:
+            images = np.rint(images * BRIGHTEST).astype(np.uint8)
+        labels = np.eye(CLASSES)[labels] if one_hot else labels.astype(np.uint8)
+        return images.reshape(len(images), -1) if reshape else images, labels
+
+    (images, labels), test = read("train"), read("test")
+    if len(images) < mnist.PUBLISHED["train"][0].shape[0]:  # the digits are fewer
+        validation_size = min(validation_size, len(images) // HELD_BACK)
+    if not 0 <= validation_size <= len(images):
+        raise ValueError(
+            f"Validation size should be between 0 and {len(images)}: {validation_size}."
+        )
+    return Datasets(
+        DataSet(images[validation_size:], labels[validation_size:]),
+        DataSet(images[:validation_size], labels[:validation_size]),
+        DataSet(*test),
+    )
+
+
+def refuse(fake_data: bool) -> None:
+    if fake_data:
+        raise ValueError("fake_data is not supported; without it, read_data_sets reads MNIST.")

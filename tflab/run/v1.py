@@ -1,0 +1,124 @@
+"""V1: a program of TensorFlow 1 gets `tensorflow.compat.v1` under the name `tensorflow`.
+
+Only `--v1` asks for it. This imports nothing at its start, because it is there before the program,
+whose files may have the names of other modules.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False  # as in `typing`, which is not imported
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+TENSORFLOW = "tensorflow"
+TUTORIALS = ("examples", "tutorials", "mnist")  # the package of `input_data`
+# How modules of TensorFlow 2.21.0 call themselves, and how programs call them; longer names first
+PUBLIC = {
+    "tensorflow._api.v2.compat.v1": "tf",
+    "tensorflow._api.v2": "tf",
+    "tensorflow.compat.v1": "tf",
+    "tensorflow": "tf",
+    "keras._tf_keras.keras.__internal__.legacy.rnn_cell": "tf.nn.rnn_cell",
+    "keras._tf_keras.keras.__internal__.legacy": "tf",
+    "keras._tf_keras.keras": "keras",
+}
+
+
+def begin() -> None:
+    """Let `import tensorflow` give TensorFlow 1 in this process from now on."""
+    sys.meta_path.insert(0, Version1Finder())
+
+
+class Version1Finder:
+    """Finds TensorFlow as Python does. After its import, its name is that of TensorFlow 1."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name != TENSORFLOW:
+            return None
+        from importlib.util import find_spec
+
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec and spec.loader:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                become_version_1(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def become_version_1(tensorflow: Any) -> None:
+    """Put TensorFlow 1 in the place of this module.
+
+    Modules of TensorFlow have imported one another by now, so they still use version 2.
+    """
+    from tflab.run import input_data
+
+    v1 = tensorflow.compat.v1
+    level = v1.logging.get_verbosity()
+    v1.logging.set_verbosity(v1.logging.ERROR)  # TensorFlow warns of what is requested here
+    v1.disable_v2_behavior()
+    v1.logging.set_verbosity(level)
+    v1.__path__ = [*v1.__path__, *tensorflow.__path__]  # for `import tensorflow.python.ops`
+    sys.modules[TENSORFLOW] = parent = v1
+    path = TENSORFLOW
+    for name in TUTORIALS:
+        path += f".{name}"
+        module: Any = type(sys)(path)
+        module.__path__ = []
+        setattr(parent, name, module)
+        sys.modules[path] = parent = module
+    sys.modules[f"{path}.input_data"] = parent.input_data = input_data
+
+
+def notes() -> list[str]:
+    """Return sentences for the end of the program: which data it got, and by which name it failed,
+    if an exception has ended it."""
+    reader = sys.modules.get("tflab.run.input_data")
+    missing = missing_name(getattr(sys, "last_value", None))
+    return [*(reader.notes if reader else ()), *([missing] if missing else ())]
+
+
+def missing_name(error: BaseException | None) -> str | None:
+    """Return a sentence about the name by which a program failed, if it is one of TensorFlow's."""
+    given = sys.modules.get(TENSORFLOW)
+    name = public_name(error)
+    if given is None or name is None:
+        return None
+    sentence = f"The program uses {name}, which TensorFlow {given.__version__} does not have"
+    path = name.partition(".")[2]
+    is_version_2 = given.__name__ == TENSORFLOW
+    if is_version_2 and (path == TUTORIALS[0] or has(given.compat.v1, path)):
+        return f"{sentence}; TensorFlow 1 had tf.{path}: try --v1."
+    return f"{sentence}."
+
+
+def public_name(error: BaseException | None) -> str | None:
+    """Return the name of TensorFlow that was not found, as programs write it."""
+    if isinstance(error, AttributeError):
+        name = f"{getattr(error.obj, '__name__', '')}.{error.name}"
+    elif isinstance(error, ModuleNotFoundError):
+        name = error.name or ""
+    elif isinstance(error, ImportError):  # "cannot import name 'Session' from 'tensorflow'"
+        name = ".".join([error.name or "", *str(error).split("'")[1:2]])
+    else:
+        return None
+    for module, public in PUBLIC.items():
+        if name.startswith(f"{module}."):
+            return public + name[len(module) :]
+    return None
+
+
+def has(module: Any, path: str) -> bool:
+    for name in path.split("."):
+        if not hasattr(module, name):
+            return False
+        module = getattr(module, name)
+    return True
