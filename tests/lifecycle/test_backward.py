@@ -14,14 +14,13 @@ from tflab.errors import TflabError
 from tflab.lifecycle import (
     backward,
     derivatives,
-    finite_differences,
     frontend,
     gradient_check,
 )
 from tflab.models import toy
-from tflab.records.graph import Node
 from tflab.records.options import Model, Options
 from tflab.records.stages import GradientCheck
+from tflab.runtime import nodes
 
 pytestmark = pytest.mark.tensorflow
 
@@ -149,24 +148,6 @@ def test_the_check_separates_a_right_gradient_from_a_wrong_one(square, error):
     assert check.max_relative_error == pytest.approx(error, abs=1e-4)
 
 
-def test_a_mask_drawn_from_a_seed_is_the_same_in_float64():
-    """A random number in float32 is not the one that the same seed gives in float64."""
-
-    def masked(weights):
-        drawn = tf.random.stateless_uniform([8], seed=[1, 2])
-        return tf.reduce_sum(tf.where(drawn < 0.5, weights, 0.0))
-
-    def model():
-        x = tf1.placeholder(tf.float32, [None], name="x")
-        weights = tf1.get_variable("weights", initializer=tf.ones(8), use_resource=True)
-        loss = tf.reduce_mean(x) * (masked(weights) + tf.function(masked)(weights))
-        return Model(x, {x: "x"}, ones, loss, tf1.train.GradientDescentOptimizer(0.1))
-
-    (check,) = differentiate(model).gradient_checks
-    assert check.max_relative_error < 1e-4
-    assert check.precision == "float64"
-
-
 @pytest.mark.parametrize("resource", [True, False])
 def test_variables_that_start_with_the_same_tensor_are_moved_one_by_one(resource):
     def model():
@@ -185,7 +166,7 @@ def test_variables_that_start_with_the_same_tensor_are_moved_one_by_one(resource
 
 
 def test_large_variables_are_moved_one_by_one_and_keep_their_values(monkeypatch):
-    monkeypatch.setattr(finite_differences, "FED", 3)
+    monkeypatch.setattr(gradient_check, "TOGETHER", 3)
 
     def model():
         x = tf1.placeholder(tf.float32, [None], name="x")
@@ -209,14 +190,19 @@ def test_a_loss_that_is_random_in_few_numbers_is_computed_until_it_differs(monke
 
 
 def test_a_loss_may_be_random_if_something_on_the_way_to_it_is_stateful():
-    def node(name, op, *inputs):
-        return Node(name, op, inputs)
+    with tf.Graph().as_default() as graph:
+        w = tf1.get_variable("w", [], use_resource=True)
+        x = tf1.placeholder(tf.float32, [], "x")
+        tf.multiply(w, x, name="fixed")
+        tf.random.uniform([], name="draw")
 
-    variable = (node("v", "VarHandleOp"), node("read", "ReadVariableOp", "v:0"))
-    fixed = (*variable, node("x", "Placeholder"), node("loss", "Mul", "read:0", "x:0"))
-    assert not gradient_check.may_be_random(fixed)
-    assert gradient_check.may_be_random((*fixed, node("draw", "RandomUniform", "shape:0")))
-    assert gradient_check.may_be_random((*fixed, node("called", "StatefulPartitionedCall")))
+    def of_types(*types):
+        listed = nodes.from_graph(graph)
+        return gradient_check.may_be_random(graph, [node for node in listed if node.op in types])
+
+    fixed = ("VarHandleOp", "ReadVariableOp", "Placeholder", "Mul")
+    assert not of_types(*fixed)
+    assert of_types(*fixed, "RandomUniform")
 
 
 def ones(split, data_dir):

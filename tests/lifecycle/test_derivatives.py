@@ -329,7 +329,6 @@ def test_a_stop_that_changes_a_gradient_is_named_also_where_the_check_is_in_floa
     for stops, names in ((False, []), (True, ["StopGradient"])):
         stage = differentiated(loss_of)
         assert {check.precision for check in stage.gradient_checks} == {"float32"}
-        assert stage.no_float64.startswith("The runtime refused the step: ")
         assert [name for name in stage.stopped if "LogSum" not in name] == names
         assert bool(stage.stopped) == stops
 

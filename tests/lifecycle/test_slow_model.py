@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf1
 from tests.commands import run_here
 from tflab.datasets import Dataset
 from tflab.lifecycle import __main__ as command
-from tflab.lifecycle import gradient_check, points
+from tflab.lifecycle import check_points, gradient_check
 from tflab.records.options import Model
 
 pytestmark = pytest.mark.tensorflow
@@ -44,7 +44,7 @@ def ones(split, data_dir):
 
 
 def test_a_slow_model_runs_few_steps_that_nobody_asked_for(tmp_path, monkeypatch):
-    for module in (gradient_check, points):
+    for module in (gradient_check, check_points):
         monkeypatch.setattr(module, "SECONDS", BUDGET_S)
     model = ("--model", f"{__name__}:build", "--format", "json", "--logdir", str(tmp_path / "logs"))
     begun.clear()

@@ -129,14 +129,6 @@ def test_a_gradient_that_is_not_finite_is_said():
     assert sentence == "The gradient or the difference of w is NaN or infinite."
 
 
-def test_random_numbers_that_were_drawn_once_are_said():
-    (*_, checks, _) = shown(replace(STAGE, drawn_once=("drop/RandomUniform",)))
-    assert checks[0] == (
-        "Gradients compared with finite differences in float64 on MNIST, at weights slightly off "
-        "the initial ones, with random numbers that were drawn once"
-    )
-
-
 def test_without_new_functions_there_is_no_table_of_them():
     others = [block for block in shown(STAGE) if block[0] != "Functions added for the gradients"]
     assert shown(replace(STAGE, added_functions=())) == others
@@ -204,21 +196,6 @@ def test_gradients_that_are_0_have_no_error():
     )
     assert shown(replace(STAGE, gradient_checks=zeros[:1], variable_count=1))[-1] == (
         "The gradient of a is 0 within rounding, and so is the difference."
-    )
-
-
-def test_the_reasons_of_large_errors_are_said():
-    checks = (GradientCheck("w", 9e-4, 4, 9, "float32", tolerance=0.03),)
-    stage = replace(STAGE, gradient_checks=checks, variable_count=1, halves=("bfloat16",))
-    assert shown(replace(stage, no_float64="It broke"))[-2:] == [
-        "The check ran in float32, because a float64 copy of the graph failed. It broke.",
-        "Parts of the graph are in bfloat16, which rounds to about 2 digits. The differences are "
-        "in float32, so the errors include that rounding.",
-    ]
-    assert shown(replace(stage, halves=("bfloat16", "float16")))[-1] == (
-        "Parts of the graph are in bfloat16, which rounds to about 2 digits, and others in "
-        "float16, which rounds to about 3 digits. The differences are in float32, so the errors "
-        "include that rounding."
     )
 
 

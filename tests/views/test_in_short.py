@@ -196,23 +196,6 @@ def test_gradients_that_are_0_are_counted_and_have_no_error():
         assert fact(replace(DERIVED, gradient_checks=checks), "checked") == what
 
 
-def test_a_graph_in_half_precision_says_so_where_the_differences_are_not():
-    half = GradientCheck("y", 9.2e-4, 1, 1, "float64", tolerance=0.02)
-    stage = replace(DERIVED, gradient_checks=(half,), halves=("float16",), custom_gradients=("c",))
-    assert fact(stage, "checked") == (
-        "1 gradient by finite differences: largest relative error 9.2e-04 (the graph rounds to "
-        "float16)"
-    )
-    assert fact(replace(stage, halves=("bfloat16", "float16")), "checked") == (
-        "1 gradient by finite differences: largest relative error 9.2e-04 (the graph rounds to "
-        "bfloat16 and float16)"
-    )
-    same = replace(stage, gradient_checks=(replace(half, precision="float16"),))
-    assert fact(same, "checked") == (
-        "1 gradient by finite differences in float16: largest relative error 9.2e-04"
-    )
-
-
 def test_a_gradient_that_is_not_finite_is_said():
     checks = (*DERIVED.gradient_checks, GradientCheck("z", float("nan"), 1, 1, "float64"))
     assert fact(replace(DERIVED, gradient_checks=checks), "checked") == (
@@ -229,13 +212,6 @@ def test_an_equation_of_more_than_four_lines_is_left_to_the_stage():
     assert fact(of("y" * 100), "chain rule") == f"dL/d({'y' * 100}) = dL/d({'y' * 100})"
     (table,) = shown(of("y" * 200))
     assert "chain rule" not in [row[0] for row in table[2:-1]]
-
-
-def test_random_numbers_that_were_drawn_once_are_said():
-    assert fact(replace(DERIVED, drawn_once=("drop/RandomUniform",)), "checked") == (
-        "2 gradients by finite differences, with random numbers that were drawn once: largest "
-        "relative error 3.5e-07"
-    )
 
 
 @pytest.mark.parametrize(

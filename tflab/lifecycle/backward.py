@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tflab.analysis import chain_rule
 from tflab.errors import EffectsError, RefusedError, TflabError
-from tflab.lifecycle import derivatives, gradient_check, graph_copies, meaning, points
+from tflab.lifecycle import check_points, derivatives, gradient_check, graph_copies, meaning
 from tflab.records.graph import (
     BACKWARD,
     UPDATE,
@@ -79,7 +79,7 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
     """The stage with formulas, the purpose of each gradient node, and checks of the gradients."""
     program = stage.program
     graph = meaning.graph_of(stage, calls)
-    graph = replace(graph, points=points.computed(program, graph, options))
+    graph = replace(graph, points=check_points.computed(program, graph, options))
     loss_pairs = meaning.of_loss(graph, pairs)
     # What no gradient function made is the gradient of the loss if finite differences agree.
     candidates = [
@@ -97,10 +97,6 @@ def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Ba
         gradient_checks=checks,
         unchecked=checked.reason or ("" if checks else UNKNOWN),
         unchecked_variables=tuple(unchecked_variables(pairs, made, checks)) if checks else (),
-        drawn_once=checked.drawn_once,
-        no_float64=checked.no_float64,
-        half=next(iter(checked.halves), ""),
-        halves=checked.halves,
         processed=tuple(meaning.processed(graph, pairs, loss_pairs)),
         stopped=chain_rule.stopped(graph, doubtful),
         custom_gradients=tuple(meaning.custom(program.graph, graph)),

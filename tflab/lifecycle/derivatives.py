@@ -20,7 +20,7 @@ from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import EffectsError, RefusedError
-from tflab.lifecycle import finite_differences, gradient_check, graph_copies
+from tflab.lifecycle import gradient_check, graph_copies
 from tflab.records.gradients import Derivative
 from tflab.records.graph import node_of
 from tflab.records.options import Options, Program
@@ -141,8 +141,8 @@ def computed(
     no_slope = gradient_check.no_slope_reason([loss, *losses])
     if no_slope or gradient_check.affordable(count, seconds) < count:
         return run
-    again = finite_differences.Loss(graph, program.loss.name, options, feeds, variables, first)
-    return replace(run, slopes=finite_differences.differences(again, elements).values)
+    again = gradient_check.Loss(graph, program.loss.name, options, feeds, variables, first)
+    return replace(run, slopes=gradient_check.differences(again, elements)[0])
 
 
 def difference(value: np.ndarray, slopes: np.ndarray | None) -> float | None:

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tflab.analysis.evaluation import Points
 from tflab.analysis.gradient_graph import GradientGraph
-from tflab.lifecycle import gradient_check, points
+from tflab.lifecycle import check_points
 from tflab.records.gradients import GradientCall
 from tflab.records.graph import makers, node_of, output_name, reach
 from tflab.records.options import Options, Program
@@ -59,10 +59,10 @@ class Derivation:
         every = [
             tensor
             for tensor in (*tensors, *self.of_variables)
-            if tensor is not None and tensor.dtype.name.startswith(points.REAL)
+            if tensor is not None and tensor.dtype.name.startswith(check_points.REAL)
         ]
         names = dict.fromkeys(map(nodes.tensor_name, every))
-        hidden = gradient_check.within_frames(nodes.from_graph(copy))
+        hidden = check_points.within_frames(nodes.from_graph(copy))
         return [name for name in names if node_of(name) not in hidden | before]
 
 
@@ -82,14 +82,14 @@ def checked(
     for loss, names in updates.items():
         variables = tuple(dict.fromkeys(inputs[name][0] for name in names))
         again = Derivation(loss, variables, gated)
-        computed = points.computed(program, graph, options, (loss,), again.derive)
+        computed = check_points.computed(program, graph, options, (loss,), again.derive)
         if computed.values and again.of_variables:
             match = Match(graph, computed)
             if match.confirms(again, [tensor for name in names for tensor in inputs[name][1:]]):
                 confirmed[loss] = match.with_calls(again.calls)
     if confirmed:
         return next(iter(confirmed.values())), tuple(confirmed)
-    return replace(graph, points=points.computed(program, graph, options)), ()
+    return replace(graph, points=check_points.computed(program, graph, options)), ()
 
 
 class Match:

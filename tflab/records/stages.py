@@ -80,11 +80,13 @@ class GradientCheck:
     tensor: str
     # largest |analytic - numeric|, divided by the largest examined gradient; 0 if `zero`
     max_relative_error: float
-    elements: int  # number of elements that were examined
-    size: int  # number of elements of the variable
-    precision: str  # dtype in which the differences were computed
-    zero: bool = False  # whether gradients and differences are both 0 within rounding
-    tolerance: float = AGREES  # the relative error that rounding can make of a right gradient
+    elements: int = field(metadata={"json": None})  # number of elements that were examined
+    size: int = field(metadata={"json": None})  # number of elements of the variable
+    precision: str = field(metadata={"json": None})  # dtype in which the differences were computed
+    # Whether gradients and differences are both 0 within rounding
+    zero: bool = field(default=False, metadata={"json": None})
+    # The relative error that rounding can make of a right gradient
+    tolerance: float = field(default=AGREES, metadata={"json": None})
 
     @property
     def agrees(self) -> bool:
@@ -111,9 +113,6 @@ class Backward(Shown):
     # nodes that start or add up gradients of several forward ops
     shared_nodes: tuple[str, ...] = ()
     unchecked: str = ""  # why there are no gradient checks
-    drawn_once: tuple[str, ...] = ()  # random nodes with the same numbers in all runs of the checks
-    no_float64: str = ""  # why the checks are not in float64
-    half: str = ""  # the first of `halves`
     # (variable, why it was not checked), if others were
     unchecked_variables: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
     no_formula: str = field(default="", metadata={"json": None})  # why some derivatives have none
@@ -134,8 +133,6 @@ class Backward(Shown):
     # Forward nodes between the loss and variables with a gradient function of their own instead of
     # that of their type (`tf.custom_gradient`)
     custom_gradients: tuple[str, ...] = ()
-    # "bfloat16", "float16": in which parts of the graph of the loss compute, coarsest first
-    halves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ from tflab.units import plural
 from tflab.views import chain_rule, frontend, numbered
 from tflab.views.words import LONGEST, counted
 
-DIGITS = {"float16": 3, "bfloat16": 2}  # decimal digits
-
 
 def blocks(stage: Backward) -> Iterable[Block]:
     if stage.inferred:
@@ -126,11 +124,6 @@ def reasons(gradients: Iterable[Gradient]) -> Table:
     )
 
 
-def random_numbers(stage: Backward) -> str:
-    """What a gradient check does with nodes that draw other numbers in each run."""
-    return ", with random numbers that were drawn once" if stage.drawn_once else ""
-
-
 def not_finite(stage: Backward) -> str:
     """The variables whose check has no result, as a sentence; "" if all have one."""
     odd = [one.tensor for one in stage.gradient_checks if not isfinite(one.max_relative_error)]
@@ -175,22 +168,6 @@ def zeros(checks: Iterable[GradientCheck]) -> str:
     )
 
 
-def precision(stage: Backward) -> Iterable[str]:
-    """Why the errors are larger than those of float64."""
-    checked_in = stage.gradient_checks[0].precision
-    if stage.no_float64:
-        yield (
-            f"The check ran in {checked_in}, because a float64 copy of the graph failed. "
-            f"{stage.no_float64}."
-        )
-    halves = (half for half in stage.halves if half != checked_in)
-    if parts := [f"{half}, which rounds to about {DIGITS[half]} digits" for half in halves]:
-        yield (
-            f"Parts of the graph are in {', and others in '.join(parts)}. The differences are in "
-            f"{checked_in}, so the errors include that rounding."
-        )
-
-
 def gradient_checks(stage: Backward) -> Iterable[Block]:
     if not stage.gradient_checks:
         yield f"Gradients were not checked: {stage.unchecked}."
@@ -198,7 +175,7 @@ def gradient_checks(stage: Backward) -> Iterable[Block]:
     yield shortened(
         "Gradients compared with finite differences in "
         f"{stage.gradient_checks[0].precision} on {stage.data}, at "
-        f"weights slightly off the initial ones{random_numbers(stage)}",
+        f"weights slightly off the initial ones",
         (
             Column("variable", lambda check: check.tensor),
             Column("elements", lambda c: f"{c.elements} of {c.size:,}", right=True),
@@ -215,7 +192,6 @@ def gradient_checks(stage: Backward) -> Iterable[Block]:
         relative = f"The largest relative error is {error(largest)}, in {largest.tensor}."
         sentences = [relative, *sentences]
     yield unchecked(stage) + " ".join(filter(None, sentences))
-    yield from precision(stage)
     if ignored := chain_rule.differs_by_design(stage):
         yield f"The error may come from finite differences{ignored}."
 

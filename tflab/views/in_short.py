@@ -21,7 +21,7 @@ from tflab.views import (
     placement,
     values,
 )
-from tflab.views.backward import not_finite, random_numbers, result
+from tflab.views.backward import not_finite, result
 from tflab.views.chain_rule import total
 from tflab.views.values import number
 from tflab.views.words import counted, place
@@ -143,12 +143,10 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
     if stage.gradient_checks:
         checked_in = stage.gradient_checks[0].precision
         coarse = "" if checked_in == "float64" else f" in {checked_in}"
-        halves = " and ".join(half for half in stage.halves if half != checked_in)
-        rounds = f" (the graph rounds to {halves})" if halves else ""
         yield (
             "checked",
             f"{plural(len(stage.gradient_checks), 'gradient')} by finite differences{coarse}"
-            f"{random_numbers(stage)}: {not_finite(stage) or result(stage)}{rounds}"
+            f": {not_finite(stage) or result(stage)}"
             f"{chain_rule.differs_by_design(stage)}",
         )
     elif stage.added_nodes and not stage.inferred:

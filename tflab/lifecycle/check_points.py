@@ -1,4 +1,4 @@
-"""Points: the values against which formulas are checked, computed by the graph as written.
+"""Check points: the values against which formulas are checked, computed by the graph as written.
 
 The first point is a batch of the data with the initial values of the variables. At the others the
 batch has another size, and variables and fed floating-point numbers are changed at random, so a
@@ -9,7 +9,7 @@ if the graph has a float64 version, that one runs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
 from math import prod
@@ -23,7 +23,7 @@ from tflab.analysis.gradient_graph import GradientGraph, leading_to
 from tflab.datasets import Whole
 from tflab.errors import TflabError
 from tflab.lifecycle import gradient_check, graph_copies
-from tflab.records.graph import Node, node_of, output_name
+from tflab.records.graph import VARIABLES, Node, node_of, output_name
 from tflab.records.options import Options, Program, Start
 from tflab.runtime import session
 
@@ -32,7 +32,7 @@ NODES = 8_000  # formulas of a larger graph are neither checked nor printed
 BYTES = 16_000_000  # of all values of a point; the largest tensors are omitted
 SECONDS = 20  # for all points: a changed value may make a loop endless
 TOO_SLOW = f"Computing the values that check the formulas takes more than {SECONDS} s."
-ROUNDING = {tf.float64: 1e-6, tf.float32: 1e-4, tf.float16: 1e-2, tf.bfloat16: 1e-1}
+ROUNDING = {tf.float64: 1e-6, tf.float32: 1e-4}
 MOVES = (  # how far values are changed: relative to their size, and at least
     (0.1, 0.05),
     (0.5, 0.7),
@@ -73,7 +73,7 @@ def run(program: Program, nodes: Sequence[Node], options: Options, added: Added)
     ]
     tensors = fetchable(nodes, max(map(rows_of, batches)))
     session.step_of(program, [f"{node_of(tensor)}:0" for tensor in tensors])
-    stateful = [node.name for node in nodes if node.op in graph_copies.VARIABLES]
+    stateful = [node.name for node in nodes if node.op in VARIABLES]
     graph, variables = graph_copies.settable(program, stateful)
     variables = {name: variables[name] for name in stateful if name in variables}
     with session.fresh(graph, options) as live:
@@ -121,7 +121,7 @@ def fetchable(nodes: Sequence[Node], rows: int) -> list[str]:
 
 def sizes(nodes: Sequence[Node], rows: int) -> dict[str, int]:
     """The bytes of each tensor of real numbers, with this many rows for open dimensions."""
-    hidden = gradient_check.within_frames(nodes)
+    hidden = within_frames(nodes)
     return {
         output_name(node.name, number): (
             8 * prod(rows if dim is None else dim for dim in output.shape or ())
@@ -131,6 +131,20 @@ def sizes(nodes: Sequence[Node], rows: int) -> dict[str, int]:
         for number, output in enumerate(node.outputs)
         if output.dtype.startswith(REAL)
     }
+
+
+def within_frames(nodes: Iterable[Node]) -> set[str]:
+    """Return the nodes whose values cannot be fetched: inside loops, or in branches that are not
+    taken."""
+    framed: set[str] = set()
+    dead: set[str] = set()
+    for node in nodes:
+        before = {*map(node_of, node.inputs), *node.control_inputs}
+        if node.op.endswith("Enter") or (before & framed and not node.op.endswith("Exit")):
+            framed.add(node.name)
+        if node.op.endswith("Switch") or (before & dead and not node.op.endswith("Merge")):
+            dead.add(node.name)
+    return framed | dead
 
 
 def at_points(
