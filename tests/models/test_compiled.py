@@ -123,7 +123,8 @@ def test_gradients_are_checked_if_the_optimiser_has_no_stand_in():
     stage = backward.differentiate(frontend.build(build, Options()), Options())
     assert not stage.program.model.optimizer
     assert len(stage.gradient_checks) == 6
-    assert max(check.max_relative_error for check in stage.gradient_checks) < 1e-5
+    assert all(check.agrees for check in stage.gradient_checks)  # in float32: the mask is drawn
+    assert max(check.max_relative_error for check in stage.gradient_checks) < 1e-2
 
 
 def test_an_embedding_takes_the_same_steps_with_plain_descent():
