@@ -29,7 +29,7 @@ def live(tmp_path_factory):
     """The address of a page, and the file that it follows."""
     path = tmp_path_factory.mktemp("program") / "mine.py"
     path.write_text(PROGRAM)
-    command = [sys.executable, "-m", "tflab.explore", str(path), "--no-browser", "--seconds", "60"]
+    command = [sys.executable, "-m", "tflab.explore", str(path), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             lines = iter(process.stdout.readline, "")

@@ -93,7 +93,7 @@ def site(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("x = 1\n")
     warm = Scripted()
-    start, _ = opening(path, None, 10)
+    start, _ = opening(path, None)
     with server.listening(0) as listener:
         app = server.App(warm, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)
@@ -311,14 +311,14 @@ def test_what_cannot_be_opened_is_said(tmp_path):
         (large, "too large for the page"),
     ):
         with pytest.raises(UsageError, match=words):
-            opening(path, None, 10)
+            opening(path, None)
     for model, words in (
         ("toyy", "has no lines to show"),
         ("no.module:build", "no module 'no.module'"),
     ):
         with pytest.raises(UsageError, match=words):
-            opening(None, model, 10)
-    start, function = opening(None, "toy", 10)
+            opening(None, model)
+    start, function = opening(None, "toy")
     assert (start.name, function, start.is_file) == ("toy.py", "build", False)
     assert "def build() -> Model:" in start.text
 

@@ -30,7 +30,7 @@ GONE = {
     "--with": SAVED,
     "--force": "--out names a new folder",
     "--answers": "the page shows each answer after its question",
-    "--seconds": "the page ends a program whose stage takes longer than 10 s",
+    "--seconds": "the page ends a program whose stage takes longer than 20 s",
     "--one-thread": "compare --configs one-thread compares it with the default",
     "--seed": "every training uses seed 1",
     "parquet": FORMATS,

@@ -30,7 +30,6 @@ from tflab.escaping import visible
 if TYPE_CHECKING:
     from tflab.explore.markup import FirstContent
 
-SECONDS = 10
 MOST_PORT = 65535
 SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")  # with one of them set, a browser can open
 
@@ -61,19 +60,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="port to listen on (default: any free port)",
     )
-    add(
-        "--seconds",
-        default=SECONDS,
-        type=command.count("number of seconds", most=3600),
-        metavar="N",
-        help="end a program when one of its stages takes longer (default: %(default)s)",
-    )
     add("--no-browser", action="store_true", help="only print the address")
-    add(
-        "--answers",
-        action="store_true",
-        help="print the questions of 'Predict first' with their answers instead of serving a page",
-    )
     return parser
 
 
@@ -83,13 +70,11 @@ def run(args: argparse.Namespace) -> int:
     from tflab.explore import server, warm
 
     path = Path(args.file) if args.file else None
-    start, function = opening(path, args.model, args.seconds)
+    start, function = opening(path, args.model)
     folder = str(path.resolve().parent) if path else ""
-    if args.answers:
-        return answer(start, function, folder)
     with (
         server.listening(args.port) as listener,
-        closing(warm.Warm(start.name, function, args.seconds, folder)) as process,
+        closing(warm.Warm(start.name, function, folder=folder)) as process,
     ):
         app = server.App(process, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)
@@ -105,18 +90,7 @@ def run(args: argparse.Namespace) -> int:
     return command.INTERRUPTED
 
 
-def answer(start: FirstContent, function: str, folder: str) -> int:
-    """Print the questions about a program with their answers."""
-    from tflab.explore import keys, warm
-    from tflab.exporters import text
-
-    with closing(warm.Warm(start.name, function, start.seconds, folder)) as process:
-        questions = keys.questions_about(process, start.text)
-    text.show_blocks(keys.blocks(start.name, questions))
-    return 0
-
-
-def opening(path: Path | None, model: str | None, seconds: float) -> tuple[FirstContent, str]:
+def opening(path: Path | None, model: str | None) -> tuple[FirstContent, str]:
     """The first program of the page, and its function that returns a model, if any."""
     from tflab.explore import markup, sources
     from tflab.explore.sources import EXAMPLES
@@ -126,11 +100,11 @@ def opening(path: Path | None, model: str | None, seconds: float) -> tuple[First
             raise UsageError(f"'{path}' is not a Python file; give one whose name ends with .py.")
         text = sources.text_of(path)
         mark = sources.mark(text)
-        return markup.FirstContent(path.name, text, mark, is_file=True, seconds=seconds), ""
+        return markup.FirstContent(path.name, text, mark, is_file=True), ""
     if model:
         source, function = source_of(model)
-        return markup.FirstContent(source.name, sources.text_of(source), seconds=seconds), function
-    return markup.FirstContent("program.py", EXAMPLES[0].text, seconds=seconds), ""
+        return markup.FirstContent(source.name, sources.text_of(source)), function
+    return markup.FirstContent("program.py", EXAMPLES[0].text), ""
 
 
 def source_of(model: str) -> tuple[Path, str]:

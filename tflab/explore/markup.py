@@ -31,7 +31,6 @@ class FirstContent:
     text: str
     mark: str | None = None
     is_file: bool = False
-    seconds: float = 10.0
 
 
 def page(start: FirstContent) -> tuple[str, str]:

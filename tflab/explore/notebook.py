@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from markupsafe import escape
 
 from tflab.errors import TflabError, UsageError
-from tflab.explore import asked, keys, warm
+from tflab.explore import asked, warm
 from tflab.explore.asked import Asked
 from tflab.life import pages, storage
 from tflab.records.options import STAGES
@@ -134,7 +134,9 @@ class Cells:
         for message in self.process.life(CELL, self.number, wanted):
             if "printed" in message:
                 print(message["printed"], end="")
-            keys.check(message)
+            if error := message.get("error"):
+                where = f"Line {error['line']}: " if error["line"] else ""
+                raise TflabError(f"{where}{error['message']}")
             if "stage" in message:
                 life = message
             # What comes after the last stage has the values of a step

@@ -40,13 +40,16 @@ class LostError(TflabError):
     """The worker ended, or had to be killed."""
 
 
+SECONDS = 20.0  # of a stage: longer than one of LeNet takes on a busy machine
+
+
 class Warm:
     """A worker for the programs of one server. `file` is the name of its programs, `folder` that of
     the file, if there is one, `function` the one that returns a model, if any, and `seconds` the
     time limit of a stage."""
 
     def __init__(
-        self, file: str, function: str = "", seconds: float = 10.0, folder: str = ""
+        self, file: str, function: str = "", seconds: float = SECONDS, folder: str = ""
     ) -> None:
         self.file, self.folder = file, folder
         self.function, self.seconds = function, seconds
