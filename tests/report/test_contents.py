@@ -1,4 +1,4 @@
-"""Contents: a plot becomes both formats, with its caption, for a page and for a phone."""
+"""Contents: a plot becomes both formats, with its caption."""
 
 import pytest
 
@@ -7,12 +7,11 @@ from tflab.report import contents
 
 
 @pytest.mark.slow
-def test_a_picture_is_drawn_for_a_page_and_again_for_a_phone():
+def test_a_picture_has_a_name_a_caption_and_both_formats():
     def draw(title, sentence):
         return style.canvas(title, sentence, 2.0)[0]
 
     drawn = contents.picture("roofline", draw, "What it shows", "It is here.")
     assert (drawn.name, drawn.caption) == ("roofline", "What it shows. It is here.")
     assert drawn.svg.startswith('<svg width="540pt"')
-    assert drawn.narrow.startswith('<svg width="352.8pt"')
     assert drawn.png.startswith(b"\x89PNG")

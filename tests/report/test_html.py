@@ -78,7 +78,7 @@ def evil_report():
         table,
         Strip(EVIL, (Frame(EVIL, EVIL, (EVIL,)),)),
         Method(EVIL, EVIL),
-        Picture("p", EVIL, evil_svg(), evil_svg(), b""),
+        Picture("p", EVIL, evil_svg(), b""),
         drawn_graph((Frontend(program=None, nodes=nodes),), EVIL),
         title=EVIL,
     )
@@ -227,7 +227,7 @@ def test_a_page_holds_its_parts_whole_and_in_their_order():
             "Passes",
             (Frame("placer", "devices", ("moved", "rewired")), Frame("", "hidden", ("folded",))),
         ),
-        Picture("curves", "A curve.", "<svg><text>y</text></svg>", "<svg/>", b""),
+        Picture("curves", "A curve.", "<svg><text>y</text></svg>", b""),
         Method("As it was measured.", "tflab run\ntflab again"),
     )
     chapters = (Chapter("First, one", parts), Chapter("The last", ("The end.",)))
@@ -292,14 +292,13 @@ def test_a_folded_chapter_is_its_title_until_it_is_opened():
 
 
 def test_a_picture_stands_in_the_page_as_svg_with_attributes_for_styles():
-    wide = (
+    svg = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="5pt" height="9pt" viewBox="0 0 5 9" '
         'style="max-width: 100%; height: auto"><text style="font-size: 9px; fill: #222">é</text>'
         "</svg>"
     )
-    page = html.page(report(Picture("p", "", wide, "<svg><g/></svg>", b"png")))
+    page = html.page(report(Picture("p", "", svg, b"png")))
     assert '<svg viewBox="0 0 5 9"><text font-size="9px" fill="#222">é</text></svg>' in page
-    assert '<div class="narrow"><svg><g /></svg></div>' in page
 
 
 def test_a_plot_with_anything_but_shapes_is_refused():

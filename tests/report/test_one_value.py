@@ -105,7 +105,7 @@ def written(tmp_path_factory):
     from tflab.train import __main__ as train
 
     def captioned(name, draw, *records):
-        return Picture(name, str(draw(*records).get_label()), "<svg/>", "<svg/>", b"")
+        return Picture(name, str(draw(*records).get_label()), "<svg/>", b"")
 
     folder = tmp_path_factory.mktemp("report")
     of_model = ("--model", "lenet", "--logdir", str(folder / "training"))

@@ -86,20 +86,15 @@ class Picture:
     name: str  # of its files, without a suffix
     caption: str
     svg: str = field(repr=False)
-    narrow: str = field(repr=False)  # the same, drawn for a phone
     png: bytes = field(repr=False)
 
 
 def picture(name: str, draw: Callable[..., Figure], *records: Any) -> Picture:
-    """A plot of some records, drawn for a page and again for a phone."""
+    """Return a plot of some records."""
     from tflab.exporters import plots
-    from tflab.exporters.plots import style
 
     figure = draw(*records)
-    with style.narrow():
-        narrow = draw(*records)
-    words = str(figure.get_label())
-    return Picture(name, words, plots.svg(figure), plots.svg(narrow), plots.png(figure))
+    return Picture(name, str(figure.get_label()), plots.svg(figure), plots.png(figure))
 
 
 @dataclass(frozen=True)
