@@ -65,7 +65,7 @@ TOGETHER = {
         *("analysis/test_whole_accounts", "analysis/test_critical_path", "analysis/test_lanes"),
         *("analysis/test_memory", "analysis/test_timeline", "convert/test_reading"),
         *("exporters/test_chrome_trace", "exporters/xspace/test_xspace", "follow/test_command"),
-        *("lifecycle/test_backward", "lifecycle/test_buffers", "lifecycle/test_captures"),
+        *("lifecycle/test_backward", "lifecycle/test_captures"),
         *("lifecycle/test_command", "lifecycle/test_derivatives"),
         *("lifecycle/test_execution", "lifecycle/test_experiments"),
         *("lifecycle/test_frontend", "lifecycle/test_maps", "lifecycle/test_meaning"),

@@ -2,10 +2,9 @@
 
 import json
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from tests.buffers_by_hand import BUFFERS, CONV
-from tests.records_by_hand import CPU_0, op_stats, op_total
+from tests.records_by_hand import op_stats, op_total
 from tflab.exporters import json as exported
 from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
 from tflab.records.gradients import Derivative, GradientNode, Link
@@ -486,56 +485,6 @@ def test_every_field_of_the_placement():
     }
 
 
-def test_the_buffers_of_the_execution():
-    one = replace(BUFFERS, buffers=(CONV,))
-    assert object_of(replace(EXECUTION, buffers=one))["buffers"] == {
-        "step": 7,
-        "wall_ns": 90_000,
-        "buffers": [
-            {
-                "tensor": "conv",
-                "op": "_FusedConv2D",
-                "phase": "forward",
-                "device": CPU_0,
-                "allocator": "mklcpu",
-                "address": 0x7F10_0000_0000,
-                "bytes": 98_304,
-                "from_ns": 2_000,
-                "until_ns": 51_000,
-                "freed_by": "record",
-                "in_place": [
-                    {"node": "tanh", "ns": 11_000, "phase": "forward"},
-                    {"node": "grads/tanh_grad", "ns": 40_000, "phase": "backward"},
-                ],
-                "passed_on": [{"node": "flat", "ns": 14_000, "phase": "forward"}],
-                "readers": ["tanh", "flat", "loss", "grads/tanh_grad", "grads/conv_grad"],
-                "last_reader": "grads/conv_grad",
-                "backward_ns": 23_000,
-                "before": [],
-                "after": [],
-            }
-        ],
-        "made": {"count": 8, "bytes": 475_148},
-        "passed_on": {"count": 1, "bytes": 98_304},
-        "in_place": {"count": 2, "bytes": 196_608},
-        "asked_for": {"count": 5, "bytes": 180_236},
-        "reused": {"count": 1, "bytes": 32_768},
-        "distinct": {"count": 4, "bytes": 147_468},
-        "working": {"count": 3, "bytes": 102_400},
-        "other": {"count": 0, "bytes": 0},
-        "for_backward": {"count": 2, "bytes": 131_072},
-        "at_peak": {
-            "ns": 3_000,
-            "recorded_bytes": 200_704,
-            "buffer_bytes": 98_304,
-            "working_bytes": 102_400,
-            "other_bytes": 0,
-        },
-        "held_by_receiver": [],
-        "unexpected": [],
-    }
-
-
 def test_every_field_of_the_execution():
     stage = Execution(
         PROGRAM,
@@ -738,7 +687,6 @@ def test_every_field_of_the_execution():
         "untried": [{"name": "w", "op": "AssignAdd", "reason": "it changes something"}],
         "interrupted": True,
         "quality": None,
-        "buffers": None,
         "values": [
             {
                 "tensor": "y",

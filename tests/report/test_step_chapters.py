@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from tests.buffers_by_hand import BUFFERS
 from tests.report import test_graph_states as walk
 from tests.report.lab_by_hand import (
     COMPARED,
@@ -21,7 +20,6 @@ from tests.report.lab_by_hand import (
 from tests.shown import layout
 from tflab.report import step_chapters
 from tflab.report.contents import Method
-from tflab.views import buffers
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -148,17 +146,6 @@ def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
             f"in traced steps. {WARM}",
             WALKING,
         ),
-    ]
-
-
-def test_the_memory_of_a_step_ends_with_its_buffers_by_address():
-    stages = (*STAGES[:-1], replace(walk.EXECUTION, buffers=BUFFERS))
-    *before, recipe = step_chapters.memory(LINEAR)
-    assert shown(step_chapters.memory(replace(LINEAR, stages=stages))) == [
-        *before,
-        ("buffers", ("buffers", BUFFERS)),
-        *shown(buffers.blocks(BUFFERS)),
-        recipe,
     ]
 
 

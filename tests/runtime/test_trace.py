@@ -7,7 +7,6 @@ import pytest
 
 from tflab.errors import TflabError
 from tflab.exporters.xspace import wire
-from tflab.records.buffers import Output
 from tflab.records.cluster import Received
 from tflab.records.timed import KernelTime, OpRun
 from tflab.runtime import trace
@@ -250,44 +249,6 @@ def test_shapes_stand_under_the_names_of_tensors():
         cpu1=[node_stats("loss", output=[output(0)]), node_stats("train")],
     )
     assert trace.output_shapes(stats) == {"split": (8, 2), "split:1": (8, 3), "loss": ()}
-
-
-def lying(slot: int, dtype: int, *shape: int, **memory) -> SimpleNamespace:
-    """An output with what the runtime says of its memory."""
-    tensor = output(slot, *shape)
-    tensor.tensor_description.dtype = dtype
-    allocation = SimpleNamespace(
-        **{"ptr": 0, "requested_bytes": 0, "allocated_bytes": 0, "allocation_id": 0} | memory,
-        allocator_name="mklcpu",
-    )
-    tensor.tensor_description.allocation_description = allocation
-    return tensor
-
-
-FLOAT, INT64, STRING, RESOURCE, HALF = 1, 9, 7, 20, 19  # types.proto
-
-
-def test_outputs_come_run_by_run_with_the_memory_that_they_lie_in():
-    memory = {"ptr": 0xF00, "requested_bytes": 90, "allocated_bytes": 96, "allocation_id": 2}
-    stats = step_stats(
-        cpu0=[
-            node_stats("split", output=[lying(0, FLOAT, 4, 5), lying(1, HALF, 3, 5, **memory)]),
-            node_stats("train"),
-        ],
-        cpu1=[node_stats("loss", output=[lying(0, INT64)])],
-    )
-    assert list(trace.outputs(stats)) == [
-        (Output(0, 80, 0, 0, 0, "mklcpu"), Output(1, 30, 0xF00, 96, 2, "mklcpu")),
-        (),
-        (Output(0, 8, 0, 0, 0, "mklcpu"),),
-    ]
-
-
-@pytest.mark.parametrize("dtype", [STRING, RESOURCE])
-def test_a_tensor_whose_elements_have_no_size_is_as_large_as_its_memory(dtype):
-    stats = step_stats(cpu=[node_stats("a", output=[lying(0, dtype, 3, requested_bytes=200)])])
-    (((only),),) = trace.outputs(stats)
-    assert only.bytes == 200
 
 
 def test_the_sizes_of_elements_are_those_of_numpy():

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from tests.buffers_by_hand import BUFFERS
 from tests.records_by_hand import BUSY, BUSY_LINE, CPU_0, CPU_1, op_total, read
 from tflab.records.graph import Node
 from tflab.records.stages import Execution
@@ -21,7 +20,7 @@ from tflab.records.timed import (
     StepTime,
 )
 from tflab.records.verdicts import Experiment, Untried, Verdict
-from tflab.views import buffers, stages
+from tflab.views import stages
 
 TYPES = (
     op_total("Conv2D", "_FusedConv2D", 8, 6_400_000, 5_600_000, 800_000.0, 0.7),
@@ -348,8 +347,3 @@ def test_of_a_busy_machine_what_an_op_costs_is_withheld():
     blocks = told(control=control, quality=BUSY)
     assert "What an op costs a step is withheld because the machine was busy." in blocks
     assert not any(block[0].startswith("What an op costs") for block in blocks)
-
-
-def test_the_buffers_of_the_step_come_last():
-    shown = list(map(read, buffers.blocks(BUFFERS)))
-    assert told(buffers=BUFFERS) == [*told(), *shown]

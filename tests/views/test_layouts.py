@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from tests.buffers_by_hand import BUFFERS
 from tests.compare.test_whole_view import COMPARISON, EXPERIMENTS
 from tests.convert import test_view as converting
 from tests.follow import test_view as following
@@ -27,7 +26,7 @@ from tflab.records.blocks import Table
 from tflab.records.stages import Frontend
 from tflab.records.values import PathPoint
 from tflab.train import view as of_training
-from tflab.views import buffers, chain_rule, generated_code, in_short, stages, values
+from tflab.views import chain_rule, generated_code, in_short, stages, values
 from tflab.views import network as network_view
 from tflab.views.execution import op_costs
 
@@ -54,7 +53,6 @@ SHOWN = {
     "values of a small step": lambda: recorded_values(recorded.SMALL, path=(PATH,)),
     "values of a large step": lambda: recorded_values(recorded.LARGE),
     "values that are not finite": lambda: recorded_values(UNUSUAL),
-    "buffers": lambda: buffers.blocks(BUFFERS),
     "the network": lambda: network_view.blocks(network.Stage(network.NETWORK)),
     "generated code": lambda: generated_code.blocks(generated.CODE, generated.STAGE),
     "in short": lambda: itertools.chain.from_iterable(
@@ -140,14 +138,6 @@ EXPECTED = {
         (
             "tensor gives way to 16 in the middle | shape goes 1 | mean right | "
             "std right goes 2 | min right | max right | zeros right goes 3 | not finite right"
-        ),
-    ],
-    "buffers": [
-        "tensors and buffers | count right | bytes right",
-        (
-            "address | bytes right | written by gives way to 16 in the middle | alive right | "
-            "backward right goes 1 | in place gives way to 16 in the middle goes 2 | "
-            "reused by gives way to 16 in the middle goes 3"
         ),
     ],
     "the network": [

@@ -1,8 +1,8 @@
 """Node history: one node, from the line that made it to the time that it took.
 
 Each stage knows its own graph; a history combines what they say about one name, and about its
-carrier if the node was fused into another. The records go through five functions, in the order of
-the stages: from_program, with_placement, with_times, with_buffers, values.with_values.
+carrier if the node was fused into another. The records go through four functions, in the order of
+the stages: from_program, with_placement, with_times, values.with_values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from tflab.analysis.ledger import INLINED_FROM
 from tflab.errors import UsageError, did_you_mean
 from tflab.exporters import notebook
 from tflab.follow import values, view
-from tflab.records.buffers import Buffer, Buffers
 from tflab.records.graph import Node, makers, node_of, turned_around
 from tflab.records.measured import OpStats
 from tflab.records.node_history import Became, NodeHistory, Together, Touch
@@ -53,8 +52,6 @@ def histories(
     if Placement in known:
         by_name = with_placement(by_name, borne_out(known[Placement], ran))
     by_name = with_times(by_name, path, tables or {}, judgement)
-    if ran:
-        by_name = with_buffers(by_name, ran.buffers)
     meanings = known[Backward].gradient_nodes if Backward in known else ()
     recorded = (ran.values, ran.defined, ran.nodes) if ran else ((), (), ())
     return values.with_values(by_name, meanings, *recorded)
@@ -210,34 +207,6 @@ def together(rows: Sequence[OpStats]) -> Together:
         share=sum(row.share for row in rows),
         flops=sum(flops) if len(flops) == len(rows) else None,
     )
-
-
-def with_buffers(by_name: Histories, buffers: Buffers | None) -> Histories:
-    """The memory that contained the outputs of their carriers."""
-    lay_in: dict[str, list[Buffer]] = {}
-    for buffer in buffers.buffers if buffers else ():
-        shared = (use.node for use in (*buffer.in_place, *buffer.passed_on))
-        for node in dict.fromkeys((buffer.node, *shared)):
-            lay_in.setdefault(node, []).append(buffer)
-    return {
-        name: replace(history, buffers=tuple(buffers_of(history, lay_in)))
-        for name, history in by_name.items()
-    }
-
-
-def buffers_of(history: NodeHistory, lay_in: Mapping[str, Sequence[Buffer]]) -> Iterator[Buffer]:
-    """The buffers of a node's carrier; or those of the tensors that replaced its outputs, each
-    once."""
-    tensors = dict.fromkeys(output.into for output in history.became)
-    if not tensors:
-        yield from lay_in.get(history.carrier or "", ())
-    seen: set[str] = set()
-    for tensor in tensors:
-        for buffer in lay_in.get(node_of(tensor), ()):
-            is_own = buffer.node != node_of(tensor) or buffer.tensor == tensor
-            if is_own and buffer.tensor not in seen:
-                seen.add(buffer.tensor)
-                yield buffer
 
 
 def blank(node: Node, kind: str) -> NodeHistory:

@@ -1,26 +1,23 @@
-"""Values in a node's history: its outputs in the recorded step, their gradient, and their memory.
+"""Values in a node's history: its outputs in the recorded step, and their gradient.
 
 The values of a node are those that the program defines, with the name of the tensor of the graph
 that ran that has the same value. If the node of this name in the graph that ran computes something
-else, both are shown. Where the runtime gave addresses, the history also says where its outputs were
-in memory, and which tensors used that memory before and after.
+else, both are shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import TypeVar
 
 from tflab.analysis.branches import SWITCHES
 from tflab.analysis.gradient_graph import gradient_name
-from tflab.records.buffers import Buffer
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Node, graph_def_name, node_of
 from tflab.records.node_history import NodeHistory
 from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE, Defined, Value
-from tflab.units import plural, size, time
+from tflab.units import plural
 from tflab.views import values as view
 
 CARRIED = ("fused", "compiled", "merged")  # fates of a node whose work another node does
@@ -182,56 +179,6 @@ def missing(history: NodeHistory) -> str | None:
     """Why a node of the user's graph has no values: its fate."""
     fate = history.fate.fate if history.fate else "executed"
     return None if history.values or not history.outputs or fate == "executed" else fate
-
-
-# Where the outputs of a node were in memory
-
-STEP = "the median traced step"  # another one than the step whose values were recorded
-MEDIAN = f"in {STEP}"
-MOST_BUFFERS = 4  # buffers of a node in a loop or with many outputs
-MOST_NODES = 12  # that overwrote a buffer
-
-
-def memory_sentences(history: NodeHistory) -> Iterator[Sentence]:
-    for buffer in history.buffers[:MOST_BUFFERS]:
-        yield from of_buffer(buffer, history.carrier or history.name)
-    if len(history.buffers) > MOST_BUFFERS:
-        yield f"and {plural(len(history.buffers) - MOST_BUFFERS, 'buffer')} more", (), ""
-
-
-def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
-    """The sentences about a buffer that contained an output of the node."""
-    place = f"{size(buffer.bytes)} at {buffer.address:#x}"
-    if buffer.node == node:
-        yield f"its output {buffer.tensor} was in {place}, {lifetime(buffer)}", (), ""
-    elif node in buffer.overwriters:
-        start = f"worked in place {MEDIAN}: its output was in {place}"
-        yield f"{start}, requested by ", (buffer.tensor,), ""
-    else:
-        yield f"passed its input on {MEDIAN}: {place}, requested by ", (buffer.tensor,), ""
-    if buffer.before:
-        yield "that memory was used before by ", buffer.before, ""
-    # other runs in a loop
-    others = (name for name in buffer.overwriters if name != node)
-    if some := tuple(islice(others, MOST_NODES)):
-        more = len(buffer.overwriters) - (node in buffer.overwriters) - len(some)
-        yield "worked in place in that memory: ", some, f" and {more:,} more" if more else ""
-    if buffer.last_reader:
-        is_for_backward = buffer.backward_ns is not None
-        behind = ": it stayed alive for the backward pass" if is_for_backward else ""
-        yield "the last reader of that memory was ", (buffer.last_reader,), behind
-    if buffer.after:
-        yield "then it was reused by ", buffer.after, ""
-
-
-def lifetime(buffer: Buffer) -> str:
-    """`from 138 us to 2.02 ms of the step`; which of several releases belongs to it may be
-    inferred."""
-    start = time(buffer.from_ns)
-    if buffer.until_ns is None:
-        return f"from {start} to the end of {STEP}"
-    inferred = " (inferred)" if buffer.freed_by == "order" else ""
-    return f"from {start} to {time(buffer.until_ns)}{inferred} of {STEP}"
 
 
 def done_by(history: NodeHistory) -> str:

@@ -284,8 +284,6 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
     elif history.slack_ns is not None:
         slack = time(history.slack_ns)
         yield (f"not on the critical path, with a slack of {slack} by median traced times",)
-    for before, tensors, after in values.memory_sentences(history):
-        yield tuple(part for part in (before, *links(tensors), after) if part)
 
 
 def did_not_run(history: NodeHistory) -> Iterator[Line]:

@@ -8,14 +8,13 @@ time of a step; the traced time explains it.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from statistics import median
 from typing import Any
 
 from tflab.analysis import (
-    buffers,
     critical_path,
     lanes,
     memory,
@@ -30,9 +29,8 @@ from tflab.analysis import (
 from tflab.analysis.columns import columns
 from tflab.cli import ending as signals
 from tflab.lifecycle import experiments, values
-from tflab.records.buffers import Buffers
 from tflab.records.cluster import Network, Received
-from tflab.records.graph import UPDATE, Node
+from tflab.records.graph import Node
 from tflab.records.options import Options, Program
 from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, Placement
@@ -122,7 +120,6 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         race=None if ending.interrupted or ending.failure else race_passes(program, step, options),
         interrupted=ending.interrupted,
         kernel_time=trace.kernel_time(middle.step_stats),
-        buffers=None if options.cluster else buffers_of(measured, middle, executed, placement),
         network=network,
         wires=tuple(on_wire),
         failure=str(ending.failure) if ending.failure else None,
@@ -137,9 +134,8 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
 
 
 LEFT_OUT = (
-    "Values of a step and addresses of buffers are not recorded over several tasks. The debugger "
-    "writes its files on each machine separately, and addresses in different processes cannot be "
-    "compared.",
+    "Values of a step are not recorded over several tasks, because the debugger writes its files "
+    "on each machine separately.",
 )
 
 
@@ -167,25 +163,6 @@ def median_trace(measured: Measured) -> Any:
     """The trace of the step of median length."""
     step = step_times.median_step(measured.steps)
     return session.Unparsed(zlib.decompress(measured.traces[step.step])).parsed()
-
-
-def buffers_of(
-    measured: Measured, recorded: Any, executed: Sequence[Node], placement: Placement
-) -> Buffers | None:
-    """The buffers of the median step, whose trace this is."""
-    step = step_times.median_step(measured.steps)
-    backward = buffers.backward_nodes(
-        executed, placement.user_nodes, placement.backward_nodes, placement.ledger
-    )
-    return buffers.buffers(
-        [run for run in measured.runs if run.step == step.step],
-        list(trace.outputs(recorded.step_stats)),
-        executed,
-        step,
-        backward,
-        placement.transfers,
-        frozenset(node.name for node in placement.user_nodes if node.phase == UPDATE),
-    )
 
 
 def judged(

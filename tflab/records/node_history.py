@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tflab.records.blocks import Shown
-from tflab.records.buffers import Buffer
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Source, Tensor
 from tflab.records.measured import OpStats
@@ -93,8 +92,6 @@ class NodeHistory(Shown):
     slack_ns: float | None = None
     critical: bool = False
     quality: Quality | None = None  # of the measurement of its times; None if it was not judged
-    # Of the outputs of the carrier, in the step of median length
-    buffers: tuple[Buffer, ...] = ()
     meaning: GradientNode | None = None  # for a gradient node, its purpose
     # Its outputs in the recorded step: as the program defines them, or for other nodes as they ran
     values: tuple[Value, ...] = ()

@@ -8,7 +8,6 @@ from typing import Any
 
 from tflab.errors import TflabError
 from tflab.records.blocks import Shown
-from tflab.records.buffers import Buffers
 from tflab.records.cluster import Network, Tasks
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Function, Node, Shape
@@ -194,8 +193,6 @@ class Execution(Shown):
     one_by_one: Experiment | None = None  # what running the ops of a step one by one adds
     interrupted: bool = False  # whether these are only the steps until Ctrl-C
     quality: Quality | None = None  # of the measurement; None if it was not judged
-    # Of the step with the median wall time; None if the runtime gave no addresses
-    buffers: Buffers | None = None
     # of one step, in the order of execution
     values: tuple[Value, ...] = field(default=(), repr=False)
     # The tensors of that step as the program defines them

@@ -19,7 +19,7 @@ from tflab.report.contents import EPOCHS, TOP, Lab, Method, Part, Walked
 from tflab.runtime import trace
 from tflab.train import view as training_view
 from tflab.units import plural, time
-from tflab.views import buffers, execution, words
+from tflab.views import execution, words
 
 
 def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
@@ -86,9 +86,6 @@ def memory(walked: Walked) -> Iterator[Part]:
     if step.memory.curve and not execution.compiled(step.nodes):
         yield contents.picture("memory", plots.memory.draw, step.memory.curve)
     yield from execution.remembered(step.memory, step.nodes)
-    if step.buffers:
-        yield contents.picture("buffers", plots.buffers.draw, step.buffers)
-    yield from buffers.blocks(step.buffers)
     yield Method(
         "The numbers are computed from the memory that each op requested from its allocators in "
         f"traced steps. {contents.warm(step)}",

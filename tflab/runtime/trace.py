@@ -10,13 +10,11 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import prod
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tflab.errors import TflabError
-from tflab.records.buffers import Output
 from tflab.records.cluster import Received
 from tflab.records.graph import Shape
 from tflab.records.timed import Allocation, KernelTime, OpRun
@@ -285,28 +283,6 @@ def varying_shapes(step_stats: Any) -> dict[str, tuple[Shape, ...]]:
         for tensor, times in shapes_of.items()
         if len({shape for _, shape in times}) > 1
     }
-
-
-def outputs(step_stats: Any) -> Iterator[tuple[Output, ...]]:
-    """The outputs of every op run of a step and their addresses, run by run as from `op_runs`."""
-    for device in step_stats.dev_stats:
-        for stats in device.node_stats:
-            yield tuple(map(output_of, stats.output))
-
-
-def output_of(stats: Any) -> Output:
-    tensor = stats.tensor_description
-    memory = tensor.allocation_description
-    size = ITEM_BYTES.get(tensor.dtype, 0) * prod(dim.size for dim in tensor.shape.dim)
-    return Output(
-        slot=stats.slot,
-        # A tensor may be a part of its memory; for a dtype without a size no more is known.
-        bytes=size or memory.requested_bytes,
-        address=memory.ptr,
-        allocated_bytes=memory.allocated_bytes,
-        allocation=memory.allocation_id,
-        allocator=memory.allocator_name,
-    )
 
 
 # Bytes of an element by DataType, as in tensorflow/core/framework/types.proto

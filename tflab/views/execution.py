@@ -14,7 +14,7 @@ from tflab.records.stages import Execution
 from tflab.records.timed import KernelTime, Memory, Race, StepTime
 from tflab.records.verdicts import Experiments, Quality
 from tflab.units import percent, plural, short_device, size, time
-from tflab.views import buffers, network, op_table, values
+from tflab.views import network, op_table, values
 
 TOP = 10
 HOLDERS = 3  # largest holders of memory at the peak that are named; JSON has the rest
@@ -41,7 +41,6 @@ def blocks(stage: Execution) -> Iterable[Block]:
     yield from costs(stage)
     yield from parallel(stage)
     yield from remembered(stage.memory, stage.nodes)
-    yield from buffers.blocks(stage.buffers)
 
 
 def busy(judgement: Quality | None) -> Iterable[Block]:

@@ -60,7 +60,6 @@ def counted(things: Iterable[str]) -> str:
 
 TERMS = {
     "batch size": "The number of rows of data in one step.",
-    "buffer": "Memory that was requested for the output of an op, until it was released.",
     "client": "The process whose session asks the tasks of a cluster to run a step.",
     "cold": "Of a first step or call, which still sets up kernels and memory.",
     "compiled": "The fate of a node that XLA compiled together with others.",

@@ -15,7 +15,6 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from tests.buffers_by_hand import BUFFERS, CONV, LOSS
 from tests.exporters.plots import test_tasks as on_tasks
 from tests.maps_by_hand import IMAGES, MAPS
 from tests.measurements_by_hand import measurement
@@ -25,7 +24,6 @@ from tflab.compare import saved_measurements
 from tflab.exporters import plots
 from tflab.exporters.plots import style
 from tflab.measurements import contrast
-from tflab.records.buffers import Amount
 from tflab.records.measured import Compared, Comparison, OpStats, Peaks, StepTimes
 from tflab.records.timed import CriticalPath, Holder, LiveBytes, OpRun, Spread, StepTime
 from tflab.records.trained import Epoch, History, TrainingStep
@@ -139,7 +137,6 @@ EXAMPLES = {
     "timeline": (RUNS, STEP, PATH),
     "tasks": on_tasks.DRAWN,
     "memory": (CURVE,),
-    "buffers": (BUFFERS,),
     "roofline": (LAYERS, PEAKS),
     "layers": (LAYERS,),
     "feature_maps": (MAPS,),
@@ -152,7 +149,6 @@ EMPTY = {
     "timeline": (RUNS[:1], STEP, PATH),
     "tasks": ((), (), *on_tasks.DRAWN[2:]),
     "memory": (LiveBytes(1, (), 0, 0, ()),),
-    "buffers": (replace(BUFFERS, buffers=()),),
     "roofline": ((row("x", ("X",), 1.0),), PEAKS),
     "layers": ((),),
     "feature_maps": (replace(MAPS, maps=(), probabilities=None),),
@@ -169,7 +165,6 @@ SMALLEST = {
     "timeline": (RUNS[1:2], STEP, CriticalPath((), 0, 0)),
     "tasks": (on_tasks.RUNS[:1], (), *on_tasks.DRAWN[2:]),
     "memory": (LiveBytes(1, ((0, 1),), 1, 0, ()),),
-    "buffers": (replace(BUFFERS, buffers=(LOSS,), distinct=Amount(1, 4)),),
     "roofline": (LAYERS[1:2], PEAKS),
     "layers": (LAYERS[:1],),
     "feature_maps": (replace(MAPS, maps=(IMAGES,), probabilities=None),),
@@ -266,7 +261,6 @@ HOSTILE_EXAMPLES = {
     ),
     "tasks": (*on_tasks.DRAWN[:4], [replace(on_tasks.SENT[1], tensor=HOSTILE)]),
     "memory": (replace(CURVE, holders=(Holder(HOSTILE, "X", 1, False),)),),
-    "buffers": (replace(BUFFERS, buffers=(replace(CONV, tensor=HOSTILE, in_place=()),)),),
     "roofline": ((row(HOSTILE, ("X",), 1.0, None, 1, 1),), PEAKS),
     "layers": ((row(HOSTILE, (HOSTILE,), 1.0),),),
     "feature_maps": (replace(MAPS, maps=(replace(IMAGES, name=HOSTILE),)),),

@@ -24,7 +24,6 @@ from tflab.cli import new_files
 from tflab.errors import UsageError
 from tflab.exporters.plots import (
     batch_sizes,
-    buffers,
     curves,
     feature_maps,
     layers,
@@ -44,7 +43,6 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "timeline": timeline.draw,
     "tasks": tasks.draw,
     "memory": memory.draw,
-    "buffers": buffers.draw,
     "roofline": roofline.draw,
     "layers": layers.draw,
     "feature_maps": feature_maps.draw,
