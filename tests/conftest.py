@@ -52,7 +52,7 @@ LONG = ("tensorflow", "slow", "browser")  # marks of what may take long
 # Files that one process of xdist runs together: what they share takes long to make
 TOGETHER = {
     "tasks": (
-        *("lifecycle/test_cluster_command", "lifecycle/test_over_tasks", "report/test_over_tasks"),
+        *("lifecycle/test_cluster_command", "lifecycle/test_over_tasks"),
         *("compare/test_scaling_over_tasks", "train/test_over_tasks", "runtime/test_health"),
         "runtime/test_cluster",
     ),

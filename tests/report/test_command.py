@@ -262,16 +262,6 @@ def measured(monkeypatch):
     for function in (walk, place_only, train):
         monkeypatch.setattr(measuring, function.__name__, function)
 
-    def plan(*given):
-        done.append(("plan", *given[:-1]))
-        return "the plan"
-
-    def over_tasks(name, begun, options):
-        done.append(("tasks", name, begun, options.soft_placement))
-        return "measured"
-
-    monkeypatch.setattr(measuring.over_tasks, "plan", plan)
-    monkeypatch.setattr(measuring.over_tasks, "measure", over_tasks)
     monkeypatch.setattr(measuring, "has_loss", lambda *_: True)
     monkeypatch.setattr(measuring.comparison, "compare_configurations", compare)
     monkeypatch.setattr(measuring.devices, "inspected", list)
@@ -344,9 +334,9 @@ def test_a_signal_within_a_comparison_keeps_what_it_has(measured, monkeypatch):
     partial = replace(COMPARED, interrupted=True, configs=())
     comparison = measuring().comparison
     monkeypatch.setattr(comparison, "compare_configurations", lambda *_, **__: partial)
-    lab, _ = measured("lenet", "times", "batch-sizes", "configurations", "tasks", cluster=2)
+    lab, _ = measured("lenet", "times", "batch-sizes", "configurations")
     assert (lab.interrupted, lab.walked, lab.compared) == (True, "lenet", partial)
-    assert lab.missing == {"configurations", "tasks"}
+    assert lab.missing == {"configurations"}
 
 
 def test_a_report_that_nothing_interrupts_misses_nothing(measured):
@@ -365,17 +355,6 @@ def measuring():
     return lab
 
 
-def test_a_step_over_tasks_is_looked_at_first_and_measured_last(measured):
-    asked = {"cluster": 2, "split": "batch", "soft_placement": True}
-    lab, done = measured("lenet", "tasks", "memory", **asked)
-    assert done == [
-        ("plan", "lenet", 2, "batch"),
-        ("walk", "lenet", 0, False),
-        ("tasks", "lenet", "the plan", True),
-    ]
-    assert (lab.tasks, lab.soft_placement) == ("measured", True)
-
-
 def test_configurations_that_are_named_are_compared_for_a_minute(measured):
     _, done = measured("lenet", "configurations", configs=("xla", "default"))
     assert done == [("compare", "lenet", ("default", "xla"), 60)]
@@ -387,7 +366,7 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
         "",
         "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from toy, "
         "devices, graph, network, training, slow, ops, batch-sizes, configurations, elsewhere, "
-        "times, memory, roofline, tasks, environment, methods.\n",
+        "times, memory, roofline, environment, methods.\n",
     )
 
 

@@ -26,9 +26,7 @@ from tflab.cli import arguments, command, confined, confinement, ending, new_fil
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.escaping import visible
-from tflab.records.cluster import as_given
 from tflab.records.measurements import Measurement
-from tflab.records.options import SPLITS
 from tflab.records.trained import History
 from tflab.report import selection
 from tflab.runtime import dumps
@@ -87,7 +85,6 @@ def parser() -> argparse.ArgumentParser:
         help="add a chapter that compares this machine with measurements that `compare --save` "
         "made elsewhere or earlier",
     )
-    arguments.cluster(parser, "add a chapter on a step that runs")
     arguments.soft_placement(parser)
     arguments.even_if_busy(parser)
     add("--force", action="store_true", help="replace an existing report")
@@ -96,7 +93,6 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
-    arguments.check_cluster(args)
     if confinement.is_wanted(models.is_file(args.model)):
         out = Path(args.out) if args.out else free(args.force)
         place = new_files.folder_place(out, staging(out, args.force))
@@ -137,8 +133,6 @@ def measured(
         tuple(args.configs),
         kept,
         args.soft_placement,
-        args.cluster,
-        args.split or SPLITS[0],
         args.even_if_busy,
     )
     return lab.measure(wanted, announced())
@@ -154,21 +148,13 @@ def write(lab: Lab, args: argparse.Namespace, names: Sequence[str], folder: Path
 
 
 def chapters_of(args: argparse.Namespace) -> Sequence[str]:
-    """The requested chapters, and those that belong to another option."""
-    given_for = {selection.ELSEWHERE: args.others, selection.TASKS: args.cluster}
-    for name, given_to_it in given_for.items():
-        if name in args.chapters and not given_to_it:
-            raise UsageError(f"The chapter '{name}' {GIVE[name]}")
-    more = [name for name, given_to_it in given_for.items() if given_to_it]
-    return [*args.chapters, *more] if args.chapters else args.chapters
-
-
-GIVE = {
-    selection.ELSEWHERE: (
-        "compares this machine with saved measurements; give their files with --with."
-    ),
-    selection.TASKS: "shows a step that several tasks share; give --cluster 2, for example.",
-}
+    """The requested chapters, and the one that belongs to --with."""
+    if selection.ELSEWHERE in args.chapters and not args.others:
+        raise UsageError(
+            f"The chapter '{selection.ELSEWHERE}' compares this machine with saved measurements; "
+            "give their files with --with."
+        )
+    return [*args.chapters, selection.ELSEWHERE] if args.chapters and args.others else args.chapters
 
 
 def repeated(args: argparse.Namespace) -> str:
@@ -177,8 +163,6 @@ def repeated(args: argparse.Namespace) -> str:
     parts += ["--configs", *args.configs] if args.configs else []
     parts += ["--logdir", args.logdir] if args.logdir else []
     parts += ["--with", *args.others] if args.others else []
-    parts += ["--cluster", as_given(args.cluster)] if args.cluster else []
-    parts += ["--split", args.split] if args.split else []
     parts += ["--soft-placement"] if args.soft_placement else []
     parts += ["--even-if-busy"] if args.even_if_busy else []
     return shlex.join(parts)

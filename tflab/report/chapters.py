@@ -165,13 +165,6 @@ def roofline(lab: Lab) -> Iterator[Chapter]:
         yield Chapter("Roofline", tuple(step_chapters.roofline(lab.compared)))
 
 
-def tasks(lab: Lab) -> Iterator[Chapter]:
-    """Only if there were tasks to run on."""
-    if lab.tasks:
-        parts = tuple(comparison_chapters.tasks(lab.model, lab.tasks))
-        yield Chapter("One step over several tasks", parts)
-
-
 def obtained(lab: Lab) -> Iterator[Chapter]:
     yield Chapter("How each number was obtained", tuple(methods(lab)))
 
@@ -191,7 +184,6 @@ CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
     "times": times,
     "memory": memory,
     "roofline": roofline,
-    "tasks": tasks,
     ENVIRONMENT: surroundings,
     "methods": obtained,
 }

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tflab.records.blocks import Block, Frame
-from tflab.records.cluster import Scaling, Tasks
 from tflab.records.graph import Node
 from tflab.records.measured import Comparison
 from tflab.records.measurements import Measurement
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Transfer
-from tflab.records.stages import Execution, OnTasks, Placement, Stage
+from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.trained import History
 from tflab.units import plural
 
@@ -45,21 +44,6 @@ class Walked:
 
 
 @dataclass(frozen=True)
-class OverTasks:
-    """A model's step on several tasks of a cluster, compared with this process alone."""
-
-    clusters: tuple[Tasks, ...]  # in order, the largest last
-    split: str
-    batch_size: int
-    phase: str
-    steps: int
-    failure: str | None = None  # why nothing was measured at all
-    scaling: Scaling | None = None
-    # The step on the largest measured number of tasks; None if only this process was measured
-    shown: OnTasks | None = None
-
-
-@dataclass(frozen=True)
 class Lab:
     """All measurements for a report; None if no chapter needs them."""
 
@@ -73,7 +57,6 @@ class Lab:
     toy_on_two: Walked | None = None  # devices; a walk up to placement
     here: Measurement | None = None  # the measurement that is compared with `others`
     others: Mapping[str, Measurement] = field(default_factory=dict)  # saved measurements, by name
-    tasks: OverTasks | None = None
     soft_placement: bool = False  # every command that repeats a part then needs it
     interrupted: bool = False  # by a signal
     missing: frozenset[str] = frozenset()  # what chapters lack, by the names of `selection`

@@ -18,13 +18,12 @@ from tflab.compare.comparison import RaceOptions, SweepOptions
 from tflab.compare.configurations import DEFAULT
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
-from tflab.records.cluster import Tasks
 from tflab.records.measured import Comparison
 from tflab.records.measurements import Measurement
-from tflab.records.options import BATCH_SIZES, SPLITS, Options
+from tflab.records.options import BATCH_SIZES, Options
 from tflab.records.stages import Frontend
 from tflab.records.trained import History
-from tflab.report import over_tasks, selection
+from tflab.report import selection
 from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.report.selection import TOY
 from tflab.runtime import devices, load
@@ -55,8 +54,6 @@ class Wanted:
     configs: tuple[str, ...] = ()  # besides the default
     others: Mapping[str, Measurement] = field(default_factory=dict)  # to compare with
     soft_placement: bool = False
-    cluster: Tasks = ()
-    split: str = SPLITS[0]
     even_if_busy: bool = False
 
 
@@ -110,9 +107,6 @@ def parts(
     followed by the KeyboardInterrupt."""
     load_average = load.load_average()  # before tflab itself loads the machine
     model = wanted.model
-    several = None
-    if "tasks" in needs and wanted.cluster:
-        several = over_tasks.plan(model, wanted.cluster, wanted.split, options)
     walked = None
     for names, field_name, value in walks(model, needs, options, announce):
         walked = value if field_name == "walked" else walked
@@ -132,9 +126,6 @@ def parts(
         yield of_comparison(compared), "compared", compared
         if compared.interrupted:
             raise KeyboardInterrupt
-    if several:
-        announce(f"{model} on {over_tasks.title(wanted.cluster)}, split by {wanted.split}")
-        yield {"tasks"}, "tasks", over_tasks.measure(model, several, options)
 
 
 def walks(

@@ -36,14 +36,13 @@ NEEDS = {
     "times": ("walk",),
     "memory": ("walk",),
     "roofline": ("sweep",),
-    "tasks": ("tasks",),  # only if there are tasks to run on
     "environment": (),
     "methods": (),
 }
 CHAPTERS = tuple(NEEDS)
 # chapters that are folded
 REFERENCE = ("configurations", "memory", "roofline", "environment", "methods")
-ELSEWHERE, TASKS = "elsewhere", "tasks"
+ELSEWHERE = "elsewhere"
 
 
 def chosen(names: Sequence[str], model: str) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from tests.exporters.plots import test_tasks as on_tasks
 from tests.maps_by_hand import IMAGES, MAPS
 from tests.measurements_by_hand import measurement
 from tests.pictures import caption, plain, title
@@ -135,7 +134,6 @@ EXAMPLES = {
     "top_ops": (OPS,),
     "batch_sizes": (COMPARISON,),
     "timeline": (RUNS, STEP, PATH),
-    "tasks": on_tasks.DRAWN,
     "memory": (CURVE,),
     "roofline": (LAYERS, PEAKS),
     "layers": (LAYERS,),
@@ -147,7 +145,6 @@ EMPTY = {
     "top_ops": ((),),
     "batch_sizes": (replace(COMPARISON, rows=(), steps={}, batch_sizes=()),),
     "timeline": (RUNS[:1], STEP, PATH),
-    "tasks": ((), (), *on_tasks.DRAWN[2:]),
     "memory": (LiveBytes(1, (), 0, 0, ()),),
     "roofline": ((row("x", ("X",), 1.0),), PEAKS),
     "layers": ((),),
@@ -163,7 +160,6 @@ SMALLEST = {
         ),
     ),
     "timeline": (RUNS[1:2], STEP, CriticalPath((), 0, 0)),
-    "tasks": (on_tasks.RUNS[:1], (), *on_tasks.DRAWN[2:]),
     "memory": (LiveBytes(1, ((0, 1),), 1, 0, ()),),
     "roofline": (LAYERS[1:2], PEAKS),
     "layers": (LAYERS[:1],),
@@ -259,7 +255,6 @@ HOSTILE_EXAMPLES = {
         STEP,
         CriticalPath((HOSTILE,), 1, 1),
     ),
-    "tasks": (*on_tasks.DRAWN[:4], [replace(on_tasks.SENT[1], tensor=HOSTILE)]),
     "memory": (replace(CURVE, holders=(Holder(HOSTILE, "X", 1, False),)),),
     "roofline": ((row(HOSTILE, ("X",), 1.0, None, 1, 1),), PEAKS),
     "layers": ((row(HOSTILE, (HOSTILE,), 1.0),),),

@@ -31,7 +31,6 @@ from tflab.exporters.plots import (
     over_time,
     roofline,
     style,
-    tasks,
     timeline,
     top_ops,
 )
@@ -41,7 +40,6 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "top_ops": top_ops.draw,
     "batch_sizes": batch_sizes.draw,
     "timeline": timeline.draw,
-    "tasks": tasks.draw,
     "memory": memory.draw,
     "roofline": roofline.draw,
     "layers": layers.draw,
