@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING
 
 from tflab import models
 from tflab.cli import arguments, command, ending, new_files, terminal
-from tflab.errors import LostTaskError, RefusedError
+from tflab.errors import RefusedError
 from tflab.escaping import visible
-from tflab.records.options import SPLITS, Options
-from tflab.runtime import quiet_import
+from tflab.records.options import Options
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -84,24 +83,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder of the results for TensorBoard (default: runs/<model>-train-<time>)",
     )
-    arguments.cluster(parser)
     arguments.soft_placement(parser)
     arguments.data_dir(parser)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    arguments.check_cluster(args)
-    if not args.cluster:
-        return run_on(args, ())
-    quiet_import.load()
-    from tflab.runtime import cluster
-
-    with cluster.tasks(args.cluster) as tasks:
-        return run_on(args, tasks)
-
-
-def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
     from tflab.train import checkpoints, history
 
     if args.resume:
@@ -111,12 +98,12 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
         saved = history.settings(folder / history.NAME)
         if not args.model:
             checkpoints.check_own_model(folder, saved)
-        trainer, settings = prepare(args, saved, tasks)
+        trainer, settings = prepare(args, saved)
         checkpoints.check_same_settings(folder, saved, settings)
         start, going_on = checkpoints.checkpoint_to_resume(folder, settings)
         note(going_on)
     else:
-        trainer, settings = prepare(args, None, tasks)
+        trainer, settings = prepare(args, None)
         folder, start = checkpoints.begin_training(args.logdir, trainer.program, settings), None
     status = 0
     try:
@@ -124,11 +111,8 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
             train(trainer, settings, folder, start)
     except KeyboardInterrupt:
         status = command.INTERRUPTED
-    except LostTaskError as error:
-        again = resuming(settings, folder, args.soft_placement)
-        raise LostTaskError(f"{error} To continue from the last checkpoint:  {again}") from error
     except RefusedError as error:
-        if error.of_device and not args.cluster:
+        if error.of_device:
             from tflab.lifecycle import advice
 
             options = Options(soft_placement=args.soft_placement, data_dir=args.data_dir)
@@ -148,9 +132,7 @@ def resuming(settings: Settings, folder: Path, soft_placement: bool) -> str:
     return f"python -m tflab.train {shlex.join(again)}"
 
 
-def prepare(
-    args: argparse.Namespace, saved: Settings | None, tasks: tuple[str, ...]
-) -> tuple[Trainer, Settings]:
+def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, Settings]:
     """The graph and the settings: those given, else those saved before, else the recipe's."""
     from tflab.train.history import Settings
 
@@ -162,12 +144,7 @@ def prepare(
     function = models.find(model)
     from tflab.train import trainer
 
-    options = Options(
-        data_dir=args.data_dir,
-        cluster=tasks,
-        split=args.split or SPLITS[0],
-        soft_placement=args.soft_placement,
-    )
+    options = Options(data_dir=args.data_dir, soft_placement=args.soft_placement)
     ready = trainer.prepare(model, function, seed, options)
     train, test = map(ready.program.dataset, ("train", "test"))
     data = {"data": train.name, "train_rows": train.size, "test_rows": test.size}

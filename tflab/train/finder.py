@@ -65,8 +65,6 @@ def find(kept: Kept, batch: Batch, until: int) -> str:
     """Repeat the steps since the copy up to this number of steps, and say from what the first of
     them that makes a non-finite value made it."""
     trainer = kept.trainer
-    if trainer.options.cluster:
-        return "tflab does not look for the origin in training over several tasks."
     try:
         number, start = first_bad(kept, batch, until)
         if number is None:

@@ -71,8 +71,7 @@ def train(
         live = stack.enter_context(session.fresh(graph, trainer.options, config))
         stack.enter_context(ending.deferred())
         batch_size = settings.batch_size
-        untraced = start or trainer.options.cluster
-        traced = None if untraced else summaries.begin_tracing(trainer, live, folder, batch_size)
+        traced = None if start else summaries.begin_tracing(trainer, live, folder, batch_size)
         kept = finder.Kept(trainer, live)
         run = RunningTraining(
             trainer, settings, folder, live, history_file, event_files, kept, traced
@@ -209,7 +208,7 @@ def finite_weights(run: RunningTraining, step: int) -> dict[str, np.ndarray]:
 
 def keep(run: RunningTraining, step: int) -> None:
     """Copy the variables. Raises TflabError if one of them is not finite."""
-    if not run.trainer.options.cluster and (name := run.kept.copy(step)):
+    if name := run.kept.copy(step):
         raise no_number(run, name, step)
 
 

@@ -14,9 +14,9 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import UsageError
-from tflab.lifecycle import backward, frontend, split
+from tflab.lifecycle import backward, frontend
 from tflab.records.options import Model, Options, Program, Recipe
-from tflab.runtime import cluster, nodes, session
+from tflab.runtime import nodes, session
 from tflab.train import checkpoints
 
 EPOCHS, BATCH_SIZE = 5, 64  # for a model that has an optimizer and no recipe
@@ -30,7 +30,7 @@ class Trainer:
     test: session.Step  # feeds: columns; fetches: loss, the predicted class of each row
     weights: tuple[tf.Variable, ...]  # the trainable ones
     saver: tf1.train.Saver
-    options: Options  # of its session: the tasks that it runs on
+    options: Options  # of its session
 
 
 def prepare(
@@ -39,9 +39,8 @@ def prepare(
     """Build a model whose initial weights follow from the seed, and add the nodes that train it.
 
     If no placeholder is fed from a column `labels`, nothing is classified, and both steps fetch
-    only the loss. Over a cluster, checkpoints are saved and restored here. Raises UsageError if a
-    model has no loss or no way to train it, and TflabError if it fails or its loss cannot be
-    differentiated.
+    only the loss. Raises UsageError if a model has no loss or no way to train it, and TflabError if
+    it fails or its loss cannot be differentiated.
     """
 
     def seeded() -> Model:
@@ -57,21 +56,16 @@ def prepare(
     with graph.as_default():
         rate = tf1.placeholder(tf.float32, [], name="learning_rate")
         count = tf1.train.get_or_create_global_step().assign_add(1, read_value=False)
-        towers = len(options.cluster) if options.split == "batch" else 1
-        right_counts, test_classes = accuracy(program, labels, towers)
+        right_counts, test_classes = accuracy(program, labels)
         try:
             optimizer = recipe.optimizer(rate)
         except Exception as error:
             raise frontend.failure(name, "made its optimizer", error) from error
     training = replace(model, optimizer=optimizer, updates=(*model.updates, count))
     frontend.check(name, training, graph)
-    *_, train_op = backward.derive(replace(program, model=training), bool(options.cluster))
+    *_, train_op = backward.derive(replace(program, model=training), together=False)
     assert train_op, "an optimizer makes one"
-    before = set(graph.get_operations())
     saver = checkpoints.saver(graph)
-    if options.cluster:
-        saving = (op.name for op in graph.get_operations() if op not in before)
-        split.ask(graph, {**program.places, **dict.fromkeys(saving, cluster.client_device())})
     graph.finalize()
     test_loss = model.loss if model.test_loss is None else model.test_loss
     train = session.step_of(program, [tensor.name for tensor in (model.loss, *right_counts)])
@@ -86,13 +80,11 @@ def prepare(
     )
 
 
-def accuracy(
-    program: Program, labels: tf.Tensor | None, towers: int
-) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+def accuracy(program: Program, labels: tf.Tensor | None) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
     """Nodes that count correct classifications in training, and that classify in a test; none
     without labels."""
     with tf1.name_scope("accuracy"):
-        predicted = classes(training_scores(program, towers), labels)
+        predicted = classes(training_scores(program), labels)
         right = [tf.reduce_sum(tf.cast(tf.equal(found, labels), tf.int32)) for found in predicted]
         return right, classes(program.model.output, labels)
 
@@ -122,16 +114,16 @@ def classes(scores: tf.Tensor | None, labels: tf.Tensor | None) -> list[tf.Tenso
     return [tf.cast(tf.argmax(scores, axis=-1), labels.dtype)]
 
 
-def training_scores(program: Program, towers: int) -> tf.Tensor | None:
+def training_scores(program: Program) -> tf.Tensor | None:
     """The scores of the head that is trained, computed in the same step as its loss.
 
-    They are the input of the loss's softmax, of all towers or, unless each has exactly one softmax,
-    the model's output. None if the loss does not depend on that output either.
+    They are the input of the loss's softmax or, unless it has exactly one softmax, the model's
+    output. None if the loss does not depend on that output either.
     """
     model = program.model
     behind = nodes.needed(program.graph, [program.loss.op.name])
     ops = [op for op in program.graph.get_operations() if op.name in behind]
     logits = [op.inputs[0] for op in ops if op.type.endswith("SoftmaxCrossEntropyWithLogits")]
-    if len(logits) == towers:
-        return logits[0] if towers == 1 else tf.concat(logits, axis=0)
+    if len(logits) == 1:
+        return logits[0]
     return model.output if model.output.op in ops else None
