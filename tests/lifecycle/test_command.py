@@ -291,14 +291,6 @@ def test_stages_are_shown_in_short_in_full_or_in_a_line():
     assert titled(shown_with("--full")) == titles[2:]
     assert titled(shown_with("--stage", "backward")) == [None, titles[3]]
     assert titled(shown_with("--stage", "backward", "--full")) == titles[2:]
-    opened = titled(shown_with("--expand", "s"))
-    assert opened == [
-        [
-            "2 nodes, 1 edge, read from a file without lines. Nothing is computed yet.",
-            "Name scopes (open one with --expand SCOPE)",
-        ],
-        titles[1],
-    ]
 
 
 def test_the_rows_of_a_long_list_are_shown_with_full_which_the_stage_names():

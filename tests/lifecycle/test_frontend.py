@@ -153,18 +153,14 @@ def test_what_runs_of_a_function_has_the_line_of_its_body():
     assert lines["loop/enter/_4"].startswith("_, y = tf.while_loop(")
 
 
-def test_an_expanded_function_is_drawn_like_a_graph():
+def test_in_full_a_function_is_drawn_like_a_graph():
     stage = build(with_functions)
-    name = stage.functions[0].name
     plain = [block.title for block in stages.blocks(stage) if isinstance(block, Table)]
-    assert plain == ["The graph, data flowing down", "Functions (open one with --expand FUNCTION)"]
-    *_, drawn = stages.blocks(stage, [name])
-    assert (drawn.title, len(drawn.rows)) == (
-        f"The function {name}",
-        len(stage.functions[0].nodes),
-    )
-    *_, tree = stages.blocks(stage, [f"{name}/Less"])
-    assert ["│  ╰─ y" in row["scope"] or "╰─ y" in row["scope"] for row in tree.dicts()].count(True)
+    assert plain == ["The graph, data flowing down", "Functions (--full shows their bodies)"]
+    tables = [block for block in stages.blocks(stage, full=True) if isinstance(block, Table)]
+    assert [(table.title, len(table.rows)) for table in tables[2:]] == [
+        (f"The function {function.name}", len(function.nodes)) for function in stage.functions
+    ]
 
 
 def test_three_hundred_functions_fit_into_a_table():

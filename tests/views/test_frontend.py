@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from tests.records_by_hand import read, source
+from tflab.records.blocks import in_full
 from tflab.records.graph import Call, Function, Node, Tensor
 from tflab.records.stages import Frontend
 from tflab.views import frontend, stages
@@ -23,18 +24,6 @@ NODES = (INIT, X, Y, READ, MUL, SPLIT)
 PROGRAM = SimpleNamespace(ends=("split",))
 
 COUNTS = "6 nodes, 5 edges, made by 4 lines of the program. Nothing is computed yet."
-TREE = [
-    "Name scopes (open one with --expand SCOPE)",
-    SCOPES,
-    ("├─ init", "1", "NoOp", "start.py:20"),
-    ("├─ x", "1", "Placeholder", "model.py:20"),
-    ("├─ y", "1", "VarHandleOp", "model.py:21"),
-    ("├─ mul", "2", "Mul, ReadVariableOp", "model.py:23"),
-    ("│  ╰─ Read", "1", "ReadVariableOp", "model.py:23"),
-    ("╰─ split", "1", "Split", ""),
-    "",
-]
-
 THEN = Function(
     "then_1",
     called_by=(Call("cond", "then_branch"),),
@@ -59,7 +48,7 @@ FUNCTIONS = (THEN, BODY, GONE)
 
 FUNCTION_SENTENCE = "3 functions with 5 nodes of their own; 1 of them are never called."
 FUNCTION_TABLE = [
-    "Functions (open one with --expand FUNCTION)",
+    "Functions (--full shows their bodies)",
     ("function", "called by", "nodes", "types", "first line"),
     ("then_1", "then_branch of cond", "2", "_Arg, Neg", "model.py:31"),
     ("body_2", "inner in then_1 and 2 more", "3", "_Arg, Const, AddV2", "model.py:41"),
@@ -68,8 +57,8 @@ FUNCTION_TABLE = [
 ]
 
 
-def shown(stage: Frontend, *expanded: str) -> list:
-    return list(map(read, stages.blocks(stage, expanded)))
+def shown(stage: Frontend, full: bool = False) -> list:
+    return list(map(read, stages.blocks(stage, full)))
 
 
 def test_a_small_graph_is_drawn_whole_what_leads_to_its_ends_first():
@@ -103,10 +92,6 @@ def test_without_a_program_the_nodes_are_drawn_in_their_own_order():
     ]
 
 
-def test_an_opened_scope_makes_a_tree_of_a_small_graph_too():
-    assert shown(Frontend(PROGRAM, NODES), "mul") == [COUNTS, TREE]
-
-
 def test_a_graph_is_drawn_whole_up_to_forty_nodes():
     nodes = (
         Node("in", "Placeholder", source=source(3)),
@@ -120,19 +105,27 @@ def test_a_graph_is_drawn_whole_up_to_forty_nodes():
     counts, tree = shown(Frontend(PROGRAM, (*nodes, Node("rest/last", "Exp", ("rest/c0",)))))
     assert counts == "41 nodes, 4 edges, made by 5 lines of the program. Nothing is computed yet."
     assert tree == [
-        "Name scopes (open one with --expand SCOPE)",
+        "Name scopes (--full opens all)",
         SCOPES,
         ("├─ in", "1", "Placeholder", "model.py:3"),
         ("├─ layer", "3", "VarHandleOp, AssignVariableOp, AddV2", "model.py:5"),
         ("╰─ rest", "37", "36 Const, Exp", "rest.py:9"),
         "",
     ]
+    whole = in_full(stages.blocks(Frontend(PROGRAM, nodes[:3] * 14))[1])
+    assert read(whole)[2:-1] == [
+        ("├─ in", "1", "Placeholder", "model.py:3"),
+        ("╰─ layer", "2", "VarHandleOp, AssignVariableOp", "model.py:5"),
+        ("   ╰─ kernel", "2", "VarHandleOp, AssignVariableOp", "model.py:5"),
+        ("      ╰─ Assign", "1", "AssignVariableOp", "model.py:6"),
+    ]
 
 
 def test_drawings_and_trees_keep_their_lines_together():
+    long = tuple(Node(f"n{number}", "Exp") for number in range(41))
     blocks = [
         *stages.blocks(Frontend(PROGRAM, NODES)),
-        *stages.blocks(Frontend(PROGRAM, NODES), ["mul"]),
+        *stages.blocks(Frontend(PROGRAM, long)),
     ]
     assert [block.drawing for block in blocks if not isinstance(block, str)] == [True, True]
 
@@ -157,12 +150,10 @@ def test_functions_are_listed_with_who_calls_them():
     assert blocks == [FUNCTION_SENTENCE, FUNCTION_TABLE]
 
 
-def test_an_opened_function_is_drawn_and_leaves_the_graph_drawn():
-    _, graph, *blocks = shown(Frontend(PROGRAM, NODES, functions=FUNCTIONS), "then_1")
-    assert graph[1] == DRAWING
-    assert blocks == [
-        FUNCTION_SENTENCE,
-        FUNCTION_TABLE,
+def test_in_full_the_body_of_each_function_is_drawn():
+    functions = (THEN, BODY)
+    _, _, *blocks = shown(Frontend(PROGRAM, NODES, functions=functions), full=True)
+    assert blocks[2:] == [
         "'then_1' returns neg:0; its arguments are nodes of the type _Arg.",
         [
             "The function then_1",
@@ -171,21 +162,13 @@ def test_an_opened_function_is_drawn_and_leaves_the_graph_drawn():
             ("●", "neg", "Neg", "float32 [3]", "model.py:31", "return -t"),
             "",
         ],
-    ]
-
-
-def test_an_opened_scope_of_a_function_makes_a_tree_of_its_body():
-    _, _, *blocks = shown(Frontend(PROGRAM, NODES, functions=FUNCTIONS), "body_2/next")
-    assert blocks == [
-        FUNCTION_SENTENCE,
-        FUNCTION_TABLE,
         "'body_2' returns next, i; its arguments are nodes of the type _Arg.",
         [
-            "Name scopes of body_2 (open one with --expand body_2/SCOPE)",
-            SCOPES,
-            ("├─ i", "1", "_Arg", "model.py:40"),
-            ("╰─ next", "2", "AddV2, Const", "model.py:42"),
-            ("   ╰─ one", "1", "Const", "model.py:41"),
+            "The function body_2",
+            DRAWING,
+            ("●  ", "i", "_Arg", "", "model.py:40", ""),
+            ("│ ●", "next/one", "Const", "", "model.py:41", ""),
+            ("●─╯", "next", "AddV2", "", "model.py:42", ""),
             "",
         ],
     ]
@@ -194,16 +177,16 @@ def test_an_opened_scope_of_a_function_makes_a_tree_of_its_body():
 def test_what_leads_to_a_functions_results_is_drawn_first():
     nodes = (Node("print", "Print"), Node("one", "Const"), Node("two", "Exp", ("one",)))
     function = Function("f", nodes=nodes, returns=("two:1",))
-    _, drawn = map(read, frontend.body(function, []))
+    _, drawn = map(read, frontend.body(function))
     assert [row[1] for row in drawn[2:-1]] == ["one", "two", "print"]
 
 
 def test_a_function_of_more_than_forty_nodes_is_a_tree():
     function = Function("f", nodes=tuple(Node(f"s/{n}", "Const") for n in range(41)))
-    sentence, tree = map(read, frontend.body(function, []))
+    sentence, tree = map(read, frontend.body(function))
     assert sentence == "'f' returns nothing; its arguments are nodes of the type _Arg."
     assert tree == [
-        "Name scopes of f (open one with --expand f/SCOPE)",
+        "Name scopes of f",
         SCOPES,
         ("╰─ s", "41", "41 Const", ""),
         "",
@@ -214,10 +197,10 @@ def test_functions_that_are_all_called_and_have_no_lines():
     functions = (
         Function("f", (Call("a", "f"),), (Node("p", "Exp"), Node("q", "Exp"), Node("r", "Log"))),
     )
-    assert list(map(read, frontend.functions(Frontend(None, (), functions=functions), ()))) == [
+    assert list(map(read, frontend.functions(Frontend(None, (), functions=functions), False))) == [
         "1 function with 3 nodes of its own.",
         [
-            "Functions (open one with --expand FUNCTION)",
+            "Functions (--full shows their bodies)",
             ("function", "called by", "nodes", "types"),
             ("f", "f of a", "3", "2 Exp, Log"),
             "",
@@ -227,7 +210,7 @@ def test_functions_that_are_all_called_and_have_no_lines():
 
 def test_one_function_that_nobody_calls():
     stage = Frontend(None, (), functions=(Function("f", (), (Node("p", "Exp"),)),))
-    first, _ = frontend.functions(stage, ())
+    first, _ = frontend.functions(stage, False)
     assert first == "1 function with 1 node of its own; it is never called."
 
 

@@ -1,11 +1,9 @@
 """Scopes: the tree of names, and its lines as they are drawn."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab.errors import UsageError
-from tflab.records.graph import Function, Node
+from tflab.records.graph import Node
 from tflab.views import name_scopes
 
 NODES = [
@@ -19,8 +17,8 @@ NODES = [
 ]
 
 
-def drawn(nodes, *expanded: str) -> list[str]:
-    lines = name_scopes.lines(name_scopes.tree(nodes), expanded)
+def drawn(nodes, opened: bool = False) -> list[str]:
+    lines = name_scopes.lines(name_scopes.tree(nodes), opened)
     return [f"{line.branches}{line.label} | {line.count} | {line.what}" for line in lines]
 
 
@@ -32,19 +30,8 @@ def test_scopes_are_closed_and_count_what_is_in_them():
     ]
 
 
-def test_an_expanded_scope_shows_its_children():
-    assert drawn(NODES, "conv1") == [
-        "├─ x | 1 | Placeholder",
-        "├─ conv1 | 4 | VarHandleOp, AssignVariableOp, Conv2D, Const",
-        "│  ├─ kernel | 2 | VarHandleOp, AssignVariableOp",
-        "│  ├─ Conv2D | 1 | Conv2D",
-        "│  ╰─ Const | 1 | Const",
-        "╰─ loss | 2 | Mean, Const",
-    ]
-
-
-def test_the_scopes_above_an_expanded_one_are_opened_too():
-    assert drawn(NODES, "conv1/kernel", "loss") == [
+def test_opened_scopes_show_their_children_at_all_depths():
+    assert drawn(NODES, opened=True) == [
         "├─ x | 1 | Placeholder",
         "├─ conv1 | 4 | VarHandleOp, AssignVariableOp, Conv2D, Const",
         "│  ├─ kernel | 2 | VarHandleOp, AssignVariableOp",
@@ -87,38 +74,16 @@ def test_a_scope_that_differs_is_compared_with_the_first_group_of_several():
     ]
 
 
-def test_an_opened_scope_is_not_folded():
-    lines = list(name_scopes.lines(name_scopes.tree(BLOCKS), ["block_96"], most=40))
-    assert [line.branches + line.label for line in lines] == [
-        "├─ block_1 ... block_95 (94 alike)",
-        "├─ block_51",
-        "╰─ block_96",
-        "   ├─ kernel",
-        "   ├─ MatMul",
-        "   ╰─ Relu",
-    ]
-
-
-def test_no_more_children_than_wanted_are_listed_and_opened_ones_always():
-    nodes = [Node("n" + "x" * length, "Op") for length in range(6)] + [Node("y/a", "A")]
-    lines = list(name_scopes.lines(name_scopes.tree(nodes), ["y"], most=3))
+def test_no_more_children_than_wanted_are_listed():
+    nodes = [Node("n" + "x" * length, "Op") for length in range(6)]
+    lines = list(name_scopes.lines(name_scopes.tree(nodes), most=3))
     assert [(line.branches + line.label, line.counted) for line in lines] == [
         ("├─ n", "1"),
         ("├─ nx", "1"),
         ("├─ nxx", "1"),
-        ("├─ y", "1"),
-        ("│  ╰─ a", "1"),
         ("╰─ ... and 3 more", "3"),
     ]
-    assert len(drawn(nodes)) == 7
-
-
-def test_a_name_that_only_begins_alike_is_not_opened():
-    assert drawn([Node("conv/a", "A"), Node("conv1/b", "B")], "conv1") == [
-        "├─ conv | 1 | A",
-        "╰─ conv1 | 1 | B",
-        "   ╰─ b | 1 | B",
-    ]
+    assert len(drawn(nodes)) == 6
 
 
 def test_a_line_keeps_the_first_node_of_its_scope():
@@ -152,42 +117,5 @@ def test_a_tree_holds_every_node_once(names):
 @given(st.lists(PATHS, unique=True))
 def test_opened_everywhere_the_tree_shows_every_node_under_its_own_label(names):
     root = name_scopes.tree([Node(name, "Op") for name in names])
-    shown = [(line.label, line.node.name) for line in name_scopes.lines(root, names)]
+    shown = [(line.label, line.node.name) for line in name_scopes.lines(root, opened=True)]
     assert {(name.rpartition("/")[2], name) for name in names} <= set(shown)
-
-
-def test_functions_and_their_scopes_can_be_expanded_and_an_error_lists_them():
-    functions = [Function("body_1", nodes=(Node("y/add", "AddV2"),))]
-    name_scopes.check(NODES, ["conv1", "body_1", "body_1/y"], functions)
-    with pytest.raises(UsageError) as error:
-        name_scopes.check(NODES, ["body_2"], functions)
-    assert str(error.value) == (
-        "There is no scope or function 'body_2' in the graph to expand. "
-        "Did you mean 'body_1'? Its functions: body_1."
-    )
-
-
-def test_an_error_names_ten_functions_and_counts_the_others():
-    functions = [Function(f"f{n}") for n in range(1_012)]
-    with pytest.raises(UsageError) as error:
-        name_scopes.check(NODES, ["???"], functions)
-    assert str(error.value) == (
-        "There is no scope or function '???' in the graph to expand. "
-        "Its functions: f0, f1, f2, f3, f4, f5, f6, f7, f8, f9 and 1,002 more."
-    )
-    with pytest.raises(UsageError) as error:
-        name_scopes.check(NODES, ["loss", "???"])
-    assert str(error.value) == "There is no scope '???' in the graph to expand."
-
-
-def test_a_node_that_is_a_scope_too_is_there_with_what_it_contains():
-    assert list(name_scopes.names_and_scopes(NODES)) == [
-        "x",
-        "conv1",
-        "conv1/kernel",
-        "conv1/kernel/Assign",
-        "conv1/Conv2D",
-        "loss",
-        "conv1/Const",
-        "loss/Const",
-    ]

@@ -31,7 +31,7 @@ from tflab.escaping import visible
 from tflab.lifecycle import STAGES, walk
 from tflab.records.blocks import Block, in_full, offered
 from tflab.records.options import SPLITS, Options
-from tflab.records.stages import Execution, Frontend, Stage
+from tflab.records.stages import Execution, Stage
 
 
 def json_document(
@@ -132,13 +132,6 @@ def add_step(parser: argparse.ArgumentParser) -> None:
         help="nodes to compute (default: the nodes of a training step)",
     )
     arguments.values(parser)
-    add(
-        "--expand",
-        nargs="+",
-        default=(),
-        metavar="SCOPE",
-        help="name scopes and functions to show in full in the frontend stage",
-    )
     arguments.experiments(parser)
     arguments.even_if_busy(parser)
 
@@ -286,7 +279,6 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
     """Add the stages to a list and print them: text as they arrive, other formats as one
     document, also after a failure."""
     from tflab.exporters import text
-    from tflab.views import name_scopes
 
     out = text.console()
 
@@ -300,8 +292,6 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
                 stages.append(stage)
                 if confined.CONFINED and args.format != "text":
                     confined.keep(DOCUMENTS[args.format](args, stages, "interrupted"))
-                if isinstance(stage, Frontend):
-                    name_scopes.check(stage.nodes, args.expand, stage.functions)
                 if args.format == "text":
                     text.show(out, number, stage, blocks_of(args, stage))
             if args.format == "text" and args.stage == "all" and not args.full:
@@ -318,9 +308,8 @@ def blocks_of(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
     from tflab.views import in_short
     from tflab.views import stages as views
 
-    expanded = args.expand and isinstance(stage, Frontend)
-    if args.full or expanded or args.stage == views.name(stage):
-        every = views.blocks(stage, args.expand)
+    if args.full or args.stage == views.name(stage):
+        every = views.blocks(stage, args.full)
         return [in_full(block) if args.full else offered(block, "--full") for block in every]
     return in_short.blocks(stage) if args.stage == "all" else None
 

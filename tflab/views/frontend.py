@@ -1,5 +1,5 @@
 """View of the frontend: the whole graph, or the tree of its scopes, with source lines; then the
-functions that its nodes call, with the bodies that --expand names."""
+functions that its nodes call, in full with their bodies."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from tflab.views.words import LONGEST, place, tensor
 DRAWN_WHOLE = 40  # nodes; a larger graph is shown as a tree of scopes
 
 
-def blocks(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
+def blocks(stage: Frontend, full: bool) -> Iterable[Block]:
+    """Yield the graph and its functions; if `full`, with all nodes of both."""
     made_by = {(node.source.file, node.source.line) for node in stage.nodes if node.source}
     counts = f"{plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}"
     lines = plural(len(made_by), "line")
     origin = f"made by {lines} of the program" if made_by else "read from a file without lines"
     yield f"{counts}, {origin}. Nothing is computed yet."
     yield from stage.notes
-    top_names = name_scopes.names_and_scopes(stage.nodes)
-    opened = [name for name in expanded if name in top_names]
-    if len(stage.nodes) <= DRAWN_WHOLE and not opened:
+    if len(stage.nodes) <= DRAWN_WHOLE:
         ends = stage.program.ends if stage.program else ()
         yield drawing("The graph, data flowing down", stage.nodes, ends)
     else:
-        yield scope_table("Name scopes (open one with --expand SCOPE)", stage.nodes, opened)
-    yield from functions(stage, expanded)
+        yield scope_table("Name scopes (--full opens all)", stage.nodes)
+    yield from functions(stage, full)
 
 
-def scope_table(title: str, nodes: Sequence[Node], opened: Sequence[str]) -> Table:
+def scope_table(title: str, nodes: Sequence[Node]) -> Table:
+    """Return a table of the outermost scopes; in full, of all scopes and nodes."""
     tree = name_scopes.tree(nodes)
-    rows = tuple(name_scopes.lines(tree, opened, most=LONGEST))
-    fewer = any(line.alike > 1 or line.omitted for line in rows)
+    rows = tuple(name_scopes.lines(tree, most=LONGEST))
+    closed = any(scope.children for scope in tree.children.values())
+    fewer = closed or any(line.alike > 1 or line.omitted for line in rows)
     return Table(
         title,
         (
@@ -46,7 +47,7 @@ def scope_table(title: str, nodes: Sequence[Node], opened: Sequence[str]) -> Tab
         ),
         rows,
         drawing=True,
-        everything=(lambda: name_scopes.lines(tree, opened)) if fewer else None,
+        everything=(lambda: name_scopes.lines(tree, opened=True)) if fewer else None,
     )
 
 
@@ -73,7 +74,7 @@ def drawing(title: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
     )
 
 
-def functions(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
+def functions(stage: Frontend, full: bool) -> Iterable[Block]:
     if not stage.functions:
         return
     node_count = sum(len(function.nodes) for function in stage.functions)
@@ -86,11 +87,9 @@ def functions(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
         f"{plural(len(stage.functions), 'function')} with {plural(node_count, 'node')} of {owner} "
         "own" + (rest if unused else ".")
     )
-    yield function_table("Functions (open one with --expand FUNCTION)", stage.functions)
-    for function in stage.functions:
-        opened = name_scopes.names_inside(function.name, expanded)
-        if opened or function.name in expanded:
-            yield from body(function, opened)
+    yield function_table("Functions (--full shows their bodies)", stage.functions)
+    for function in stage.functions if full else ():
+        yield from body(function)
 
 
 def function_table(title: str, functions: Sequence[Function]) -> Table:
@@ -132,16 +131,12 @@ def first_line(function: Function) -> str:
     return lines[0] if lines else ""
 
 
-def body(function: Function, opened: Sequence[str]) -> Iterable[Block]:
+def body(function: Function) -> Iterable[Block]:
     """The body of one function, drawn like a graph."""
     results = f"returns {', '.join(function.returns)}" if function.returns else "returns nothing"
     yield f"'{function.name}' {results}; its arguments are nodes of the type _Arg."
-    if len(function.nodes) <= DRAWN_WHOLE and not opened:
+    if len(function.nodes) <= DRAWN_WHOLE:
         ends = list(map(node_of, function.returns))
         yield drawing(f"The function {function.name}", function.nodes, ends)
     else:
-        yield scope_table(
-            f"Name scopes of {function.name} (open one with --expand {function.name}/SCOPE)",
-            function.nodes,
-            opened,
-        )
+        yield scope_table(f"Name scopes of {function.name}", function.nodes)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tflab.errors import UsageError
-from tflab.records.graph import Function, Node
+from tflab.records.graph import Node
 from tflab.views import numbered
-
-LISTED = 10  # functions that an error lists
 
 
 @dataclass
@@ -63,56 +59,19 @@ def tree(nodes: Sequence[Node]) -> Scope:
     return root
 
 
-def names_and_scopes(nodes: Iterable[Node]) -> dict[str, None]:
-    """The names of all nodes, and of the scopes that contain them."""
-    names: dict[str, None] = {}
-    for node in nodes:
-        parts = node.name.split("/")
-        names |= dict.fromkeys("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
-    return names
-
-
-def names_inside(function: str, names: Iterable[str]) -> list[str]:
-    """The names inside a function, without its own name: `add` for `f/add` in `f`."""
-    return [name.removeprefix(f"{function}/") for name in names if name.startswith(f"{function}/")]
-
-
-def check(nodes: Sequence[Node], names: Iterable[str], functions: Sequence[Function] = ()) -> None:
-    """Raise UsageError for a name that is neither a scope, a node nor a function."""
-    if not names:
-        return
-    existing = names_and_scopes(nodes) | dict.fromkeys(function.name for function in functions)
-    for name in names:
-        around = [function for function in functions if names_inside(function.name, [name])]
-        within = {
-            f"{function.name}/{scope}"
-            for function in around
-            for scope in names_and_scopes(function.nodes)
-        }
-        if name in existing or name in within:
-            continue
-        nearest = difflib.get_close_matches(name, [*existing, *within], n=1)
-        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
-        listed = ", ".join(function.name for function in functions[:LISTED])
-        more = f" and {len(functions) - LISTED:,} more" if len(functions) > LISTED else ""
-        have = f" Its functions: {listed}{more}." if functions else ""
-        what = "scope or function" if functions else "scope"
-        raise UsageError(f"There is no {what} '{name}' in the graph to expand.{hint}{have}")
-
-
 def lines(
-    scope: Scope, expanded: Sequence[str] = (), branches: str = "", most: int | None = None
+    scope: Scope, opened: bool = False, branches: str = "", most: int | None = None
 ) -> Iterable[TreeLine]:
-    """The children of a scope, one per line; those in `expanded`, and the scopes that contain
-    them, are opened.
+    """Yield the children of a scope, one per line; if `opened`, also what is in them.
 
     Of a scope with more than `most` children those that are numbered alike have one line, and no
-    more than `most` lines and the opened scopes are listed.
+    more than `most` lines are listed.
     """
     groups = [[child] for child in scope.children.values()]
     others: list[list[Scope]] = []
     if most is not None and len(groups) > most:
-        groups, others = bounded(folded(scope.children.values(), expanded), expanded, most)
+        groups = folded(scope.children.values())
+        groups, others = groups[:most], groups[most:]
     by_pattern: dict[str, list[Scope]] = {}  # pattern -> the first group of several
     for group in groups:
         pattern = numbered.pattern(group[0].label)
@@ -120,8 +79,8 @@ def lines(
             by_pattern.setdefault(pattern, group)
         last = group is groups[-1] and not others
         yield line(group, branches + ("╰─ " if last else "├─ "), by_pattern.get(pattern, group))
-        if is_opened(group[0], expanded):
-            yield from lines(group[0], expanded, branches + ("   " if last else "│  "), most)
+        if opened:
+            yield from lines(group[0], True, branches + ("   " if last else "│  "), most)
     if others:
         nodes = [node for group in others for child in group for node in child.nodes()]
         omitted = sum(map(len, others))
@@ -154,16 +113,10 @@ def difference(nodes: Sequence[Node], others: Sequence[Node], name: str) -> str:
     return f"like {name}, {', '.join(changes)}"
 
 
-def is_opened(scope: Scope, expanded: Sequence[str]) -> bool:
-    return any(name == scope.name or name.startswith(scope.name + "/") for name in expanded)
-
-
-def folded(children: Iterable[Scope], expanded: Sequence[str]) -> list[list[Scope]]:
-    """The children that are numbered alike and have the same ops, together; opened ones alone."""
+def folded(children: Iterable[Scope]) -> list[list[Scope]]:
+    """Group the children that are numbered alike and have the same ops."""
 
     def content(scope: Scope) -> Hashable:
-        if is_opened(scope, expanded):
-            return scope.name
         start = len(scope.name)
         return frozenset(
             Counter(
@@ -172,17 +125,6 @@ def folded(children: Iterable[Scope], expanded: Sequence[str]) -> list[list[Scop
         )
 
     return numbered.groups(children, lambda scope: scope.label, content)
-
-
-def bounded(
-    groups: Sequence[list[Scope]], expanded: Sequence[str], most: int
-) -> tuple[list[list[Scope]], list[list[Scope]]]:
-    """The groups that are listed, which are the first ones and the opened ones, and the others."""
-    listed: list[list[Scope]] = []
-    others: list[list[Scope]] = []
-    for place, group in enumerate(groups):
-        (listed if place < most or is_opened(group[0], expanded) else others).append(group)
-    return listed, others
 
 
 def kinds(nodes: Iterable[Node]) -> str:

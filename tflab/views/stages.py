@@ -5,7 +5,7 @@ All exporters show the same blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,15 +23,15 @@ class StageView:
 
     name: str  # on the command line and in JSON
     title: str
-    # from the record; those of the frontend also from opened scopes
+    # from the record; those of the frontend also from whether they are wanted in full
     blocks: Callable[..., Iterable[Block]]
     more: Callable[[Any], str] = lambda stage: ""  # what its summary says besides nodes and edges
-    scopes: bool = False  # whether name scopes of its graph can be opened
+    opens: bool = False  # whether it shows more in full than longer tables
 
 
 STAGES: dict[type, StageView] = {
     Frontend: StageView(
-        NAMES[0], "Frontend: Python calls become nodes", frontend.blocks, scopes=True
+        NAMES[0], "Frontend: Python calls become nodes", frontend.blocks, opens=True
     ),
     Backward: StageView(
         NAMES[1],
@@ -68,10 +68,10 @@ def summary(stage: Stage) -> str:
     return counts + STAGES[type(stage)].more(stage)
 
 
-def blocks(stage: Stage, opened: Sequence[str] = ()) -> list[Block]:
-    """The blocks of one stage. `opened` are the names of opened scopes, if it has any."""
+def blocks(stage: Stage, full: bool = False) -> list[Block]:
+    """Return the blocks of one stage; if `full`, with the bodies of its functions."""
     view = STAGES[type(stage)]
-    return list(view.blocks(stage, opened) if view.scopes else view.blocks(stage))
+    return list(view.blocks(stage, full) if view.opens else view.blocks(stage))
 
 
 def page(stage: Stage) -> list[Block]:
