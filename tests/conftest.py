@@ -53,7 +53,7 @@ LONG = ("tensorflow", "slow", "browser")  # marks of what may take long
 TOGETHER = {
     "tasks": (
         *("lifecycle/test_cluster_command", "lifecycle/test_over_tasks"),
-        *("compare/test_scaling_over_tasks", "runtime/test_health"),
+        *("compare/test_over_tasks", "runtime/test_health"),
         "runtime/test_cluster",
     ),
     "pages": (

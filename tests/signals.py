@@ -37,7 +37,7 @@ COMMANDS = {
     "tasks": ("lifecycle", *OF_TOY, "--cluster", "2", "--steps", "100"),
     "compare": ("compare", *OF_TOY, "--batch-sizes", "16", "--experiments", "8"),
     "save": ("compare", *OF_TOY, "--batch-sizes", "16", "--save", "kept.json.gz"),
-    "scaling": ("compare", *OF_TOY, "--cluster", "2", "--steps", "100"),
+    "compare over tasks": ("compare", *OF_TOY, "--cluster", "2", "--steps", "100"),
     "follow": ("follow", "mul", *OF_TOY),
     "convert": ("convert", TRACE),
     "chrome": ("convert", TRACE, "--to", "chrome", "--out", "trace.json"),

@@ -1287,6 +1287,7 @@ def test_every_field_of_the_json():
         "images": 600,
         "trace_every": 4,
         "without": ["remapper", "layout"],
+        "tasks": 0,
         "warm_ns": {"conv1/Relu": 38_000, "loop/Mul": 2_000},
         "experiments": {
             "4": {

@@ -275,12 +275,11 @@ def of_processes(command: str, args: Any) -> tuple[str, ...]:
 def ports_for(args: Any) -> tuple[int, ...]:
     """The ports of the tasks that a command starts or names, and of its own servers: one for the
     loopback device, and one that other machines can reach."""
-    asked = getattr(args, "cluster", ()) or ()
-    tasks = asked if isinstance(asked, list) else [asked] if asked else []
-    started = sum(task for task in tasks if isinstance(task, int))
-    named = {address for task in tasks if not isinstance(task, int) for address in task}
-    ports = (int(address.rpartition(":")[2]) for address in named)
-    return (*free_ports(started + 2 if tasks else 0), *ports)
+    tasks = getattr(args, "cluster", ()) or ()
+    if isinstance(tasks, int):
+        return free_ports(tasks + 2)
+    named = (int(address.rpartition(":")[2]) for address in tasks)
+    return (*free_ports(2 if tasks else 0), *named)
 
 
 def free_ports(count: int) -> tuple[int, ...]:

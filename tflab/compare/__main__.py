@@ -41,13 +41,10 @@ from tflab.compare.command_line import KEEP_S, OF_SEVERAL, as_typed, build_parse
 from tflab.compare.configurations import DEFAULT
 from tflab.errors import RefusedError, UsageError
 from tflab.measurements import files
-from tflab.records.cluster import Scaling
 from tflab.records.measured import Comparison
-from tflab.records.options import SPLITS, Options, Saved
+from tflab.records.options import Options
 from tflab.runtime import dumps, quiet_import
 from tflab.units import plural
-
-SCALING_STEPS = 20  # at each number of tasks
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,17 +73,34 @@ def run(argv: Sequence[str]) -> int:
     sizes = sorted(args.batch_sizes)
     if len(set(sizes)) < len(sizes):
         raise UsageError(f"The batch sizes {sizes} contain duplicates; list each once.")
+    check_cluster(args)
     if confinement.is_wanted(models.is_file(args.model)):
         return confinement.run("compare", argv, args, outputs(args))
     dumps.prepare()  # before the model imports TensorFlow
-    saved = arguments.saved_of(args)
-    models.find(args.model, saved)
-    arguments.check_cluster(args)
-    if args.cluster:
-        return scale(args, sizes[-1], saved)
+    models.find(args.model, arguments.saved_of(args))
     if args.save and not confined.CONFINED:
         new_files.check(Path(args.save), files.WHAT)
-    options = options_of(args, saved)
+    if not args.cluster:
+        return run_on(args, sizes, ())
+    quiet_import.load()
+    from tflab.runtime import cluster
+
+    with cluster.tasks(args.cluster) as addresses:
+        return run_on(args, sizes, addresses)
+
+
+def check_cluster(args: argparse.Namespace) -> None:
+    """Refuse what cannot be combined with --cluster, before anything starts."""
+    arguments.check_cluster(args)
+    if args.cluster and (args.save or args.configs != [DEFAULT]):
+        name = "save" if args.save else "configs"
+        raise UsageError(
+            f"--cluster cannot be combined with --{name}: it measures the step in other processes."
+        )
+
+
+def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> int:
+    options = options_of(args, tasks)
     with terminal.phase(args.model), ending.deferred():
         with output.plots_of(args) as folder:
             comparison = measured(args, sizes, options)
@@ -133,10 +147,11 @@ def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -
     terminal.say(f"\nThe measurement is in {path}, with {count} from separate processes", stream)
 
 
-def options_of(args: argparse.Namespace, saved: Saved) -> Options:
+def options_of(args: argparse.Namespace, tasks: tuple[str, ...]) -> Options:
     return Options(
         data_dir=args.data_dir,
-        saved=saved,
+        saved=arguments.saved_of(args),
+        cluster=tasks,
         without=tuple(args.without),
         soft_placement=args.soft_placement,
         experiments=args.experiments or 0,
@@ -158,49 +173,6 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], options: Options) -
     configs = tuple(dict.fromkeys([DEFAULT, *args.configs]))
     return comparison.compare_configurations(
         args.model, tuple(sizes), chosen, comparison.RaceOptions(configs), options=options
-    )
-
-
-def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
-    """Compare numbers of tasks instead of batch sizes."""
-    if args.plots or args.format == "csv" or args.configs != [DEFAULT]:
-        raise UsageError(
-            "--cluster compares numbers of tasks, as text, JSON or Markdown; leave out --plots, "
-            "--configs and --format csv."
-        )
-    quiet_import.load()
-    from tflab.compare import scaling
-
-    options = Options(
-        batch_size=batch_size,
-        steps=args.steps or SCALING_STEPS,
-        data_dir=args.data_dir,
-        saved=saved,
-        without=tuple(args.without),
-        soft_placement=args.soft_placement,
-        split=args.split or SPLITS[0],
-    )
-    with terminal.phase(args.model):
-        series = scaling.measure(args.model, args.phase, args.cluster, options)
-    result = scaling.compare(args.model, args.phase, series, options)
-    with ending.deferred():
-        show_scaling(result, args)
-    if result.failure:
-        raise RefusedError(result.failure)
-    return command.INTERRUPTED if result.interrupted else 0
-
-
-def show_scaling(result: Scaling, args: argparse.Namespace) -> None:
-    from tflab.compare import scaling_view
-    from tflab.exporters import json, text
-
-    about = environment.describe()
-    text.show_in_format(
-        args.format,
-        f"{args.model} by number of tasks",
-        about,
-        scaling_view.blocks(result),
-        json=lambda: json.document(environment=about, **json.plain(result)),
     )
 
 

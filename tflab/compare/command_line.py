@@ -23,7 +23,7 @@ def build_parser(about: str | None) -> argparse.ArgumentParser:
     add_race(parser)
     add_output(parser)
     add_files(parser)
-    add_cluster(parser)
+    arguments.cluster(parser)
     arguments.without(parser, "switch these graph passes off; without remapper no ops are fused")
     arguments.soft_placement(parser)
     arguments.output_format(parser, FORMATS)
@@ -146,21 +146,6 @@ def add_files(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with files: compare them even if their graphs differ",
     )
-
-
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """The tasks over which the step is compared."""
-    add = parser.add_argument
-    add(
-        "--cluster",
-        nargs="+",
-        default=(),
-        type=arguments.tasks,
-        metavar="TASKS",
-        help="compare numbers of tasks instead, such as 1 2 4 (new processes on this machine, or "
-        "HOST:PORT,HOST:PORT), at the largest batch size (for --steps N steps, by default 20)",
-    )
-    arguments.way_to_split(parser)
 
 
 def named_arguments(

@@ -155,6 +155,9 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
     judgement = quality_of(steps, placed, during, options.even_if_busy)
     withheld = quality.disturbed(judgement)
     raced = race.undecided(measured.raced) if withheld else measured.raced
+    # The rules are about the ops and the pauses of one process
+    ruled = not (withheld or options.cluster)
+    reasons = diagnosed(placed, replace(measured, raced=raced)) if ruled else ()
     compared = sweep.side_by_side(measured.tables, steps, chosen.by)
     smallest = measured.batches[prepared.batch_sizes[0]]
     stats = smallest.accumulator.stats(types_of(prepared.first), {}, {})
@@ -183,11 +186,12 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         images=prepared.images,
         trace_every=chosen.trace_every,
         without=options.without,
+        tasks=len(options.cluster),
         warm_ns={row.key: warm[row.key] for row in prepared.cold if row.key in warm},
         experiments=measured.experiments,
         peaks=measured.peaks,
         quality=judgement,
-        diagnosis=() if withheld else diagnosed(placed, replace(measured, raced=raced)),
+        diagnosis=reasons,
         observed=observed,
     )
 

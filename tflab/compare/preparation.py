@@ -13,6 +13,7 @@ from tflab.compare import sweep
 from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
+from tflab.lifecycle import split as over_tasks
 from tflab.records.graph import UPDATE
 from tflab.records.measured import OpStats
 from tflab.records.options import BATCH_SIZES, Options, Program
@@ -83,6 +84,8 @@ def prepare(
         )
     before = load.load_average() if chosen.load_average is None else chosen.load_average
     backward = with_gradients(model, replace(options, explained=False))
+    if options.cluster:
+        over_tasks.ask(backward.program.graph, backward.program.places)
     program, phase, split = backward.program, chosen.phase, SPLITS[chosen.phase]
     batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
     images = image_count(backward, batch_sizes, chosen)

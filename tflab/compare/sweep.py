@@ -9,15 +9,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress, islice
 from operator import add
+from typing import Any
 
 from tflab import datasets
-from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times
+from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times, wires
 from tflab.analysis.accumulator import Accumulator
+from tflab.records.cluster import Received
 from tflab.records.measured import Compared, Costs, OpStats, Peaks, StepTimes, Turns
 from tflab.records.options import Options, Program
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import OpRun, StepTime
-from tflab.runtime import costs, machine, measure, session, trace
+from tflab.runtime import costs, machine, measure, nodes, session, trace
 
 WAITING_BYTES = 2**18  # of traces that are aggregated together
 KEPT = 3  # traced steps of each batch size, with whole batches, whose op runs are kept
@@ -39,6 +41,8 @@ class MeasuredBatch:
     accumulator: Accumulator = field(default_factory=Accumulator)  # of all traced steps
     kept: list[StepTime] = field(default_factory=list)
     runs: list[OpRun] = field(default_factory=list)  # of the kept steps
+    received: list[Received] = field(default_factory=list)  # over the wire, in the kept steps
+    graphs: Sequence[Any] = ()  # that ran in the kept steps
     # Traces that are not aggregated yet, and the starts of their steps
     waiting: deque[tuple[session.Unparsed, int]] = field(default_factory=deque)
     waiting_bytes: int = 0
@@ -58,7 +62,10 @@ class MeasuredBatch:
         self.waiting.append((recorded, step.start_ns))
         self.waiting_bytes += len(recorded.serialized)
         if len(self.kept) < KEPT and rows == self.batch_size:
-            self.runs += trace.op_runs(step.step, recorded.parsed().step_stats, types)
+            metadata = recorded.parsed()
+            self.runs += trace.op_runs(step.step, metadata.step_stats, types)
+            self.received += trace.received(step.step, metadata.step_stats)
+            self.graphs = metadata.partition_graphs
             self.kept.append(step)
         self.traced_ns.append(step.wall_ns)
         self.rows += rows
@@ -74,6 +81,11 @@ class MeasuredBatch:
             columns = trace.op_times(recorded.serialized, start_ns, recorded.parsed)
             self.accumulator.add(*columns)
             self.ops_span_ns.append(span_of(*columns))
+
+    def align(self) -> None:
+        """Move the kept runs, which each task timed by its own clock, to one time axis."""
+        sent = tuple(nodes.transfers(self.graphs, {}))
+        self.runs = wires.one_axis(self.runs, self.received, self.kept, sent).runs
 
     def untraced_rounds(self) -> Turns:
         """The untraced times of each round, as far as measured."""
@@ -132,6 +144,8 @@ def run(
     ending = measure.run([measure.job_of(program, step, options)], plan, observe)
     for batch in batches.values():
         batch.settle()
+        if options.cluster:
+            batch.align()
     done = {size: batch for size, batch in batches.items() if batch.traced_ns}
     ending.check(kept=bool(done))
     return Sweep(done, ending)

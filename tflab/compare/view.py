@@ -104,6 +104,11 @@ def opening(comparison: Comparison) -> str:
             f"One step in {comparison.trace_every:,} was traced; calls, totals and all other "
             f"numbers of ops come from the traced steps."
         )
+    if comparison.tasks:
+        sentences.append(
+            f"A step ran over {plural(comparison.tasks, 'task')}. Times of ops are without the "
+            "tensors on the wire."
+        )
     if comparison.without:
         sentences.append(f"Graph passes switched off: {', '.join(comparison.without)}.")
     if comparison.calls_python:

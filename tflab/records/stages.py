@@ -8,7 +8,7 @@ from typing import Any
 
 from tflab.errors import TflabError
 from tflab.records.blocks import Shown
-from tflab.records.cluster import Network, Tasks
+from tflab.records.cluster import Network
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Function, Node, Shape
 from tflab.records.measured import OpStats
@@ -208,12 +208,3 @@ class Execution(Shown):
 
 
 Stage = Frontend | Backward | Placement | Execution
-
-
-@dataclass(frozen=True)
-class OnTasks:
-    """A model's step on a number of tasks: the devices of its nodes, and its measurements."""
-
-    tasks: Tasks
-    placement: Placement
-    execution: Execution

@@ -154,7 +154,8 @@ def microseconds(stats: Any) -> tuple[int, int]:
 
 
 def durations(step_stats: Any, start_ns: int) -> tuple[list[str], list[int], list[int]]:
-    """Node, start (since `start_ns`) and duration of every op run, as three lists.
+    """Node, start (since `start_ns`) and duration of every op run, as three lists. A tensor that
+    came over the wire is no op run.
 
     Op statistics need nothing else of a step; this costs a fraction of creating records. Raises
     TflabError for an incomplete trace.
@@ -165,6 +166,8 @@ def durations(step_stats: Any, start_ns: int) -> tuple[list[str], list[int], lis
     spans: list[int] = []
     for device in step_stats.dev_stats:
         for stats in device.node_stats:
+            if stats.node_name == RECEIVED:
+                continue
             names.append(stats.node_name)
             starts.append(stats.all_start_nanos - start_ns)
             spans.append(stats.all_end_rel_nanos)
@@ -214,11 +217,14 @@ def columns(serialized: bytes, start_ns: int) -> tuple[list[str], list[int], lis
     """The `durations` of a serialised RunMetadata, in a third of the time.
 
     None if they cannot be read by columns: a row of 0 ns, for example, does not write its duration.
-    None also for a trace that may be incomplete, which depends on the devices.
+    None also for a trace that may be incomplete, which depends on the devices, and for one with
+    tensors that came over the wire.
     """
     rows = merging().FromString(serialized).steps.device.rows
     names, starts, spans = (getattr(rows, name)[:] for name in FIELDS)  # quicker than `list`
     if not len(names) == len(starts) == len(spans) or len(names) >= MOST_OP_RUNS:
+        return None
+    if RECEIVED in names:
         return None
     return names, [start - start_ns for start in starts], spans
 
