@@ -134,13 +134,13 @@ def two_tasks():
 
 @pytest.fixture(scope="session")
 def walked_over_tasks(two_tasks):
-    """`walked_over_tasks("lenet", "batch")["placement"]`: a walk over two tasks, once each."""
+    """`walked_over_tasks("lenet")["placement"]`: a walk over two tasks, once each."""
     from tflab import lifecycle
     from tflab.records.options import Options
 
     @functools.cache
-    def stages(model, split="layers"):
-        options = Options(steps=5, cluster=two_tasks, split=split)
+    def stages(model):
+        options = Options(steps=5, cluster=two_tasks)
         return dict(zip(lifecycle.STAGES, lifecycle.walk(model, options), strict=True))
 
     return stages

@@ -544,7 +544,7 @@ def test_every_field_of_the_execution():
             "the first", 99, ("a note",), (PathPoint(1, 2.5, {"y": 0.5}),), {"y": 3.0}, ("y",)
         ),
         network=Network(
-            "batch", (TaskTime("task 1", 5, 6, 7, 4, 8, 9, 3, 2),),
+            (TaskTime("task 1", 5, 6, 7, 4, 8, 9, 3, 2),),
             (WireTensor("t", "client", "task 1", 2, 40, 10.5, 1e9),),
             (Offset("/job:worker/task:1", 1.5, math.inf, 2),), 3, ("a sentence",),
         ),
@@ -751,7 +751,6 @@ def test_every_field_of_the_execution():
             "reference_not_finite": None,
         },
         "network": {
-            "split": "batch",
             "tasks": [
                 {
                     "task": "task 1",

@@ -87,20 +87,19 @@ def test_a_task_that_a_user_started_says_where_it_listens_is_used_and_left_runni
                 "Its connections are neither encrypted nor authenticated. Ctrl-C ends the task.\n"
             )
             addresses = f"{two_tasks[0]},{re.search(r'127[.]0[.]0[.]1:[0-9]+', first)[0]}"
-            network = walked_by_batch(addresses, tmp_path / "run", capsys)["network"]
-            assert network["split"] == "batch"
+            network = walked_in_json(addresses, tmp_path / "run", capsys)["network"]
             assert [row["task"] for row in network["tasks"]] == ["client", "task 0", "task 1"]
         finally:
             task.send_signal(signal.SIGINT)
         assert task.wait(timeout=20) == 130
 
 
-def walked_by_batch(addresses, logdir, capsys):
+def walked_in_json(addresses, logdir, capsys):
     """The execution, of a command that says nothing but where its results are."""
-    command = ["--model", "toy", "--steps", "2", "--split", "batch", "--format", "json"]
+    command = ["--model", "toy", "--steps", "2", "--format", "json"]
     assert lifecycle.main([*command, "--cluster", addresses, "--logdir", str(logdir)]) == 0
     said = capsys.readouterr()
-    assert without_progress(said.err).count("\n") == 3 + 1, said.err
+    assert without_progress(said.err).count("\n") == 3, said.err
     return json.loads(said.out)["stages"][-1]
 
 

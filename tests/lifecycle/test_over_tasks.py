@@ -23,12 +23,11 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 CLIENT = "/job:client/replica:0/task:0"
 TASKS = ("/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1")
 STEPS = 5
-every_split = pytest.mark.parametrize("way", ["layers", "batch"])
 
 
-@pytest.fixture(params=["layers", "batch"])
-def lenet(request, walked_over_tasks):
-    return walked_over_tasks("lenet", request.param)
+@pytest.fixture
+def lenet(walked_over_tasks):
+    return walked_over_tasks("lenet")
 
 
 # The same as on one machine
@@ -60,9 +59,8 @@ def alone():
     return trained(UNEVEN)
 
 
-@every_split
-def test_the_weights_are_those_of_one_machine(way, alone, two_tasks):
-    together = trained(replace(UNEVEN, cluster=two_tasks, split=way))
+def test_the_weights_are_those_of_one_machine(alone, two_tasks):
+    together = trained(replace(UNEVEN, cluster=two_tasks))
     assert alone.keys() == together.keys()
     for name, values in alone.items():
         np.testing.assert_allclose(together[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
@@ -103,27 +101,12 @@ def test_every_transfer_has_two_ends_and_a_size(lenet):
 
 
 def test_layers_send_activations_one_way_and_their_gradients_back(walked_over_tasks):
-    stage = walked_over_tasks("lenet", "layers")["placement"]
+    stage = walked_over_tasks("lenet")["placement"]
     crossed = {
         (task_of(t.from_device), task_of(t.to_device)): t.bytes for t in stage.transfers if t.bytes
     }
     first, second = TASKS
     assert crossed[first, second] == crossed[second, first] == 16 * 400 * 4  # before dense1
-
-
-def test_towers_get_half_of_the_rows_each_and_task_0_keeps_the_variables(walked_over_tasks):
-    stage = walked_over_tasks("lenet", "batch")["placement"]
-    images = [t.bytes for t in stage.transfers if t.bytes and t.bytes == 8 * 32 * 32 * 4]
-    assert len(images) == 2
-    homes = {node.device for node in stage.nodes if node.op == "VarHandleOp"}
-    assert homes == {f"{TASKS[0]}/device:CPU:0"}
-    weights = sum(t.bytes for t in stage.transfers if t.to_device.startswith(TASKS[1]) and t.bytes)
-    assert weights > 61_706 * 4  # all of LeNet's, in every step
-
-
-def test_a_copy_in_a_tower_has_the_line_of_what_it_copies(walked_over_tasks):
-    nodes = {node.name: node for node in walked_over_tasks("lenet", "batch")["frontend"].nodes}
-    assert nodes["tower_1/conv1/Conv2D"].source == nodes["conv1/Conv2D"].source
 
 
 # Execution

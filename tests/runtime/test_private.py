@@ -225,18 +225,6 @@ def test_a_device_can_be_asked_for_after_an_op_was_made(graph):
 
 
 @pytest.mark.tensorflow
-def test_an_op_can_take_another_tensor_after_it_was_made():
-    import tensorflow as tf
-
-    with tf.Graph().as_default() as own:
-        total, other = tf.add(1.0, 2.0), tf.constant(5.0)
-        private.rewire(total.op, 1, other)
-        with tf.compat.v1.Session(graph=own) as live:
-            assert live.run(total) == 6.0
-    lost(lambda: private.rewire(SimpleNamespace(), 0, None), "The setter of an op's input")
-
-
-@pytest.mark.tensorflow
 def test_a_function_has_the_graph_that_it_was_traced_in_unless_it_was_imported(graph):
     import tensorflow as tf
 

@@ -13,7 +13,6 @@ from tflab.records.timed import StepTime
 from tflab.views import network
 
 NETWORK = Network(
-    split="layers",
     tasks=(
         TaskTime("client", 0, 100, 900, 0, 8, 131_072, 0, 150),
         TaskTime("task 0", 500, 250, 250, 125, 131_072, 8, 250, 125),

@@ -56,7 +56,6 @@ def test_what_is_no_cluster_is_said(given, said):
 @pytest.mark.parametrize(
     "given, said",
     [
-        ({"split": "batch"}, "--split batch needs --cluster; give --cluster 2, for example."),
         (
             {"cluster": 2, "devices": 2},
             "--cluster cannot be combined with --devices: each task has one CPU device; give "
@@ -73,7 +72,7 @@ def test_what_is_no_cluster_is_said(given, said):
     ],
 )
 def test_what_does_not_go_together_is_said(given, said):
-    usual = {"cluster": (), "split": None, "devices": 1, "xla": False, "experiments": None}
+    usual = {"cluster": (), "devices": 1, "xla": False, "experiments": None}
     with pytest.raises(UsageError) as error:
         arguments.check_cluster(argparse.Namespace(**usual | given))
     assert str(error.value) == said

@@ -11,7 +11,6 @@ from tflab.records.options import (
     BATCH_SIZES,
     CONNECTS,
     READS,
-    SPLITS,
     SWITCHES,
     WRITES,
     Options,
@@ -77,27 +76,14 @@ def devices(parser: argparse.ArgumentParser) -> None:
 MOST_TASKS = 16  # each new task is a process with its own TensorFlow
 
 
-def cluster(parser: argparse.ArgumentParser, meaning: str = "run") -> None:
+def cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         default=(),
         type=tasks,
         metavar="TASKS",
-        help=f"{meaning} on this number of tasks of TensorFlow's distributed runtime (new "
-        f"processes on this machine), or on HOST:PORT,HOST:PORT where `python -m tflab.worker` "
-        f"runs",
-    )
-    way_to_split(parser)
-
-
-def way_to_split(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--split",
-        choices=SPLITS,
-        type=command.one_of("way to split a model", SPLITS),
-        metavar="WAY",
-        help="how to split a step over the tasks of --cluster: layers (each task has a part of "
-        "the model, the default) or batch (each task has a part of the rows)",
+        help="run on this number of tasks of TensorFlow's distributed runtime (new "
+        "processes on this machine), or on HOST:PORT,HOST:PORT where `python -m tflab.worker` runs",
     )
 
 
@@ -116,8 +102,6 @@ def tasks(text: str) -> int | tuple[str, ...]:
 
 def check_cluster(args: argparse.Namespace) -> None:
     """Refuse what cannot be combined with --cluster, before anything starts."""
-    if args.split and not args.cluster:
-        raise UsageError(f"--split {args.split} needs --cluster; give --cluster 2, for example.")
     if not args.cluster:
         return
     for option, reason in NOT_OVER_TASKS.items():

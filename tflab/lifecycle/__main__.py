@@ -30,7 +30,7 @@ from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.lifecycle import STAGES, walk
 from tflab.records.blocks import Block, in_full, offered
-from tflab.records.options import SPLITS, Options
+from tflab.records.options import Options
 from tflab.records.stages import Execution, Stage
 
 
@@ -201,7 +201,6 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         values=args.values,
         saved=arguments.saved_of(args),
         cluster=tasks,
-        split=args.split or SPLITS[0],
         even_if_busy=args.even_if_busy,
     )
     interrupted = cut_short = late = False

@@ -54,14 +54,6 @@ def take(
         if refusal := least_memory.refusal(placement.user_nodes, placement.fetches, size):
             left_out = (*left_out, f"A batch of {size} is not captured. {refusal}")
             sizes = tuple(other for other in sizes if other != size)
-    if options.split == "batch" and options.cluster:
-        too_small = [size for size in sizes if size < len(options.cluster)]
-        sizes = tuple(size for size in sizes if size not in too_small)
-        left_out += tuple(
-            f"A batch of {size} is not captured: it cannot be split over {len(options.cluster)} "
-            "tasks."
-            for size in too_small
-        )
     if execution is not None:
         sizes, too_slow = affordable(sizes, execution, seconds)
         left_out += too_slow

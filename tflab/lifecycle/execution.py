@@ -149,7 +149,6 @@ def networked(
     measured.runs = axis.runs
     ops = [run for run in axis.runs if run.name != trace.EXECUTOR]
     network = Network(
-        split=options.split,
         tasks=wires.task_times(ops, axis.wires, axis.received, measured.steps),
         tensors=wires.tensors(axis.received, axis.wires, wires.edges(sent)),
         offsets=axis.offsets,

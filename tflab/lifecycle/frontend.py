@@ -56,9 +56,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     places: Mapping[str, str] = {}
     if options.devices > 1:
         split.over_devices(graph, options.devices)
-    if options.cluster and options.split == "batch":
-        model, places = split.into_towers(name, model, graph, options)
-    elif options.cluster:
+    if options.cluster:
         places = split.over_tasks(graph, len(options.cluster))
     program_built = Program(
         name=name,

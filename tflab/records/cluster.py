@@ -73,7 +73,6 @@ class TaskTime:
 class Network:
     """The additional results of an execution on several tasks."""
 
-    split: str  # layers or batch
     tasks: tuple[TaskTime, ...]
     tensors: tuple[WireTensor, ...]  # the slowest first
     offsets: tuple[Offset, ...]

@@ -109,7 +109,6 @@ class Options:
     one_by_one: bool = False  # whether a single thread starts ops, each with all processors
     saved: Saved = Saved()
     cluster: tuple[str, ...] = ()  # addresses of the tasks to run on; empty: this process alone
-    split: str = "layers"  # how to split it over the tasks; or "batch"
     even_if_busy: bool = False  # whether to show conclusions, marked, from a busy machine
 
     @property
@@ -117,8 +116,6 @@ class Options:
         """Everything that matters for a graph from a file: its feeds depend on its fetches."""
         return replace(self.saved, fetches=self.fetches or self.saved.fetches)
 
-
-SPLITS = ("layers", "batch")  # ways to split a model over the tasks of a cluster
 
 SWITCHES = {  # graph pass -> its field in tensorflow/core/protobuf/rewriter_config.proto
     "grappler": "disable_meta_optimizer",

@@ -4,7 +4,7 @@ nodes that send and receive."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -46,13 +46,13 @@ def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
     return phases.phased(graph_nodes, ops)
 
 
-def needed(graph: tf.Graph, names: Iterable[str], stop: Collection[str] = ()) -> set[str]:
-    """These nodes and all nodes that must run before them, without passing `stop`."""
+def needed(graph: tf.Graph, names: Iterable[str]) -> set[str]:
+    """These nodes and all nodes that must run before them."""
     parents = {
         op.name: [*(tensor.op.name for tensor in op.inputs), *(c.name for c in op.control_inputs)]
         for op in graph.get_operations()
     }
-    return reach(names, parents, stop)
+    return reach(names, parents)
 
 
 def constants_of_one(graph: tf.Graph) -> set[str]:

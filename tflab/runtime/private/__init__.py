@@ -20,7 +20,6 @@ from tflab.runtime.private.graphs import (
     gradient_calls,
     gradients_file,
     original_op,
-    rewire,
     saved_model,
     set_device,
     traced_graphs,

@@ -208,20 +208,6 @@ def set_device(op: Any, device: str) -> None:
     setter(device)
 
 
-def rewire(op: Any, index: int, tensor: Any) -> None:
-    """Let an existing op take another tensor.
-
-    `Operation._update_input` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
-    """
-    with corner(
-        "the setter of an op's input",
-        "`_update_input` in tensorflow/python/framework/ops.py",
-        "Everything except --split batch works without it.",
-    ):
-        setter = op._update_input
-    setter(index, tensor)
-
-
 def traced_graphs(graph: Any) -> dict[str, Any]:
     """For each function of a graph the graph in which this process traced it; None where it was
     imported.
