@@ -69,23 +69,14 @@ def test_several_files_are_held_against_the_first(folder, capsys):
 
 
 @pytest.mark.slow
-def test_plots_of_several_files_show_them_over_time_and_of_one_its_tables(
-    folder, capsys, monkeypatch
-):
+def test_plots_are_those_of_one_file(folder, capsys, monkeypatch):
     status, out, err = run(capsys, "usual.json.gz slower.json.gz --plots week")
-    assert (status, err) == (0, "")
-    assert out.endswith("\nThe plots are in week\n")
-    assert sorted(path.name for path in (folder / "week").iterdir()) == [
-        "over_time.png",
-        "over_time.svg",
-    ]
+    assert (status, out) == (2, "")
+    assert err == "tflab: --plots draws one measurement; give one file, or omit --plots.\n"
     names = []
     monkeypatch.setattr(plots, "save", lambda figure, path: names.append(path.name))
     assert run(capsys, "usual.json.gz --plots one --format json")[2] == "\nThe plots are in one\n"
-    assert names == ["batch-4-top_ops", "batch-16-top_ops", "batch_sizes"]
-    status, out, err = run(capsys, "usual.json.gz slower.json.gz --plots week")
-    assert (status, out) == (2, "")
-    assert err == ("tflab: The folder 'week' is not empty; give --plots a new folder.\n")
+    assert names == ["batch-4-ops", "batch-16-ops", "batch_sizes"]
 
 
 def test_json_has_steps_and_rows_with_their_verdicts(folder, capsys):

@@ -1,12 +1,9 @@
 """Maps: those of a recorded step of LeNet are what NumPy computes of its first digit."""
 
-import io
-
 import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
-from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tflab.datasets import Dataset
@@ -144,27 +141,15 @@ def test_a_step_without_images_has_no_maps(walked):
 # TensorBoard's Images
 
 
-def test_tensorboard_has_the_picture_and_every_row_of_it(walked, tmp_path):
+def test_tensorboard_has_the_picture(walked, tmp_path):
     stage = walked("lenet")
     tensorboard.write(tmp_path, stage["execution"], stage["placement"], ())
     events = EventAccumulator(str(tmp_path / tensorboard.RECORDED)).Reload()
-    tags = events.Tags()["images"]
-    assert tags[0] == tensorboard.IMAGES
-    layers = [
-        *(f"conv{n}/{name}" for n in (1, 2) for name in ("kernel", "Conv2D", "BiasAdd", "Relu")),
-        *("pool1/MaxPool", "pool2/MaxPool"),
-    ]
-    assert set(tags[1:]) == {"images", *layers, *(f"{layer}, gradient" for layer in layers)}
+    assert events.Tags()["images"] == [tensorboard.IMAGES]
     (whole,) = events.Images(tensorboard.IMAGES)
-    with Image.open(io.BytesIO(whole.encoded_image_string)) as picture:
-        assert picture.size == (whole.width, whole.height)
-        assert whole.height > whole.width == 1200
-    (digit,) = events.Images("images")
-    with Image.open(io.BytesIO(digit.encoded_image_string)) as picture:
-        pixels = np.asarray(picture)
-    zoom = digit.width // 32
-    expected = by_name(stage["execution"])["images"].array[..., 0]
-    assert np.abs(pixels[::zoom, ::zoom, 0] - np.round(255 * expected / expected.max())).max() <= 1
+    pixels = tf.image.decode_png(whole.encoded_image_string)
+    assert pixels.shape[:2] == (whole.height, whole.width)
+    assert whole.height > whole.width == 1200
 
 
 def test_a_step_without_images_writes_no_such_run(walked, tmp_path):

@@ -9,7 +9,7 @@ from tflab.report import contents
 @pytest.fixture
 def undrawn(monkeypatch):
     """A picture is its name and what is drawn in it."""
-    names = ("batch_sizes", "curves", "feature_maps", "memory", "roofline")
-    for name in (*names, "timeline", "top_ops"):
+    names = ("batch_sizes", "curves", "feature_maps", "memory")
+    for name in (*names, "timeline", "op_bars"):
         monkeypatch.setattr(getattr(plots, name), "draw", lambda *drawn, name=name: (name, *drawn))
     monkeypatch.setattr(contents, "picture", lambda name, draw, *drawn: (name, draw(*drawn)))

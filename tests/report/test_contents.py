@@ -11,7 +11,7 @@ def test_a_picture_has_a_name_a_caption_and_both_formats():
     def draw(title, sentence):
         return style.canvas(title, sentence, 2.0)[0]
 
-    drawn = contents.picture("roofline", draw, "What it shows", "It is here.")
-    assert (drawn.name, drawn.caption) == ("roofline", "What it shows. It is here.")
+    drawn = contents.picture("memory", draw, "What it shows", "It is here.")
+    assert (drawn.name, drawn.caption) == ("memory", "What it shows. It is here.")
     assert drawn.svg.startswith('<svg width="540pt"')
     assert drawn.png.startswith(b"\x89PNG")

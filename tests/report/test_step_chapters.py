@@ -8,7 +8,6 @@ from tests.report import test_graph_states as walk
 from tests.report.lab_by_hand import (
     COMPARED,
     LINEAR,
-    PEAKS,
     ROWS,
     STAGES,
     SWEPT,
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 def test_the_ten_nodes_and_the_ten_types_that_cost_most():
     assert shown(step_chapters.top_ops(LINEAR, COMPARED)) == [
         step_chapters.phases(LINEAR),
-        ("top_ops", ("top_ops", walk.TOTALS)),
+        ("op_bars", ("op_bars", walk.TOTALS, "node")),
         [
             "A training step's nodes (self time, 3 traced steps)",
             ("node", "type that ran", "calls", "self", "mean", "median", "share"),
@@ -160,7 +159,6 @@ def test_a_step_without_a_memory_curve_has_no_picture_of_it():
 
 def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
     assert list(step_chapters.roofline(COMPARED)) == [
-        ("roofline", ("roofline", ROWS, PEAKS)),
         Method(
             "Inference at batch 64. FLOPs are counted from shapes; bytes are the size of all "
             "inputs and outputs. A benchmark of 3 seconds measured the roof of this machine: 215 "

@@ -6,8 +6,7 @@ four dimensions, the last of which counts channels; and the variables that convo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -22,73 +21,91 @@ INPUTS = 8  # most input channels of a kernel that is kept
 SIDE = 256  # elements; higher or wider maps are omitted
 CLASSES = 20  # most probabilities
 LAYERS = 12  # if there are more layers, the last of each shape are kept
-KERNELS = 4  # if there are more kernels, the first ones are kept
+KERNELS = 4  # if there are more kernels, the first one is kept
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 ENTROPIES = ("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits")
 
 Arrays = Mapping[str, np.ndarray]
+ValueOf = Callable[[str], np.ndarray | None]  # of a tensor; None if the step has none
 
 
-@dataclass(frozen=True)
-class MapPlan:
-    """The tensors to keep, by their names in a GraphDef, if the step has them."""
+def maps(
+    nodes: Sequence[Node],
+    backward: Iterable[str],
+    gradients: Mapping[str, str],
+    fed: Arrays,
+    before: Arrays,
+    value_of: ValueOf,
+) -> Maps | None:
+    """Return what can be drawn of a step; None if no image was fed.
 
-    images: tuple[str, ...]
-    layers: tuple[str, ...]
-    kernels: tuple[str, ...]
-    probabilities: tuple[str, ...]
-    scores: tuple[str, ...]  # whose softmax tflab computes itself
-    # name -> tensors that may be the gradient with respect to it
-    gradients: Mapping[str, tuple[str, ...]]
-    order: Mapping[str, int]  # of the user's nodes
-
-    def rows(self) -> set[str]:
-        """The tensors whose first row of the batch is kept."""
-        names = (*self.layers, *self.probabilities, *self.scores)
-        return {*names, *(tensor for name in names for tensor in self.gradients.get(name, ()))}
-
-    def whole(self) -> set[str]:
-        """The gradients of kernels, which are those of all rows."""
-        return {tensor for name in self.kernels for tensor in self.gradients.get(name, ())}
-
-
-def plan(
-    nodes: Sequence[Node], backward: Iterable[str], gradients: Mapping[str, str], fed: Arrays
-) -> MapPlan:
-    """The tensors of a graph that can be drawn. `gradients` says which gradient a node computes:
-    `dL/dy`."""
-    images = tuple(node_of(tensor) for tensor, array in fed.items() if np.ndim(array) == 4)
-    known = {node.name: node for node in nodes}
-    added = set(backward)
-    reached = [
-        known[name]
-        for name in dependents(images, nodes)
-        if name not in added and name not in images
-    ]
-    layers = [node.name for node in reached if len(node.outputs) >= 1 and rank(node) in (4, None)]
-    scores = [node.inputs[0] for node in reached if node.op in ENTROPIES]
-    by_name: dict[str, list[str]] = {}
-    for name, gradient in gradients.items():
-        if name in known and has_one_gradient(known[name]):
-            by_name.setdefault(gradient, []).append(name)
-    kernels = tuple(dict.fromkeys(kernels_of(nodes, known)))
-    softmax = tuple(node.name for node in reached if node.op == "Softmax")
-    names = (*layers, *kernels, *scores, *softmax)
-    return MapPlan(
-        images=images,
-        layers=tuple(layers),
-        kernels=kernels,
-        probabilities=softmax,
-        scores=tuple(dict.fromkeys(scores)),
-        gradients={name: tuple(by_name.get(gradient_name(name), ())) for name in names},
-        order={node.name: number for number, node in enumerate(nodes)},
+    `gradients` says which gradient a node computes (`dL/dy`), and `before` has the variables before
+    the step.
+    """
+    images = {node_of(tensor): array for tensor, array in fed.items() if np.ndim(array) == 4}
+    if not images:
+        return None
+    batch = len(next(iter(images.values())))
+    others = {*images, *backward}
+    dependents = graph.with_dependents(nodes, images)
+    reached = [node for node in nodes if node.name in dependents and node.name not in others]
+    gradient_of = reader_of_gradients(nodes, gradients, value_of)
+    layers = {
+        node.name: array
+        for node in reached
+        if node.outputs and rank(node) in (4, None)
+        if (array := value_of(node.name)) is not None and is_map(array.shape, batch)
+    }
+    shown = {name: array for name, array in layers.items() if max(array.shape[1:3]) <= SIDE}
+    if len(shown) > LAYERS:
+        last = list({array.shape: name for name, array in shown.items()}.values())
+        shown = {name: shown[name] for name in last[:LAYERS]}
+    by_name = {node.name: node for node in nodes}
+    kernels = dict.fromkeys(
+        name for name in kernels_of(nodes, by_name) if np.ndim(before.get(name)) == 4
+    )
+    shown_kernels = list(kernels) if len(kernels) <= KERNELS else list(kernels)[:1]
+    drawn = {
+        name: FeatureMap(
+            name, LAYER, array.shape[1:], first_row(array), row(gradient_of(name, array.shape))
+        )
+        for name, array in shown.items()
+    }
+    for name in shown_kernels:
+        kernel = before[name]
+        gradient = gradient_of(name, kernel.shape)
+        drawn[name] = FeatureMap(
+            name, KERNEL, kernel.shape, cut(kernel), None if gradient is None else cut(gradient)
+        )
+    return Maps(
+        maps=(
+            *(
+                FeatureMap(name, IMAGE, array.shape[1:], first_row(array), None)
+                for name, array in images.items()
+                if len(array) and max(array.shape[1:3]) <= SIDE
+            ),
+            *(drawn[node.name] for node in nodes if node.name in drawn),
+        ),
+        probabilities=probabilities(reached, fed, value_of, gradient_of),
+        left_out=len(layers) - len(shown) + len(kernels) - len(shown_kernels),
     )
 
 
-def dependents(starts: Iterable[str], nodes: Sequence[Node]) -> list[str]:
-    """All nodes that depend on `starts`, in the order of the graph."""
-    reached = graph.with_dependents(nodes, starts)
-    return [node.name for node in nodes if node.name in reached]
+def reader_of_gradients(
+    nodes: Iterable[Node], gradients: Mapping[str, str], value_of: ValueOf
+) -> Callable[[str, Sequence[int]], np.ndarray | None]:
+    """Return a function that reads the gradient with respect to a tensor of some shape."""
+    by_target: dict[str, list[str]] = {}
+    for node in nodes:
+        # The first output of these nodes is the gradient, and the only one.
+        if len(node.outputs) == 1 or node.op.startswith("FusedBatchNormGrad"):
+            by_target.setdefault(gradients.get(node.name, ""), []).append(node.name)
+
+    def gradient_of(name: str, shape: Sequence[int]) -> np.ndarray | None:
+        arrays = map(value_of, by_target.get(gradient_name(name), ()))
+        return next((a for a in arrays if a is not None and a.shape == tuple(shape)), None)
+
+    return gradient_of
 
 
 def rank(node: Node) -> int | None:
@@ -96,13 +113,12 @@ def rank(node: Node) -> int | None:
     return None if shape is None else len(shape)
 
 
-def has_one_gradient(node: Node) -> bool:
-    """Whether the first output of a node is the gradient that it leads to, and the only one."""
-    return len(node.outputs) == 1 or node.op.startswith("FusedBatchNormGrad")
+def is_map(shape: Sequence[int], batch: int) -> bool:
+    return len(shape) == 4 and shape[0] == batch and all(shape)
 
 
-def kernels_of(nodes: Iterable[Node], by_name: Mapping[str, Node]) -> Iterable[str]:
-    """The variables that convolutions take as their second input."""
+def kernels_of(nodes: Iterable[Node], by_name: Mapping[str, Node]) -> Iterator[str]:
+    """Yield the variables that convolutions take as their second input."""
     for node in nodes:
         if node.op in CONVOLUTIONS:
             kernel = by_name.get(node_of(node.inputs[1]))
@@ -112,99 +128,45 @@ def kernels_of(nodes: Iterable[Node], by_name: Mapping[str, Node]) -> Iterable[s
                 yield kernel.name
 
 
-def cut(array: np.ndarray, whole: bool) -> np.ndarray:
-    """A copy of the part of an array that is drawn: its first row, or the first channels of a
-    kernel."""
-    part = array if whole else array[0]
-    if whole and part.ndim == 4:
-        part = part[:, :, :INPUTS]
-    return values.computable(part[..., :CHANNELS] if part.ndim > 2 else part).astype(np.float32)
+def first_row(array: np.ndarray) -> np.ndarray:
+    """Copy the first channels, or all classes, of the first row of a batch."""
+    part = values.computable(array[0])
+    return (part[..., :CHANNELS] if part.ndim > 2 else part).astype(np.float32)
 
 
-def is_map(shape: Sequence[int | None], batch: int) -> bool:
-    return len(shape) == 4 and shape[0] == batch and all(shape[1:])
+def row(gradient: np.ndarray | None) -> np.ndarray | None:
+    return None if gradient is None else first_row(gradient)
 
 
-def maps(
-    plan: MapPlan,
-    arrays: Arrays,
-    shapes: Mapping[str, Sequence[int]],
-    fed: Arrays,
-    before: Arrays,
-) -> Maps | None:
-    """The planned maps of a step: `arrays` are cut, `shapes` has the full shapes, and `before` has
-    the variables before the step. None if no image was fed."""
-    images = {node_of(tensor): array for tensor, array in fed.items() if np.ndim(array) == 4}
-    if not images:
-        return None
-    batch = len(next(iter(images.values())))
-    inputs = [
-        FeatureMap(name, IMAGE, array.shape[1:], cut(array, False), None)
-        for name, array in images.items()
-        if len(array) and max(array.shape[1:3]) <= SIDE
-    ]
-    drawable = [name for name in plan.layers if name in arrays and is_map(shapes[name], batch)]
-    small = [name for name in drawable if max(shapes[name][1:3]) <= SIDE]
-    layers = small if len(small) <= LAYERS else last_of_each_shape(small, shapes)[:LAYERS]
-    kernels = [name for name in plan.kernels if np.ndim(before.get(name)) == 4]
-    shown = kernels if len(kernels) <= KERNELS else kernels[:1]
-    made = [
-        FeatureMap(
-            name, LAYER, tuple(shapes[name][1:]), arrays[name], gradient(plan, arrays, shapes, name)
-        )
-        for name in layers
-    ]
-    made += [
-        FeatureMap(
-            name,
-            KERNEL,
-            before[name].shape,
-            cut(before[name], True),
-            gradient(plan, arrays, {**shapes, name: before[name].shape}, name),
-        )
-        for name in shown
-    ]
-    made.sort(key=lambda item: plan.order[item.name])
-    return Maps(
-        maps=(*inputs, *made),
-        probabilities=probabilities(plan, arrays, shapes, fed),
-        left_out=len(drawable) - len(layers) + len(kernels) - len(shown),
-    )
-
-
-def last_of_each_shape(names: Sequence[str], shapes: Mapping[str, Sequence[int]]) -> list[str]:
-    return list({tuple(shapes[name]): name for name in names}.values())
-
-
-def gradient(
-    plan: MapPlan, arrays: Arrays, shapes: Mapping[str, Sequence[int]], name: str
-) -> np.ndarray | None:
-    """The gradient of the loss with respect to a tensor, if the step has computed it."""
-    for tensor in plan.gradients.get(name, ()):
-        if tensor in arrays and tuple(shapes[tensor]) == tuple(shapes[name]):
-            return arrays[tensor]
-    return None
+def cut(kernel: np.ndarray) -> np.ndarray:
+    """Copy the first channels of a kernel."""
+    return values.computable(kernel[:, :, :INPUTS, :CHANNELS]).astype(np.float32)
 
 
 def probabilities(
-    plan: MapPlan, arrays: Arrays, shapes: Mapping[str, Sequence[int]], fed: Arrays
+    reached: Sequence[Node],
+    fed: Arrays,
+    value_of: ValueOf,
+    gradient_of: Callable[[str, Sequence[int]], np.ndarray | None],
 ) -> Probabilities | None:
-    """The probabilities that the step computed, or otherwise the softmax of its scores."""
+    """Return the probabilities that the step computed, or otherwise the softmax of its scores."""
     labels = [array for array in map(np.asarray, fed.values()) if is_label(array)]
-    for name in (*plan.probabilities, *plan.scores):
-        if name not in arrays or len(shapes[name]) != 2 or shapes[name][1] > CLASSES:
+    computed = [(node.name, True) for node in reached if node.op == "Softmax"]
+    scores = [(node.inputs[0], False) for node in reached if node.op in ENTROPIES]
+    for name, is_computed in (*computed, *scores):
+        array = value_of(name)
+        if array is None or array.ndim != 2 or not array.size or array.shape[1] > CLASSES:
             continue
-        computed = name in plan.probabilities
-        array = arrays[name] if computed else softmax(arrays[name])
-        label = int(labels[0][0]) if len(labels) == 1 else None
-        by = gradient(plan, arrays, shapes, name)
-        inside = label is not None and 0 <= label < len(array)
-        return Probabilities(name, computed, array, by, label if inside else None)
+        shares = first_row(array) if is_computed else softmax(first_row(array))
+        label = int(labels[0][0]) if len(labels) == 1 else -1
+        known = label if 0 <= label < len(shares) else None
+        gradient = row(gradient_of(name, array.shape))
+        return Probabilities(name, is_computed, shares, gradient, known)
     return None
 
 
 def is_label(array: np.ndarray) -> bool:
-    """Whether a fed array has one class for each row."""
+    """Return True if a fed array has one class for each row."""
     return array.ndim == 1 and array.dtype.kind in "iu" and array.size > 0
 
 

@@ -10,7 +10,7 @@ processes the same images, in alternating traced and untraced steps, after warm-
 
 --save writes the measurement to a file. It also measures the step in several processes, so that
 the file can be compared with one of another machine or day. Each further file is compared with the
-first; a single file is shown as it was measured. --plots DIR draws several files over time.
+first; a single file is shown as it was measured.
 
 Exit status of --fail-if-slower: 1 if a file is proven slower, 2 for a wrong argument or file, 3 if
 it is undecided and --fail-if-undecided is given, otherwise 0.
@@ -106,7 +106,7 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
             comparison = measured(args, sizes, options)
             output.show(comparison, args, environment.describe())
             if folder:
-                output.draw(comparison, folder, args.threshold / 100)
+                output.draw(comparison, folder)
         output.say_plots(args)
         if args.save:
             keep(comparison, options, Path(args.save), output.stream_of(args))

@@ -12,7 +12,6 @@ from tflab.compare.configurations import CONFIGURATIONS
 
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
-THRESHOLD_PERCENT = 5.0
 OF_SEVERAL = ("fail_if_slower", "other_graph")  # options that need several files
 KEEP_S = 120.0  # no further process starts after this, except those that a verdict requires
 
@@ -105,15 +104,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         type=command.folder("folder for plots"),
         metavar="DIR",
         help="draw the tables into a new folder, as PNG and SVG, with a comparison of the batch "
-        "sizes if there are several; with files, draw them over time",
-    )
-    add(
-        "--threshold",
-        default=THRESHOLD_PERCENT,
-        type=command.percentage("threshold", 100),
-        metavar="PERCENT",
-        help="in the plot of --by layer, draw bars in red if their share of the op time is above "
-        "this (default: %(default)s)",
+        "sizes if there are several",
     )
     add(
         "--save",

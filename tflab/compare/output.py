@@ -39,19 +39,13 @@ def say_plots(args: argparse.Namespace) -> None:
         terminal.say(f"\nThe plots are in {visible(args.plots)}", stream_of(args))
 
 
-def draw(comparison: Comparison, folder: Path, threshold: float) -> None:
+def draw(comparison: Comparison, folder: Path) -> None:
     """Draw each batch size by itself and, if there are several, a comparison of them."""
     from tflab.exporters import plots
 
-    peaks = comparison.peaks
     for size, rows in comparison.tables.items():
-        if comparison.by == "layer":
-            bars = plots.layers.draw(rows, threshold, comparison.quality)
-            plots.save(bars, folder / f"batch-{size}-layers")
-        else:
-            plots.save(plots.top_ops.draw(rows), folder / f"batch-{size}-top_ops")
-        if peaks:
-            plots.save(plots.roofline.draw(rows, peaks), folder / f"batch-{size}-roofline")
+        bars = plots.op_bars.draw(rows, comparison.by)
+        plots.save(bars, folder / f"batch-{size}-{comparison.by}s")
     if len(comparison.tables) > 1:
         plots.save(plots.batch_sizes.draw(comparison), folder / "batch_sizes")
 

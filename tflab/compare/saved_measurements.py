@@ -9,13 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import exp, log
-from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from tflab import models, units
-from tflab.analysis import verdicts
 from tflab.cli import environment
 from tflab.compare import output
 from tflab.compare.command_line import OF_SEVERAL, as_typed
@@ -24,11 +20,11 @@ from tflab.exporters import csv, json, notebook, text
 from tflab.measurements import contrast, files, view
 from tflab.measurements.comparable import Named
 from tflab.records.blocks import Block, Column, Table
-from tflab.records.measurements import Contrast, Measurement, OverTime, Point, TimeLine
+from tflab.records.measurements import Contrast, Measurement
 from tflab.records.watched import Group, Watched
 
 # Options that can be combined with files
-OPTIONS = ("files", "top", "format", "plots", "threshold", "fail_if_undecided", *OF_SEVERAL)
+OPTIONS = ("files", "top", "format", "plots", "fail_if_undecided", *OF_SEVERAL)
 # Of watched programs
 OPTIONS_OF_RUNS = ("files", "format")
 FORMATS_OF_RUNS = ("text", "json", "markdown")
@@ -66,15 +62,13 @@ def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
     if not others:
         show_one(measurements[first], args)
         return 0
+    if args.plots:
+        raise UsageError("--plots draws one measurement; give one file, or omit --plots.")
     result = contrast.contrast(measurements, args.other_graph)
     if args.fail_if_slower is not None:
         gate = contrast.judge(measurements, result, args.fail_if_slower)
         result = replace(result, gate=gate)
-    with output.plots_of(args) as folder:
-        show(result, measurements, args)
-        if folder:
-            draw(result, measurements, folder)
-    output.say_plots(args)
+    show(result, measurements, args)
     failure = result.gate and contrast.failure(result.gate, first, args.fail_if_undecided)
     if failure:
         raise failure
@@ -99,15 +93,8 @@ def show_one(measurement: Measurement, args: argparse.Namespace) -> None:
     with output.plots_of(args) as folder:
         output.show(measurement.comparison, args, measurement.environment)
         if folder:
-            output.draw(measurement.comparison, folder, args.threshold / 100)
+            output.draw(measurement.comparison, folder)
     output.say_plots(args)
-
-
-def draw(result: Contrast, measurements: Named, folder: Path) -> None:
-    """Draw the untraced step and the most expensive rows over time."""
-    from tflab.exporters import plots
-
-    plots.save(plots.over_time.draw(lines(measurements, result)), folder / "over_time")
 
 
 def show(result: Contrast, measurements: Named, args: argparse.Namespace) -> None:
@@ -120,50 +107,6 @@ def show(result: Contrast, measurements: Named, args: argparse.Namespace) -> Non
             result, {name: item.environment for name, item in measurements.items()}
         ),
         csv=lambda: csv.contrast(result),
-    )
-
-
-STEP = "step, untraced"
-LARGEST = 5  # rows that have a line
-
-
-def lines(measurements: Named, result: Contrast) -> OverTime:
-    """The lines of the measurements in `result`, sorted by time."""
-    ordered = dict(sorted(measurements.items(), key=lambda item: item[1].when))
-    return OverTime(
-        contrast=result,
-        measurements=tuple(ordered),
-        when=tuple(item.when for item in ordered.values()),
-        lines=tuple(
-            line
-            for size in sorted({row.batch_size for row in result.steps})
-            for line in of_size(ordered, result, size)
-        ),
-    )
-
-
-def of_size(ordered: Named, result: Contrast, size: int) -> list[TimeLine]:
-    """The untraced step first, then the rows, those that cost most in any measurement first."""
-    last = list(ordered)[-1]
-    processes = [item.observed.processes for item in ordered.values()]
-    rows = [row for row in result.rows if row.batch_size == size]
-    steps = {row.config: row.verdict for row in result.steps if row.batch_size == size}
-    against = {row.key: row.verdict for row in rows if row.measurement == last}
-    step = [contrast.observations(of_one, size) for of_one in processes]
-    lines = [TimeLine(STEP, size, points(step), steps[last])]
-    for key in view.in_order(rows)[:LARGEST]:
-        times = [contrast.row_observations(of_one, size, key) for of_one in processes]
-        lines.append(TimeLine(key, size, points(times), against[key]))
-    return lines
-
-
-def points(samples: Sequence[Sequence[float]]) -> tuple[Point | None, ...]:
-    """The geometric mean of each sample, with its interval; None for an empty sample."""
-    return tuple(
-        Point(exp(fmean(map(log, sample))), *verdicts.interval(sample), len(sample))
-        if sample
-        else None
-        for sample in samples
     )
 
 

@@ -3,8 +3,8 @@ steps behind each of these as a profile, and feature maps."""
 
 from __future__ import annotations
 
-import io
 import os
+import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow.compat.v1 as tf1
-from PIL import Image
 
 from tflab.escaping import visible
 from tflab.exporters import plots, xspace
-from tflab.exporters.plots import mosaic
 from tflab.records.options import Program
 from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.timed import Capture
@@ -83,23 +81,13 @@ def write_executed(
 
 
 def write_images(logdir: str | Path, maps: Maps) -> None:
-    """Feature maps and gradients as the run `recorded step`, in Images: the whole picture, and
-    each row separately."""
+    """Write the picture of feature maps and gradients as the run `recorded step`, in Images."""
+    png = plots.png(plots.feature_maps.draw(maps))
+    width, height = struct.unpack(">II", png[16:24])  # of its header
+    image = tf1.Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png)
+    value = tf1.Summary.Value(tag=IMAGES, image=image)
     with run(os.path.join(logdir, RECORDED)) as writer:
-        add_image(writer, IMAGES, plots.png(plots.feature_maps.draw(maps)))
-        for item in maps.maps:
-            whole, gradient = plots.feature_maps.mosaics(item)
-            add_image(writer, item.name, mosaic.png(whole))
-            if gradient is not None:
-                add_image(writer, f"{item.name}, gradient", mosaic.png(gradient))
-
-
-def add_image(writer: tf1.summary.FileWriter, tag: str, png: bytes) -> None:
-    with Image.open(io.BytesIO(png)) as picture:
-        width, height = picture.size
-    image = tf1.Summary.Image(width=width, height=height, colorspace=3, encoded_image_string=png)
-    value = tf1.Summary.Value(tag=visible(tag), image=image)
-    writer.add_summary(tf1.Summary(value=[value]), global_step=1)
+        writer.add_summary(tf1.Summary(value=[value]), global_step=1)
 
 
 @contextmanager

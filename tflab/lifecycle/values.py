@@ -72,10 +72,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
             if reference
             else reference_step.Both()
         )
-        plan = feature_maps.plan(
-            placement.user_nodes, placement.backward_nodes, placement.gradients, ran.fed
-        )
-        maps = maps_of(plan, placement, ran, reference) if reference else None
+        maps = maps_of(placement, ran, reference) if reference else None
         lines = sources(placement.user_nodes, placement.ledger, placement.nodes)
         origins = not_finite.of_both(ran, reference, about, lines)
     ordered = analysis.in_order(ran.nodes, placement.transfers, ran.us)
@@ -103,21 +100,18 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
 
 
 def maps_of(
-    plan: feature_maps.MapPlan,
-    placement: Placement,
-    ran: recorded_step.Ran,
-    reference: recorded_step.Ran,
+    placement: Placement, ran: recorded_step.Ran, reference: recorded_step.Ran
 ) -> Maps | None:
-    """The feature maps, from the program's tensors by definition."""
+    """Return the feature maps of the program's tensors."""
     users = {node.name: node for node in placement.user_nodes}
-    rows, whole = plan.rows(), plan.whole()
-    arrays, shapes = {}, {}
-    for tensor in (*rows, *whole):
-        array = reference_step.value(tensor, users, reference)
-        if array is not None and (tensor in whole or (array.ndim > 1 and array.size)):
-            arrays[tensor] = feature_maps.cut(array, tensor in whole)
-            shapes[tensor] = array.shape
-    return feature_maps.maps(plan, arrays, shapes, ran.fed, ran.before)
+    return feature_maps.maps(
+        placement.user_nodes,
+        placement.backward_nodes,
+        placement.gradients,
+        ran.fed,
+        ran.before,
+        lambda tensor: reference_step.value(tensor, users, reference),
+    )
 
 
 def names_of(placement: Placement) -> Iterator[str]:

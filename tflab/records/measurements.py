@@ -66,33 +66,3 @@ class Contrast(Shown):
     steps: tuple[ConfigTimes, ...]  # untraced; `config` is the measurement
     rows: tuple[RowTimes, ...]
     gate: Gate | None = field(default=None)
-
-
-@dataclass(frozen=True)
-class Point:
-    """The time of a step, or of a row in it, in one measurement."""
-
-    ns: float  # geometric mean of the processes
-    low_ns: float  # lower end of the 99 % interval
-    high_ns: float
-    processes: int
-
-
-@dataclass(frozen=True)
-class TimeLine:
-    """The same quantity at one batch size over time."""
-
-    name: str  # of a row; STEP for the untraced step
-    batch_size: int
-    points: tuple[Point | None, ...]  # one for each measurement; None if it did not run
-    verdict: Verdict | None  # the latest compared with the first file; None if they are the same
-
-
-@dataclass(frozen=True)
-class OverTime:
-    """Measurements of one step, sorted by time."""
-
-    contrast: Contrast  # of the same measurements, sorted by time
-    measurements: tuple[str, ...]
-    when: tuple[str, ...]
-    lines: tuple[TimeLine, ...]

@@ -25,7 +25,7 @@ from tflab.views import execution, words
 def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
     step = walked.execution
     yield phases(walked)
-    yield contents.picture("top_ops", plots.top_ops.draw, step.top_ops)
+    yield contents.picture("op_bars", plots.op_bars.draw, step.top_ops, "node")
     heading = "A training step's nodes" if trains(walked) else "A step's nodes"
     yield execution.top_table(heading, step.top_ops, step, "node")
     yield Method(contents.warm(step), contents.walking(walked))
@@ -98,7 +98,6 @@ def roofline(compared: Comparison) -> Iterator[Part]:
     if peaks is None:
         yield "No roof is drawn, because the peaks of this machine were not measured."
         return
-    yield contents.picture("roofline", plots.roofline.draw, compared.tables[largest], peaks)
     yield Method(
         f"Inference at batch {largest}. FLOPs are counted from shapes; bytes are the size of all "
         "inputs and outputs. A benchmark of 3 seconds measured the roof of this machine: "

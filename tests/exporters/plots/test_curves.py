@@ -6,7 +6,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from tests.pictures import caption, look, points, stroke, ticks, title, words
+from tests.pictures import caption, points, ticks, title
 from tflab.exporters.plots import curves, style
 from tflab.records.trained import Epoch, History, TrainingStep
 
@@ -37,13 +37,16 @@ def figure():
     return curves.draw(HISTORY)
 
 
+def legend(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
 def test_the_upper_panel_has_the_loss_of_every_step_and_of_every_test(figure):
     above, _ = figure.axes
     train, test = above.lines
     assert points(train) == [(1, 2.4), (2, 1.5), (3, 1.2), (4, 0.9), (5, 0.8), (6, 0.6)]
     assert points(test) == [(3, 1.1), (6, 0.55)]
-    assert words(above) == ["━", "training 0.6", "●", "test 0.55"]
-    assert [above.texts[index].xy for index in (0, 2)] == [(6, 0.6), (6, 0.55)]
+    assert legend(above) == ["training 0.6", "test 0.55"]
     assert (above.get_ylabel(), above.get_xlabel()) == ("loss", "")
 
 
@@ -59,17 +62,15 @@ def test_the_lower_panel_has_the_right_answers_of_every_step_and_of_every_test(f
         (6, 0.6875),
     ]
     assert points(test) == [(3, 0.4), (6, 0.7375)]
-    assert words(below) == ["━", "training 68.75 %", "●", "test 73.75 %"]
-    assert [below.texts[index].xy for index in (0, 2)] == [(6, 0.6875), (6, 0.7375)]
+    assert legend(below) == ["training 68.75 %", "test 73.75 %"]
     assert below.get_ylabel() == "right answers"
     assert below.get_xlabel() == "epoch (the first is 3 steps of 16 rows)"
 
 
-def test_training_and_test_have_a_colour_and_a_line_style_each_as_have_their_labels(figure):
+def test_training_and_test_have_a_colour_and_a_line_style_each(figure):
     for axes in figure.axes:
         looks = [(to_hex(line.get_color()).upper(), line.get_linestyle()) for line in axes.lines]
         assert looks == [(style.BLUE, "-"), (style.VERMILION, "--")]
-        assert [axes.texts[index].get_color() for index in (0, 2)] == [style.BLUE, style.VERMILION]
 
 
 def test_ticks_are_epochs_losses_and_shares(figure):
@@ -77,10 +78,10 @@ def test_ticks_are_epochs_losses_and_shares(figure):
     for axes in figure.axes:
         assert axes.get_xlim() == (0, 6)
         assert ticks(axes.xaxis) == [(3, "1"), (6, "2")]
-    assert above.get_ylim() == (0, pytest.approx(1.05 * 2.4))
+    assert above.get_ylim()[0] == 0 and above.get_ylim()[1] > 2.4
     assert below.get_ylim() == (0, pytest.approx(1.04))
     assert (above.get_yscale(), below.get_yscale()) == ("linear", "linear")
-    assert [label for _, label in ticks(above.yaxis)] == ["0", "0.5", "1", "1.5", "2", "2.5"]
+    assert [label for _, label in ticks(above.yaxis)] == ["0", "0.5", "1", "1.5", "2"]
     assert [label for _, label in ticks(below.yaxis)] == [
         *("0 %", "20 %", "40 %", "60 %", "80 %", "100 %")
     ]
@@ -106,30 +107,29 @@ BLOCKS = replace(
 )
 
 
-def test_a_block_is_its_mean_at_its_middle_step_from_the_10th_to_the_90th_percentile():
+def test_a_block_is_its_mean_at_its_middle_step():
     drawn = curves.draw(BLOCKS)
-    for axes, mean, low, high in zip(drawn.axes, (3.0, 0.75), (1.2, 0.62), (5.2, 0.9), strict=True):
+    for axes, mean in zip(drawn.axes, (3.0, 0.75), strict=True):
         line = points(axes.lines[0])
         assert [step for step, _ in line] == list(range(2, 450, 3))
         assert [value for _, value in line] == 150 * [pytest.approx(mean)]
-        (band,) = axes.collections
-        box = band.get_paths()[0].get_extents()
-        assert (box.x0, box.x1) == (2, 449)
-        assert (box.y0, box.y1) == pytest.approx((low, high))
     assert caption(drawn) == (
-        "Data: MNIST. Line: loss on the batch of each step, before its update (mean of 3 "
-        "steps, with their 10th to 90th percentile). Points: all test data, with the weights at "
-        "the end of an epoch. The lower panel starts at 70 %; lower values are cut off. The "
-        "training was interrupted."
+        "Data: MNIST. Line: loss on the batch of each step, before its update (mean of 3 steps). "
+        "Points: all test data, with the weights at the end of an epoch. The training was "
+        "interrupted."
     )
     assert drawn.axes[1].get_ylim() == pytest.approx((0.7, 1 + 0.04 * 0.3))
+    assert curves.means([(1, 1.0), (2, 3.0), (4, 11.0), (6, 21.0), (8, 31.0)], 2) == [
+        (1.5, 2.0),
+        (6, 21.0),
+    ]
 
 
 def test_before_the_first_test_the_axis_counts_steps():
     drawn = curves.draw(replace(HISTORY, epochs=()))
     above, below = drawn.axes
     assert (len(above.lines), len(below.lines)) == (1, 1)
-    assert words(below) == ["━", "training 68.75 %"]
+    assert legend(below) == ["training 68.75 %"]
     assert below.get_xlabel() == "step (of 16 rows)"
     assert ticks(below.xaxis) == [(n, str(n)) for n in range(7)]
     assert title(drawn) == "lenet after 6 steps, before its first test"
@@ -152,94 +152,10 @@ def test_of_losses_far_apart_the_axis_is_logarithmic_with_ticks_at_1_2_and_5():
     assert [label for _, label in ticks(above.yaxis)] == ["0.5", "1", "2", "5", "10", "20"]
 
 
-def test_of_losses_over_many_decades_only_decades_have_ticks():
-    losses = [10.0**-n for n in range(13)]
-    steps = tuple(replace(HISTORY.steps[0], step=n, loss=loss) for n, loss in enumerate(losses))
-    above, _ = curves.draw(replace(HISTORY, steps=steps, epochs=())).axes
-    labels = [label for _, label in ticks(above.yaxis)]
-    assert labels in (
-        ["1e-12", "1e-10", "1e-08", "1e-06", "0.0001", "0.01", "1"],
-        ["1e-11", "1e-09", "1e-07", "1e-05", "0.001", "0.1"],  # matplotlib before 3.11
-    )
-
-
 def test_an_untrained_model_has_a_sentence():
     drawn = curves.draw(replace(HISTORY, steps=(), epochs=()))
     assert (drawn.axes, title(drawn)) == ([], "Nothing was learned")
     assert caption(drawn) == "lenet has no training steps."
-
-
-def test_lines_of_a_panel_and_their_labels_have_their_looks():
-    axes = Figure().subplots()
-    train, test = [(1, 0.5), (2, 0.25)], [(1, 0.75), (2, 0.125)]
-    labels = curves.panel(axes, train, test, 1, curves.percent)
-    line, dots = axes.lines
-    assert (points(line), points(dots)) == (train, test)
-    assert stroke(line) == (style.BLUE, 1.2, "-", ".", 6, style.BLUE, True, 2)
-    assert stroke(dots) == (style.VERMILION, 1.4, "--", "o", 6, "white", False, 3)
-    assert [look(text) for text in axes.texts[::2]] == [
-        ("━", (2, 0.25), (10, 0), "left", "center", 9.5, style.BLUE, "normal"),
-        ("●", (2, 0.125), (10, 0), "left", "center", 9.5, style.VERMILION, "normal"),
-    ]
-    assert [text.get_text() for text in axes.texts[1::2]] == ["training 25 %", "test 12.5 %"]
-    assert labels == list(axes.texts[::2])
-    assert not axes.collections
-    assert [line.get_visible() for line in axes.get_ygridlines()[:1]] == [True]
-    assert [line.get_visible() for line in axes.get_xgridlines()[:1]] == [False]
-
-
-def test_the_band_of_blocks_is_pale_and_the_line_ends_at_the_last_step():
-    axes = Figure().subplots()
-    train = [(step, float(step)) for step in range(1, 5)]
-    (label,) = curves.panel(axes, train, [], 2, curves.plain)
-    (line,), (band,) = axes.lines, axes.collections
-    assert points(line) == [(1.5, 1.5), (3.5, 3.5)]
-    assert label.xy == (4, 3.5)
-    assert (to_hex(band.get_facecolor()[0]).upper(), band.get_alpha()) == (style.PALE, 0.7)
-    assert band.get_linewidth() == [0]
-    box = band.get_paths()[0].get_extents()
-    assert (box.x0, box.x1) == (1.5, 3.5)
-    assert (box.y0, box.y1) == pytest.approx((1.1, 3.9))
-
-
-def test_forty_points_and_more_have_no_marker():
-    markers = []
-    for count in (39, 40):
-        axes = Figure().subplots()
-        curves.panel(axes, [(step, 1.0) for step in range(count)], [], 1, curves.plain)
-        markers.append(axes.lines[0].get_marker())
-    assert markers == [".", "None"]
-
-
-def test_a_panel_without_losses_has_no_line():
-    axes = Figure().subplots()
-    assert curves.panel(axes, [], [], 1, curves.plain) == []
-    assert not axes.lines
-
-
-@pytest.mark.parametrize(
-    ("count", "size", "lengths"),
-    [
-        (1, 3, [1]),
-        (2, 3, [2]),
-        (3, 3, [3]),
-        (5, 3, [5]),
-        (6, 3, [3, 3]),
-        (8, 3, [3, 5]),
-        (2, 1, [1, 1]),
-    ],
-)
-def test_what_is_left_over_joins_the_last_block(count, size, lengths):
-    steps = [(float(n), 0.0) for n in range(count)]
-    blocks = curves.blocks(steps, size)
-    assert [len(block) for block in blocks] == lengths
-    assert [point for block in blocks for point in block] == steps
-
-
-def test_means_and_bands_are_those_of_each_block():
-    values = [(1, 1.0), (2, 3.0), (4, 11.0), (6, 21.0), (8, 31.0)]
-    assert curves.means(values, 2) == [(1.5, 2.0), (6, 21.0)]
-    assert curves.bands(values, 2) == [pytest.approx((1.2, 2.8)), pytest.approx((13.0, 29.0))]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +163,7 @@ def test_means_and_bands_are_those_of_each_block():
     [((1, 20), False), ((1, 20.1), True), ((0, 30), False), ((-1, 30), False), ((), False)],
 )
 def test_the_axis_of_losses_is_logarithmic_above_a_ratio_of_twenty(losses, logarithmic):
-    assert curves.needs_log_scale(list(enumerate(losses))) is logarithmic
+    assert curves.is_logarithmic(list(enumerate(losses))) is logarithmic
 
 
 @pytest.mark.parametrize(
@@ -330,4 +246,3 @@ def test_a_model_that_classifies_nothing_has_one_panel_and_its_loss_in_the_headl
         f"{HISTORY.model}: a test loss of {last.test_loss:.3g} after {last.epoch} epoch"
     )
     assert "right" not in figure.get_label()
-    assert "lower panel" not in figure.get_label()

@@ -6,24 +6,19 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 
 from tests.maps_by_hand import IMAGES, MAPS
-from tests.measurements_by_hand import measurement
 from tests.pictures import caption, plain, title
-from tests.records_by_hand import op_at_size, op_stats, op_total
-from tflab.compare import saved_measurements
+from tests.records_by_hand import op_at_size, op_stats
 from tflab.exporters import plots
 from tflab.exporters.plots import style
-from tflab.measurements import contrast
-from tflab.records.measured import Compared, Comparison, OpStats, Peaks, StepTimes
+from tflab.records.measured import Compared, Comparison, OpStats, StepTimes
 from tflab.records.timed import CriticalPath, Holder, LiveBytes, OpRun, Spread, StepTime
 from tflab.records.trained import Epoch, History, TrainingStep
 
@@ -32,28 +27,12 @@ pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
-PEAKS = Peaks(gflops=100.0, gigabytes_per_s=10.0)
-
-
-def row(key, ops, share, std=None, intensity=None, gflops=None) -> OpStats:
-    ns = round(share * 1e6)
-    return op_stats(
-        key, ops=ops, nodes=(key,), calls=10, total_ns=10 * ns, self_ns=10 * ns, share=share,
-        gflops=gflops, intensity=intensity, step_ns=ns, step_std_ns=std,
-    )  # fmt: skip
-
-
-LAYERS = (
-    row("(runtime)", ("_Arg",), 0.01, 1e3),
-    row("conv1", ("ReadVariableOp", "_MklNativeFusedConv2D"), 0.3, 3e4, 10, 20),
-    row("pool1", ("_MklNativeMaxPool",), 0.04, 1e3, 0.2, 1),
-    row("conv2", ("ReadVariableOp", "_FusedConv2D"), 0.6, 9e4, 20, 50),
-    row("dense", ("MatMul",), 0.05, 1e3, 0.5, 4),
-)
 
 
 def total(name, op, ns, everything) -> OpStats:
-    return op_total(name, op, 10, ns, ns, ns / 10, ns / everything)
+    return op_stats(
+        name, ops=(op,), self_ns=ns, step_ns=ns / 10, share=ns / everything, step_std_ns=1.0
+    )
 
 
 OPS = tuple(total(f"layer{n}/Relu", "_FusedConv2D", 1000 * (n + 1), 78_000) for n in range(12))
@@ -122,38 +101,25 @@ CURVE = LiveBytes(
 )
 
 
-def over_time_of(*made):
-    measurements = dict(zip("ab", made, strict=False))
-    return saved_measurements.lines(measurements, contrast.contrast(measurements))
-
-
-OVER_TIME = over_time_of(measurement(), measurement(factor=1.5))
-
 EXAMPLES = {
     "curves": (trained(),),
-    "top_ops": (OPS,),
+    "op_bars": (OPS, "node"),
     "batch_sizes": (COMPARISON,),
     "timeline": (RUNS, STEP, PATH),
     "memory": (CURVE,),
-    "roofline": (LAYERS, PEAKS),
-    "layers": (LAYERS,),
     "feature_maps": (MAPS,),
-    "over_time": (OVER_TIME,),
 }
 EMPTY = {
     "curves": (History("lenet", "MNIST", 64, 0, (), ()),),
-    "top_ops": ((),),
+    "op_bars": ((), "layer"),
     "batch_sizes": (replace(COMPARISON, rows=(), steps={}, batch_sizes=()),),
     "timeline": (RUNS[:1], STEP, PATH),
     "memory": (LiveBytes(1, (), 0, 0, ()),),
-    "roofline": ((row("x", ("X",), 1.0),), PEAKS),
-    "layers": ((),),
     "feature_maps": (replace(MAPS, maps=(), probabilities=None),),
-    "over_time": (replace(OVER_TIME, lines=()),),
 }
 SMALLEST = {
     "curves": (trained(1),),
-    "top_ops": (OPS[:1],),
+    "op_bars": (OPS[:1], "node"),
     "batch_sizes": (
         replace(
             COMPARISON, rows=compared(Conv={1: (1, 1.0)}), steps={1: steps(1, 1)}, batch_sizes=(1,)
@@ -161,10 +127,7 @@ SMALLEST = {
     ),
     "timeline": (RUNS[1:2], STEP, CriticalPath((), 0, 0)),
     "memory": (LiveBytes(1, ((0, 1),), 1, 0, ()),),
-    "roofline": (LAYERS[1:2], PEAKS),
-    "layers": (LAYERS[:1],),
     "feature_maps": (replace(MAPS, maps=(IMAGES,), probabilities=None),),
-    "over_time": (over_time_of(measurement((100.0,))),),
 }
 every_picture = pytest.mark.parametrize("name", plots.PICTURES)
 
@@ -248,7 +211,7 @@ HOSTILE = '$\\f{_$<b>&"]]>\x1b\ud800\u4f60'
 SHOWN = '$\\f{_$<b>&"]]>\\x1b\\ud800\u4f60'
 HOSTILE_EXAMPLES = {
     "curves": (replace(trained(), model=HOSTILE, data=HOSTILE),),
-    "top_ops": ((total(HOSTILE, HOSTILE + "2", 1, 1),),),
+    "op_bars": ((total(HOSTILE, HOSTILE + "2", 1, 1),), "node"),
     "batch_sizes": (replace(COMPARISON, model=HOSTILE, rows=compared(**{HOSTILE: {1: (1, 1)}})),),
     "timeline": (
         [replace(RUNS[1], name=HOSTILE, device=HOSTILE, duration_ns=10**6)],
@@ -256,12 +219,7 @@ HOSTILE_EXAMPLES = {
         CriticalPath((HOSTILE,), 1, 1),
     ),
     "memory": (replace(CURVE, holders=(Holder(HOSTILE, "X", 1, False),)),),
-    "roofline": ((row(HOSTILE, ("X",), 1.0, None, 1, 1),), PEAKS),
-    "layers": ((row(HOSTILE, (HOSTILE,), 1.0),),),
     "feature_maps": (replace(MAPS, maps=(replace(IMAGES, name=HOSTILE),)),),
-    "over_time": (
-        replace(OVER_TIME, lines=(replace(OVER_TIME.lines[0], name=HOSTILE, verdict=None),)),
-    ),
 }
 
 
@@ -276,48 +234,6 @@ def test_names_can_hold_anything(name, tmp_path):
 
 
 TAGS = ("svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", "pattern", "image")
-
-
-# Roofline
-
-
-def test_names_of_points_that_lie_together_do_not_overlap():
-    rows = [row(f"scope/op{n}", ("X",), 0.1, None, 1 + n / 100, 1 + n / 100) for n in range(8)]
-    (axes,) = drawn("roofline", rows, PEAKS).axes
-    labels = [text for text in axes.texts if text.get_text().startswith("scope")]
-    boxes = [label.get_window_extent() for label in labels]
-    assert len(labels) == 8
-    assert not any(first.overlaps(second) for first, second in combinations(boxes, 2))
-    frame = axes.get_window_extent()
-    assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
-
-
-def test_words_of_the_roof_stand_on_no_point_and_no_name_on_them():
-    """Points on the roof and above it, where its words would stand otherwise."""
-    work = {"a": (16, 170), "b": (42, 110), "c": (19, 123), "d": (18, 118), "e": (40, 140)}
-    rows = [row(f"scope/{key}", ("X",), 0.2, None, *work[key]) for key in work]
-    (axes,) = drawn("roofline", rows, Peaks(120, 40)).axes
-    texts = {text.get_text(): text.get_window_extent() for text in axes.texts if text.get_text()}
-    words = texts.pop("the processor does 120 GFLOP/s")
-    slope = texts.pop("memory delivers 40 GB/s")
-    assert len(texts) == 5
-    assert not any(box.overlaps(words) or box.overlaps(slope) for box in texts.values())
-    frame, (dots,) = axes.get_window_extent(), axes.collections
-    assert frame.x0 <= slope.x0 < slope.x1 < words.x0 < words.x1 <= frame.x1
-    assert words.y1 <= frame.y1
-    radius = max(dots.get_sizes()) ** 0.5 / 2 * axes.figure.dpi / 72
-    for x, y in axes.transData.transform(dots.get_offsets()):
-        assert not words.overlaps(Bbox([(x - radius, y - radius), (x + radius, y + radius)]))
-
-
-@pytest.mark.parametrize("intensity, gflops", [(0.001, 0.001), (1000, 5)])
-def test_both_parts_of_the_roof_have_room_for_their_words(intensity, gflops):
-    (axes,) = drawn("roofline", [row("x", ("X",), 1.0, None, intensity, gflops)], PEAKS).axes
-    frame = axes.get_window_extent()
-    boxes = [text.get_window_extent() for text in axes.texts if " does " in text.get_text()]
-    boxes += [text.get_window_extent() for text in axes.texts if " delivers " in text.get_text()]
-    assert len(boxes) == 2
-    assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
 
 
 # SVG

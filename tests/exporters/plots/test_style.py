@@ -40,36 +40,23 @@ def test_title_and_sentence_stand_below_each_other_above_the_panels():
 
 def test_long_words_are_wrapped_within_the_margins_and_the_sheet_grows():
     figure, _ = style.canvas(WORDS * 2, WORDS * 4, 3.0)
-    room = (7.5 - 2 * 0.12) * 72
     lines = [line.get_text() for line in figure.texts]
     bold = [line.get_text() for line in figure.texts if line.get_weight() == "bold"]
     assert lines == [
-        *style.wrapped(WORDS * 2, room, 13, "bold"),
-        *style.wrapped(WORDS * 4, room, 9.5),
+        *style.wrapped(WORDS * 2, style.TITLE_LETTERS),
+        *style.wrapped(WORDS * 4, style.LETTERS),
     ]
-    assert (len(bold), len(lines)) == (2, 5)
+    assert (len(bold), len(lines)) == (3, 6)
     assert (title(figure), caption(figure)) == (WORDS * 2, WORDS * 4)
-    head = 0.12 + 1.4 * (2 * 13 + 3 * 9.5) / 72 + 0.08
+    head = 0.12 + 1.4 * (3 * 13 + 3 * 9.5) / 72 + 0.08
     assert figure.get_figheight() == pytest.approx(head + 3.0)
-
-
-def test_a_picture_for_a_phone_is_narrower_and_its_letters_are_as_large():
-    with style.narrow():
-        figure, _ = style.canvas("A title", WORDS, 3.0)
-    assert figure.get_figwidth() == 4.9
-    room = (4.9 - 2 * 0.12) * 72
-    assert caption(figure) == WORDS
-    assert [line.get_text() for line in figure.texts][1:] == style.wrapped(WORDS, room, 9.5)
-    assert {line.get_size() for line in figure.texts} == {13, 9.5}
-    assert figure.texts[0].get_position()[0] == pytest.approx(0.12 / 4.9)
-    assert style.canvas("A title", "", 3.0)[0].get_figwidth() == 7.5
 
 
 def test_panels_lie_below_each_other():
     figure, (above, below) = style.canvas("A title", "", 4.0, panels=2)
     assert figure.get_label() == "A title"
     assert figure.axes == [above, below]
-    style.settle(figure)
+    style.settled(figure)
     assert above.get_position().y0 > below.get_position().y1
 
 
@@ -87,7 +74,7 @@ def test_a_message_has_no_panel():
 def test_a_settled_figure_keeps_the_positions_of_its_panels():
     figure, (axes,) = style.canvas("A title", "", 3.0)
     before = axes.get_position().bounds
-    style.settle(figure)
+    style.settled(figure)
     after = axes.get_position().bounds
     assert after != before
     axes.set_ylabel("a label\nof three\nlines")
@@ -140,61 +127,6 @@ def test_names_that_would_look_the_same_get_more_letters():
 def test_names_are_numbered_where_twice_the_letters_do_not_tell_them_apart():
     names = ["a" * 20 + letter + "a" * 20 for letter in "bc"]
     assert style.distinct_names(names, 5) == ["aaaaaa…#1", "aaaaaa…#2"]
-
-
-def test_a_text_is_wrapped_between_words_but_not_between_a_number_and_its_unit():
-    """A letter of DejaVu Sans at 10 points is between 2.8 and 9.9 points wide."""
-    words = "A step of 2.00 ms: 2 ops of 5"
-    step = style.text_width("A step of", 10)
-    assert style.wrapped(words, step + 1, 10) == [
-        *("A step of", f"2.00{SPACE}ms:", f"2{SPACE}ops of", "5")
-    ]
-    assert style.wrapped(words, step, 10)[0] == "A step"
-    assert style.wrapped(words, 10_000, 10) == [f"A step of 2.00{SPACE}ms: 2{SPACE}ops of 5"]
-    assert style.wrapped(words, 1, 10) == [
-        *("A", "step", "of", f"2.00{SPACE}ms:", f"2{SPACE}ops", "of", "5")
-    ]
-    assert style.wrapped("", 100, 10) == [""]
-
-
-def test_bold_words_need_more_room():
-    room = style.text_width("A step of", 10) + 1
-    assert style.wrapped("A step of", room, 10) == ["A step of"]
-    assert style.wrapped("A step of", room, 10, "bold") == ["A step", "of"]
-    assert style.wrapped("A step of", room, 11) == ["A step", "of"]
-
-
-def test_the_essential_of_a_name_leaves_out_the_scopes_within_its_layer():
-    assert style.without_inner_scopes(GRADIENT) == "gradients/conv2/Conv2DBackpropInput"
-    assert style.without_inner_scopes("conv1/Relu") == "conv1/Relu"
-    assert style.without_inner_scopes("x") == "x"
-
-
-def test_the_essential_of_a_gradient_is_not_that_of_a_node_of_its_layer():
-    assert style.without_inner_scopes("gradients/mul/x_grad/Mul") == "gradients/mul/Mul"
-    assert style.without_inner_scopes("mul/Mul") == "mul/Mul"
-
-
-@pytest.mark.parametrize(
-    ("room", "lines"),
-    [
-        (300, [GRADIENT]),
-        (200, ["gradients/conv2/Conv2D_grad/", "Conv2DBackpropInput"]),
-        (100, ["gradients/conv2/", "Conv2D_grad/", "Conv2DBackpropInput"]),
-        (80, ["gradients/conv2/", "Conv2D_grad/", "Conv2DBackprop", "Input"]),
-        (70, []),
-    ],
-)
-def test_a_name_is_folded_between_its_scopes_and_where_need_be_between_their_words(room, lines):
-    assert style.folded_name(GRADIENT, room, 8.5) == lines
-
-
-def test_a_part_that_is_exactly_as_wide_as_the_room_fits():
-    name = "conv1/Relu"
-    assert style.folded_name(name, style.text_width(name, 9), 9) == [name]
-    assert style.folded_name(name, style.text_width("conv1/", 9), 9) == ["conv1/", "Relu"]
-    assert style.folded_name("batch_norm", style.text_width("batch_", 9), 9) == ["batch_", "norm"]
-    assert style.folded_name("Relu", style.text_width("Relu", 9) - 0.1, 9) == []
 
 
 def test_ticks_are_round_times():

@@ -103,6 +103,20 @@ def test_names_stand_in_the_middle_of_their_bars(figure):
     assert [text.get_color() for text in axes.texts] == ["white", "white", *3 * [style.INK]]
 
 
+def test_a_name_loses_its_scopes_if_its_bar_is_short_and_a_shorter_bar_has_none():
+    """A letter needs 2 ms * 5.5 / 460, which is 24 us: 6 letters 144 us, 5 letters 120 us."""
+    runs = [run("net/conv", "Op", "CPU:0", 100, 144), run("net/conv", "Op", "CPU:0", 400, 143)]
+    (axes,) = timeline.draw(runs, STEP, PATH).axes
+    assert words(axes) == ["…/conv"]
+
+
+def test_what_reaches_out_of_the_step_is_cut_off():
+    long = run("net/long", "Mul", "CPU:0", 1_700, 600)
+    drawn = timeline.draw((long,), STEP, PATH)
+    assert spans(drawn.axes[0], style.PALE) == [(-0.4, 0.4, 1_700, 2_000)]
+    assert drawn.axes[0].texts[0].get_position() == (1_850_000, 0)
+
+
 def test_the_title_counts_the_ops_of_the_step_and_those_on_the_critical_path(figure):
     assert title(figure) == "A step of 2.00 ms: 2 ops of 5 are on the critical path"
 
@@ -119,15 +133,6 @@ def test_the_caption_tells_when_no_op_was_running(figure):
         "us between ops, 60.0 us after the last). A row has ops that did not overlap; it is not a "
         "thread."
     )
-
-
-def test_what_reaches_out_of_the_step_is_cut_off():
-    long = run("net/long", "Mul", "CPU:0", 1_850, 400)
-    drawn = timeline.draw((long,), STEP, PATH)
-    assert spans(drawn.axes[0], style.PALE) == [(-0.4, 0.4, 1_850, 2_000)]
-    assert words(drawn.axes[0]) == ["net/\nlong"]
-    assert drawn.axes[0].texts[0].get_position() == (1_925_000, 0)
-    assert title(drawn) == "A step of 2.00 ms: 0 ops of 1 are on the critical path"
 
 
 def test_a_step_without_ops_says_which_one_and_how_long_it_took():
@@ -216,75 +221,6 @@ def test_the_line_of_the_path_goes_from_lane_to_lane_in_the_order_of_time():
     ]
     assert stroke(line)[:4] == (style.BLUE, 1, "-", "None")
     assert line.get_zorder() == 1
-
-
-def test_a_name_is_white_on_the_path_and_stands_in_the_middle_of_its_bar():
-    axes = panel()
-    lanes = [("CPU:0", [RUNS[2], RUNS[1]]), ("", [RUNS[4]])]
-    timeline.write_names(axes, lanes, STEP, {"net/conv"})
-    looks = [
-        (t.get_text(), t.get_position(), t.get_color(), t.get_ha(), t.get_va(), t.get_size())
-        for t in axes.texts
-    ]
-    around = ("center", "center", 8.5)
-    assert looks == [
-        ("net/conv", (350_000, 0), "white", *around),
-        ("net/dense", (1_250_000, 0), style.INK, *around),
-        ("net/side", (500_000, 1), style.INK, *around),
-    ]
-    assert {(text.get_zorder(), text._linespacing) for text in axes.texts} == {(3, 1.15)}
-
-
-@pytest.mark.parametrize(
-    ("us", "words"), [(60, None), (100, None), (150, "net/\nconv"), (240, "net/conv")]
-)
-def test_a_name_is_written_where_its_bar_is_three_points_longer_on_both_sides(us, words):
-    """`conv` is 20 points wide, the whole name 38: a microsecond is 1 / 5 of a point."""
-    axes = panel()
-    timeline.write_names(axes, [("", [run("net/conv", "Op", "CPU:0", 100, us)])], STEP, set())
-    assert [text.get_text() for text in axes.texts] == ([words] if words else [])
-
-
-@pytest.mark.parametrize(
-    ("lanes", "expected"),
-    [(7, "net/\nconv/\n2d"), (8, "net/\n2d"), (11, "net/\n2d"), (12, "2d"), (23, "2d"), (24, None)],
-)
-def test_a_name_has_as_many_lines_as_its_lane_has_room_for(lanes, expected):
-    """Of 300 points in all, a lane's bar has 8 tenths, and a line needs 10.2."""
-    axes = panel(lanes)
-    packed = [("", [run("net/conv/2d", "Op", "CPU:0", 100, 150)]), *[("", [])] * (lanes - 1)]
-    timeline.write_names(axes, packed, STEP, set())
-    assert [text.get_text() for text in axes.texts] == ([expected] if expected else [])
-
-
-NAME = "gradients/conv2/Conv2D_grad/Conv2DBackpropInput"
-
-
-@pytest.mark.parametrize(
-    ("room", "lines", "words"),
-    [
-        (300, 1, NAME),
-        (190, 1, "gradients/conv2/Conv2DBackpropInput"),
-        (100, 3, "gradients/conv2/\nConv2D_grad/\nConv2DBackpropInput"),
-        (100, 2, "gradients/conv2/\nConv2DBackpropInput"),
-        (100, 1, "Conv2DBackpropInput"),
-        (80, 2, "Conv2DBackprop\nInput"),
-        (80, 1, ""),
-        (10, 9, ""),
-    ],
-)
-def test_a_name_that_does_not_fit_is_shortened(room, lines, words):
-    assert timeline.fitting(NAME, room, lines) == words
-
-
-def test_no_name_stands_in_a_bar_narrower_than_one_and_a_half_letters():
-    assert timeline.fitting("i", 1.5 * 8.5, 1) == "i"
-    assert timeline.fitting("i", 1.5 * 8.5 - 0.01, 1) == ""
-
-
-def test_a_name_of_more_than_eighty_letters_loses_its_middle():
-    assert timeline.fitting("a" * 80, 10_000, 1) == "a" * 80
-    assert timeline.fitting("a" * 50 + "b" * 31, 10_000, 1) == "a" * 39 + "…" + "a" * 9 + "b" * 31
 
 
 def test_the_caption_of_a_step_without_length_divides_by_nothing():

@@ -26,25 +26,19 @@ from tflab.exporters.plots import (
     batch_sizes,
     curves,
     feature_maps,
-    layers,
     memory,
-    over_time,
-    roofline,
+    op_bars,
     style,
     timeline,
-    top_ops,
 )
 
 PICTURES: dict[str, Callable[..., Figure]] = {
     "curves": curves.draw,
-    "top_ops": top_ops.draw,
+    "op_bars": op_bars.draw,
     "batch_sizes": batch_sizes.draw,
     "timeline": timeline.draw,
     "memory": memory.draw,
-    "roofline": roofline.draw,
-    "layers": layers.draw,
     "feature_maps": feature_maps.draw,
-    "over_time": over_time.draw,
 }
 PICTURE = "picture"  # its name in errors
 DPI = 160  # of PNG: sharp on a page of 900 pixels on a screen of double density

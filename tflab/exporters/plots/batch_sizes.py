@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Annotation
 from matplotlib.ticker import NullLocator
 
 from tflab.exporters import fitting
-from tflab.exporters.plots import label_placement, style
+from tflab.exporters.plots import style
 from tflab.records.measured import Compared, Comparison
 from tflab.units import plural
 
-# Colour, marker, the marker as a letter, and dashes of each line
+# Colour, marker and dashes of each line
 LOOKS = (
-    (style.BLUE, "o", "●", "-"),
-    (style.VERMILION, "s", "■", "--"),
-    (style.GREEN, "^", "▲", "-."),
-    (style.PURPLE, "D", "◆", (0, (5, 1))),
-    (style.ORANGE, "v", "▼", (0, (3, 1, 1, 1))),
-    (style.SKY, "P", "✚", ":"),
+    (style.BLUE, "o", "-"),
+    (style.VERMILION, "s", "--"),
+    (style.GREEN, "^", "-."),
+    (style.PURPLE, "D", (0, (5, 1))),
+    (style.ORANGE, "v", (0, (3, 1, 1, 1))),
+    (style.SKY, "P", ":"),
 )
-STEP = (style.BLACK, "X", "✖", "-")  # of the whole step
+STEP = (style.BLACK, "X", "-")  # of the whole step
 
 Line = tuple[str, Mapping[int, float], tuple]  # name, ns by batch size, look
 
@@ -38,26 +36,33 @@ def draw(comparison: Comparison) -> Figure:
     """
     if not comparison.steps:
         return style.message("Nothing was measured", "No batch size has a complete step.")
-    figure, panels = style.canvas(headline(comparison), caption(comparison), 6.6, panels=2)
-    labels = []
+    figure, panels = style.canvas(headline(comparison), caption(comparison), 6.8, panels=2)
     for axes, unit in zip(panels, ("step", comparison.unit), strict=True):
-        labels.append([curve(axes, *line) for line in lines(comparison, unit)])
+        for name, times, (color, marker, dashes) in lines(comparison, unit):
+            axes.plot(
+                sorted(times),
+                [times[size] for size in sorted(times)],
+                label=name,
+                color=color,
+                marker=marker,
+                linestyle=dashes,
+                linewidth=1.6,
+                markeredgecolor="white",
+            )
         axes.set_ylabel(f"time per {unit}")
         axes.set_xscale("log")
-        style.log_times(axes)
+        style.logarithmic(axes, style.time_tick)
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(list(comparison.steps), [f"{size:,}" for size in comparison.steps])
         axes.grid(axis="y")
     panels[1].set_xlabel("batch size")
-    style.settle(figure)
-    for axes, names in zip(panels, labels, strict=True):
-        label_placement.separate(axes, names)
-    return figure
+    panels[1].legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3)
+    return style.settled(figure)
 
 
 def lines(comparison: Comparison, unit: str) -> list[Line]:
-    """The step, and the rows with the largest share at any batch size, in ns per step or per row of
-    the data."""
+    """Return the step, and the rows with the largest share at any batch size, in ns per step or per
+    row of the data."""
     steps = comparison.steps
     part = {size: 1 if unit == "step" else size for size in steps}
     drawn: list[Line] = [
@@ -83,23 +88,6 @@ def most_expensive(comparison: Comparison) -> list[Compared]:
     return sorted((row for row in comparison.rows if share[row.key]), key=lambda r: -share[r.key])
 
 
-def curve(axes: Axes, name: str, times: Mapping[int, float], look: tuple) -> Annotation:
-    """A line of times by their places on the axis, with its name at the end."""
-    color, marker, glyph, dashes = look
-    places = sorted(times)
-    axes.plot(
-        places,
-        [times[place] for place in places],
-        color=color,
-        marker=marker,
-        linestyle=dashes,
-        linewidth=1.6,
-        markersize=6,
-        markeredgecolor="white",
-    )
-    return label_placement.label(axes, (places[-1], times[places[-1]]), name, color, glyph)
-
-
 def headline(comparison: Comparison) -> str:
     sizes = list(comparison.steps)
     first, last = (comparison.steps[size].untraced_ns.median for size in (sizes[0], sizes[-1]))
@@ -113,14 +101,11 @@ def headline(comparison: Comparison) -> str:
 
 
 def caption(comparison: Comparison) -> str:
-    shown, rows = min(len(LOOKS), len(most_expensive(comparison))), len(comparison.rows)
-    which = "that" if shown == 1 else "those"
-    counted = f"{plural(shown, 'row')} of the {rows:,} by {comparison.by}, {which} with the largest"
-    others = f"the only row by {comparison.by}" if shown == rows == 1 else f"{counted} share"
+    shown = min(len(LOOKS), len(most_expensive(comparison)))
     partial = " The measurement did not finish." if comparison.partial else ""
-    name = fitting.short_name(comparison.model, 30)
     return (
-        f"{name}, {comparison.phase}, {comparison.data}. Whole step: untraced, median. Others: "
-        f"self time of {others}. A level line in the lower panel means that a larger batch saves "
-        f"nothing.{partial}"
+        f"{fitting.short_name(comparison.model, 30)}, {comparison.phase}, {comparison.data}. Whole "
+        f"step: untraced, median. Others: self time of the {plural(shown, 'row')} by "
+        f"{comparison.by} with the largest share. A level line in the lower panel means that a "
+        f"larger batch saves nothing.{partial}"
     )

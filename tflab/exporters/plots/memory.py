@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tflab.exporters import fitting
@@ -11,7 +10,7 @@ from tflab.records.timed import LiveBytes
 from tflab.units import plural, size, time
 
 HOLDERS = 3  # named nodes
-ROOM = 1.22  # limit of the axis, in peaks, so that the label of the peak fits
+ROOM = 1.2  # limit of the axis, in peaks, so that the label of the peak fits
 
 
 @style.applied()
@@ -23,6 +22,16 @@ def draw(curve: LiveBytes) -> Figure:
     times, alive = zip((0, 0), *((max(0, ns), held) for ns, held in curve.points), strict=True)
     axes.fill_between(times, alive, step="post", color=style.PALE, linewidth=0)
     axes.step(times, alive, where="post", color=style.BLUE, linewidth=1.4)
+    axes.plot(curve.peak_ns, curve.peak_bytes, "o", color=style.VERMILION, clip_on=False)
+    late = curve.peak_ns > times[-1] / 2
+    axes.annotate(
+        f"{size(curve.peak_bytes)} after {time(curve.peak_ns)}",
+        (curve.peak_ns, curve.peak_bytes),
+        (-4 if late else 4, 8),
+        textcoords="offset points",
+        ha="right" if late else "left",
+        weight="bold",
+    )
     axes.set_xlim(0, max(times[-1], 1))
     axes.set_ylim(0, ROOM * curve.peak_bytes)
     style.ruled(axes.yaxis, ROOM * curve.peak_bytes, size)
@@ -30,25 +39,7 @@ def draw(curve: LiveBytes) -> Figure:
     axes.set_ylabel("memory alive")
     axes.set_xlabel("time since the step's start")
     axes.grid(axis="y")
-    mark_peak(axes, curve)
-    style.settle(figure)
-    return figure
-
-
-def mark_peak(axes: Axes, curve: LiveBytes) -> None:
-    """Mark the peak with a point, and its height and time on the side with more space."""
-    axes.plot(
-        curve.peak_ns, curve.peak_bytes, "o", markersize=8, color=style.VERMILION, clip_on=False
-    )
-    late = curve.peak_ns > axes.get_xlim()[1] / 2
-    axes.annotate(
-        f"{size(curve.peak_bytes)} after {time(curve.peak_ns)}",
-        (curve.peak_ns, curve.peak_bytes),
-        (-4 if late else 4, 10),
-        textcoords="offset points",
-        ha="right" if late else "left",
-        weight="bold",
-    )
+    return style.settled(figure)
 
 
 def headline(curve: LiveBytes) -> str:

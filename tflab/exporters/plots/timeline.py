@@ -19,7 +19,8 @@ BAR = 0.8  # height of a bar, in lanes
 IDLE = "#EDEDED"
 MANY = 2_000  # op runs; with more, bars that touch are joined
 PIXELS = 1_000  # width of the page for that
-LETTERS = 8.5  # points of names in bars
+PANEL = 460  # points, the width of the panel, about
+LETTER = 5.5  # points, the width of a letter of a name, about
 
 
 @style.applied()
@@ -34,27 +35,11 @@ def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
     if not runs:
         return style.message("No op ran", f"Step {step.step} took {time(step.wall_ns)}.")
     packed, critical = lanes_by_device(runs), set(path.nodes)
-    words = headline(runs, step, critical), caption(runs, step)
-    figure, axes = bars_in_lanes(packed, runs, step, critical, words)
-    draw_critical_path(axes, packed, step, critical)
-    style.settle(figure)
-    write_names(axes, packed, step, critical)
-    return figure
-
-
-def bars_in_lanes(
-    packed: Sequence[tuple[str, Sequence[OpRun]]],
-    runs: Sequence[OpRun],
-    step: StepTime,
-    critical: set[str],
-    words: tuple[str, str],
-) -> tuple[Figure, Axes]:
-    """Everything except the names; `words` are the title and the sentence."""
-    count = len(packed)
-    figure, (axes,) = style.canvas(*words, min(max(LANE * count, SHORTEST), TALLEST) + 0.5)
+    height = min(max(LANE * len(packed), SHORTEST), TALLEST) + 0.5
+    figure, (axes,) = style.canvas(headline(runs, step, critical), caption(runs, step), height)
     axes.set_xlim(0, max(step.wall_ns, 1))
-    axes.set_ylim(count - 0.4, -0.6)
-    axes.set_yticks(range(count), [name for name, _ in packed])
+    axes.set_ylim(len(packed) - 0.4, -0.6)
+    axes.set_yticks(range(len(packed)), [name for name, _ in packed])
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     style.ruled(axes.xaxis, max(step.wall_ns, 1), time)
@@ -73,11 +58,15 @@ def bars_in_lanes(
                 span_in_step(run, step) for run in lane_runs if (run.name in critical) == marked
             ]
             draw_bars(axes, lane, merged_if_many(spans, len(runs), step.wall_ns), color)
-    return figure, axes
+        for run in lane_runs:
+            write_name(axes, lane, run, step, "white" if run.name in critical else style.INK)
+    draw_critical_path(axes, packed, step, critical)
+    return style.settled(figure)
 
 
 def lanes_by_device(runs: Iterable[OpRun]) -> list[tuple[str, Sequence[OpRun]]]:
-    """(label, runs) of each lane, device by device; only a device's first lane has its name."""
+    """Return (label, runs) of each lane, device by device; only a device's first lane has its
+    name."""
     runs_of_device: dict[str, list[OpRun]] = {}
     for run in runs:
         runs_of_device.setdefault(short_device(run.device), []).append(run)
@@ -89,13 +78,13 @@ def lanes_by_device(runs: Iterable[OpRun]) -> list[tuple[str, Sequence[OpRun]]]:
 
 
 def span_in_step(run: OpRun, step: StepTime) -> Span:
-    """A run's start and end in ns since the step's start, cut off at the step's edges."""
+    """Return a run's start and end in ns since the step's start, cut off at the step's edges."""
     start, end = timeline.clipped_span(run, step)
     return start - step.start_ns, end - step.start_ns
 
 
 def gaps(runs: Sequence[OpRun], step: StepTime) -> list[Span]:
-    """The times of a step without any op, from its start to its end."""
+    """Return the times of a step without any op, from its start to its end."""
     spans = timeline.union(span_in_step(run, step) for run in runs)
     busy = merged_if_many(spans, len(runs), step.wall_ns)
     edges = [0, *(min(edge, step.wall_ns) for span in busy for edge in span), step.wall_ns]
@@ -103,7 +92,7 @@ def gaps(runs: Sequence[OpRun], step: StepTime) -> list[Span]:
 
 
 def merged_if_many(spans: Sequence[Span], runs: int, wall_ns: int) -> Sequence[Span]:
-    """The spans; if there are very many runs, their union at the picture's resolution."""
+    """Return the spans; if there are very many runs, their union at the picture's resolution."""
     if runs <= MANY:
         return spans
     grain = max(1, wall_ns // PIXELS)
@@ -137,41 +126,15 @@ def draw_critical_path(
     axes.plot(times, heights, color=style.BLUE, linewidth=1, zorder=1)
 
 
-def write_names(
-    axes: Axes, packed: Sequence[tuple[str, Sequence[OpRun]]], step: StepTime, critical: set[str]
-) -> None:
-    """Write names into the bars that are long enough: the whole name, otherwise its last part."""
-    points = style.POINTS / axes.figure.dpi
-    a_ns = axes.bbox.width * points / max(step.wall_ns, 1)
-    lines = int(axes.bbox.height * points / (len(packed) + 0.2) * BAR / (1.2 * LETTERS))
-    for lane, (_, lane_runs) in enumerate(packed):
-        for run in lane_runs:
-            start, end = span_in_step(run, step)
-            words = fitting(run.name, (end - start) * a_ns - 6, lines)
-            if words:
-                axes.text(
-                    (start + end) / 2,
-                    lane,
-                    words,
-                    ha="center",
-                    va="center",
-                    size=LETTERS,
-                    linespacing=1.15,
-                    color="white" if run.name in critical else style.INK,
-                    zorder=3,
-                )
-
-
-def fitting(name: str, room: float, lines: int) -> str:
-    """The longest form of a name that fits into `lines` lines of `room` points; "" if none does."""
-    if room < 1.5 * LETTERS:
-        return ""
-    forms = (name, style.without_inner_scopes(name), name.rpartition("/")[2])
-    folded = (style.folded_name(style.short_name(form, 80), room, LETTERS) for form in forms)
-    return next(
-        ("\n".join(lines_of_form) for lines_of_form in folded if 0 < len(lines_of_form) <= lines),
-        "",
-    )
+def write_name(axes: Axes, lane: int, run: OpRun, step: StepTime, color: str) -> None:
+    """Write the end of a run's name into its bar; nothing if not even its last part fits."""
+    start, end = span_in_step(run, step)
+    letters = int(PANEL * (end - start) / max(step.wall_ns, 1) / LETTER)
+    name = style.short_name(run.name, letters)
+    if letters >= 3 and (name == run.name or len(run.name.rpartition("/")[2]) <= letters - 2):
+        axes.text(
+            (start + end) / 2, lane, name, size=8.5, color=color, ha="center", va="center", zorder=3
+        )
 
 
 def headline(runs: Sequence[OpRun], step: StepTime, critical: set[str]) -> str:
