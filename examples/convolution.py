@@ -2,14 +2,13 @@
 
 There are three ways to compute the same sums: the loops themselves, im2col with a matrix product,
 and the kernel of the framework. Look at how often each element is used, at what one multiply-add
-costs in each way, and at how close each way comes to the limit of this machine.
+costs in each way.
 """
 
 from __future__ import annotations
 
 import dis
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -21,12 +20,10 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-from tflab.analysis import roofline
 from tflab.records.blocks import Block, Table
-from tflab.records.measured import Peaks
 from tflab.records.options import Options
 from tflab.records.timed import OpRun
-from tflab.runtime import machine, session
+from tflab.runtime import session
 from tflab.units import percent, size, time
 
 CHAPTER = "The chapter's example"
@@ -37,7 +34,6 @@ SHAPES = {  # images (image, row, column, channel), kernels (row, column, channe
 }
 TOLERANCE = 1e-5
 SLOW_ROUNDS, FAST_ROUNDS = 3, 200
-MATRIX_SIDES = (256, 512, 1024)  # small enough to be done before another program interrupts
 FLOAT32 = 4  # bytes
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")  # Linux
 
@@ -184,28 +180,27 @@ def kernel_runs(images: np.ndarray, kernels: np.ndarray) -> list[OpRun]:
         return [ops["Conv2D"] for _, ops in steps][lesson.WARMUP :]
 
 
-def costs(times: Mapping[str, Sequence[int]], flops: int, roof: float) -> Table:
+def costs(times: Mapping[str, Sequence[int]], flops: int) -> Table:
     rows = []
     for way, all_ns in times.items():
         gflops = flops / median(all_ns)
-        rate = (f"{2 / gflops:.3g} ns", f"{gflops:,.3g}", percent(gflops / roof))
+        rate = (f"{2 / gflops:.3g} ns", f"{gflops:,.3g}")
         rows.append((way, *lesson.spread(all_ns), *rate))
-    headers = ("", "median", "p10", "p90", "a multiply-add", "GFLOP/s", "of roof")
+    headers = ("", "median", "p10", "p90", "a multiply-add", "GFLOP/s")
     return lesson.table("What it costs", headers, rows)
 
 
-def explanation(images: np.ndarray, kernels: np.ndarray, peaks: Peaks) -> Iterator[Block]:
+def explanation(images: np.ndarray, kernels: np.ndarray) -> Iterator[Block]:
     """The tables of one shape, and what follows from them. A multiply-add is two FLOPs."""
     used = uses(images, kernels)
     work = int(used["kernels"].sum())
     result, copied = (FLOAT32 * used[name].size for name in ("sums", "im2col's matrix"))
     never = 2 / (2 * FLOAT32)  # FLOPs a byte
     once = 2 * work / (images.nbytes + kernels.nbytes + result)
-    feed, roof = roofline.roof(peaks, never), roofline.roof(peaks, once)
     times, run = measure(images, kernels)
     loops, whole, product, _, alone = map(median, times.values())
     yield reuse(used)
-    yield costs(times, 2 * work, roof)
+    yield costs(times, 2 * work)
     yield (
         f"No interpreter: a turn of the innermost loop is {instructions_per_turn()} instructions "
         f"of Python's interpreter and takes {loops / work:.0f} ns. The matrix product does all "
@@ -213,8 +208,7 @@ def explanation(images: np.ndarray, kernels: np.ndarray, peaks: Peaks) -> Iterat
     )
     yield (
         f"Reuse: if nothing were kept, each multiply-add would fetch two numbers: {never:g} FLOPs "
-        f"per byte, and memory could feed {feed:.1f} GFLOP/s. If each byte is fetched only once, "
-        f"there are {once:.1f} FLOPs per byte, and the roof is {roof:.1f} GFLOP/s."
+        f"per byte. If each byte is fetched only once, there are {once:.1f} FLOPs per byte."
     )
     yield (
         f"The copy: im2col writes {size(copied)}, {copied / images.nbytes:.1f} x the images, and "
@@ -235,13 +229,10 @@ def instructions_per_turn() -> int:
 def main() -> None:
     threadpool_limits(1)
     tf.config.threading.set_intra_op_parallelism_threads(1)
-    peaks = replace(machine.peaks(), gflops=machine.best_gflops(MATRIX_SIDES))
     example = (np.empty(shape, np.float32) for shape in SHAPES[CHAPTER])
     lesson.show(
         locality(*example),
         "If a loop advances by 0 bytes, it uses the same element again.",
-        f"The roof: a processor here does up to {peaks.gflops:.0f} GFLOP/s, and memory delivers up "
-        f"to {peaks.gigabytes_per_s:.1f} GB/s to all of them.",
     )
     rng = np.random.default_rng(1)
     for name, (of_images, of_kernels) in SHAPES.items():
@@ -252,7 +243,7 @@ def main() -> None:
         apart = max(np.abs(other - sums[0]).max() for other in sums[1:])
         verb = "agree" if apart < TOLERANCE else "do not agree"
         lesson.show(f"{name}. The three ways {verb}; the largest difference is {apart:.1e}.")
-        lesson.show(*explanation(images, kernels, peaks))
+        lesson.show(*explanation(images, kernels))
 
 
 if __name__ == "__main__":

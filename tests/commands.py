@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-PEAKS = (100.0, 10.0)  # GFLOPS and GB/s
-
 
 def run_here(
     main: Callable[[Sequence[str]], int], *args: str, folder: Path | None = None
@@ -33,16 +31,12 @@ def run_here(
 
 
 def in_one_process(patch: pytest.MonkeyPatch) -> None:
-    """Run here what tflab runs in processes of its own, and give the machine's peaks instead of
-    measuring them. `tests/runtime` has tests of those processes and of the measurement."""
-    from tflab.records.measured import Peaks
-    from tflab.runtime import child, machine
+    """Run here what tflab runs in processes of its own, of which `tests/runtime` has tests."""
+    from tflab.runtime import child
 
     def here(function: str, *args: Any, environment: object = None) -> Any:
         module, _, name = function.partition(":")
         return getattr(importlib.import_module(module), name)(*args)
 
-    patch.setattr(machine, "peaks", lambda: Peaks(*PEAKS))
-    patch.setattr(machine, "measure_again", lambda known: known)
     patch.setattr(child, "call", here)
     patch.setattr(child, "stream", lambda *args, environment: contextlib.nullcontext(here(*args)))

@@ -172,20 +172,6 @@ def pytest_runtest_setup(item):
         os.environ["TFLAB_DATA_DIR"] = MNIST
 
 
-@pytest.fixture(scope="session", autouse=True)
-def known_peaks():
-    """The peaks of the machine are in the cache of all commands: measuring them takes seconds, and
-    no op reaches these."""
-    from tflab.records.measured import Level, Peaks
-    from tflab.runtime import machine
-
-    levels = tuple(Level(size, 1e6, 1e6) for size in machine.WORKING_SETS)
-    about = machine.description()
-    path = machine.cache_file(about, None)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    machine.write(path, about, Peaks(1e6, 1e6, levels))
-
-
 def pytest_collection_finish():
     gc.enable()
     gc.freeze()

@@ -39,7 +39,7 @@ UNSAID: dict[str, Any] = {
     "fused_from": (),
     **dict.fromkeys(("calls", "total_ns", "self_ns", "mean_ns", "median_ns", "p95_ns"), -1),
     **dict.fromkeys(("share", "cumulative_share", "requested_bytes", "std_ns", "step_ns"), -1),
-    **dict.fromkeys(("flops", "gflops", "intensity", "roof_share", "step_std_ns"), None),
+    **dict.fromkeys(("flops", "gflops", "step_std_ns"), None),
     "peak_bytes": None,
     "step_median_ns": None,
     "image_ns": None,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tflab.analysis import op_stats, op_table, row_labels
 from tflab.errors import UsageError
 from tflab.records.graph import Source
-from tflab.records.measured import Costs, Level, NodeStats, OpStats, Peaks
+from tflab.records.measured import Costs, NodeStats, OpStats
 from tflab.records.placed import Fate
 from tflab.records.timed import OpRun
 
@@ -46,7 +46,6 @@ LEDGER = (
     Fate("conv2/twin", "merged", "CSE", "conv2/Relu"),
     Fate("conv2/old", "removed", "pruner", None),
 )
-PEAKS = Peaks(gflops=16.0, gigabytes_per_s=1.0)
 
 
 def line(number, file="/models/net.py"):
@@ -65,7 +64,7 @@ SOURCES = {
 
 
 def tabulated(by, **options):
-    given = {"costs": COSTS, "ledger": LEDGER, "sources": SOURCES, "peaks": PEAKS} | options
+    given = {"costs": COSTS, "ledger": LEDGER, "sources": SOURCES} | options
     return op_table.table(STATS, by, STEPS, IMAGES, **given)
 
 
@@ -86,8 +85,6 @@ def test_a_row_by_type():
         requested_bytes=(2 * 128 + 4 * 8) // 2,
         flops=(2 * 3000 + 4 * 500) // 2,
         gflops=(2 * 3000 + 4 * 500) / 800,
-        intensity=8000 / 300,
-        roof_share=10 / 16,
         # Around 800 / 6: two calls of 300 +- 10, and four of 50.
         std_ns=pytest.approx(((2 * (500 / 3) ** 2 + 2 * 10**2 + 4 * (250 / 3) ** 2) / 6) ** 0.5),
         step_ns=400,
@@ -167,8 +164,6 @@ def test_a_row_by_node():
         requested_bytes=64,
         flops=400,
         gflops=8,
-        intensity=2,
-        roof_share=8 / 2,  # memory of 1 GB/s feeds 2 GFLOP/s: this FLOP count cannot be right
         std_ns=5,
         step_ns=50,
         step_std_ns=5,
@@ -441,58 +436,27 @@ def test_the_deviation_of_a_row_is_that_of_all_its_calls(durations):
 
 def unknown(*costs):
     stats = [node("a/x", "X", 10), node("a/y", "Y", 10)]
-    (row,) = op_table.table(stats, "layer", STEPS, None, costs=costs, peaks=PEAKS)
-    return row.flops, row.gflops, row.intensity, row.roof_share
+    (row,) = op_table.table(stats, "layer", STEPS, None, costs=costs)
+    return row.flops, row.gflops
 
 
 def test_without_costs_there_are_no_flops():
-    assert unknown() == (None, None, None, None)
+    assert unknown() == (None, None)
 
 
 def test_where_the_flops_of_one_node_are_not_known_the_row_has_none():
-    assert unknown(Costs("a/x", 40, 10), Costs("a/y", None, 10)) == (None, None, None, None)
-    assert unknown(Costs("a/x", 40, 10)) == (None, None, None, None)
-    assert unknown(Costs("a/x", 40, 10), Costs("a/y", 0, 10)) == (40, 4, 2, 4 / 2)
+    assert unknown(Costs("a/x", 40, 10), Costs("a/y", None, 10)) == (None, None)
+    assert unknown(Costs("a/x", 40, 10)) == (None, None)
+    assert unknown(Costs("a/x", 40, 10), Costs("a/y", 0, 10)) == (40, 4)
 
 
 def test_no_covered_flops_are_not_zero_flops():
-    assert unknown(Costs("a/x", None, 10), Costs("a/y", None, 10)) == (None, None, None, None)
-
-
-@pytest.mark.parametrize("other", [(Costs("a/y", 0, None),), (Costs("a/y", 7, None),)])
-def test_bytes_that_are_not_known_leave_no_intensity(other):
-    assert unknown(Costs("a/x", 40, 10), *other)[2:] == (None, None)
-
-
-def test_the_roof_is_that_of_the_mean_bytes_of_a_call_that_moves_any():
-    levels = (Level(20, 9.0, 10.0), Level(30, 5.0, 5.0))
-    peaks = Peaks(gflops=1000.0, gigabytes_per_s=1.0, levels=levels)
-    stats = [node("a/x", "X", 40, 3), node("a/y", "Y", 10, 1), node("a/z", "Z", 50, 9)]
-
-    def share(small, large):
-        costs = [Costs("a/x", 40, small), Costs("a/y", 0, large), Costs("a/z", 0, 0)]
-        (row,) = op_table.table(stats, "layer", 1, None, costs=costs, peaks=peaks)
-        assert (row.gflops, row.intensity) == (120 / 100, 120 / (3 * small + large))
-        return row.roof_share * row.intensity / row.gflops
-
-    assert share(10, 50) == pytest.approx(1 / 10)  # 80 bytes in 4 calls: 20
-    assert share(10, 54) == pytest.approx(1 / 5)
-    assert share(10, 91) == pytest.approx(1 / 1)  # 30.25: they fit into no cache
-
-
-def test_zero_flops_have_no_roof():
-    assert unknown(Costs("a/x", 0, 10), Costs("a/y", 0, 10)) == (0, 0, 0, None)
-
-
-def test_without_peaks_there_is_no_roof():
-    assert {row.roof_share for row in tabulated("op", peaks=None)} == {None}
+    assert unknown(Costs("a/x", None, 10), Costs("a/y", None, 10)) == (None, None)
 
 
 def test_nodes_that_took_no_time_have_no_speed_and_no_share():
-    (row,) = op_table.table(
-        [node("a", "X", 0)], "node", 1, None, costs=[Costs("a", 5, 5)], peaks=PEAKS
-    )
-    assert (row.gflops, row.intensity, row.roof_share) == (None, 1, None)
+    (row,) = op_table.table([node("a", "X", 0)], "node", 1, None, costs=[Costs("a", 5, 5)])
+    assert row.gflops is None
     assert (row.share, row.cumulative_share) == (0, 0)
 
 

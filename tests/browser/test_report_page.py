@@ -116,7 +116,7 @@ def test_a_click_shows_a_history_from_its_line_to_its_time(viewer, artefacts):
     sizes = panel.locator("thead th").all_inner_texts()
     assert sizes == ["batch", "1", "16"]
     heads = panel.locator("tbody th").all_inner_texts()
-    assert (heads[:4], heads[-1]) == (["calls", "mean", "median", "p95"], "of roof")
+    assert (heads[:4], heads[-1]) == (["calls", "mean", "median", "p95"], "GFLOP/s")
     assert panel.locator("tbody tr").first.locator("td").count() == 2
     mean = panel.locator("tbody tr", has_text="mean").locator("td").all_inner_texts()
     assert len(mean) == 2

@@ -19,7 +19,6 @@ def work(name: str, us: float, calls: float = 1, **said) -> Work:
         "op": "MatMul",
         "line": "",
         "bytes": None,
-        "roof_share": None,
         "moves": False,
         "moves_channels": False,
         "hands_on": False,
@@ -35,7 +34,6 @@ def step(*nodes: Work, **changes) -> Evidence:
         ops_span_ns=800_000,
         traced_outside_ns=9_000_000,
         fed_bytes=4_096,
-        reading_ns=100,
         nodes=nodes,
     )
     return replace(whole, **changes)

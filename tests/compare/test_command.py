@@ -6,7 +6,7 @@ import json
 import os
 from collections import Counter, defaultdict
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from math import ceil
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,12 +31,12 @@ from tflab.compare.comparison import RaceOptions, SweepOptions
 from tflab.datasets import Dataset, files
 from tflab.errors import UsageError
 from tflab.records.graph import Node, Tensor
-from tflab.records.measured import Compared, OpStats, Peaks, StepTimes
+from tflab.records.measured import Compared, OpStats, StepTimes
 from tflab.records.options import Model, Options
 from tflab.records.stages import Placement
 from tflab.records.timed import Holder, LiveBytes, OpRun, Spread, StepTime
 from tflab.records.verdicts import Experiments, Load, Quality
-from tflab.runtime import dumps, machine, measure, own_process
+from tflab.runtime import dumps, measure, own_process
 from tflab.units import plural
 
 pytestmark = pytest.mark.tensorflow
@@ -858,18 +858,6 @@ def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path, da
         "backward_ns",
         "update_ns",
     }
-
-
-def test_the_roof_is_measured_once_more_where_a_row_is_above_it(monkeypatch):
-    low, high = Peaks(10, 1), Peaks(100, 1)
-    monkeypatch.setattr(machine, "peaks", lambda: low)
-    monkeypatch.setattr(machine, "measure_again", lambda known: high if known == low else None)
-
-    def tabulate(peaks, gflops):
-        return {1: (SimpleNamespace(roof_share=gflops / peaks.gflops),)}
-
-    assert sweep.under_a_roof(partial(tabulate, gflops=9)) == (tabulate(low, 9), low)
-    assert sweep.under_a_roof(partial(tabulate, gflops=20)) == (tabulate(high, 20), high)
 
 
 def few_rows() -> Model:

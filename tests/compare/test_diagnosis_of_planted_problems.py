@@ -20,7 +20,7 @@ JUDGE = quality.judge
 
 @pytest.fixture(autouse=True)
 def known_machine(monkeypatch):
-    """Its peaks are given and it counts as quiet, whatever else it does; no other process runs."""
+    """It counts as quiet, whatever else it does; no other process runs."""
 
     def quiet(*args):
         return replace(JUDGE(*args), quiet=True, reasons=())

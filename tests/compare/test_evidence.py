@@ -8,7 +8,7 @@ from tests.records_by_hand import op_stats, source
 from tflab.compare import evidence, sweep
 from tflab.compare.step_work import Evidence, Work
 from tflab.records.graph import Node, Tensor
-from tflab.records.measured import Costs, Peaks
+from tflab.records.measured import Costs
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
 
@@ -75,23 +75,22 @@ def test_every_field_of_the_evidence():
     batch.ops_span_ns += [600, 500, 650]
     batch.accumulator.steps = 3
     rows = (
-        op_stats("c", ops=("Conv2D",), calls=3, median_ns=400.0, roof_share=0.25),
+        op_stats("c", ops=("Conv2D",), calls=3, median_ns=400.0),
         op_stats("t", ops=("_MklTranspose",), calls=6, median_ns=100.5),
         op_stats("_arg_x_0_0", ops=("_Arg",), calls=3, median_ns=20.0),
     )
     cost_of = {"t": Costs("t", None, 12_288), "c": Costs("c", 99, None)}
-    assert evidence.of_batch(batch, placed, rows, cost_of, Peaks(100.0, 32.0)) == Evidence(
+    assert evidence.of_batch(batch, placed, rows, cost_of) == Evidence(
         batch_size=4,
         steps=3,
         step_ns=800,
         ops_span_ns=600,
         traced_outside_ns=350,
         fed_bytes=4 * 3 * 8 * 16 * 4,
-        reading_ns=192,
         nodes=(
-            Work("c", "Conv2D", "model.py:20", 1, 400.0, None, 0.25, False, False, False),
-            Work("t", "_MklTranspose", "model.py:19", 2, 100.5, 12_288, None, True, True, False),
-            Work("_arg_x_0_0", "_Arg", "", 1, 20.0, None, None, False, False, True),
+            Work("c", "Conv2D", "model.py:20", 1, 400.0, None, False, False, False),
+            Work("t", "_MklTranspose", "model.py:19", 2, 100.5, 12_288, True, True, False),
+            Work("_arg_x_0_0", "_Arg", "", 1, 20.0, None, False, False, True),
         ),
     )
 

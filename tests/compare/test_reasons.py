@@ -151,32 +151,18 @@ def test_without_an_op_that_hands_on_nobody_knows_what_is_small():
 # One op
 
 
-def test_an_op_that_takes_more_than_all_others_is_named_with_its_place_and_reach():
-    big = work("big", 700, op="Conv2D", line="mine.py:5", roof_share=0.26)
+def test_an_op_that_takes_more_than_all_others_is_named_with_its_place():
+    big = work("big", 700, op="Conv2D", line="mine.py:5")
     assert only(step(big, work("a", 100))) == Diagnosis(
         "70.0 % of a median step at batch 16 (700 us of 1.00 ms) is "
-        "one op, big (Conv2D) at mine.py:5, at "
-        "26.0 % of what this machine can do: it takes longer than all other ops together. Try to "
-        "reduce its work; optimising other ops gains less.",
+        "one op, big (Conv2D) at mine.py:5: it takes longer than all other ops together. Try to "
+        "reduce its work, or another shape, data format or dtype for it; optimising other ops "
+        "gains less.",
         cost_ns=700_000,
         share=0.7,
         batch_size=16,
         kind="one op",
     )
-
-
-@pytest.mark.parametrize(
-    "roof, reach, advice",
-    [
-        (0.24, ", at 24.0 % of what this machine can do:", "another configuration (--configs)."),
-        (None, ":", "optimising other ops gains less."),
-        (1.2, ":", "optimising other ops gains less."),
-    ],
-)
-def test_an_op_far_below_the_roof_is_advised_otherwise(roof, reach, advice):
-    sentence = only(step(work("big", 700, 1, roof_share=roof), work("a", 100))).sentence
-    assert f"one op, big (MatMul){reach} it takes" in sentence
-    assert sentence.endswith(advice)
 
 
 def test_an_op_that_takes_most_and_only_moves_data_is_told_as_that():
@@ -217,19 +203,18 @@ def test_how_much_longer_a_session_takes_is_of_an_untraced_step():
     assert "the session takes 0.7 x as long as its ops" in only(slow).sentence
 
 
-def test_large_feeds_are_named_where_reading_them_explains_the_time():
-    large = step(*COMPUTING, step_ns=2_400_000, fed_bytes=2**24, reading_ns=170_000)
+def test_large_feeds_are_named_where_they_are_a_part_of_the_time():
+    large = step(*COMPUTING, step_ns=2_400_000, fed_bytes=4_000_000)
     assert only(large) == Diagnosis(
         "66.7 % of a median step at batch 16 (1.60 ms of 2.40 ms) is spent before the first op "
-        "or after the last. Each step is fed 16.0 MiB; reading them once takes at least 170 us "
-        "on this machine. Try to feed less: feed only what the step uses, in a smaller dtype, "
-        "and keep constant data in a variable.",
+        "or after the last. Each step is fed 3.81 MiB, at 2.5 GB/s in that time. Try to feed less: "
+        "feed only what the step uses, in a smaller dtype, and keep constant data in a variable.",
         cost_ns=1_600_000,
         share=pytest.approx(2 / 3),
         batch_size=16,
         kind="feeds",
     )
-    assert only(replace(large, reading_ns=160_000)).kind == "session"
+    assert only(replace(large, fed_bytes=3_200_000)).kind == "session"
 
 
 def test_what_is_outside_is_no_more_than_in_a_traced_step():

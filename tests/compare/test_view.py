@@ -24,7 +24,7 @@ from tflab.analysis import batch_fit
 from tflab.compare import view
 from tflab.exporters import text
 from tflab.records.blocks import Table
-from tflab.records.measured import Compared, Comparison, Level
+from tflab.records.measured import Compared, Comparison
 from tflab.views import op_table
 
 
@@ -66,25 +66,6 @@ def test_the_first_column_says_what_a_row_is(by, header):
     assert first | {"Steps": header, "Cold": header} == dict.fromkeys(first, header)
 
 
-def test_the_legend_says_what_the_roof_is_and_who_is_above_it():
-    plain = replace(COMPARISON, uncovered={}, peaks=None)
-    legend = (
-        "Requested is the number of bytes that the ops of a row requested from their allocators; "
-        "peak is the most of these in use at once. FLOPs are counted from op type and shapes; a "
-        "multiply-add counts as two"
-    )
-    assert op_table.legend(plain) == f"{legend}."
-    levels = (Level(2**14, 201.4, 150.0), Level(2**27, 30.0, 40.0))
-    cached = replace(COMPARISON.peaks, levels=levels)
-    tables = {4: (replace(CONV_AT_4, roof_share=7.83),)}
-    assert op_table.legend(replace(plain, peaks=cached, tables=tables)) == (
-        f"{legend}. The roof is what a short benchmark reached at the same FLOPs per byte: "
-        "215 GFLOP/s, with 38.7 GB/s from memory and up to 201 GB/s from caches if a call's "
-        "inputs and outputs fit. Above: _FusedConv2D with 16.5 GFLOP/s was faster than that "
-        "benchmark, so the roof is too low and shares of it are too high."
-    )
-
-
 def test_default_alone_has_no_table_of_configurations():
     none, default = (
         list(map(gist, view.blocks(replace(COMPARISON, configs=configs), 10)))
@@ -110,7 +91,6 @@ def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
         share=1.0,
         cumulative_share=1.0,
         gflops=123.4,
-        roof_share=1.0,
     )
     found = replace(
         COMPARISON,

@@ -16,7 +16,7 @@ from tflab.compare import findings, view
 from tflab.exporters import csv, text
 from tflab.exporters import json as exported_json
 from tflab.records.blocks import Block, Frame, Strip, Table
-from tflab.records.measured import Compared, Comparison, ConfigTimes, Fit, OpStats, Peaks, StepTimes
+from tflab.records.measured import Compared, Comparison, ConfigTimes, Fit, OpStats, StepTimes
 from tflab.records.timed import Holder, LiveBytes, Spread
 from tflab.records.verdicts import Diagnosis, Experiment, Experiments, Untried
 from tflab.views import execution, op_table
@@ -121,8 +121,6 @@ POOL_AT_4 = op_stats(
     requested_bytes=2_048,
     flops=26_000,
     gflops=0.09,
-    intensity=0.25,
-    roof_share=0.01,
     std_ns=7_000,
     step_ns=300_000,
     step_std_ns=21_000,
@@ -146,8 +144,6 @@ CONV_AT_4 = op_stats(
     requested_bytes=1_024,
     flops=1_254_000,
     gflops=16.5,
-    intensity=12.34,
-    roof_share=0.125,
     std_ns=3_000,
     step_ns=80_000,
     step_std_ns=4_500,
@@ -171,8 +167,6 @@ CONST_AT_4 = op_stats(
     requested_bytes=96,
     flops=None,
     gflops=None,
-    intensity=None,
-    roof_share=None,
     std_ns=9,
     step_ns=360,
     step_std_ns=None,
@@ -195,8 +189,6 @@ CONV_AT_16 = op_stats(
     requested_bytes=4_096,
     flops=5_016_000,
     gflops=26.4,
-    intensity=13.5,
-    roof_share=0.2,
     std_ns=6_000,
     step_ns=200_000,
     step_std_ns=8_500,
@@ -258,7 +250,6 @@ COMPARISON = Comparison(
     trace_every=4,
     without=("remapper", "layout"),
     warm_ns={"conv1/Relu": 38_000, "loop/Mul": 2_000},
-    peaks=Peaks(gflops=214.6, gigabytes_per_s=38.72),
     experiments=EXPERIMENTS,
 )
 SIZES = COMPARISON.batch_sizes
@@ -730,16 +721,15 @@ def test_all_work_of_the_rows_of_a_batch_size():
     assert whole(op_table.work(COMPARISON, 4, 10)) == (
         "Batch 4: work per step, in the same order",
         [
-            *("type that ran", "requested", "peak", "FLOPs", "GFLOP/s", "FLOP/byte"),
-            *("of roof", "fused from"),
+            *("type that ran", "requested", "peak", "FLOPs", "GFLOP/s", "fused from"),
         ],
         [
-            ("MaxPool", "2.00 KiB", "1.50 KiB", "26.0 k", "0.09", "0.25", "1.0 %", ""),
+            ("MaxPool", "2.00 KiB", "1.50 KiB", "26.0 k", "0.09", ""),
             (
-                *("_FusedConv2D", "1.00 KiB", "768 B", "1.25 M", "16.5", "12.3", "12.5 %"),
+                *("_FusedConv2D", "1.00 KiB", "768 B", "1.25 M", "16.5"),
                 "Conv2D, BiasAdd, Relu",
             ),
-            ("Const", "96 B", "", "", "", "", "", ""),
+            ("Const", "96 B", "", "", "", ""),
         ],
         0,
     )
@@ -758,7 +748,7 @@ def test_another_batch_size_has_its_own_rows():
     assert whole(op_table.work(COMPARISON, 16, 10))[2:] == (
         [
             (
-                *("_FusedConv2D", "4.00 KiB", "3.50 KiB", "5.02 M", "26.4", "13.5", "20.0 %"),
+                *("_FusedConv2D", "4.00 KiB", "3.50 KiB", "5.02 M", "26.4"),
                 "Conv2D, BiasAdd",
             )
         ],
@@ -766,13 +756,12 @@ def test_another_batch_size_has_its_own_rows():
     )
 
 
-def test_the_legend_names_every_type_without_flops_and_both_peaks():
+def test_the_legend_names_every_type_without_flops():
     assert op_table.legend(COMPARISON) == (
         "Requested is the number of bytes that the ops of a row requested from their allocators; "
         "peak is the most of these in use at once. FLOPs are counted from op type and shapes; a "
         "multiply-add counts as two. They are unknown for MaxPool (1 node), Softmax (2 nodes), "
-        "so rows with these have none. The roof is what a short benchmark reached at the same "
-        "FLOPs per byte: 215 GFLOP/s, with 38.7 GB/s from memory."
+        "so rows with these have none."
     )
 
 
@@ -986,21 +975,21 @@ def test_every_field_of_the_csv():
     lines = csv.comparison(COMPARISON).split("\n")
     assert lines == [
         "data,partial,batch_size,traced_steps,key,ops,nodes,fused_from,calls,total_ns,self_ns,"
-        "mean_ns,median_ns,p95_ns,share,cumulative_share,requested_bytes,flops,gflops,intensity,"
-        "roof_share,std_ns,step_ns,step_std_ns,peak_bytes,ns_per_image,code,step_median_ns,"
+        "mean_ns,median_ns,p95_ns,share,cumulative_share,requested_bytes,flops,gflops,"
+        "std_ns,step_ns,step_std_ns,peak_bytes,ns_per_image,code,step_median_ns,"
         "forward_ns,backward_ns,update_ns",
         "MNIST,False,4,38,MaxPool,MaxPool,pool1/MaxPool pool2/MaxPool,,190,11400000,10640000,"
-        "60000,55000,91000,0.74,0.75,2048,26000,0.09,0.25,"
-        "0.01,7000,300000,21000,1536,70000.0,,290000,10640000,0,0",
+        "60000,55000,91000,0.74,0.75,2048,26000,0.09,"
+        "7000,300000,21000,1536,70000.0,,290000,10640000,0,0",
         "MNIST,False,4,38,_FusedConv2D,_FusedConv2D Conv2D,conv1/Relu conv2/Relu,"
         "conv1/Conv2D conv1/BiasAdd conv1/Relu conv2/Conv2D conv2/Relu,76,3040000,2888000,"
-        "40000,38000,47000,0.24,0.99,1024,1254000,16.5,12.34,"
-        "0.125,3000,80000,4500,768,19000.0,,77000,2888000,0,0",
-        "MNIST,False,4,38,Const,Const,one,,228,13680,13300,60,58,77,0.003,1.0,96,,,,,9,360,,,87.5,,,13300,0,0",
+        "40000,38000,47000,0.24,0.99,1024,1254000,16.5,"
+        "3000,80000,4500,768,19000.0,,77000,2888000,0,0",
+        "MNIST,False,4,38,Const,Const,one,,228,13680,13300,60,58,77,0.003,1.0,96,,,9,360,,,87.5,,,13300,0,0",
         "MNIST,False,16,10,_FusedConv2D,_FusedConv2D,conv1/Relu,"
         "conv1/Conv2D conv1/BiasAdd,20,2000000,1920000,"
-        "100000,97000,130000,0.28,0.98,4096,5016000,26.4,13.5,"
-        "0.2,6000,200000,8500,3584,12000.0,,198000,1920000,0,0",
+        "100000,97000,130000,0.28,0.98,4096,5016000,26.4,"
+        "6000,200000,8500,3584,12000.0,,198000,1920000,0,0",
         "",
     ]
 
@@ -1181,8 +1170,6 @@ def test_every_field_of_the_json():
                     "requested_bytes": 2_048,
                     "flops": 26_000,
                     "gflops": 0.09,
-                    "intensity": 0.25,
-                    "roof_share": 0.01,
                     "std_ns": 7_000,
                     "step_ns": 300_000,
                     "step_std_ns": 21_000,
@@ -1212,8 +1199,6 @@ def test_every_field_of_the_json():
                     "requested_bytes": 1_024,
                     "flops": 1_254_000,
                     "gflops": 16.5,
-                    "intensity": 12.34,
-                    "roof_share": 0.125,
                     "std_ns": 3_000,
                     "step_ns": 80_000,
                     "step_std_ns": 4_500,
@@ -1240,8 +1225,6 @@ def test_every_field_of_the_json():
                     "requested_bytes": 96,
                     "flops": None,
                     "gflops": None,
-                    "intensity": None,
-                    "roof_share": None,
                     "std_ns": 9,
                     "step_ns": 360,
                     "step_std_ns": None,
@@ -1270,8 +1253,6 @@ def test_every_field_of_the_json():
                     "requested_bytes": 4_096,
                     "flops": 5_016_000,
                     "gflops": 26.4,
-                    "intensity": 13.5,
-                    "roof_share": 0.2,
                     "std_ns": 6_000,
                     "step_ns": 200_000,
                     "step_std_ns": 8_500,
@@ -1315,7 +1296,6 @@ def test_every_field_of_the_json():
                 "one_by_one": None,
             }
         },
-        "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72, "levels": [], "busy": False},
         "quality": {
             "quiet": False,
             "reasons": ["one thing was wrong", "another too"],

@@ -174,7 +174,7 @@ def test_a_long_header_is_wrapped_before_its_numbers_are_left_out():
 
 def test_no_word_of_a_header_is_cut():
     columns = tuple(
-        Column(header, lambda row: row, right=True) for header in ("GFLOP/s", "of roof")
+        Column(header, lambda row: row, right=True) for header in ("GFLOP/s", "of step")
     )
     table = Table("t", columns, ("1",))
     for width, widths in ((16, (7, 7)), (13, (7, 4)), (12, (7,))):

@@ -858,8 +858,6 @@ def test_the_times_of_a_node_are_pairs_of_a_batch_size_and_all_of_a_row_but_its_
         "requested_bytes": -1,
         "flops": 7,
         "gflops": None,
-        "intensity": None,
-        "roof_share": None,
         "std_ns": -1,
         "step_ns": -1,
         "step_std_ns": None,

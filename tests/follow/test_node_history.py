@@ -102,7 +102,6 @@ def row(key: str) -> OpStats:
         requested_bytes=64,
         flops=32,
         gflops=4.0,
-        roof_share=0.1,
     )
 
 

@@ -71,8 +71,6 @@ HISTORY = NodeHistory(
             requested_bytes=3 * 2**10,
             flops=1_254_400,
             gflops=8.36,
-            intensity=12.5,
-            roof_share=0.125,
             std_ns=7_000,
             step_ns=451_000,
             step_std_ns=21_000,
@@ -94,8 +92,6 @@ HISTORY = NodeHistory(
             requested_bytes=12 * 2**10,
             flops=None,
             gflops=None,
-            intensity=None,
-            roof_share=None,
             std_ns=8_000,
             step_ns=1_260_000,
             step_std_ns=None,
@@ -239,13 +235,13 @@ def test_the_history_of_a_fused_node_as_text():
         "Per call in warm, traced steps, for the whole of relu",
         (
             *("batch", "calls", "mean", "median", "p95", "share"),
-            *("memory", "FLOPs", "GFLOP/s", "of roof"),
+            *("memory", "FLOPs", "GFLOP/s"),
         ),
         (
             *("4", "1,203", "150 us", "120 us", "310 us", "37.5 %"),
-            *("3.00 KiB", "1,254,400", "8.4", "12.5 %"),
+            *("3.00 KiB", "1,254,400", "8.4"),
         ),
-        ("16", "301", "420 us", "400 us", "530 us", "45.0 %", "12.0 KiB", "", "", ""),
+        ("16", "301", "420 us", "400 us", "530 us", "45.0 %", "12.0 KiB", "", ""),
         0,
     ]
 
@@ -256,16 +252,6 @@ def test_stages_that_have_nothing_to_say_are_left_out_and_the_others_keep_their_
         Frame("1  Written", "made by the runtime", ()),
         Frame("4  Executed", "as _Arg", ()),
     )
-
-
-def test_a_node_above_the_roof_is_said_to_be_there_and_not_how_far():
-    times = {batch: replace(row, roof_share=7.83) for batch, row in HISTORY.times.items()}
-    title, _, *rows, _ = grid(view.times(replace(HISTORY, times=times)))
-    assert title == (
-        "Per call in warm, traced steps, for the whole of relu (above: faster than the roof "
-        "measured here)"
-    )
-    assert [row[-1] for row in rows] == ["above", "above"]
 
 
 def test_the_times_of_a_node_that_ran_itself_are_its_own():

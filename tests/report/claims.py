@@ -107,7 +107,7 @@ EVENTS = (
     rf"^A step of {TIME}: \d+ ops? of \d+ .* Step \d+\.",
     rf"\({TIME} before the first op, {TIME} between ops, {TIME} after the last\)",
     rf"at batch \d+, took {TIME}, and a warm traced step",
-    r"^The roof .* seconds|for about \d+ s\b",
+    r"for about \d+ s\b",
     r"^.* of a median step at batch \d+ \(.* Try .*",  # a reason, with what it costs
     rf"^No single cause stands out: of a median step at batch \d+ \({TIME}\)",
 )

@@ -8,7 +8,7 @@ from tests.shown import grid
 from tflab.follow import node_history
 from tflab.records.blocks import Table
 from tflab.records.graph import Node
-from tflab.records.measured import Compared, Comparison, ConfigTimes, Peaks, StepTimes
+from tflab.records.measured import Compared, Comparison, ConfigTimes, StepTimes
 from tflab.records.placed import Fate
 from tflab.records.stages import Frontend, Placement
 from tflab.records.timed import Spread
@@ -16,8 +16,6 @@ from tflab.records.trained import Epoch, History, TrainingStep
 from tflab.report import __main__ as report
 from tflab.report import selection
 from tflab.report.contents import Lab, Method, Walked
-
-PEAKS = Peaks(gflops=214.6, gigabytes_per_s=38.72)
 
 
 def cell(calls, total_ns, mean_ns, share):
@@ -97,8 +95,6 @@ def row(rank):
         requested_bytes=512 * rank,
         flops=1_000 * rank,
         gflops=1.5,
-        intensity=2.5,
-        roof_share=0.5,
     )
 
 
@@ -123,7 +119,6 @@ COMPARED = Comparison(
     tables={4: ROWS[3:5], 16: ROWS[5:7], 64: ROWS},
     images=70_000,
     warm_ns={"conv1/Relu": 121_000},
-    peaks=PEAKS,
 )
 RACED = replace(
     COMPARED,

@@ -154,14 +154,11 @@ def test_each_chapter_holds_what_its_title_says():
         ("Configurations", shown(comparison_chapters.configurations(COMPARED, 0))),
         ("Where a step's time goes", shown(step_chapters.times(LINEAR))),
         ("Memory", shown(step_chapters.memory(LINEAR))),
-        ("Roofline", shown(step_chapters.roofline(COMPARED))),
         ("Environment", shown(chapters.environment(LAB))),
         ("How each number was obtained", shown(chapters.methods(LAB))),
     ]
     folded = [chapter.title for chapter in report.chapters if chapter.folded]
-    assert folded == [
-        *("Configurations", "Memory", "Roofline", "Environment", "How each number was obtained")
-    ]
+    assert folded == [*("Configurations", "Memory", "Environment", "How each number was obtained")]
 
 
 def test_the_environment_is_what_was_found_and_what_was_measured():

@@ -188,7 +188,6 @@ def test_the_graphs_come_first_and_what_is_looked_up_last(whole):
         "Configurations",
         "Where a step's time goes",
         "Memory",
-        "Roofline",
         "Environment",
         "How each number was obtained",
     ]
@@ -366,7 +365,7 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
         "",
         "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from toy, "
         "devices, graph, network, training, slow, ops, batch-sizes, configurations, elsewhere, "
-        "times, memory, roofline, environment, methods.\n",
+        "times, memory, environment, methods.\n",
     )
 
 

@@ -334,7 +334,6 @@ COSTS = op_stats(
     requested_bytes=3_072,
     flops=1_254_400,
     gflops=8.36,
-    roof_share=0.125,
 )
 LIVES = {
     "s/a": NodeHistory(
@@ -479,7 +478,6 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                     ("memory", "3.00 KiB", "3.00 KiB"),
                     ("FLOPs", "1,254,400", ""),
                     ("GFLOP/s", "8.4", ""),
-                    ("of roof", "12.5 %", "12.5 %"),
                 ],
             },
         },

@@ -15,6 +15,6 @@ def test_the_graph_of_the_small_model_is_that_of_its_own_chapter():
 
 def test_what_is_measured_is_what_the_chapters_need():
     assert selection.needs(("environment", "methods"), "lenet") == set()
-    assert selection.needs(("memory", "roofline"), "lenet") == {"walk", "sweep"}
+    assert selection.needs(("memory", "batch-sizes"), "lenet") == {"walk", "sweep"}
     assert selection.needs(("memory",), "toy") == {"walk", "toy"}
     assert selection.needs(("configurations",), "lenet") == {"sweep", "configurations"}

@@ -157,23 +157,6 @@ def test_a_step_without_a_memory_curve_has_no_picture_of_it():
     )
 
 
-def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
-    assert list(step_chapters.roofline(COMPARED)) == [
-        Method(
-            "Inference at batch 64. FLOPs are counted from shapes; bytes are the size of all "
-            "inputs and outputs. A benchmark of 3 seconds measured the roof of this machine: 215 "
-            "GFLOP/s, with 38.7 GB/s from memory.",
-            "python -m tflab.compare --model lenet --batch-sizes 64",
-        ),
-    ]
-
-
-def test_without_peaks_of_this_machine_there_is_no_roofline():
-    assert list(step_chapters.roofline(replace(COMPARED, peaks=None))) == [
-        "No roof is drawn, because the peaks of this machine were not measured."
-    ]
-
-
 def test_numbers_of_ops_stand_right_and_long_names_give_way():
     _, _, table, *_ = step_chapters.top_ops(LINEAR, COMPARED)
     assert layout(table) == [

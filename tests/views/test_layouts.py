@@ -203,7 +203,7 @@ EXPECTED = {
         ),
         (
             "type that ran gives way to 18 in the middle | requested right goes 2 | peak right | "
-            "FLOPs right | GFLOP/s right | FLOP/byte right goes 1 | of roof right | "
+            "FLOPs right | GFLOP/s right | "
             "fused from gives way to 15 goes 1"
         ),
         (
@@ -214,7 +214,7 @@ EXPECTED = {
     "the steps of a node": [
         (
             "batch right | calls right | mean right | median right goes 1 | p95 right goes 2 | "
-            "share right | memory right goes 2 | FLOPs right | GFLOP/s right | of roof right"
+            "share right | memory right goes 2 | FLOPs right | GFLOP/s right"
         ),
     ],
     "a training": [

@@ -25,8 +25,6 @@ ROW = OpStats(
     requested_bytes=3 * 2**10,
     flops=1_254_400,
     gflops=8.364,
-    intensity=12.53,
-    roof_share=0.125,
     std_ns=7_000,
     step_ns=451_000,
     step_std_ns=21_000,
@@ -60,8 +58,6 @@ SHOWN = {
     "all flops": ("FLOPs", "1,254,400"),
     "gflops": ("GFLOP/s", "8.36"),
     "tenth gflops": ("GFLOP/s", "8.4"),
-    "intensity": ("FLOP/byte", "12.5"),
-    "roof": ("of roof", "12.5 %"),
     "fused from": ("fused from", "Conv2D, BiasAdd"),
 }
 
@@ -74,7 +70,7 @@ def test_every_column_shows_its_own_value():
 def test_what_nobody_knows_is_left_empty():
     row = op_stats("a", self_ns=0)
     empty = {name for name, column in op_table.COLUMNS.items() if not column.cell(row)}
-    unknown = {"type", "fused from", "step deviation", "image", "peak", "intensity", "roof"}
+    unknown = {"type", "fused from", "step deviation", "image", "peak"}
     unknown |= {"forward", "backward", "updates"}  # those without any time, too
     assert empty == unknown | {"step median", "flops", "all flops", "gflops", "tenth gflops"}
 

@@ -20,7 +20,6 @@ from dataclasses import replace
 from itertools import accumulate
 from math import sqrt
 
-from tflab.analysis.roofline import roof
 from tflab.analysis.row_labels import (
     NO_LINE,
     Sources,
@@ -30,7 +29,7 @@ from tflab.analysis.row_labels import (
     line_labels,
 )
 from tflab.records.graph import BACKWARD, FORWARD, PHASES, UPDATE
-from tflab.records.measured import Costs, NodeStats, OpStats, Peaks
+from tflab.records.measured import Costs, NodeStats, OpStats
 from tflab.records.placed import Fate
 
 Quantile = Callable[[Sequence[str], float], float]
@@ -49,7 +48,6 @@ def table(
     sources: Sources | None = None,
     phases: Mapping[str, str] | None = None,
     layers: Mapping[str, str] | None = None,
-    peaks: Peaks | None = None,
     quantile: Quantile | None = None,
     step_std_ns: OfSteps | None = None,
     step_median_ns: OfSteps | None = None,
@@ -77,10 +75,8 @@ def table(
     `step_median_ns`. `peak_bytes(rows)` takes the nodes of each row, and returns the most bytes
     that those of each had alive at once in a step.
 
-    FLOPs, GFLOP/s and intensity (FLOPs per byte) are None if the FLOPs of any node of a row are
-    unknown; intensity is also None if the bytes of any are. `roof_share` needs `peaks`; the roof is
-    that of the mean bytes of a call that moves any. It may exceed 1, because the roof is only what
-    a short benchmark reached. Raises UsageError for an unknown `by`.
+    FLOPs and GFLOP/s are None if the FLOPs of any node of a row are unknown. Raises UsageError for
+    an unknown `by`.
     """
     phases, sources = phases or {}, sources or {}
     labels = labels_of(nodes, by, sources, ledger, phases, layers or {})
@@ -96,7 +92,7 @@ def table(
             step_std_ns=of_steps(members, steps, step_std_ns, "std_ns"),
             step_median_ns=of_steps(members, steps, step_median_ns, "median_ns"),
         )
-        rows.append(with_work(row, members, steps, cost_of, peaks))
+        rows.append(with_work(row, members, steps, cost_of))
     return with_shares(rows, code_of_lines(sources) if by == "line" else {})
 
 
@@ -171,8 +167,6 @@ def measured(
         requested_bytes=round(requested / steps),
         flops=None,
         gflops=None,
-        intensity=None,
-        roof_share=None,
         std_ns=std_ns(members),
         step_ns=total_ns(members) / steps,
         step_std_ns=None,
@@ -190,25 +184,17 @@ def with_work(
     members: Iterable[NodeStats],
     steps: int,
     cost_of: Mapping[str, Costs],
-    peaks: Peaks | None,
 ) -> OpStats:
-    """The row with its FLOPs and bytes, if those of all its nodes are known."""
+    """Return the row with its FLOPs, if those of all its nodes are known."""
     costs = [(node.calls, cost_of.get(node.name, Costs(node.name, None, None))) for node in members]
     known = [calls * cost.flops for calls, cost in costs if cost.flops is not None]
-    sizes = [calls * cost.bytes for calls, cost in costs if cost.bytes is not None]
     if len(known) < len(costs):
         return row
-    flops, size = sum(known), sum(sizes)
-    gflops = flops / row.self_ns if row.self_ns else None  # FLOPs per ns
-    intensity = flops / size if size and len(sizes) == len(costs) else None
-    moving = sum(calls for calls, cost in costs if cost.bytes)  # calls that read or write anything
-    highest = roof(peaks, intensity, size / moving) if peaks and intensity else None
+    flops = sum(known)
     return replace(
         row,
         flops=round(flops / steps),
-        gflops=gflops,
-        intensity=intensity,
-        roof_share=gflops / highest if gflops is not None and highest else None,
+        gflops=flops / row.self_ns if row.self_ns else None,  # FLOPs per ns
     )
 
 

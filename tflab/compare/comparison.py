@@ -19,7 +19,7 @@ from tflab.compare.preparation import Prepared, SweepOptions
 from tflab.compare.race import RaceOptions
 from tflab.exporters import notebook
 from tflab.lifecycle import experiments
-from tflab.records.measured import Comparison, ConfigTimes, Observed, Peaks, StepTimes
+from tflab.records.measured import Comparison, ConfigTimes, Observed, StepTimes
 from tflab.records.options import Options
 from tflab.records.stages import Placement
 from tflab.records.verdicts import Diagnosis, Experiments, Load, Quality
@@ -35,7 +35,6 @@ class MeasuredStep:
     batches: Mapping[int, sweep.MeasuredBatch]  # by batch size
     tables: sweep.Tables
     steps: Mapping[int, StepTimes]
-    peaks: Peaks
     ending: measure.Outcome
     raced: tuple[ConfigTimes, ...] = ()
     experiments: Mapping[int, Experiments] = field(default_factory=dict)
@@ -96,15 +95,12 @@ def swept(prepared: Prepared) -> MeasuredStep:
         chosen.trace_every,
     )
 
-    def tabulate(peaks: Peaks) -> sweep.Tables:
-        return {
-            size: sweep.table(batch, placed[size], chosen.by, peaks, placed.get(images % size))
-            for size, batch in done.batches.items()
-        }
-
-    tables, peaks = sweep.under_a_roof(tabulate)
+    tables = {
+        size: sweep.table(batch, placed[size], chosen.by, placed.get(images % size))
+        for size, batch in done.batches.items()
+    }
     steps = {size: sweep.times(batch, tables[size]) for size, batch in done.batches.items()}
-    return MeasuredStep(done.batches, tables, steps, peaks, done.ending)
+    return MeasuredStep(done.batches, tables, steps, done.ending)
 
 
 def with_configurations(
@@ -189,7 +185,6 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         tasks=len(options.cluster),
         warm_ns={row.key: warm[row.key] for row in prepared.cold if row.key in warm},
         experiments=measured.experiments,
-        peaks=measured.peaks,
         quality=judgement,
         diagnosis=reasons,
         observed=observed,
@@ -206,9 +201,8 @@ def diagnosed(placed: Mapping[int, Placement], measured: MeasuredStep) -> tuple[
         evidence.of_batch(
             batch,
             placed[size],
-            sweep.table(batch, placed[size], "node", measured.peaks),
+            sweep.table(batch, placed[size], "node"),
             sweep.costs_of(placed[size]),
-            measured.peaks,
         )
         for size, batch in measured.batches.items()
     ]

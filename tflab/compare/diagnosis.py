@@ -80,10 +80,10 @@ SMALL = 0.2  # of a step, spent on small ops
 MANY = 50  # calls of small ops per step; every graph has a few
 OVERHEAD = 3  # times as long as the quickest op that only passes a value on: still a small op
 SESSION = 0.3  # of a step outside all ops
-# of that time, for reading the fed bytes once: from this share on, feeds are a part of it
-READING = 0.1
+# GB/s at which bytes are fed in that time, a tenth of what memory delivers: from this rate on, the
+# feeds are a part of it
+FEEDING = 2
 ONE = 0.5  # of the time of all ops; the critical path almost certainly contains such an op
-FAR = 0.25  # of the roof: below it, the op is far from what the machine can do
 FASTER = 1.1  # the least speed-up of a configuration
 
 
@@ -244,20 +244,13 @@ def one_op(batch: Evidence) -> Iterator[Reason]:
         return
     line = f" at {node.line}" if node.line else ""
     calls = "" if round(node.calls) == 1 else f" in {node.calls:,.0f} calls"
-    roof = node.roof_share
-    is_plausible = roof is not None and roof <= 1
-    reach = f", at {percent(roof)} of what this machine can do" if roof and is_plausible else ""
-    advice = (
-        "Try another shape, data format or dtype for it, or another configuration (--configs)"
-        if roof and roof < FAR
-        else "Try to reduce its work; optimising other ops gains less"
-    )
     yield reason(
         batch,
         "one op",
         cost_ns,
-        f"{part(batch, cost_ns)} is one op, {node.name} ({node.op}){line}{calls}{reach}: it takes "
-        f"longer than all other ops together. {advice}.",
+        f"{part(batch, cost_ns)} is one op, {node.name} ({node.op}){line}{calls}: it takes "
+        "longer than all other ops together. Try to reduce its work, or another shape, data format "
+        "or dtype for it; optimising other ops gains less.",
         [node],
         node.name,
     )
@@ -272,15 +265,15 @@ def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
     cost_ns = batch.outside_ns
     if cost_ns <= SESSION * batch.step_ns:
         return
-    if batch.reading_ns > READING * cost_ns:
+    rate = batch.fed_bytes / cost_ns
+    if rate > FEEDING:
         yield reason(
             batch,
             "feeds",
             cost_ns,
             f"{part(batch, cost_ns)} is spent before the first op or after the last. Each step is "
-            f"fed {size(batch.fed_bytes)}; reading them once takes at least "
-            f"{time(batch.reading_ns)} on this machine. Try to feed less: feed only what the step "
-            "uses, in a smaller dtype, and keep constant data in a variable.",
+            f"fed {size(batch.fed_bytes)}, at {rate:.1f} GB/s in that time. Try to feed less: feed "
+            "only what the step uses, in a smaller dtype, and keep constant data in a variable.",
         )
         return
     ratio = (

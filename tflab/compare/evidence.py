@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from tflab.analysis import roofline, row_labels
+from tflab.analysis import row_labels
 from tflab.compare import sweep
 from tflab.compare.step_work import Evidence, Work
 from tflab.records.graph import Node, Shape, node_of
-from tflab.records.measured import Costs, OpStats, Peaks
+from tflab.records.measured import Costs, OpStats
 from tflab.records.stages import Placement
 from tflab.runtime import costs, flop_counts, private
 
@@ -23,7 +23,6 @@ def of_batch(
     placed: Placement,
     rows: Sequence[OpStats],
     cost_of: Mapping[str, Costs],
-    peaks: Peaks,
 ) -> Evidence:
     """The evidence on a step at one batch size; `rows` are its nodes."""
     sources = {node.name: node.line for node in (*placed.user_nodes, *placed.nodes)}
@@ -39,7 +38,6 @@ def of_batch(
             wall - span for wall, span in zip(batch.traced_ns, batch.ops_span_ns, strict=False)
         ),
         fed_bytes=costs.fed_bytes(placed.nodes),
-        reading_ns=costs.fed_bytes(placed.nodes) / roofline.bandwidth(peaks),
         nodes=tuple(
             Work(
                 name=row.key,
@@ -48,7 +46,6 @@ def of_batch(
                 calls=row.calls / batch.accumulator.steps,
                 call_ns=row.median_ns,
                 bytes=cost_of[row.key].bytes if row.key in cost_of else None,
-                roof_share=row.roof_share,
                 moves=row.key in movers,
                 moves_channels=row.key in turned,
                 hands_on=set(row.ops) <= flop_counts.HAND_ON,

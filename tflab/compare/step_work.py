@@ -22,7 +22,6 @@ class Work:
     calls: float  # per step
     call_ns: float  # median
     bytes: int | None  # of inputs and outputs of a call
-    roof_share: float | None  # of the rate that this machine can reach
     moves: bool  # copies, fills or converts data, and computes nothing
     moves_channels: (
         bool  # moves the channels of images to another axis, next to an op that depends on the axis
@@ -44,7 +43,6 @@ class Evidence:
     ops_span_ns: float  # in a traced step, from the first op to the end of the last, median
     traced_outside_ns: float  # in a traced step, before the first op and after the last, median
     fed_bytes: int
-    reading_ns: float  # time to read those bytes once from memory, at this machine's bandwidth
     nodes: tuple[Work, ...]
 
     @property

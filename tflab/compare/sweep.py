@@ -4,7 +4,7 @@ immediately, so memory does not grow."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress, islice
@@ -15,11 +15,11 @@ from tflab import datasets
 from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times, wires
 from tflab.analysis.accumulator import Accumulator
 from tflab.records.cluster import Received
-from tflab.records.measured import Compared, Costs, OpStats, Peaks, StepTimes, Turns
+from tflab.records.measured import Compared, Costs, OpStats, StepTimes, Turns
 from tflab.records.options import Options, Program
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import OpRun, StepTime
-from tflab.runtime import costs, machine, measure, nodes, session, trace
+from tflab.runtime import costs, measure, nodes, session, trace
 
 WAITING_BYTES = 2**18  # of traces that are aggregated together
 KEPT = 3  # traced steps of each batch size, with whole batches, whose op runs are kept
@@ -185,24 +185,10 @@ def rows_within(seconds: float, step_ns: Mapping[tuple[int, bool], int], rows: i
 # The results as rows, for each batch size and side by side
 
 
-def under_a_roof(tabulate: Callable[[Peaks], Tables]) -> tuple[Tables, Peaks]:
-    """Tables by batch size, and the peaks of the machine that they are compared with.
-
-    If a row is above its roof, the roof is measured once more: it may have been too low.
-    """
-    peaks = machine.peaks()
-    tables = tabulate(peaks)
-    if any((row.roof_share or 0) > 1 for table in tables.values() for row in table):
-        peaks = machine.measure_again(peaks)
-        tables = tabulate(peaks)
-    return tables, peaks
-
-
 def table(
     batch: MeasuredBatch,
     placed: Placement,
     by: str,
-    peaks: Peaks,
     last: Placement | None = None,
 ) -> tuple[OpStats, ...]:
     """The rows of one batch size, with the costs of their ops, as far as known.
@@ -223,7 +209,6 @@ def table(
         sources={node.name: node.line for node in nodes},
         phases={node.name: node.phase for node in nodes},
         layers=placed.program.layers,
-        peaks=peaks,
         quantile=batch.accumulator.quantile,
         step_std_ns=batch.accumulator.step_std_ns,
         step_median_ns=batch.accumulator.step_median_ns,
@@ -231,7 +216,7 @@ def table(
     )
 
 
-def of_walk(ran: Execution, placed: Placement, peaks: Peaks) -> tuple[OpStats, ...]:
+def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
     """The rows of a walk's own steps by node, with their costs, as far as known."""
     runs = [run for run in ran.runs if run.name != trace.EXECUTOR]
     return op_table.table(
@@ -241,7 +226,6 @@ def of_walk(ran: Execution, placed: Placement, peaks: Peaks) -> tuple[OpStats, .
         ran.steps * ran.batch_size,
         costs=costs_of(placed).values(),
         ledger=placed.ledger,
-        peaks=peaks,
         peak_bytes=partial(memory.peaks, runs),
     )
 

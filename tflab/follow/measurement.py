@@ -10,7 +10,6 @@ from tflab.compare import sweep
 from tflab.errors import RefusedError, TflabError
 from tflab.follow import node_history
 from tflab.lifecycle import placement
-from tflab.records.measured import Peaks
 from tflab.records.node_history import NodeHistory
 from tflab.records.options import Options, Program
 from tflab.records.stages import Backward, Execution, Placement, Stage
@@ -83,22 +82,15 @@ def measured(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Optio
     if not batches and ran is None:
         return Timed(untimed=untimed, failed=bool(refused), interrupted=interrupted)
 
-    def tabulate(peaks: Peaks) -> sweep.Tables:
-        tables = {
-            size: sweep.table(batch, placed[size], "node", peaks) for size, batch in batches.items()
-        }
-        if ran:
-            tables[ran.batch_size] = sweep.of_walk(ran, walked, peaks)
-        return dict(sorted(tables.items()))
-
+    tables = {size: sweep.table(batch, placed[size], "node") for size, batch in batches.items()}
     if ran:
+        tables[ran.batch_size] = sweep.of_walk(ran, walked)
         path = ran.critical_path
     else:
         nearest = min(batches, key=lambda size: abs(size - options.batch_size))
         runs = batches[nearest].runs
         path = critical_path.critical_path(placed[nearest].nodes, runs, placed[nearest].transfers)
-    tables = sweep.under_a_roof(tabulate)[0]
-    return Timed(tables, path, untimed, bool(refused), interrupted)
+    return Timed(dict(sorted(tables.items())), path, untimed, bool(refused), interrupted)
 
 
 def swept(

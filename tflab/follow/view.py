@@ -312,11 +312,9 @@ def times(history: NodeHistory) -> Table:
     if history.inlined:
         return inlined_times(history)
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
-    is_above = any((row.roof_share or 0) > 1 for row in history.times.values())
-    note = " (above: faster than the roof measured here)" if is_above else ""
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return Table(
-        f"Per call in warm, traced steps{whose}{note}",
+        f"Per call in warm, traced steps{whose}",
         (
             Column("batch", lambda item: str(item[0]), right=True),
             *op_table.columns_of(measured, lambda item: item[1]),

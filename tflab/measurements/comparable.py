@@ -110,12 +110,9 @@ def differences(measurements: Sequence[Measurement]) -> Iterator[Difference]:
 
 def described(measurement: Measurement) -> dict[str, str]:
     comparison, of = measurement.comparison, measurement.observed.fingerprint
-    peaks = comparison.peaks
-    reached = f"{peaks.gflops:,.0f} GFLOP/s, {peaks.gigabytes_per_s:,.0f} GB/s" if peaks else ""
     return {
         **measurement.environment,
         "tflab": measurement.tflab,
-        "Peak, measured": reached,
         **measurement.options,
         "Model": comparison.model,
         "Graph": of.graph,

@@ -42,25 +42,6 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Level:
-    """The bandwidth for a working set of this size: that of a cache, or of memory."""
-
-    working_set_bytes: int
-    one_thread_gb_s: float
-    all_threads_gb_s: float  # each thread works on its part
-
-
-@dataclass(frozen=True)
-class Peaks:
-    """The highest rates that a short benchmark reached on this machine."""
-
-    gflops: float  # float32 multiply-adds, all cores, counted as two operations each
-    gigabytes_per_s: float  # from memory
-    levels: tuple[Level, ...] = ()  # the smallest working set first
-    busy: bool = False  # whether other programs ran meanwhile, so the machine may be faster
-
-
-@dataclass(frozen=True)
 class OpStats:
     """One row of a table of op statistics: a node, a type, a layer or a source line, over many
     runs. Every table of ops consists of these; None means that a value is unknown."""
@@ -80,8 +61,6 @@ class OpStats:
     requested_bytes: int  # per step
     flops: int | None  # per step; None if those of any of its nodes are unknown
     gflops: float | None  # 10^9 FLOPs per second of self time
-    intensity: float | None  # FLOPs per byte of inputs and outputs
-    roof_share: float | None  # of the rate that the machine can reach at that intensity
     std_ns: float  # of all calls around their mean; large if the nodes differ
     step_ns: float  # mean time per step
     step_std_ns: float | None  # deviation of that time over the steps
@@ -181,7 +160,6 @@ class Comparison(Shown):
     warm_ns: Mapping[str, float] = field(default_factory=dict)  # mean call of the `cold` nodes
     # By batch size, if they were requested
     experiments: Mapping[int, Experiments] = field(default_factory=dict)
-    peaks: Peaks | None = None  # of the machine, for `roof_share`
     quality: Quality | None = None  # of the measurement; None if it was not judged
     diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, the largest cost first
     unit: str = "image"  # of a row of its data: "image" or "row"

@@ -160,11 +160,6 @@ def memory(lab: Lab) -> Iterator[Chapter]:
         yield Chapter("Memory", tuple(step_chapters.memory(lab.walked)))
 
 
-def roofline(lab: Lab) -> Iterator[Chapter]:
-    if lab.compared:
-        yield Chapter("Roofline", tuple(step_chapters.roofline(lab.compared)))
-
-
 def obtained(lab: Lab) -> Iterator[Chapter]:
     yield Chapter("How each number was obtained", tuple(methods(lab)))
 
@@ -183,7 +178,6 @@ CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
     "elsewhere": elsewhere,
     "times": times,
     "memory": memory,
-    "roofline": roofline,
     ENVIRONMENT: surroundings,
     "methods": obtained,
 }

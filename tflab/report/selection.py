@@ -35,13 +35,12 @@ NEEDS = {
     "elsewhere": ("sweep", "processes"),  # only if there are measurements to compare with
     "times": ("walk",),
     "memory": ("walk",),
-    "roofline": ("sweep",),
     "environment": (),
     "methods": (),
 }
 CHAPTERS = tuple(NEEDS)
 # chapters that are folded
-REFERENCE = ("configurations", "memory", "roofline", "environment", "methods")
+REFERENCE = ("configurations", "memory", "environment", "methods")
 ELSEWHERE = "elsewhere"
 
 

@@ -1,5 +1,5 @@
-"""The chapters of a step: its most expensive ops, its time, its memory, and the roofline; what the
-network saw; and the training, with its curves and its epochs."""
+"""The chapters of a step: its most expensive ops, its time, and its memory; what the network saw;
+and the training, with its curves and its epochs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tflab.report.contents import EPOCHS, TOP, Lab, Method, Part, Walked
 from tflab.runtime import trace
 from tflab.train import view as training_view
 from tflab.units import plural, time
-from tflab.views import execution, words
+from tflab.views import execution
 
 
 def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
@@ -90,19 +90,6 @@ def memory(walked: Walked) -> Iterator[Part]:
         "The numbers are computed from the memory that each op requested from its allocators in "
         f"traced steps. {contents.warm(step)}",
         contents.walking(walked),
-    )
-
-
-def roofline(compared: Comparison) -> Iterator[Part]:
-    largest, peaks = compared.batch_sizes[-1], compared.peaks
-    if peaks is None:
-        yield "No roof is drawn, because the peaks of this machine were not measured."
-        return
-    yield Method(
-        f"Inference at batch {largest}. FLOPs are counted from shapes; bytes are the size of all "
-        "inputs and outputs. A benchmark of 3 seconds measured the roof of this machine: "
-        f"{words.roof(peaks)}.",
-        f"python -m tflab.compare --model {compared.model} --batch-sizes {largest}",
     )
 
 

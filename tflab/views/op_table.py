@@ -10,11 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from tflab.analysis import batch_fit
-from tflab.analysis.roofline import bandwidth
 from tflab.records.blocks import Column, Table, shortened
-from tflab.records.measured import Comparison, OpStats, Peaks
+from tflab.records.measured import Comparison, OpStats
 from tflab.units import ROUNDS_UP, percent, plural, size, three_digits, time
-from tflab.views.words import of_roof, roof
 
 CODE = 32  # characters of a line's code for which columns are omitted
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
@@ -67,10 +65,6 @@ COLUMNS = {
     "all flops": number("FLOPs", lambda row: text_or_blank(row.flops, "{:,}".format)),
     "gflops": number("GFLOP/s", lambda row: text_or_blank(row.gflops, three_digits)),
     "tenth gflops": number("GFLOP/s", lambda row: text_or_blank(row.gflops, "{:.1f}".format)),
-    "intensity": number(
-        "FLOP/byte", lambda row: text_or_blank(row.intensity, three_digits), spare=1
-    ),
-    "roof": number("of roof", lambda row: of_roof(row.roof_share)),
     "fused from": Column("fused from", last_parts, elastic=True, least=15, spare=1),
 }
 
@@ -86,12 +80,12 @@ TIME_OF_LINES = (
     *("forward", "backward", "updates", "total"),
     *("calls", "step", "step median", "share", "cumulative"),
 )
-WORK = ("requested", "peak", "flops", "gflops", "intensity", "roof", "fused from")
+WORK = ("requested", "peak", "flops", "gflops", "fused from")
 # A table of lines omits these columns before it shortens the code, the highest number first
 SPARE_OF_LINES = {"cumulative": 4, "calls": 3, "step median": 2, "step": 1}
 ONE_NODE = (
     *("calls", "mean", "median", "p95", "share"),
-    *("requested", "all flops", "tenth gflops", "roof"),
+    *("requested", "all flops", "tenth gflops"),
 )
 
 
@@ -186,17 +180,6 @@ def work(comparison: Comparison, batch: int, top: int) -> Table:
     )
 
 
-def from_caches(peaks: Peaks) -> str:
-    """The highest bandwidth of a cache, if it was measured."""
-    if not peaks.levels:
-        return ""
-    smallest = peaks.levels[0].working_set_bytes
-    return (
-        f" and up to {bandwidth(peaks, smallest):,.0f} GB/s from caches if a call's inputs and "
-        f"outputs fit"
-    )
-
-
 def legend(comparison: Comparison) -> str:
     """The meaning of the columns of the work whose names are too short to say it."""
     sentences = (
@@ -207,18 +190,6 @@ def legend(comparison: Comparison) -> str:
     if comparison.uncovered:
         types = (f"{op} ({plural(nodes, 'node')})" for op, nodes in comparison.uncovered.items())
         sentences += f". They are unknown for {', '.join(types)}, so rows with these have none"
-    if comparison.peaks:
-        peaks = comparison.peaks
-        sentences += (
-            ". The roof is what a short benchmark reached at the same FLOPs per byte: "
-            f"{roof(peaks)}{from_caches(peaks)}"
-        )
-    above = faster_than_roof(comparison)
-    if above:
-        sentences += (
-            f". Above: {above} was faster than that benchmark, so the roof is too low and shares "
-            "of it are too high"
-        )
     if by_phase(comparison):
         sentences += (
             ". Forward, backward and updates add up to the total. Backward: the gradients of what "
@@ -228,12 +199,3 @@ def legend(comparison: Comparison) -> str:
             "The time of a fused op is attributed to the line of the node whose name it has"
         )
     return f"{sentences}."
-
-
-def faster_than_roof(comparison: Comparison) -> str:
-    """The row that is farthest above the roof, if there is one."""
-    rows = [row for table in comparison.tables.values() for row in table if row.roof_share]
-    most = max(rows, key=lambda row: row.roof_share or 0, default=None)
-    if most is None or (most.roof_share or 0) <= 1:
-        return ""
-    return f"{most.key} with {three_digits(most.gflops or 0)} GFLOP/s"

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tflab.records.graph import Source, Tensor
-from tflab.records.measured import Peaks
-from tflab.units import percent
 
 LONGEST = 40  # rows of a table; JSON has the rest
 
@@ -35,19 +33,6 @@ def tensor(output: Tensor) -> str:
         return f"{output.dtype} [...]"
     dims = ", ".join("?" if dim is None else str(dim) for dim in output.shape)
     return f"{output.dtype} [{dims}]"
-
-
-def roof(peaks: Peaks) -> str:
-    """What a short benchmark reached; on a busy machine, that the machine may do more."""
-    busy = " (measured while the machine was busy, so it may reach more)" if peaks.busy else ""
-    return f"{peaks.gflops:,.0f} GFLOP/s, with {peaks.gigabytes_per_s:,.1f} GB/s from memory{busy}"
-
-
-def of_roof(share: float | None) -> str:
-    """`12.5 %`; an op above the roof shows that the roof is too low, but not by how much."""
-    if share is None:
-        return ""
-    return "above" if share > 1 else percent(share)
 
 
 def counted(things: Iterable[str]) -> str:
