@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tflab.datasets import files
+from tflab.datasets import download, files
 from tflab.datasets.mnist import Published
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (8, 28, 28), np.uint8)
@@ -60,7 +60,7 @@ def isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFLAB_OFFLINE", "1")
     monkeypatch.delenv("TFLAB_DATA_DIR", raising=False)
     monkeypatch.setattr(files, "announced", set())
-    files.fill_once.cache_clear()
+    download.fill_once.cache_clear()
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

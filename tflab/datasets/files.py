@@ -1,27 +1,21 @@
-"""Files of data sets: where they are, how they are read, and how they are downloaded.
+"""Files of data sets: where they are and how they are read.
 
-The folder that the user gave comes first, then the cache. Files that the cache lacks are
-downloaded by pooch, with a progress bar. pooch gives a file its name in the cache only after it
-verified its checksum. There is one attempt per process, because without a network another one only
-costs time.
+The folder that the user gave comes first, then the cache (`download.py`).
 """
 
 from __future__ import annotations
 
-import functools
 import gzip
 import os
 import sys
-import threading
 import zlib
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 from tflab import untrusted
 from tflab.cli import terminal
-from tflab.errors import TflabError, UsageError, reason
+from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 
 # Where they are
@@ -113,100 +107,3 @@ def unpack(file: BinaryIO, limit: int) -> bytes:
 def is_web_page(content: bytes) -> bool:
     """Whether this is a web page: a sign-in page or an error page saved under a file's name."""
     return content[:64].lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml"))
-
-
-# Downloads
-
-ANSWER_SECONDS = 5  # a host that needs longer counts as unreachable
-CHUNK_BYTES = 1 << 16
-
-Content = TypeVar("Content")
-
-
-def cached(folder: Path, read: Callable[[Path], Content], fill: Callable[[Path], None]) -> Content:
-    """The result of `read` for a folder of the cache; if it fails, after `fill` has completed the
-    folder.
-
-    Raises TflabError if both fail.
-    """
-    try:
-        return read(folder)
-    except TflabError as reason:
-        if os.environ.get("TFLAB_OFFLINE", "0") not in ("", "0"):
-            raise TflabError(f"{reason} TFLAB_OFFLINE forbids downloads.") from reason
-    if failure := fill_once(folder, fill):
-        raise TflabError(failure)
-    return read(folder)
-
-
-@functools.cache
-def fill_once(folder: Path, fill: Callable[[Path], None]) -> str | None:
-    """Fill the folder, once per process. Returns why that failed, or None."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        fill(folder)
-    except OSError as error:
-        return f"The cache {folder} cannot be written: {error.strerror}."
-    except TflabError as error:
-        return str(error)
-    return None
-
-
-def fetch(folder: Path, name: str, sha256: str, mirrors: Iterable[str]) -> None:
-    """Download a file from the first mirror that has the published one. If it is in the folder with
-    this checksum, it stays.
-
-    Raises TflabError if every mirror fails, and OSError if the folder cannot be written.
-    """
-    import pooch  # here, because it takes 0.1 s to import
-    from requests import RequestException
-
-    pooch.get_logger().setLevel("WARNING")  # the bar tells what is downloaded
-    complaints = []
-    for mirror in mirrors:
-        url = mirror + name
-        try:
-            pooch.retrieve(url, sha256, name, folder, downloader=receive)
-            return
-        except RequestException as error:
-            complaints.append(f"{url} failed: {cause(error)}.")
-        except ValueError:  # of pooch, for a wrong checksum
-            complaints.append(f"{url} differs from the published file (its SHA-256 differs).")
-        except TflabError as error:
-            complaints.append(str(error))
-    raise TflabError(" ".join(complaints))
-
-
-def receive(url: str, path: str, _: object) -> None:
-    """Download to a file, for pooch: with a bar, and one time limit for all before the answer.
-
-    The time limit of requests is for each address of a host, and there can be a dozen; it does not
-    include the name lookup: behind a silent firewall that adds up to minutes.
-    """
-    from pooch import HTTPDownloader
-    from requests import RequestException
-    from tqdm import tqdm
-
-    def ask() -> None:
-        with suppress(RequestException):  # the download will fail in the same way
-            HTTPDownloader()(url, None, None, check_only=True)
-
-    asking = threading.Thread(target=ask, daemon=True)  # daemon: it must not keep Python alive
-    asking.start()
-    asking.join(ANSWER_SECONDS)
-    if asking.is_alive():
-        raise TflabError(f"{url} did not answer within {ANSWER_SECONDS} s.")
-    name = url.rpartition("/")[2]
-    # On a terminal only, and removed at the end. pooch replaces the total.
-    with tqdm(desc=name, total=1, unit="B", unit_scale=True, leave=False, disable=None) as bar:
-        HTTPDownloader(bar, CHUNK_BYTES, timeout=ANSWER_SECONDS)(url, path, None)
-
-
-def cause(error: BaseException) -> str:
-    """What went wrong first, in words: requests wraps an error several times."""
-    response = getattr(error, "response", None)
-    if response is not None:
-        return f"{response.status_code} {response.reason}"
-    while inner := error.__cause__ or error.__context__:
-        error = inner
-    return reason(error)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tflab.datasets import Dataset, centred, files
+from tflab.datasets import Dataset, centred, download, files
 from tflab.errors import TflabError
 
 KINDS = {3: "images", 1: "labels"}  # by the number of axes, which is the fourth byte of the file
@@ -191,7 +191,7 @@ def read_cached(split: str) -> list[np.ndarray]:
         files.require(folder, names(every_file()))
         return read_split(folder, split)
 
-    return files.cached(files.cache_folder("mnist"), read, fill)
+    return download.cached(files.cache_folder("mnist"), read, fill)
 
 
 def every_file() -> tuple[Published, ...]:
@@ -205,7 +205,7 @@ def names(published: Iterable[Published]) -> list[str]:
 def fill(folder: Path) -> None:
     """Download the files that the cache lacks."""
     for file in every_file():
-        files.fetch(folder, f"{file.name}.gz", file.gzipped_sha256, MIRRORS)
+        download.fetch(folder, f"{file.name}.gz", file.gzipped_sha256, MIRRORS)
 
 
 # The stand-in for MNIST: the 1,797 handwritten digits that come with scikit-learn.

@@ -1,4 +1,4 @@
-"""ResNet-20 on CIFAR-10: a stem, three groups of three residual blocks, and a dense layer.
+"""ResNet-20 for images like CIFAR-10's: a stem, nine residual blocks, and a dense layer.
 
 From He et al., "Deep residual learning for image recognition" (2015), section 4.2, with the
 projections of option B, each with batch norm: 272,474 parameters. Batch norm makes training
@@ -6,8 +6,8 @@ another computation than inference, so the graph has two heads. They share the s
 convolution and all variables.
 
 The recipe is the paper's: 64,000 steps of 128 images, about 164 epochs, which takes most of a
-day on a few cores; `--epochs` shortens it, and the steps in the rate with it. The paper also shifts
-and mirrors the training images; that is left out here, so expect less than its 91.25 %.
+day on a few cores; `--epochs` shortens it, and the steps in the rate with it. The data are made up
+(`datasets/synthetic.py`), so the accuracy says nothing about CIFAR-10.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.datasets import cifar10
+from tflab.datasets import synthetic
 from tflab.models import layers
 from tflab.records.options import Model, Recipe
 
@@ -38,7 +38,7 @@ def build() -> Model:
     return Model(
         output=logits,
         feeds={images: "images", labels: "labels"},
-        data=cifar10.load,
+        data=synthetic.load,
         loss=loss,
         test_loss=test_loss,
         updates=tuple(tf1.get_collection(tf1.GraphKeys.UPDATE_OPS)),

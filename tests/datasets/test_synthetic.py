@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from tflab.datasets import cifar10
+from tflab.datasets import files, synthetic
 from tflab.errors import TflabError
 
 pytestmark = pytest.mark.slow
 
 
 def test_the_images_have_the_shape_of_cifar10_and_say_what_they_are():
-    train, test = cifar10.stand_in("train"), cifar10.stand_in("test")
+    train, test = synthetic.load("train"), synthetic.load("test")
     for dataset, split, rows in ((train, "train", 5_000), (test, "test", 10_000)):
         images, labels = dataset.columns["images"], dataset.columns["labels"]
         assert (dataset.name, dataset.split) == ("made-up stripes, not CIFAR-10", split)
@@ -22,14 +22,21 @@ def test_the_images_have_the_shape_of_cifar10_and_say_what_they_are():
     assert not np.array_equal(train.columns["images"][:100], test.columns["images"][:100])
 
 
+def test_it_is_said_once_that_they_are_not_cifar10(monkeypatch, capsys):
+    monkeypatch.setattr(files, "announced", set())
+    for split in ("train", "test"):
+        synthetic.load(split)
+    assert capsys.readouterr().err == "Using made-up stripes of CIFAR-10's shape, not CIFAR-10.\n"
+
+
 def test_the_images_are_the_same_in_every_run():
-    first, second = cifar10.stand_in("train"), cifar10.stand_in("train")
+    first, second = synthetic.load("train"), synthetic.load("train")
     for name, column in first.columns.items():
         assert np.array_equal(column, second.columns[name])
 
 
 def test_the_class_is_the_direction_in_which_the_colour_changes():
-    columns = cifar10.stand_in("train").columns
+    columns = synthetic.load("train").columns
     grey = columns["images"][:500].mean(axis=3)
     along_rows, along_columns = np.gradient(grey, axis=(1, 2))
     # The direction of a structure tensor: gradients to either side count as one (Bigun 1987).
@@ -42,4 +49,4 @@ def test_the_class_is_the_direction_in_which_the_colour_changes():
 
 def test_an_unknown_split_is_refused():
     with pytest.raises(TflabError, match=r"^No split named 'valid'; choose from train, test\.$"):
-        cifar10.stand_in("valid")
+        synthetic.load("valid")
