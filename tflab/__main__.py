@@ -38,7 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         terminal.say(f"tflab: {visible(str(error))}", sys.stderr)
         return error.status
-    return importlib.import_module(f"tflab.{name}.__main__").main(rest)
+    module = importlib.import_module(f"tflab.{name}")
+    if hasattr(module, "__path__"):  # a package
+        module = importlib.import_module(f"tflab.{name}.__main__")
+    return module.main(rest)
 
 
 def usage() -> int:

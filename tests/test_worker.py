@@ -4,9 +4,9 @@ import argparse
 
 import pytest
 
+from tflab import worker
 from tflab.cli import arguments
 from tflab.errors import UsageError
-from tflab.worker import __main__ as worker
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""Doctor: what does not work here, and what to do about it."""
