@@ -17,8 +17,8 @@ import pytest
 from packaging.requirements import Requirement
 
 import tflab
+from tflab import doctor
 from tflab.__main__ import COMMANDS
-from tflab.doctor import software
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
@@ -141,6 +141,6 @@ def test_a_report_has_its_page_and_writes_into_the_folder_one_works_in(installed
 
 
 def test_the_doctor_knows_what_an_installed_tflab_requires(installed):
-    asked = "from tflab.doctor import software; print(*software.declared(), sep='\\n')"
+    asked = "from tflab import doctor; print(*doctor.declared(), sep='\\n')"
     printed = run(installed.python, "-c", asked, folder=installed.folder, PYTHONPATH="")
-    assert set(map(Requirement, printed.splitlines())) == set(map(Requirement, software.declared()))
+    assert set(map(Requirement, printed.splitlines())) == set(map(Requirement, doctor.declared()))

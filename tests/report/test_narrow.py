@@ -8,9 +8,8 @@ from rich.cells import cell_len
 from tests.compare.test_whole_view import COMPARISON
 from tests.follow.test_view import HISTORY
 from tests.report.lab_by_hand import LAB, STAGES
+from tflab import doctor
 from tflab.compare import view as compare_view
-from tflab.doctor import __main__ as doctor
-from tflab.doctor.checks import NOTE, Finding
 from tflab.exporters import text
 from tflab.follow import view as follow_view
 from tflab.records.blocks import Strip, Table
@@ -19,7 +18,7 @@ from tflab.views import in_short, stages
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 LONG = "/srv/somebody/with/a/rather/long/name/of/a/folder/runs/lenet-20260101-120000"
-FINDING = Finding("a folder", LONG, f"'{LONG}' is not there", NOTE, f"mkdir {LONG}")
+CHECK = doctor.Check("a folder", f"'{LONG}' is not there", "", False, f"mkdir {LONG}")
 
 
 def report():
@@ -30,7 +29,7 @@ def report():
 BLOCKS = {
     "compare": lambda: compare_view.blocks(COMPARISON),
     "follow": lambda: follow_view.blocks(HISTORY),
-    "doctor": lambda: doctor.blocks([FINDING]),
+    "doctor": lambda: doctor.blocks((CHECK,)),
     "report": report,
 }
 

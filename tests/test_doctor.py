@@ -1,0 +1,220 @@
+"""Doctor: each check in a made-up world where something is wrong, and in one where nothing is."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tflab import doctor
+from tflab.datasets import mnist
+from tflab.doctor import PUT, Check
+from tflab.errors import TflabError
+from tflab.runtime import child
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_each_package_is_compared_with_its_range(monkeypatch):
+    versions = {"numpy": "2.4.6", "xprof": "2.20.1"}
+    monkeypatch.setattr(doctor, "declared", lambda: ("numpy>=2,<3", "xprof>=2.22,<3", "rich>=14"))
+    monkeypatch.setattr(doctor.environment, "version", versions.get)
+    assert list(doctor.packages()) == [
+        Check("numpy", "2.4.6", ">=2,<3", True),
+        Check("xprof", "2.20.1", ">=2.22,<3", False, 'python -m pip install "xprof>=2.22,<3"'),
+        Check("rich", "missing", ">=14", False, 'python -m pip install "rich>=14"'),
+    ]
+
+
+def test_the_ranges_are_those_of_the_project(monkeypatch, tmp_path):
+    tomllib = pytest.importorskip("tomllib")  # Python 3.11
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert list(doctor.declared()) == project["dependencies"]
+    installed = SimpleNamespace(requires=["numpy<3,>=2.0", 'pytest; extra == "test"'])
+    monkeypatch.setattr(doctor, "PROJECT", tmp_path)
+    monkeypatch.setattr(doctor.metadata, "distribution", {"tflab": installed}.__getitem__)
+    assert doctor.declared() == ("numpy<3,>=2.0",)
+
+
+@pytest.fixture
+def answer(monkeypatch):
+    """`answer({...})`: the result of a process of its own, or its error."""
+
+    def answering(result):
+        def call(function, seconds):
+            if isinstance(result, TflabError):
+                raise result
+            return result
+
+        monkeypatch.setattr(child, "call", call)
+
+    return answering
+
+
+def test_devices_are_listed_and_a_gpu_that_is_not_seen_has_a_remedy(answer, monkeypatch, tmp_path):
+    answer({"devices": ["CPU:0"]})
+    monkeypatch.setattr(doctor, "NVIDIA", tmp_path / "none")
+    assert doctor.devices() == Check("devices", "CPU:0", "", True)
+    monkeypatch.setattr(doctor, "NVIDIA", tmp_path)
+    remedy = 'To use the GPU: python -m pip install "tensorflow[and-cuda]"'
+    assert doctor.devices() == Check("devices", "CPU:0", "", True, remedy)
+    answer({"devices": ["CPU:0", "GPU:0"]})
+    assert doctor.devices() == Check("devices", "CPU:0, GPU:0", "", True)
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "remedy"),
+    [
+        (
+            "raise ModuleNotFoundError(\"No module named 'absl'\")",
+            "ModuleNotFoundError: No module named 'absl'",
+            "python -m pip install -r requirements.txt",
+        ),
+        (
+            "raise TypeError('incompatible Protobuf Gencode/Runtime versions')",
+            "TypeError: incompatible Protobuf Gencode/Runtime versions",
+            "python -m pip install --upgrade protobuf",
+        ),
+        (
+            "import os; os.kill(os.getpid(), 4)",
+            "The process that ran tflab.doctor:imported ended with status -4 (SIGILL).",
+            "The processor probably lacks instructions (AVX); use another machine.",
+        ),
+    ],
+)
+def test_a_tensorflow_that_does_not_load_is_one_line(monkeypatch, tmp_path, code, error, remedy):
+    (tmp_path / "tensorflow").mkdir()
+    (tmp_path / "tensorflow" / "__init__.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert doctor.devices() == Check("devices", error, "", False, remedy)
+
+
+def test_a_process_that_hangs_is_one_line(answer):
+    answer(TflabError("The process did not end within 90 s."))
+    remedy = "Try again when the machine is less busy."
+    assert doctor.devices() == Check(
+        "devices", "The process did not end within 90 s.", "", False, remedy
+    )
+
+
+def test_mnist_is_looked_for_where_the_commands_look(monkeypatch, tmp_path):
+    def read_split(folder, split):
+        if not (folder / "whole").exists():
+            raise TflabError(f"{folder} lacks whole ({split}).")
+
+    monkeypatch.setattr(mnist, "read_split", read_split)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("TFLAB_DATA_DIR", raising=False)
+    absent = "not here: the first use downloads it, or other images replace it"
+    assert doctor.mnist() == Check("MNIST", absent, "", True, PUT)
+    cache = tmp_path / "cache" / "tflab" / "mnist"
+    cache.mkdir(parents=True)
+    (cache / "whole").touch()
+    assert doctor.mnist() == Check("MNIST", str(cache), "", True)
+    monkeypatch.setenv("TFLAB_DATA_DIR", str(tmp_path))
+    lacks = f"{tmp_path} lacks whole (train)."
+    assert doctor.mnist() == Check("MNIST", lacks, "", False, f"{PUT} Or unset the variable.")
+
+
+def test_one_package_provides_the_profile_plugin(monkeypatch, answer):
+    entries = []
+
+    def provide(name, version):
+        entries.append(SimpleNamespace(dist=SimpleNamespace(name=name, version=version)))
+
+    monkeypatch.setattr(doctor.metadata, "entry_points", lambda **_: entries)
+    install = "python -m pip install xprof"
+    assert doctor.profile_plugin() == Check("Profile plugin", "missing", "", False, install)
+    provide("xprof", "2.24.2")
+    provide("xprof", "2.24.2")  # an entry may be listed twice
+    answer({})
+    alone = "xprof alone"
+    assert doctor.profile_plugin() == Check("Profile plugin", "xprof 2.24.2", alone, True)
+    answer({"error": "ImportError: no .so"})
+    remedy = "python -m pip install -r requirements.txt"
+    assert doctor.profile_plugin() == Check(
+        "Profile plugin", "ImportError: no .so", alone, False, remedy
+    )
+    provide("tensorboard-plugin-profile", "2.13.1")
+    both = "tensorboard-plugin-profile 2.13.1 and xprof 2.24.2"
+    remedy = (
+        "python -m pip uninstall tensorboard-plugin-profile && "
+        "python -m pip install --force-reinstall xprof"
+    )
+    assert doctor.profile_plugin() == Check("Profile plugin", both, alone, False, remedy)
+
+
+@pytest.mark.tensorflow
+def test_what_is_installed_here_loads():
+    assert doctor.imported()["devices"][0] == "CPU:0"
+    assert doctor.loaded() == {}
+
+
+# The command
+
+
+@pytest.fixture
+def world(monkeypatch):
+    """`world(check, ...)`: what all checks find together."""
+
+    def found(first, second):
+        monkeypatch.setattr(doctor, "packages", lambda: iter((first,)))
+        monkeypatch.setattr(doctor, "devices", lambda: second)
+        for name in ("mnist", "profile_plugin"):
+            monkeypatch.setattr(doctor, name, lambda: Check("more", "x", "", True))
+
+    return found
+
+
+WRONG = Check("rich", "missing", ">=14", False, "Install it.")
+RIGHT = Check("devices", "CPU:0", "", True)
+
+
+def test_the_table_has_every_check_and_the_remedies_are_below_it(world, capsys):
+    world(WRONG, RIGHT)
+    assert doctor.main([]) == 1
+    out, err = capsys.readouterr()
+    assert [line.rstrip() for line in out.splitlines()] == [
+        "",
+        "What tflab needs",
+        "                  supported  found",
+        "  ──────────────────────────────────",
+        "  rich     wrong  >=14       missing",
+        "  devices  ok                CPU:0",
+        "  more     ok                x",
+        "  more     ok                x",
+        "",
+        "What to do",
+        "  rich: missing",
+        "      Install it.",
+        "",
+        "1 thing is wrong.",
+    ]
+    assert err == ""
+
+
+def test_json_has_every_check(world, capsys):
+    world(RIGHT, RIGHT)
+    assert doctor.main(["--format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["works"] is True
+    assert answer["checks"][1] == {
+        "what": "devices",
+        "found": "CPU:0",
+        "supported": "",
+        "works": True,
+        "remedy": "",
+    }
+
+
+def test_without_rich_the_table_is_markdown(world, capsys, monkeypatch):
+    world(WRONG, RIGHT)
+    monkeypatch.setattr(importlib.util, "find_spec", {}.get)
+    monkeypatch.setitem(sys.modules, "tflab.exporters.text", None)
+    assert doctor.main([]) == 1
+    out = capsys.readouterr().out
+    assert "| rich | wrong |" in out and "Install it." in out

@@ -1,0 +1,235 @@
+"""Find out what does not work here, and what to do about it.
+
+    python -m tflab.doctor
+
+One table has the packages that tflab needs with the versions that it supports, TensorFlow's
+devices, MNIST, and TensorBoard's Profile plugin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import re
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import tflab
+from tflab import atomic
+from tflab.cli import arguments, command, environment
+from tflab.errors import TflabError
+from tflab.records.blocks import Block, Column, Frame, Strip, Table
+from tflab.units import plural
+
+FORMATS = ("text", "json")
+PROJECT = Path(tflab.__file__).parents[1]
+SECONDS = 90  # time limit; an import takes 2 to 5, much more on a busy machine
+NVIDIA = Path("/dev/nvidiactl")  # exists where a driver of NVIDIA's is loaded
+PROVIDER = "xprof"  # the package of the Profile plugin
+PUT = "Put its four files into a folder and set TFLAB_DATA_DIR to it."
+INSTALL = "python -m pip install -r requirements.txt"
+REMEDIES = {  # a part of an error message -> what helps
+    "rotobuf": "python -m pip install --upgrade protobuf",
+    "Descriptors cannot": INSTALL,  # protobuf is too new
+    "status -4": "The processor probably lacks instructions (AVX); use another machine.",
+    "status -9": "Memory probably ran out; close other programs.",
+    "did not end": "Try again when the machine is less busy.",
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    what: str
+    found: str
+    supported: str  # empty where there is only one way to work
+    works: bool
+    remedy: str = ""  # also a hint about something that works
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command.run(lambda: run(parser().parse_args(argv)))
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = command.parser("doctor", __doc__)
+    arguments.output_format(parser, FORMATS)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    checks = (*packages(), devices(), mnist(), profile_plugin())
+    works = all(check.works for check in checks)
+    if args.format == "json":
+        from tflab.exporters import json
+
+        print(json.document(works=works, checks=checks))
+    elif importlib.util.find_spec("rich"):
+        from tflab.exporters import text
+
+        text.show_blocks(blocks(checks))
+    else:  # Markdown needs nothing
+        from tflab.exporters import markdown
+
+        print("\n\n".join(map(markdown.rendered, blocks(checks))))
+    return 0 if works else 1
+
+
+def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
+    """Yield the table, and below it what to do, because commands must not be shortened."""
+    yield Table(
+        "What tflab needs",
+        (
+            Column("", lambda check: check.what),
+            Column("", lambda check: "ok" if check.works else "wrong"),
+            Column("supported", lambda check: check.supported),
+            Column("found", lambda check: check.found, elastic=True),
+        ),
+        checks,
+    )
+    advised = tuple(
+        Frame(f"{check.what}: {check.found}", "", (check.remedy,))
+        for check in checks
+        if check.remedy
+    )
+    if advised:
+        yield Strip("What to do", advised)
+    if wrong := sum(not check.works for check in checks):
+        yield f"{plural(wrong, 'thing')} {'is' if wrong == 1 else 'are'} wrong."
+    else:
+        yield "Everything that tflab needs works."
+
+
+def packages() -> Iterator[Check]:
+    """Yield each package that tflab requires, with its version and the range that is supported."""
+    from packaging.requirements import Requirement
+
+    for line in declared():
+        requirement = Requirement(line)
+        installed = environment.version(requirement.name)
+        fits = installed is not None and requirement.specifier.contains(installed, prereleases=True)
+        remedy = "" if fits else f'python -m pip install "{line}"'
+        supported = line.removeprefix(requirement.name)
+        yield Check(requirement.name, installed or "missing", supported, fits, remedy)
+
+
+def declared() -> tuple[str, ...]:
+    """Return what tflab requires, such as `numpy>=2.0,<3`, from where it is declared."""
+    try:
+        text = (PROJECT / "pyproject.toml").read_text("utf-8")
+    except OSError:
+        own = metadata.distribution("tflab")
+        return tuple(line for line in own.requires or () if "extra ==" not in line)
+    # Python 3.10 has no parser for TOML, and the form of our own file is known.
+    block = re.findall(r"^dependencies = \[(.*?)^\]", text, re.M | re.S)
+    return tuple(re.findall(r'"(.+?)"', block[0]))
+
+
+def devices() -> Check:
+    """Import TensorFlow, and list its devices."""
+    answer = answer_of("imported")
+    if error := answer.get("error"):
+        return Check("devices", error, "", False, remedy_for(error))
+    found = answer["devices"]
+    unseen = NVIDIA.exists() and not any("GPU" in name for name in found)
+    remedy = 'To use the GPU: python -m pip install "tensorflow[and-cuda]"' if unseen else ""
+    return Check("devices", ", ".join(found), "", True, remedy)
+
+
+def mnist() -> Check:
+    """Look for MNIST where tflab looks for it. Nothing is downloaded."""
+    from tflab.datasets import files
+    from tflab.datasets import mnist as published
+
+    try:
+        folder = files.given_folder(None, "the four files of MNIST") or files.cache_folder("mnist")
+        for split in published.PUBLISHED:
+            published.read_split(folder, split)
+    except TflabError as error:
+        if os.environ.get("TFLAB_DATA_DIR"):
+            return Check("MNIST", str(error), "", False, f"{PUT} Or unset the variable.")
+        absent = "not here: the first use downloads it, or other images replace it"
+        return Check("MNIST", absent, "", True, PUT)
+    return Check("MNIST", str(folder), "", True)
+
+
+def profile_plugin() -> Check:
+    """Load TensorBoard's Profile plugin, which only one package may provide."""
+    entries = metadata.entry_points(group="tensorboard_plugins", name="profile")
+    provided = {entry.dist.name: entry.dist.version for entry in entries if entry.dist}
+    found = " and ".join(f"{name} {provided[name]}" for name in sorted(provided))
+    if not provided:
+        return Check("Profile plugin", "missing", "", False, f"python -m pip install {PROVIDER}")
+    if others := sorted(provided.keys() - {PROVIDER}):
+        remedy = (
+            f"python -m pip uninstall {' '.join(others)} && "
+            f"python -m pip install --force-reinstall {PROVIDER}"
+        )
+        return Check("Profile plugin", found, f"{PROVIDER} alone", False, remedy)
+    error = answer_of("loaded").get("error")
+    remedy = remedy_for(error) if error else ""
+    return Check("Profile plugin", error or found, f"{PROVIDER} alone", not error, remedy)
+
+
+# What loads is tried in a process of its own with a time limit: a crash or a hang is a finding.
+
+
+def answer_of(function: str) -> dict[str, Any]:
+    from tflab.runtime import child
+
+    try:
+        return child.call(f"tflab.doctor:{function}", seconds=SECONDS)
+    except TflabError as error:
+        return {"error": str(error)}
+
+
+def imported() -> dict[str, Any]:
+    try:
+        import tensorflow as tf
+
+        names = (device.name for device in tf.config.list_physical_devices())
+        return {"devices": [name.removeprefix("/physical_device:") for name in names]}
+    except Exception as error:  # an import may raise anything
+        return {"error": described(error)}
+
+
+def loaded() -> dict[str, Any]:
+    """Load the plugin as TensorBoard does, and let its compiled library read an empty trace."""
+    try:
+        from tensorboard import default
+        from tensorboard.plugins import base_plugin
+        from xprof.convert import raw_to_tool_data
+
+        default.get_dynamic_plugins()  # raises where a plugin would keep TensorBoard from starting
+        (entry, *_) = metadata.entry_points(group="tensorboard_plugins", name="profile")
+        options, loader = ArgumentParser(), entry.load()()
+        loader.define_flags(options)
+        with atomic.temporary("logdir") as folder:
+            context = base_plugin.TBContext(logdir=str(folder), flags=options.parse_args([]))
+            if loader.load(context) is None:
+                return {"error": "TensorBoard does not load it"}
+            trace = Path(folder, "host.xplane.pb")
+            trace.touch()
+            raw_to_tool_data.xspace_to_tool_names([str(trace)])
+    except Exception as error:  # an import may raise anything
+        return {"error": described(error)}
+    return {}
+
+
+def described(error: Exception) -> str:
+    """Return the kind of an error and the first line of its message."""
+    first = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+def remedy_for(error: str) -> str:
+    return next((remedy for part, remedy in REMEDIES.items() if part in error), INSTALL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
