@@ -1,4 +1,4 @@
-"""From RunMetadata to tables, columns, XSpace and Chrome trace, beside TensorFlow's own tools.
+"""From RunMetadata to tables, XSpace and Chrome trace, beside TensorFlow's own tools.
 
     python -m benchmarks.exports
 
@@ -35,7 +35,7 @@ PEER = "Timeline"
 GROWTH = (1, 3, 10)  # files that are converted together
 CHECKED = 30  # files for which time and memory are predicted from the growth, and then measured
 COPIES = 10  # of what was recorded, in each of them
-FORMATS = ("text", "columns", "chrome", "xspace")
+FORMATS = ("text", "chrome", "xspace")
 TIMES = {8: (0x08, 0x10, 0x48), 9: (0x68, 0x01)}  # bytes of a time in a trace -> tags before it
 
 

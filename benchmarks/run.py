@@ -18,18 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from benchmarks import report, resident, turns
+from benchmarks import report, turns
 from tflab import units
 from tflab.records.blocks import Block, Column, Table
-from tflab.run import op_runs_file
-from tflab.runtime import child
 
-HERE = "benchmarks.run"
 SCRIPT = Path(__file__).with_name("watched_program.py")
 PLAIN, WATCHED = "python", "tflab.run"
 IMPORT = "import tensorflow\n"
@@ -56,13 +52,10 @@ class Plan(NamedTuple):
     rounds: int  # of the other profilers
     starts: int  # pairs of programs that only import TensorFlow
     sizes: tuple[int, int]  # steps of a small graph, for memory
-    op_runs: int  # that are kept in columns
 
 
-WHOLE = Plan(steps=3_000, pairs=15, rounds=5, starts=11, sizes=(10_000, 100_000), op_runs=1_000_000)
-QUICK = Plan(steps=20, pairs=1, rounds=1, starts=1, sizes=(20, 40), op_runs=1_000)
-NODES = 100  # of the graph whose op runs are kept
-QUESTION = "SELECT op, count(*), sum(duration_ns) AS ns FROM '{file}' GROUP BY op ORDER BY ns"
+WHOLE = Plan(steps=3_000, pairs=15, rounds=5, starts=11, sizes=(10_000, 100_000))
+QUICK = Plan(steps=20, pairs=1, rounds=1, starts=1, sizes=(20, 40))
 
 
 class Run(NamedTuple):
@@ -77,21 +70,12 @@ class Run(NamedTuple):
         return self.whole_s - self.loop_s
 
 
-class Kept(NamedTuple):
-    """Work on a file of op runs, in a process of its own."""
-
-    seconds: float
-    grown: int  # bytes resident at most, more than before
-    size: int  # of the file
-
-
 class Results(NamedTuple):
     plan: Plan
     overhead: dict[str, list[Run]]
     peers: dict[str, list[Run]]
     starts: dict[str, list[float]]
     memory: dict[str, list[int]]  # way -> resident at most, by the number of steps
-    kept: dict[str, Kept]  # what is done with the op runs
 
 
 def measure(quick: bool) -> Results:
@@ -110,13 +94,6 @@ def measure(quick: bool) -> Results:
             turns.take(others, plan.rounds),
             turns.take(starts, plan.starts),
             {way: [once(ours[way], "small", n).bytes for n in plan.sizes] for way in ours},
-            {
-                "written by the program's process": child.call(
-                    f"{HERE}:written", folder, plan.op_runs
-                ),
-                "made into Parquet by the command": child.call(f"{HERE}:made", folder),
-                "summed up by op, by DuckDB": child.call(f"{HERE}:asked", folder),
-            },
         )
 
 
@@ -135,45 +112,6 @@ def together(ways: Mapping[str, Sequence[str]], plan: Plan) -> dict[str, list[Ru
             for way, run in zip(ways, runs, strict=True):
                 results[way].append(run.result())
     return results
-
-
-def written(folder: str, count: int) -> Kept:
-    seen = op_runs_file.OpRunsFile(folder, print)
-    names = [f"layer_{number}/op" for number in range(NODES)]
-    random = Random(0)
-
-    def work() -> None:
-        for run in range(count // NODES):
-            starts = [10_000_000 * run + 10_000 * node for node in range(NODES)]
-            seen.add(1, run, names, starts, [random.randrange(10**5) for _ in names])
-        seen.flush()
-
-    return kept(work, Path(seen.path))
-
-
-def made(folder: str) -> Kept:
-    nodes = [
-        (f"layer_{number}/op", "forward", ("train.py", number, "y = op(x)"), f"Op{number % 20}")
-        for number in range(NODES)
-    ]
-    segment = {"groups": [{"graph": 1}], "graphs": [nodes]}
-    file = Path(folder, f"{op_runs_file.NAME}.parquet")
-    return kept(lambda: op_runs_file.to_parquet(Path(folder), segment), file)
-
-
-def asked(folder: str) -> Kept:
-    import duckdb
-
-    file = Path(folder, f"{op_runs_file.NAME}.parquet")
-    with duckdb.connect() as database:
-        return kept(lambda: database.execute(QUESTION.format(file=file)).fetchall(), file)
-
-
-def kept(work: Callable[[], object], file: Path) -> Kept:
-    resident.forget_peak()
-    before = resident.now()
-    took = turns.seconds(work)
-    return Kept(took, resident.peak() - before, file.stat().st_size)
 
 
 def profilers(folder: str) -> dict[str, Sequence[str]]:
@@ -249,16 +187,6 @@ def blocks(results: Results) -> Iterator[Block]:
         f"{way} {' and '.join(map(units.size, sizes))}" for way, sizes in results.memory.items()
     )
     yield table(f"{of_lenet}, under other profilers", results.peers)
-    yield Table(
-        f"{plan.op_runs:,} sampled op runs, kept in columns",
-        (
-            Column("", lambda row: row[0]),
-            Column("time", lambda row: units.time(1e9 * row[1].seconds), right=True),
-            Column("memory at most, more", lambda row: units.size(row[1].grown), right=True),
-            Column("file", lambda row: units.size(row[1].size), right=True),
-        ),
-        tuple(results.kept.items()),
-    )
 
 
 def target(

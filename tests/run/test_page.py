@@ -1,4 +1,4 @@
-"""A watched program as a page, as stacks and as a file: all rows worked out by hand."""
+"""A watched program as a page and as a file: all rows worked out by hand."""
 
 import json
 import re
@@ -394,22 +394,6 @@ def test_a_node_of_a_recorded_graph_has_its_times(seen):
         "In 2 traced runs of the program, it ran 2 times. It took 500 ns of each run on average."
     ]
     assert [*recorded.times(seen.graph, histories["init"])] == []
-
-
-def test_stacks_add_up_to_the_process():
-    rows = [line.rsplit(" ", 1) for line in page.collapsed(WATCHED).splitlines()]
-    assert rows == [
-        ["train.py;start of Python", "100"],
-        ["train.py;import of TensorFlow", "2000"],
-        ["train.py;first runs", "1400"],
-        ["train.py;steps of group 2", "3000"],
-        ["train.py;tflab", "150"],
-        ["train.py;end of Python", "3050"],
-        ["train.py;Python;train.py:9 ", "200"],
-        ["train.py;Python;train.py:5 train = optimizer.minimize(loss)", "70"],
-        ["train.py;Python", "30"],
-    ]
-    assert sum(int(ns) for _, ns in rows) == WATCHED.process.wall_ns
 
 
 def test_a_run_that_was_kept_is_read_as_it_was(seen, tmp_path):

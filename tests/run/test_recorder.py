@@ -71,7 +71,6 @@ def lab(monkeypatch):
         steps=0,
         logdir=None,
         values=None,
-        op_runs=False,
         broke=faults.append,
     )
     seen = recorder.Recorder(watcher)

@@ -190,7 +190,7 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
     script = tmp_path / "endless.py"
     script.write_text(ENDLESS)
     options = ("--save", str(tmp_path / "kept.json"), "--logdir", str(tmp_path / "logs"))
-    options += ("--html", str(tmp_path / "page.html"), "--op-runs", str(tmp_path / "ops.parquet"))
+    options += ("--html", str(tmp_path / "page.html"))
     _, err, status = run(script, "--steps", "500", "--lines", "--values", *options, log="2")
     assert status == 0
     assert "KeyboardInterrupt" not in err
@@ -224,8 +224,7 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
     assert kept["values"]["not_finite"] == ["log:0"]
     page = (tmp_path / "page.html").read_text()
     assert '<tr data-line="5" class="made"><th scope="row" class="heat-' in page
-    assert (tmp_path / "ops.parquet").read_bytes()[:4] == b"PAR1"
-    for file in ("kept.json", "page.html", "ops.parquet"):  # what it shows of a program is private
+    for file in ("kept.json", "page.html"):  # what it shows of a program is private
         assert (tmp_path / file).stat().st_mode & 0o077 == 0
     assert err.endswith(f"tensorboard --logdir {tmp_path / 'logs'}\n")
     assert {file.name for file in (tmp_path / "logs").iterdir()} == {

@@ -4,9 +4,8 @@ file of TensorBoard, each tag with RunMetadata is one step.
     python -m tflab.convert run_metadata.pb --graph graph.pb --to chrome --out trace.json
 
 Files may be binary or text, from a CPU or a GPU, and from any version of TensorFlow since 2016.
-Text, JSON and CSV go to standard output unless --out names a file. For --to columns, --out is a
-Parquet file with a row for each op run; for --to xspace, a logdir of TensorBoard; for --to
-model-explorer, a folder for the graph and the times of its nodes.
+Text, JSON and CSV go to standard output unless --out names a file. For --to xspace, --out is a
+logdir of TensorBoard; for --to model-explorer, a folder for the graph and the times of its nodes.
 A Chrome trace opens in ui.perfetto.dev and chrome://tracing. If the name of a file ends in .gz, it
 is compressed.
 """
@@ -77,14 +76,8 @@ def run(args: argparse.Namespace) -> int:
             WRITERS[args.to](folder, read(args))
         terminal.say_command(*opening_line(args.to, Path(args.out)))
         return 0
-    if args.to == "columns":
-        if args.out is None:
-            raise UsageError("Columns go into a Parquet file; name one with --out.")
-        with new_file(args.out) as half:
-            WRITERS[args.to](half, read(args))
-    else:
-        with output(args.out) as stream:
-            WRITERS[args.to](stream, read(args))
+    with output(args.out) as stream:
+        WRITERS[args.to](stream, read(args))
     if args.out is not None:
         terminal.say(visible(args.out))
     return 0
@@ -158,12 +151,6 @@ def write_csv(stream: TextIO, recorded: Recording) -> None:
         op_runs.write_csv(stream, recorded)
 
 
-def write_columns(file: Path, recorded: Recording) -> None:
-    from tflab.convert import op_runs
-
-    op_runs.write_parquet(file, recorded)
-
-
 def write_chrome(stream: TextIO, recorded: Recording) -> None:
     from tflab.exporters import chrome_trace
 
@@ -195,11 +182,10 @@ FOLDERS = {  # formats with several files, and the beginning of an error without
     "xspace": "An xspace goes into a logdir of TensorBoard",
     "model-explorer": "The files for Model Explorer go into a folder",
 }
-WRITERS: dict[str, Callable[[Any, Recording], None]] = {  # to a folder, a file or a stream
+WRITERS: dict[str, Callable[[Any, Recording], None]] = {  # to a folder or a stream
     "text": write_text,
     "json": write_json,
     "csv": write_csv,
-    "columns": write_columns,
     "xspace": write_xspace,
     "chrome": write_chrome,
     "model-explorer": write_explorer,

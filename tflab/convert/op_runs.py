@@ -1,26 +1,21 @@
-"""Op runs: recorded steps as JSON, as CSV and as columns, written step by step."""
+"""Op runs: recorded steps as JSON and as CSV, written step by step."""
 
 from __future__ import annotations
 
 import csv
 import json
 from dataclasses import fields
-from pathlib import Path
 from typing import TextIO
 
-from tflab.analysis.columns import PORTION, OpRuns
+from tflab.analysis.columns import PORTION
 from tflab.analysis.stored import in_columns
 from tflab.convert.conversion import Conversion, ranked
 from tflab.convert.reading import Recording
-from tflab.convert.rows import coded
-from tflab.escaping import visible
-from tflab.exporters import parquet
 from tflab.exporters.csv import cell
 from tflab.exporters.json import plain
 from tflab.records.timed import OpRun
 
 COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
-PARQUET = ("step", "node", *COLUMNS[2:])
 
 
 def write_json(stream: TextIO, conversion: Conversion) -> None:
@@ -63,22 +58,3 @@ def write_csv(stream: TextIO, recorded: Recording) -> None:
             writer.writerows(
                 (step, *named[kind], *times) for step, kind, *times in zip(*rows, strict=True)
             )
-
-
-def write_parquet(file: Path, recorded: Recording) -> None:
-    """A row for each op run."""
-    import pyarrow
-
-    kind_of = {track.device: track.kind for track in recorded.tracks}
-    runs = in_columns(recorded.runs)
-    texts = [[*map(visible, kind), kind_of.get(kind[2], "")] for kind in runs.kinds]
-    columns = [coded(pyarrow.array(column)) for column in zip(*texts, strict=True)]
-
-    def table(own: OpRuns) -> pyarrow.Table:
-        text = [
-            pyarrow.DictionaryArray.from_arrays(codes[own.kind], words) for codes, words in columns
-        ]
-        numbers = (own.start_ns, own.duration_ns, own.requested_bytes)
-        return pyarrow.table([own.step, *text, *numbers], names=PARQUET)
-
-    parquet.write(file, map(table, runs.by_step().values()), rising="start_ns")

@@ -14,13 +14,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tflab import atomic, units
+from tflab import atomic
 from tflab.cli import command, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.run import launch
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from tflab.records.watched import Watched
 
 FORMATS = ("text", "json")
-WHAT, PAGE, STACKS, OP_RUNS = "measurement", "page", "file of stacks", "file of op runs"
-NO_TRACE = "no run was traced"
+WHAT, PAGE = "measurement", "page"
 NOTHING = "There is nothing for TensorBoard: no session ran, or a signal ended the program."
 
 
@@ -110,18 +109,6 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         help="write a page: the program line by line beside the drawing of its graph",
     )
     add(
-        "--stacks",
-        type=command.file("name of the file"),
-        metavar="FILE",
-        help="write where the time went as collapsed stacks, for speedscope and flame graphs",
-    )
-    add(
-        "--op-runs",
-        type=command.file("name of the file"),
-        metavar="FILE",
-        help="write each op run of the traced runs as Parquet, for SQL and data frames",
-    )
-    add(
         "--save",
         type=command.file("name of the file"),
         metavar="FILE",
@@ -145,8 +132,7 @@ def arguments(
     if args.program in ([], ["-m"]):
         raise UsageError("There is no program to run; give the name of a Python file.")
     launch.check(*args.program[:1])
-    asked = ((args.save, WHAT), (args.html, PAGE), (args.stacks, STACKS), (args.op_runs, OP_RUNS))
-    for name, what in asked:
+    for name, what in ((args.save, WHAT), (args.html, PAGE)):
         if name:
             from tflab.cli import new_files
 
@@ -167,7 +153,6 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     settings |= {"V1": "1"} if args.v1 else {}
     if args.values or args.values_at:
         settings["VALUES"] = str(args.values_at)
-    settings |= {"OP_RUNS": "1"} if args.op_runs else {}
     if args.place:
         settings["LOGDIR"] = str(args.place.work.absolute())
     if args.html or args.save or args.place or args.lines:
@@ -182,7 +167,7 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
         status = 0 if segment.get("stopped") else ended.status
         seen = summary.watched(args.program, segment, ended.wall_ns, status, graph)
         seen = replace(seen, values=values, notes=(*notes, *seen.notes))
-        shown = command.run(lambda: show(args, seen, outputs, Path(folder), segment))
+        shown = command.run(lambda: show(args, seen, outputs))
     return status or shown
 
 
@@ -192,14 +177,8 @@ def import_rest() -> None:
     from tflab.run import largest, summary, view  # noqa: F401
 
 
-def show(
-    args: argparse.Namespace,
-    seen: Watched,
-    outputs: ExitStack,
-    folder: Path,
-    segment: Mapping[str, Any],
-) -> int:
-    """Print and write the requested results; `folder` has those of the program's process."""
+def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
+    """Print and write the requested results."""
     from tflab.cli import new_files
     from tflab.exporters import json, text
 
@@ -213,8 +192,6 @@ def show(
             text.show_block(out, block)
     for name, what, content in files(args, seen):
         new_files.write(Path(name), content.encode(), what)
-    if args.op_runs:
-        write_op_runs(Path(args.op_runs), folder, segment)
     if args.place and not args.place.work.is_dir():
         outputs.pop_all()
         raise TflabError(f"The logdir '{args.logdir}' was removed while the program ran.")
@@ -231,19 +208,6 @@ def show(
     elif args.place:
         terminal.say(NOTHING, sys.stderr)
     return 0
-
-
-def write_op_runs(path: Path, folder: Path, segment: Mapping[str, Any]) -> None:
-    from tflab.cli import new_files
-    from tflab.run import op_runs_file
-
-    written = op_runs_file.to_parquet(folder, segment)
-    if written is None:
-        traced = sum(group["traced"] for group in segment.get("groups", ()))
-        why = f"the traces of {units.plural(traced, 'run')} have none" if traced else NO_TRACE
-        terminal.say(f"There are no op runs: {why}.", sys.stderr)
-    else:
-        new_files.write(path, written, OP_RUNS)
 
 
 def keep_life(folder: Path, seen: Watched) -> None:
@@ -270,10 +234,6 @@ def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, s
         from tflab.run import page
 
         yield args.html, PAGE, html.page(page.report(seen))
-    if args.stacks:
-        from tflab.run import page
-
-        yield args.stacks, STACKS, page.collapsed(seen)
 
 
 if __name__ == "__main__":

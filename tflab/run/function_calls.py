@@ -118,8 +118,7 @@ class Functions:
         self.recorder.log.usual()
         took_ns = perf_counter_ns() - step.call.start_ns
         if self.begun == step.begun:
-            number = step.group.calls + 1
-            self.recorder.waiting.append((step.group, number, content, took_ns, called_ns))
+            self.recorder.waiting.append((step.group, content, took_ns, called_ns))
 
     # Tracings
 

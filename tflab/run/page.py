@@ -11,7 +11,6 @@ from functools import partial
 
 from tflab import units
 from tflab.analysis import branches
-from tflab.escaping import visible
 from tflab.follow import recorded
 from tflab.life import storage
 from tflab.records.blocks import Column, Table
@@ -226,37 +225,3 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
         statistic="mean",
         start=len(states) - 1,
     )
-
-
-# The stacks
-
-
-def collapsed(seen: Watched) -> str:
-    """The ledger of a process as collapsed stacks, which speedscope and flamegraph.pl draw.
-
-    A line has the frames, the outermost first, separated by semicolons, and then nanoseconds. The
-    lines add up to the time of the process.
-    """
-    return "".join(
-        f"{';'.join(map(frame, frames))} {ns}\n" for frames, ns in stacks(seen) if ns > 0
-    )
-
-
-def stacks(seen: Watched) -> Iterator[tuple[tuple[str, ...], int]]:
-    """The frames below the name of the program, and the time spent there itself."""
-    name = view.name_of(seen)
-    for owner in seen.process.owners:
-        if owner.owner not in PYTHON:
-            yield (name, owner.owner), owner.ns
-    python_ns = sum(owner.ns for owner in seen.process.owners if owner.owner in PYTHON)
-    for line in seen.lines:
-        yield (name, "Python", frame_of(line)), line.python_ns
-    yield (name, "Python"), python_ns - sum(line.python_ns for line in seen.lines)
-
-
-def frame_of(line: WatchedLine) -> str:
-    return f"{os.path.basename(line.file)}:{line.line} {line.code}"
-
-
-def frame(text: str) -> str:
-    return visible(text).replace(";", ",")

@@ -22,7 +22,6 @@ from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.run.function_calls import Functions
 from tflab.run.groups import PythonCall, RunGroup, WatchedRun
-from tflab.run.op_runs_file import OpRunsFile
 from tflab.run.program_graphs import MOST_CONSTANTS, Dumps, Lines, line_of
 from tflab.runtime import private
 
@@ -52,7 +51,7 @@ class Recorder:
         self.graphs: list[Any] = []
         self.calls: dict[int, PythonCall] = {}  # by thread
         # With the number of the run, its time, and that without start and end of the profiler
-        self.waiting: deque[tuple[RunGroup, int, bytes, int, int]] = deque()
+        self.waiting: deque[tuple[RunGroup, bytes, int, int]] = deque()
         self.tracing = allocate_lock()  # held by the first run whose graphs are dumped
         self.share = FOR_TRACES * watcher.overhead / 100
         self.next_stop = watcher.steps or sys.maxsize
@@ -65,7 +64,6 @@ class Recorder:
         self.most_waiting = WAITING
         self.has_read = False  # a trace; the first costs more, because modules are imported
         self.log: private.Log | None = None
-        self.op_runs = OpRunsFile(watcher.folder, self.note) if watcher.op_runs else None
         self.values: Values | None = None
         if watcher.values is not None:
             from tflab.run import recorded_values  # few programs need it
@@ -278,7 +276,7 @@ class Recorder:
                 if content and is_sample:
                     if self.watcher.logdir:
                         group.sample(took_ns, content)
-                    self.waiting.append((group, group.calls + 1, content, took_ns, took_ns))
+                    self.waiting.append((group, content, took_ns, took_ns))
         if step.dumps is not None:
             if step.dumps:
                 self.dumps.end(group.number, keep=step.dumps == self.first_runs)
@@ -288,7 +286,7 @@ class Recorder:
     def read_traces(self) -> None:
         """Add up the waiting traces, in another thread than those that run steps."""
         while self.waiting:
-            group, number, content, took_ns, called_ns = self.waiting.popleft()
+            group, content, took_ns, called_ns = self.waiting.popleft()
             began_ns = perf_counter_ns()
             try:
                 rows = group.op_times(content, self.tracer)
@@ -296,8 +294,6 @@ class Recorder:
                 group.drop_traces()
                 self.note(LONG)
                 continue
-            if self.op_runs:
-                self.op_runs.add(group.number, number, *rows)
             group.add_trace(took_ns, called_ns, *rows)
             longer_ns = max(0, took_ns - group.usual_ns())
             if self.has_read:
@@ -307,8 +303,6 @@ class Recorder:
     def segment(self, final: bool) -> dict[str, object]:
         """The groups of runs, the nodes of their graphs, and their fates in the largest."""
         self.read_traces()
-        if self.op_runs:
-            self.op_runs.flush()
         graphs = [self.nodes_of(graph, final) for graph in self.graphs]
         return {
             "stopped": self.stopped_by_steps,

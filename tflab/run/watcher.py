@@ -42,7 +42,6 @@ class Watcher:
         self.keeps = "KEEP" in given  # the graph of the largest group
         # The run whose values are recorded; 0: that which suits; None: no run
         self.values = int(given["VALUES"]) if "VALUES" in given else None
-        self.op_runs = "OP_RUNS" in given  # write those of traced runs, one by one
         self.overhead = float(given["OVERHEAD"])
         self.steps = int(given["STEPS"])
         self.process = os.getpid()
