@@ -27,7 +27,7 @@ WITH =  # what else is required of the packages, such as tensorflow==2.18.*
 # Python keeps what it compiles: commands and tests start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lab test fast stages test-versions check check-page bench docs fuzz mutants clean
+.PHONY: lab test fast approve stages test-versions check check-page bench docs fuzz mutants clean
 
 LAB ?= --model lenet
 
@@ -40,6 +40,9 @@ test: $(TESTABLE)
 fast: $(TESTABLE)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -p tests.without_tensorflow -m "not tensorflow and not slow" \
 	  $(shell grep -rLE --exclude-dir=browser --exclude-dir=fuzz --exclude-dir=plots "^pytestmark = .*pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
+
+approve: $(TESTABLE)
+	APPROVE=1 $(BIN)/python -m pytest -q $(shell grep -rl "import approve" tests --include='test_*.py')
 
 stages: $(TESTABLE)
 	$(BIN)/python -m pytest -m "not mnist" -n $(WORKERS) --dist loadfile tests/lifecycle tests/runtime tests/xla

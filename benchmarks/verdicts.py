@@ -7,15 +7,20 @@ that take about a tenth of a traced step. One race has all variants in one proce
 passes and threads; another has processes for each, as oneDNN needs.
 
     python -m benchmarks.verdicts --seconds 1800
+    python -m benchmarks.verdicts --seconds 1800 --load 2
+
+With --load, busy processes run beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import count, islice
 from statistics import fmean, median
 from typing import Any
@@ -36,7 +41,7 @@ CANDIDATES = 3  # ops to try for the slower step
 OBSERVATIONS, ROUNDS = 6, 20  # of that experiment
 SHORTEST_S = 2.0  # of an observation
 FILLED = 0.9  # share of a race's budget to plan, because observations vary
-Observed = Mapping[str, Any]  # the times of every step, by batch size
+Observed = Mapping[Any, Any]  # the times of every step, by batch size
 KINDS = ("in one process", "in their own")
 
 
@@ -78,22 +83,25 @@ def measure(seconds: float, start: float) -> Tried:
     jobs, copied = prepared(start + PREPARING * seconds)
     sizes = tuple(copied)
     rows = [datasets.first_rows(column, race.ROUNDS * max(sizes)) for column in columns]
-    default, same, *slower = jobs
-    alone = [({}, [default]), ({"TFLAB_BENCHMARK": SAME}, [same])]
-    alone.append(({"TFLAB_BENCHMARK": SLOWER}, slower))
-    groups = {KINDS[0]: [({}, list(jobs))], KINDS[1]: alone}
+    slower = [name for name in jobs if name.startswith(SLOWER)]
+    alone = [
+        race.Process({"TFLAB_BENCHMARK": name}, [name])
+        for name in (race.DEFAULT, race.CONTROL, SAME)
+    ]
+    alone.append(race.Process({"TFLAB_BENCHMARK": SLOWER}, slower))
+    processes = {KINDS[0]: [race.Process({}, list(jobs))], KINDS[1]: alone}
     trials: list[Trial] = []
     for number in count():
         budget_s = share_of(end - time.monotonic(), number)
         kind = KINDS[number % len(KINDS)]
 
         def observe(most_s: float, numbers: Iterator[int], kind: str = kind) -> list[Observed]:
-            return list(race.observations(jobs, groups[kind], rows, sizes, numbers, most_s))
+            return list(race.observations(jobs, processes[kind], rows, sizes, numbers, most_s))
 
         observed = raced(observe, budget_s, f"race {number + 1}, {kind}", needed=not trials)
         if not observed:
             break
-        trials += judged(kind, sizes, observed)
+        trials += judged(kind, sizes, observed, processes[kind])
     return Tried(program.dataset("train").name, copied, trials)
 
 
@@ -172,7 +180,7 @@ def prepared(end: float) -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
         placed = placement.place_once(backward, options)
         step = session.step_of(placed.program, placed.fetches)
         usual = engine.job_of(placed.program, step, options)
-        jobs |= {"default": usual, SAME: usual}
+        jobs |= {"default": usual, "control": usual, SAME: usual}
         slower = dict(islice(candidates(placed, options), CANDIDATES))
         shares = dict(zip(slower, experiment(placed, [usual, *slower.values()]), strict=True))
         name = min(shares, key=lambda name: abs(shares[name] - TENTH))
@@ -217,19 +225,22 @@ def by_share(placed: Any, options: Any) -> list[tuple[str, float]]:
     return sorted(shares, key=lambda row: abs(row[1] - TENTH))
 
 
-def judged(kind: str, sizes: Sequence[int], observed: Sequence[Observed]) -> Iterator[Trial]:
+def judged(
+    kind: str, sizes: Sequence[int], observed: Sequence[Observed], processes: Sequence[Any]
+) -> Iterator[Trial]:
     """The verdicts of one race, computed together as in `compare`."""
     from tflab.compare import race
 
+    against = race.opponents(processes)
+    slower, itself = (SLOWER, SLOWER), {}
+    for size in sizes:  # at each batch size the step that was slowed for it
+        itself[size] = against.pop(f"{SLOWER} {size}")
     rows = [
-        {
-            "default": times["default"],
-            SAME: times[SAME],
-            SLOWER: {size: times[f"{SLOWER} {size}"][size] for size in sizes},
-        }
+        {**times, slower: {size: times[itself[size].itself][size] for size in sizes}}
         for times in observed
     ]
-    for row in race.judged(rows, ("default", SAME, SLOWER), sizes):
+    against[SLOWER] = replace(itself[sizes[0]], itself=slower)
+    for row in race.judged(rows, against, sizes):
         if row.verdict:
             yield Trial(kind, row.config, row.batch_size, row.verdict)
 
@@ -280,6 +291,18 @@ def blocks(tried: Tried) -> Iterator[Block]:
     )
 
 
+@contextmanager
+def load(count: int) -> Iterator[None]:
+    """Keep so many processors busy."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.verdicts",
@@ -294,8 +317,16 @@ def main() -> int:
         metavar="N",
         help="for which it prepares and races (default: %(default)s)",
     )
+    parser.add_argument(
+        "--load",
+        type=command.count("number of processes"),
+        default=0,
+        metavar="N",
+        help="busy processes to run beside it (default: none)",
+    )
     args = parser.parse_args()
-    tried = child.call("benchmarks.verdicts:measure", args.seconds, time.monotonic())
+    with load(args.load):
+        tried = child.call("benchmarks.verdicts:measure", args.seconds, time.monotonic())
     if args.format == "json":
         print(json.document(**summary(tried)))
         return 0

@@ -7,7 +7,7 @@ A block of output stands below a comment that says where it comes from, and what
     <!-- python -m tflab.lifecycle --stage backward | from: Gradients compared | to: Checked -->
 
 Both `from` and `to` are optional; they are the beginnings of lines, and the second is left out.
-What a busy machine withholds stays in the page as it is, and stderr says so.
+A block that a command no longer prints stays in the page as it is, and stderr says so.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def refreshed(block: re.Match[str]) -> str:
     head, command, parts, _, end = block.groups()
     bounds = dict(re.findall(r"\| (\w+): ([^|]+?)(?= \||$)", parts))
     text = excerpt(printed(command), bounds.get("from"), bounds.get("to"))
-    if not text or "withheld" in text:
+    if not text:
         print(f"Kept as it was:{parts} of {command}", file=sys.stderr)
         return block.group()
     return f"{head}{text}\n{end}"

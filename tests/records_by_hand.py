@@ -4,28 +4,16 @@ from typing import Any
 
 from tflab.records.blocks import Block, Strip, Table
 from tflab.records.graph import Source
-from tflab.records.measured import OpStats
-from tflab.records.timed import OpRun
-from tflab.records.verdicts import Quality, Verdict
+from tflab.records.measured import ConfigTimes, OpStats
+from tflab.records.timed import OpRun, Spread
+from tflab.records.verdicts import Load, Verdict
 
 CPU_0 = "/job:localhost/replica:0/task:0/device:CPU:0"
 CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"
 
 
-# A machine that was disturbed in two ways, and the line that stands above its measurement
-BUSY = Quality(
-    quiet=False,
-    reasons=("one thing was wrong", "another too"),
-    cores=2,
-    load_average=2.5,
-    stolen_share=0.125,
-    p90_to_p10=3.75,
-    untraced_to_traced=1.0625,
-)
-BUSY_LINE = (
-    "This machine was busy: one thing was wrong; another too. Conclusions are withheld; "
-    "measure again on a quiet machine."
-)
+LOAD = Load(processors=2, before=1.25, during=0.5)
+LOAD_LINE = "Load: 1.2 processes in the minute before, 0.5 of 2 processors busy with others."
 
 
 def source(line: int, code: str = "", file: str = "model.py") -> Source:
@@ -88,6 +76,16 @@ def read(block: Block) -> str | list | Strip:
 
 
 def verdict(ratio: float, different: bool) -> Verdict:
-    """Of 7 observations; its interval is a tenth to each side."""
+    """Of 7 observations; its interval is a tenth to each side, its control a hundredth."""
     word = ("slower" if ratio > 1 else "faster") if different else "cannot tell"
-    return Verdict(ratio, 0.9 * ratio, 1.1 * ratio, 0.001, 7, word)
+    return Verdict(ratio, 0.9 * ratio, 1.1 * ratio, 0.99, 1.01, 7, word)
+
+
+def config_times(
+    config: str, size: int, median: float, default_ns: float = 0, against: Verdict | None = None
+) -> ConfigTimes:
+    """Steps under a configuration; p10 and p90 are a fifth away from the median."""
+    spread = Spread(median, 0.8 * median, 1.2 * median)
+    step_ns = default_ns * against.ratio if against else median
+    usual_ns = default_ns or median
+    return ConfigTimes(config, size, spread, 1e9 * size / median, usual_ns, step_ns, against, ())

@@ -8,22 +8,25 @@ import pytest
 from tflab.analysis import verdicts
 from tflab.records.verdicts import Verdict
 
-
-def words(*groups):
-    return [verdict.word for verdict in verdicts.verdicts(groups)]
+STILL = (0.99, 1.0, 1.01, 1.0)  # a control: its interval is 1 within 2.4 %
 
 
-def test_a_verdict_is_the_geometric_mean_with_students_interval():
-    ratios = [1.2, 1.3, 1.25, 1.22]
-    (verdict,) = verdicts.verdicts([ratios])
+def words(*groups, control=STILL):
+    return [verdict.word for verdict in verdicts.of_race([(group, control) for group in groups])]
+
+
+def test_a_verdict_is_the_geometric_mean_with_students_interval_and_the_controls():
+    (verdict,) = verdicts.of_race([([1.2, 1.3, 1.25, 1.22], [1.0, 1.1, 1.05, 1.02])])
     # By hand: the logarithms' mean is 0.216670, their standard error 0.017386; t(3, 0.995) = 5.8409
+    # Of the control: 0.040976 and 0.020697
     assert verdict == Verdict(
         ratio=pytest.approx(exp(0.216670), rel=1e-5),
         low=pytest.approx(exp(0.216670 - 5.8409 * 0.017386), rel=1e-4),
         high=pytest.approx(exp(0.216670 + 5.8409 * 0.017386), rel=1e-4),
-        p_value=pytest.approx(0.00111, abs=1e-5),
+        control_low=pytest.approx(exp(0.040976 - 5.8409 * 0.020697), rel=1e-4),
+        control_high=pytest.approx(exp(0.040976 + 5.8409 * 0.020697), rel=1e-4),
         observations=4,
-        word="slower",
+        word="cannot tell",  # 1.12 is clear of 1, but not of the control's 1.18
     )
 
 
@@ -35,9 +38,9 @@ def test_interval_and_p_value_are_those_of_scipy():
 
 
 def test_half_and_twice_as_long_weigh_the_same():
-    (slow,) = verdicts.verdicts([[2.0, 2.1, 1.9]])
-    (fast,) = verdicts.verdicts([[1 / 2.0, 1 / 2.1, 1 / 1.9]])
-    assert (slow.ratio, slow.p_value) == pytest.approx((1 / fast.ratio, fast.p_value))
+    (slow,) = verdicts.of_race([([2.0, 2.1, 1.9], STILL)])
+    (fast,) = verdicts.of_race([([1 / 2.0, 1 / 2.1, 1 / 1.9], STILL)])
+    assert slow.ratio == pytest.approx(1 / fast.ratio)
     assert (slow.low, slow.high) == pytest.approx((1 / fast.high, 1 / fast.low))
 
 
@@ -48,9 +51,17 @@ def test_what_can_be_said_depends_on_the_interval():
     assert words([1.0, 1.5, 0.7, 1.2]) == ["cannot tell"]
 
 
+def test_a_difference_that_the_control_shows_as_well_is_none():
+    slow, fast = [1.2, 1.21, 1.19, 1.2], [0.8, 0.81, 0.79, 0.8]
+    assert words(slow, fast) == ["slower", "faster"]
+    assert words(slow, fast, control=[1.18, 1.2, 1.22, 1.2]) == ["cannot tell", "faster"]
+    assert words(slow, fast, control=[0.78, 0.8, 0.82, 0.8]) == ["slower", "cannot tell"]
+
+
 def test_two_observations_say_nothing():
-    (verdict,) = verdicts.verdicts([[2.0, 2.0]])
+    (verdict,) = verdicts.of_race([([2.0, 2.0], STILL)])
     assert (verdict.low, verdict.high, verdict.word) == (0.0, inf, "cannot tell")
+    assert words([2.0] * 4, control=[1.0, 1.0]) == ["cannot tell"]
 
 
 def test_equal_observations_have_no_width():
@@ -63,6 +74,38 @@ def test_several_verdicts_at_once_are_stricter():
     assert words(ratios, *[[1.0, 1.2, 0.9]] * 9)[0] == "cannot tell"  # 0.01 / 10 is less
 
 
+# Two files
+
+
+def test_times_of_two_processes_are_compared_by_their_means_and_the_drift_within_each():
+    (verdict,) = verdicts.of_files([([100, 102, 101], [150, 156, 153])])
+    # By hand: the mean logarithms are 4.615088 and 5.030310; their variances 0.000098 and 0.000385
+    # give a standard error of 0.012684; t(2, 0.995) = 9.9248
+    assert verdict == Verdict(
+        ratio=pytest.approx(exp(0.415222), rel=1e-5),
+        low=pytest.approx(exp(0.415222 - 9.9248 * 0.012684), rel=1e-3),
+        high=pytest.approx(exp(0.415222 + 9.9248 * 0.012684), rel=1e-3),
+        control_low=pytest.approx(1 / 1.05),
+        control_high=1.05,  # 156 / 150 is less
+        observations=3,
+        word="slower",
+    )
+
+
+def test_rounds_that_drift_within_a_file_hide_a_difference_of_that_size():
+    still, slower = [100, 101, 100, 99, 100], [120, 121, 120, 119, 120]
+    assert [made.word for made in verdicts.of_files([(still, slower)])] == ["slower"]
+    drifting = [90, 101, 110, 99, 100]  # 110 / 90 is 1.22
+    (verdict,) = verdicts.of_files([(drifting, slower)])
+    assert (verdict.word, verdict.control_high) == ("cannot tell", pytest.approx(110 / 90))
+    assert [made.word for made in verdicts.of_files([(still, still)])] == ["alike"]
+
+
+def test_two_rounds_of_a_file_say_nothing():
+    (verdict,) = verdicts.of_files([([100, 100], [200, 201, 199])])
+    assert (verdict.low, verdict.high, verdict.word) == (0.0, inf, "cannot tell")
+
+
 def test_holm_rejects_from_the_smallest_until_one_is_too_large():
     assert verdicts.holm([0.02, 0.001, 0.3, 0.004], 0.05) == [True, True, False, True]
     assert verdicts.holm([0.02, 0.03], 0.03) == [False, False]
@@ -70,21 +113,26 @@ def test_holm_rejects_from_the_smallest_until_one_is_too_large():
 
 
 @pytest.mark.slow
-def test_of_identical_things_at_most_one_set_in_a_hundred_has_a_difference():
+@pytest.mark.parametrize("wild", [0.0, 0.1])
+def test_of_identical_things_at_most_one_set_in_a_hundred_has_a_difference(wild):
+    """Six comparisons at once, of ten observations each, some of which are far off."""
     rng = np.random.default_rng(7)
-    sets = rng.normal(0, 0.05, (2_000, 6, 10))  # six comparisons at once, ten observations each
-    wrong = sum("slower" in found or "faster" in found for found in map(words_of, np.exp(sets)))
-    assert wrong <= 2_000 * 0.01 + 3 * (2_000 * 0.01) ** 0.5
-
-
-def words_of(groups):
-    return words(*groups)
+    shape = (2_000, 7, 10)
+    sets = rng.normal(0, 0.03, shape) + rng.normal(0, 0.3, shape) * (rng.random(shape) < wild)
+    called = [words(*groups[:6], control=groups[6]) for groups in np.exp(sets)]
+    wrong = sum("slower" in found or "faster" in found for found in called)
+    assert wrong <= 2_000 * 0.01
 
 
 def test_a_tenth_is_found_where_observations_vary_by_a_few_percent():
     rng = np.random.default_rng(8)
     ratios = np.exp(rng.normal(log(1.1), 0.03, (500, 10)))
-    assert sum(words(group) == ["slower"] for group in ratios) >= 450
+    controls = np.exp(rng.normal(0, 0.03, (500, 10)))
+    found = sum(
+        words(group, control=control) == ["slower"]
+        for group, control in zip(ratios, controls, strict=True)
+    )
+    assert found >= 450
 
 
 def test_a_mean_of_few_values_has_no_interval():

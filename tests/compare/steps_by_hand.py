@@ -5,11 +5,9 @@ In most of them a step takes 1 ms untraced, of which 800 us are between the firs
 
 from dataclasses import replace
 
-from tests.records_by_hand import verdict
+from tests.records_by_hand import config_times, verdict
 from tflab.compare import diagnosis
 from tflab.compare.step_work import Evidence, Work
-from tflab.records.measured import ConfigTimes
-from tflab.records.timed import Spread
 from tflab.records.verdicts import Diagnosis
 
 
@@ -55,6 +53,6 @@ def transposes(us: float = 100, line: str = "mine.py:19", **said) -> list[Work]:
 
 
 def config(name: str, size: int, median: float, ratio: float = 1, clear: bool = True):
-    spread = Spread(median, 0.8 * median, 1.2 * median)
-    against = None if name == "default" else verdict(ratio, clear)
-    return ConfigTimes(name, size, spread, 0, against)
+    if name == "default":
+        return config_times(name, size, median)
+    return config_times(name, size, median, median / ratio, verdict(ratio, clear))

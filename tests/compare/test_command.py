@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import cache
@@ -26,18 +25,15 @@ from tflab.analysis import memory, step_times
 from tflab.analysis.row_labels import KEYS, RUNTIME
 from tflab.cli import terminal
 from tflab.compare import __main__ as compare
-from tflab.compare import comparison, findings, preparation, race, sweep
+from tflab.compare import comparison, preparation, race, sweep
 from tflab.compare.comparison import RaceOptions, SweepOptions
 from tflab.datasets import Dataset, files
 from tflab.errors import UsageError
-from tflab.records.graph import Node, Tensor
 from tflab.records.measured import Compared, OpStats, StepTimes
 from tflab.records.options import Model, Options
-from tflab.records.stages import Placement
 from tflab.records.timed import Holder, LiveBytes, OpRun, Spread, StepTime
-from tflab.records.verdicts import Experiments, Load, Quality
+from tflab.records.verdicts import Experiments
 from tflab.runtime import dumps, measure, own_process
-from tflab.units import plural
 
 pytestmark = pytest.mark.tensorflow
 
@@ -688,44 +684,6 @@ def test_configurations_are_measured_at_every_batch_size_against_default(short_r
         assert row.median_images_per_second == pytest.approx(rate)
         assert (row.verdict is None) == (row.config == "default")
         assert row.verdict is None or row.verdict.observations == 3
-
-
-def test_on_a_machine_that_was_busy_before_nothing_is_concluded_from_times(short_race):
-    configs = ("default", "no-grappler")
-    cores = os.cpu_count() or 1
-    busy = comparison.compare_configurations(
-        "toy", (4, 16), SweepOptions(images=64, load_average=cores + 0.5), RaceOptions(configs)
-    )
-    assert busy.quality.reasons[0] == (
-        f"the load average before the measurement was {cores}.50 on {plural(cores, 'core')}"
-    )
-    assert not busy.quality.quiet
-    assert (busy.quality.cores, busy.quality.load_average) == (cores, cores + 0.5)
-    assert busy.findings[-1] == findings.WITHHELD
-    assert not [sentence for sentence in busy.findings if "images per second" in sentence]
-    assert [row.verdict and row.verdict.word for row in busy.configs] == [None, "withheld"] * 2
-
-
-def test_the_quality_is_that_of_the_steps_at_all_batch_sizes():
-    def spread(*us: float) -> Spread:
-        return Spread(*(1e3 * value for value in us))
-
-    def placed(fed: int) -> Placement:
-        fed_to = Node("_arg_x_0_0", "_Arg", outputs=(Tensor("float32", (fed,)),))
-        return Placement(None, (fed_to,))
-
-    usual, wide = spread(400, 100, 100), spread(900, 100, 900)
-    steps = {
-        4: StepTimes(30, 64, spread(200, 100, 250), usual, 1, 1, untraced_steps=40),
-        16: StepTimes(10, 64, spread(300, 200, 400), usual, 1, 1, untraced_steps=20),
-        64: StepTimes(9, 64, spread(900, 100, 200), usual, 1, 1, untraced_steps=10),
-        65: StepTimes(9, 64, wide, usual, 1, 1, untraced_steps=9),
-        99: StepTimes(20, 64, wide, usual, 1, 1, untraced_steps=20),
-    }
-    fed = {size: placed(2**20 if size == 99 else size) for size in steps}
-    assert comparison.quality_of(steps, fed, Load(7, 1.5, 0.01), False) == Quality(
-        True, (), 7, 1.5, 0.01, p90_to_p10=2.5, untraced_to_traced=0.75
-    )
 
 
 def test_progress_counts_the_observations(short_race, monkeypatch):

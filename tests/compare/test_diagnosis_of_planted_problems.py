@@ -1,13 +1,11 @@
 """Diagnosis of models that run: of what was planted into each, the first sentence is about that."""
 
 import inspect
-from dataclasses import replace
 
 import pytest
 
 from tests import planted
 from tests.commands import in_one_process
-from tflab.analysis import quality
 from tflab.compare import comparison
 from tflab.compare.comparison import SweepOptions
 from tflab.records.verdicts import Diagnosis
@@ -15,18 +13,13 @@ from tflab.records.verdicts import Diagnosis
 pytestmark = pytest.mark.tensorflow
 
 BATCH_SIZE = 4  # 6 steps untraced, and 6 traced
-JUDGE = quality.judge
 
 
 @pytest.fixture(autouse=True)
 def known_machine(monkeypatch):
     """It counts as quiet, whatever else it does; no other process runs."""
-
-    def quiet(*args):
-        return replace(JUDGE(*args), quiet=True, reasons=())
-
+    """Its peaks are given; no other process runs."""
     in_one_process(monkeypatch)
-    monkeypatch.setattr(quality, "judge", quiet)
 
 
 def diagnosed(build) -> tuple[Diagnosis, ...]:
@@ -94,8 +87,3 @@ def test_of_a_model_without_a_problem_it_says_that_there_is_none():
     (only,) = diagnosed(planted.without_a_problem)
     assert (only.kind, only.cost_ns) == ("none", 0)
     assert only.sentence.startswith("No single cause stands out: of a median step at batch 4")
-
-
-def test_on_a_busy_machine_there_is_no_diagnosis(monkeypatch):
-    monkeypatch.setattr(quality, "judge", lambda *args: replace(JUDGE(*args), quiet=False))
-    assert diagnosed(planted.useless_transposes) == ()

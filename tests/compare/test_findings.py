@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.records_by_hand import op_at_size, verdict
+from tests.records_by_hand import config_times, op_at_size, verdict
 from tflab.compare import findings
 from tflab.records.measured import Compared, ConfigTimes, Fit, OpStats, StepTimes
 from tflab.records.timed import Spread
@@ -258,8 +258,7 @@ def test_a_step_of_more_than_twice_its_ops_is_mostly_python_and_session():
 def config(
     name: str, size: int, median: float, ratio: float = 1, significant: bool = True
 ) -> ConfigTimes:
-    spread = Spread(median, 0.8 * median, 1.2 * median)
-    return ConfigTimes(name, size, spread, 0, verdict(ratio, significant))
+    return config_times(name, size, median, median / ratio, verdict(ratio, significant))
 
 
 USUAL = (config("default", 1, 100_000), config("default", 16, 200_000))

@@ -53,7 +53,7 @@ def test_a_task_that_does_not_come_is_named(capsys):
     assert (out, without_progress(err).startswith(said)) == ("", True)
 
 
-@pytest.mark.parametrize("other", [["--configs", "xla"], ["--save", "new.json.gz"]])
+@pytest.mark.parametrize("other", [["--configs", "xla"]])
 def test_what_needs_other_processes_is_refused_over_tasks(other):
     with pytest.raises(UsageError, match=rf"^--cluster cannot be combined with {other[0]}: it me"):
         compare.run(["--cluster", "1", *other])

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tests.compare.test_whole_view import COMPARISON
+from tests.compare.comparison_by_hand import COMPARISON
 from tflab.compare import __main__ as command
 from tflab.compare import view
 from tflab.datasets import Dataset
@@ -111,16 +111,11 @@ def test_a_python_function_that_the_step_does_not_need_changes_nothing(capsys):
     assert compared["cold_step_ns"] > 0
 
 
-def test_a_measurement_without_other_processes_is_not_saved(tmp_path, capsys):
-    file = tmp_path / "x.json.gz"
-    assert compare("of_numpy", "--save", str(file)) == 1
-    out, err = capsys.readouterr()
-    assert "Steps of each batch size" in out
-    assert err.splitlines()[-1] == (
-        f"tflab: Nothing was saved to {file}: --save needs observations of the step from other "
-        "processes, but the node PyFunc calls a Python function that only this process has."
-    )
-    assert not file.exists()
+def test_the_comparison_of_one_process_is_saved_as_well(tmp_path, capsys):
+    file = tmp_path / "x.json"
+    assert compare("of_numpy", "--save", str(file)) == 0
+    assert json.loads(file.read_text())["rounds"]["4"]["step_ns"]
+    assert f"The comparison is in {file}" in capsys.readouterr().out
 
 
 def test_a_sentence_says_why_no_other_process_ran_the_step():

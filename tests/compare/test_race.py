@@ -1,28 +1,46 @@
 """Race: which configurations share a process, in which order they run, and what is made of it."""
 
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 
 import pytest
 
 from tflab.compare import race
+from tflab.compare.race import Opponents, Process
 from tflab.records.timed import Spread
 from tflab.runtime import own_process
 
 pytestmark = pytest.mark.tensorflow
-OWN = {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"}
-GROUPS = [({}, ["default", "xla"]), ({"TF_ENABLE_ONEDNN_OPTS": "0"}, ["no-onednn"])]
+SHARED = {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"}
+NO_ONEDNN = {"TF_ENABLE_ONEDNN_OPTS": "0"}
+PROCESSES = [Process({}, ["default", "control", "xla"]), Process(NO_ONEDNN, ["no-onednn"])]
 
 
-def test_what_the_environment_decides_has_a_process_of_its_own():
-    assert race.by_environment(["default", "no-onednn", "xla"]) == GROUPS
+def test_settings_of_a_process_run_beside_the_default_and_its_control():
+    assert race.processes_of(["default", "xla", "one-thread"]) == [
+        Process({}, ["default", "control", "xla"]),
+        Process(SHARED, ["default", "control", "one-thread"]),
+    ]
 
 
-def test_threads_are_compared_with_a_default_in_the_same_process_and_environment():
-    groups = race.by_environment(["default", "xla", "one-thread"])
-    assert groups == [({}, ["default", "xla"]), (OWN, ["default", "one-thread"])]
+def test_what_the_environment_decides_has_a_process_and_so_have_its_default_and_its_control():
+    assert race.processes_of(["default", "no-onednn", "xla"]) == [
+        Process({}, ["default"]),
+        Process({"TFLAB_CONTROL": "1"}, ["control"]),
+        Process(NO_ONEDNN, ["no-onednn"]),
+        Process({}, ["default", "control", "xla"]),
+    ]
+
+
+def test_each_configuration_is_compared_with_the_default_of_its_own_process_or_one_alone():
+    processes = race.processes_of(["default", "no-onednn", "xla", "one-thread"])
+    assert race.opponents(processes) == {
+        "default": Opponents((0, "default"), (0, "default"), (1, "control")),
+        "no-onednn": Opponents((2, "no-onednn"), (0, "default"), (1, "control")),
+        "xla": Opponents((3, "xla"), (3, "default"), (3, "control")),
+        "one-thread": Opponents((4, "one-thread"), (4, "default"), (4, "control")),
+    }
 
 
 @pytest.fixture
@@ -48,69 +66,75 @@ def processes(monkeypatch):
     return log
 
 
-JOBS = {"default": "default", "xla": "xla", "no-onednn": "no-onednn"}
+JOBS = {name: name for name in ("default", "control", "xla", "no-onednn")}
+PLACES = {(0, "default"), (0, "control"), (0, "xla"), (1, "no-onednn")}
 
 
 def test_every_process_takes_a_turn_before_one_takes_its_next(processes):
-    observed = list(race.observations(JOBS, GROUPS, [], [4], range(3)))
-    assert [times.keys() for times in observed] == [JOBS.keys()] * 3
+    observed = list(race.observations(JOBS, PROCESSES, [], [4], range(3)))
+    assert [{*times} for times in observed] == [PLACES] * 3
     assert len(processes.started) == 2 * 3
     rounds = [tuple(map(tuple, processes.turns[at : at + 2])) for at in range(0, 24, 2)]
-    a, b = ("default", "xla"), ("no-onednn",)
+    a, b = ("control", "default", "xla"), ("no-onednn",)
     assert len(processes.turns) == 24
     assert set(rounds) == {(a, b), (b, a)}
 
 
 def test_the_times_of_all_turns_are_kept_in_their_order(processes, monkeypatch):
     monkeypatch.setattr(race, "ROUNDS", 2)
-    (observed,) = race.observations(JOBS, GROUPS, [], [4], range(1))
-    assert observed == {name: {4: [100, 100, 101, 101, 102, 102, 103, 103]} for name in JOBS}
+    (observed,) = race.observations(JOBS, PROCESSES, [], [4], range(1))
+    assert observed == {place: {4: [100, 100, 101, 101, 102, 102, 103, 103]} for place in PLACES}
 
 
 def test_when_the_time_of_an_observation_is_over_no_further_turn_begins(processes):
-    (observed,) = race.observations(JOBS, GROUPS, [], [4], range(1), -1)
-    assert observed["xla"] == {4: [100] * race.ROUNDS}
+    (observed,) = race.observations(JOBS, PROCESSES, [], [4], range(1), -1)
+    assert observed[0, "xla"] == {4: [100] * race.ROUNDS}
 
 
 def test_no_configuration_is_always_the_first_whose_session_is_made(processes):
-    list(race.observations(JOBS, GROUPS, [], [4], range(9)))
-    firsts = {names[0] for names in processes.started}
-    assert firsts == {"default", "xla", "no-onednn"}
+    list(race.observations(JOBS, PROCESSES, [], [4], range(9)))
+    assert {names[0] for names in processes.started} == {*JOBS}
 
 
-def times(default, xla):
-    return {"default": {4: default}, "xla": {4: xla}}
+AGAINST = race.opponents(PROCESSES[:1])
 
 
-def test_an_observation_is_the_ratio_of_two_medians():
+def times(default, control, xla):
+    return {(0, "default"): {4: default}, (0, "control"): {4: control}, (0, "xla"): {4: xla}}
+
+
+def test_an_observation_is_the_ratio_of_two_medians_and_so_is_its_control():
     observed = [
-        times([100, 110, 900], [200, 220, 1]),
-        times([100, 100, 100], [201, 201, 201]),
-        times([50, 100, 100], [199, 199, 250]),
+        times([100, 110, 900], [110, 110, 1], [200, 220, 1]),
+        times([100, 100, 100], [99, 99, 99], [201, 201, 201]),
+        times([50, 100, 100], [98, 98, 98], [199, 199, 250]),
     ]
-    default, xla = race.judged(observed, ["default", "xla"], [4])
+    default, xla = race.judged(observed, AGAINST, [4])
     assert (default.config, default.batch_size, default.verdict) == ("default", 4, None)
     assert default.untraced_ns == Spread(median=100, p10=90, p90=268)
     assert default.median_images_per_second == 4e9 / 100
+    assert default.observations_ns == (110.0, 100.0, 100.0)
     # 200 / 110, 201 / 100 and 199 / 100
-    assert xla.verdict.ratio == pytest.approx((200 / 110 * 2.01 * 1.99) ** (1 / 3))
+    ratio = (200 / 110 * 2.01 * 1.99) ** (1 / 3)
+    assert xla.verdict.ratio == pytest.approx(ratio)
+    # The control's mean is that of 110 / 110, 99 / 100 and 98 / 100
+    middle = (xla.verdict.control_low * xla.verdict.control_high) ** 0.5
+    assert middle == pytest.approx((1.0 * 0.99 * 0.98) ** (1 / 3))
     assert (xla.verdict.observations, xla.untraced_ns.median) == (3, 201)
-    assert xla.processes_ns == ((200, 220, 1), (201, 201, 201), (199, 199, 250))
+    # The times beside the ratio are those of its turns
+    default_ns = (110 * 100 * 100) ** (1 / 3)
+    assert (xla.default_ns, xla.step_ns) == pytest.approx((default_ns, default_ns * ratio))
 
 
-def test_the_default_beside_another_configuration_is_what_that_is_held_against(processes):
-    jobs = {"default": "default", "one-thread": "one-thread"}
-    groups = race.by_environment(list(jobs))
-    observed = list(race.observations(jobs, groups, [], [4], range(3)))
-    assert {*observed[0]} == {"default", "one-thread", "default beside one-thread"}
-    assert sorted(map(sorted, processes.started[:2])) == [["default"], ["default", "one-thread"]]
-    rows = [
-        {"default": {4: [100]}, "default beside one-thread": {4: [300]}, "one-thread": {4: [ns]}}
-        for ns in (600, 606, 594)
+def test_a_configuration_that_differs_no_more_than_the_control_is_not_called_slower():
+    still = [times([100], [100 + number], [200]) for number in (0, 1, 0)]
+    assert [row.verdict and row.verdict.word for row in race.judged(still, AGAINST, [4])] == [
+        None,
+        "slower",
     ]
-    default, one_thread = race.judged(rows, list(jobs), [4])
-    assert default.untraced_ns.median == 100
-    assert one_thread.verdict.ratio == pytest.approx((2 * 2.02 * 1.98) ** (1 / 3))
+    wild = [times([100], [number], [200]) for number in (100, 220, 180)]
+    (_, xla) = race.judged(wild, AGAINST, [4])
+    assert (xla.verdict.low, xla.verdict.word) == (pytest.approx(2.0), "cannot tell")
 
 
 def test_an_observation_is_the_median_of_its_turns(monkeypatch):
@@ -118,19 +142,3 @@ def test_an_observation_is_the_median_of_its_turns(monkeypatch):
     usual = [100, 100, 900, 10, 20, 30, 1, 1, 1]
     times = [200, 1, 300, 40, 41, 42, 9, 9, 9]
     assert race.ratio(times, usual) == 41 / 20  # of 2, 41 / 20 and 9
-
-
-def test_a_verdict_that_the_medians_beside_it_deny_is_not_given():
-    # In each process xla is the slower one, and yet its median over all of them is smaller.
-    observed = [times([10] * 9, [12]), times([1], [1.2] * 9), times([10] * 9, [12])]
-    (_, xla) = race.judged(observed, ["default", "xla"], [4])
-    assert xla.verdict.ratio == pytest.approx(1.2)
-    assert (xla.untraced_ns.median, xla.verdict.word) == (1.2, "cannot tell")
-
-
-def test_on_a_busy_machine_the_times_stay_and_the_verdict_is_withheld():
-    observed = [times([100], [200])] * 3
-    default, xla = race.judged(observed, ["default", "xla"], [4])
-    assert xla.verdict.word == "slower"
-    withheld = replace(xla, verdict=replace(xla.verdict, word="withheld"))
-    assert race.undecided((default, xla)) == (default, withheld)

@@ -516,9 +516,9 @@ def test_every_field_of_the_execution():
         kernel_time=KernelTime(33, 44),
         race=Race(
             21,
-            Spread(91, 81, 99),
-            Spread(190, 180, 199),
-            Verdict(2.125, 2.0, 2.25, 0.03125, 11, "slower"),
+            91.0,
+            190.0,
+            Verdict(2.125, 2.0, 2.25, 0.96875, 1.03125, 11, "slower"),
         ),
         experiments=(Experiment("b", "Add", 12.5, 11.0, 14.0, 6),),
         control=Experiment("control", "", 0.5, -1.0, 2.0, 7),
@@ -644,13 +644,14 @@ def test_every_field_of_the_execution():
         "kernel_time": {"kernels_ns": 33, "op_runs_ns": 44},
         "race": {
             "steps": 21,
-            "usual_step_ns": {"median": 91, "p10": 81, "p90": 99},
-            "without_step_ns": {"median": 190, "p10": 180, "p90": 199},
+            "usual_step_ns": 91.0,
+            "without_step_ns": 190.0,
             "verdict": {
                 "ratio": 2.125,
                 "low": 2.0,
                 "high": 2.25,
-                "p_value": 0.03125,
+                "control_low": 0.96875,
+                "control_high": 1.03125,
                 "observations": 11,
                 "word": "slower",
             },
@@ -686,7 +687,7 @@ def test_every_field_of_the_execution():
         },
         "untried": [{"name": "w", "op": "AssignAdd", "reason": "it changes something"}],
         "interrupted": True,
-        "quality": None,
+        "load": None,
         "values": [
             {
                 "tensor": "y",

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.records_by_hand import BUSY, BUSY_LINE, op_stats, run
+from tests.records_by_hand import LOAD, LOAD_LINE, op_stats, run
 from tests.report import test_graph_states
 from tests.shown import grid
 from tests.views.test_values import value
@@ -189,17 +189,11 @@ def test_times_and_slack_are_those_of_the_carrier():
     assert (history.slack_ns, history.critical) == (0.0, True)
 
 
-def test_times_from_a_busy_machine_are_marked_and_the_slack_is_withheld():
-    walk = FRONTEND, BACKWARD, PLACEMENT, replace(EXECUTION, quality=BUSY)
-    rows = {16: (row("relu"), row("_arg_x"))}
-    history = node_history.histories(walk, rows)["matmul"]
-    assert (history.slack_ns, history.critical, history.times) == (None, False, {16: row("relu")})
-    assert next(iter(view.blocks(history))) == BUSY_LINE
-    quiet = replace(BUSY, quiet=True, reasons=())
-    walk = *walk[:3], replace(EXECUTION, quality=quiet)
-    history = node_history.histories(walk, rows)["matmul"]
+def test_the_load_stands_above_a_history_with_times():
+    walk = FRONTEND, BACKWARD, PLACEMENT, replace(EXECUTION, load=LOAD)
+    history = node_history.histories(walk, {16: (row("relu"), row("_arg_x"))})["matmul"]
     assert (history.slack_ns, history.critical) == (0.0, True)
-    assert next(iter(view.blocks(history))) != BUSY_LINE
+    assert next(iter(view.blocks(history))) == LOAD_LINE
 
 
 def test_a_node_that_nobody_carries_has_no_times():

@@ -27,7 +27,7 @@ from tflab.records.blocks import Column, Table
 TARGETS = {
     "graphs": "GraphDef, MetaGraphDef and SavedModel, binary and text",
     "traces": "RunMetadata and StepStats, binary and text",
-    "measurements": "measurements that compare --save kept",
+    "measurements": "comparisons that compare --save wrote",
 }
 KEPT = Path("fuzz-failures")
 

@@ -1,56 +1,40 @@
-"""Fuzz target: a kept measurement, up to what is shown of it alone and beside another.
-
-What is damaged is the JSON within the file: with its checksum, gzip would refuse all else.
-"""
+"""Fuzz target: a saved comparison, up to what is shown of it beside another."""
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from tests.fuzz import target
-from tests.measurements_by_hand import measurement
 
 try:
     import atheris
 except ImportError:  # seeds can be written without it
-    from tflab.compare import view as compared
-    from tflab.measurements import contrast, files, view
+    from tflab.compare import saved
 else:
     with atheris.instrument_imports(include=["tflab"]):
-        from tflab.compare import view as compared
-        from tflab.measurements import contrast, files, view
+        from tflab.compare import saved
 
-USUAL = measurement()
+ROUNDS = {"step_ns": [900.0, 1_000.0, 1_100.0], "rows_ns": {"Conv2D": [500.0, 510.0, 490.0]}}
+CONFIG = {"config": "xla", "batch_size": 4, "observations_ns": [700.0, 710.0, 690.0]}
+USUAL = {
+    "model": "lenet",
+    "phase": "inference",
+    "by": "op",
+    "rounds": {"4": ROUNDS, "16": ROUNDS},
+    "configs": [CONFIG],
+    "environment": {"processor": "Some CPU", "packages": {"tensorflow": "2.21.0"}},
+}
 
 
 def seeds() -> Mapping[str, bytes]:
-    return {
-        "five.json": gzip.decompress(files.packed(USUAL)),
-        "one.json": gzip.decompress(files.packed(measurement((100.0,)))),
-    }
-
-
-def sealed(text: bytes) -> bytes:
-    """The same with a checksum that is right, where it is an object."""
-    try:
-        content = json.loads(text)
-        return json.dumps({**content, "checksum": files.checksum(content)}).encode()
-    except (ValueError, TypeError, RecursionError):
-        return text
+    return {"saved.json": json.dumps(USUAL).encode()}
 
 
 def read(path: Path) -> None:
-    with TemporaryDirectory(prefix="tflab-fuzz-") as folder:
-        packed = Path(folder, "kept.json.gz")
-        packed.write_bytes(gzip.compress(sealed(path.read_bytes()), 1))
-        kept = files.read(str(packed))
-    blocks = [*compared.blocks(kept.comparison)]
-    blocks += view.blocks(contrast.contrast({"usual": USUAL, "kept": kept}, other_graph=True))
-    for block in blocks:
+    content = saved.read_content(str(path))
+    for block in saved.blocks(saved.compare("usual", "other", USUAL, content)):
         if hasattr(block, "cells"):
             list(block.cells())
 

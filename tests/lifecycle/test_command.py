@@ -267,7 +267,7 @@ def test_a_walk_in_short_fits_one_screen(name, width, walked, monkeypatch):
     out = io.StringIO()
     console = text.console(out)
     for number, stage in enumerate(walked(name).values(), 1):
-        quiet = replace(stage, quality=None) if isinstance(stage, Execution) else stage
+        quiet = replace(stage, load=None) if isinstance(stage, Execution) else stage
         text.show(console, number, quiet, in_short.blocks(quiet))
     text.show_block(console, command.MORE)
     assert len(out.getvalue().splitlines()) <= SCREEN - 2  # the last opens TensorBoard

@@ -18,8 +18,6 @@ from tflab.errors import TflabError
 from tflab.exporters.plots import timeline
 from tflab.lifecycle import backward, captures, execution, frontend, placement
 from tflab.records.options import Model, Options
-from tflab.records.timed import Race, Spread
-from tflab.records.verdicts import Load, Quality, Verdict
 from tflab.runtime import load, measure, session, trace
 from tflab.units import percent
 
@@ -168,19 +166,6 @@ def test_spreads_are_those_of_numpy(name, walked):
 # The machine meanwhile
 
 
-@pytest.mark.parametrize("average, quiet", [(0.0, True), (5.0, False)])
-def test_a_busy_machine_is_told_by_its_load_from_before_and_decides_no_race(walked, average, quiet):
-    stage, during = walked("lenet")["execution"], Load(4, average, 0.001)
-    slower = Verdict(2.0, 1.9, 2.1, 0.001, 9, "slower")
-    won = Race(9, Spread(2, 2, 2), Spread(4, 4, 4), slower)
-    lengths = {"untraced_step_ns": Spread(3e5, 2e5, 4e5), "traced_step_ns": Spread(4e5, 1, 9e5)}
-    judged = execution.judged(replace(stage, race=won, steps=10, **lengths), during, 4_096)
-    reasons = () if quiet else ("the load average before the measurement was 5.00 on 4 cores",)
-    assert judged.quality == Quality(quiet, reasons, 4, average, 0.001, 2.0, 0.75)
-    withheld = replace(won, verdict=replace(slower, word="withheld"))
-    assert judged.race == (won if quiet else withheld)
-
-
 def test_the_load_is_that_from_before_the_first_step(walked, monkeypatch):
     moments = []
     beginning, run = load.beginning, measure.run
@@ -188,7 +173,7 @@ def test_the_load_is_that_from_before_the_first_step(walked, monkeypatch):
     monkeypatch.setattr(measure, "run", lambda *args: moments.append("steps") or run(*args))
     stage = execution.execute(walked("toy")["placement"], Options(steps=2))
     assert moments == ["load", "steps"]
-    assert stage.quality.cores == os.cpu_count()
+    assert stage.load.processors == os.cpu_count()
 
 
 # What was asked for

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from tests.records_by_hand import BUSY
 from tests.report.lab_by_hand import COMPARED, SWEPT, shown
 from tests.shown import layout
 from tflab.compare import view
@@ -84,14 +83,6 @@ def test_the_batch_sizes_are_handed_in_then_told_in_full():
 def test_a_comparison_that_found_nothing_has_no_findings():
     parts = list(comparison_chapters.batch_sizes(replace(COMPARED, findings=())))
     assert not [part for part in parts if isinstance(part, Strip)]
-
-
-def test_on_a_busy_machine_batch_sizes_are_not_held_against_one_another():
-    assert "take" in comparison_chapters.finding_at(COMPARED, 16).partition(";")[2]
-    assert (
-        comparison_chapters.finding_at(replace(COMPARED, quality=BUSY), 16)
-        == (comparison_chapters.finding_at(COMPARED, 16).partition(";")[0])
-    )
 
 
 def test_numbers_of_batch_sizes_stand_right_and_findings_give_way():

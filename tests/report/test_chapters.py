@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.records_by_hand import BUSY, BUSY_LINE
+from tests.records_by_hand import LOAD, LOAD_LINE
 from tests.report import test_graph_states as walk
 from tests.report.lab_by_hand import COMPARED, LAB, LINEAR, RACED, STAGES, SWEPT, TOY, shown
 from tests.shown import grid, layout
@@ -131,16 +131,14 @@ def test_the_reasons_why_a_step_is_slow_come_before_its_ops():
     )
 
 
-def test_a_report_of_a_busy_machine_says_so_first_and_its_empty_chapter_moves_to_the_end():
-    times = replace(walk.EXECUTION, quality=BUSY)
+def test_the_load_stands_in_the_environment_and_above_the_times():
+    times = replace(walk.EXECUTION, load=LOAD)
     stages = tuple(times if stage is walk.EXECUTION else stage for stage in STAGES)
-    walked = replace(LINEAR, stages=stages)
-    lab = replace(LAB, compared=replace(COMPARED, quality=BUSY))
-    first, *_, last = chapters.report(lab, "").chapters
-    assert (first.title, first.parts[0], first.folded) == ("Environment", BUSY_LINE, False)
-    assert (last.title, last.parts) == ("Why a step is slow", (BUSY_LINE, SWEPT))
-    assert next(step_chapters.times(walked)) == BUSY_LINE
-    assert next(step_chapters.times(LINEAR)) != BUSY_LINE
+    lab = replace(LAB, compared=replace(COMPARED, load=LOAD))
+    parts = {chapter.title: chapter.parts for chapter in chapters.report(lab, "").chapters}
+    assert parts["Environment"][0] == LOAD_LINE
+    assert next(step_chapters.times(replace(LINEAR, stages=stages))) == LOAD_LINE
+    assert next(step_chapters.times(LINEAR)) != LOAD_LINE
 
 
 def test_each_chapter_holds_what_its_title_says():

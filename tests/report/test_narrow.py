@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.cells import cell_len
 
-from tests.compare.test_whole_view import COMPARISON
+from tests.compare.comparison_by_hand import COMPARISON
 from tests.follow.test_view import HISTORY
 from tests.report.lab_by_hand import LAB, STAGES
 from tflab import doctor

@@ -11,7 +11,6 @@ from tflab.follow import node_history
 from tflab.records.placed import Fate
 from tflab.records.timed import Spread
 from tflab.records.values import Defined
-from tflab.records.verdicts import Quality
 from tflab.report import questions
 from tflab.report.contents import Question
 
@@ -54,16 +53,8 @@ LONGER = Question(
 )
 
 
-BUSY = Quality(False, ("busy",), 2, 3.0, None, None, None)
-
-
 def test_the_questions_are_those_that_this_run_can_answer():
     assert questions.questions(LAB) == (RUN, GOES, SMALL, LARGE, LONGER)
-
-
-def test_on_a_busy_machine_nothing_is_asked_about_times():
-    busy = replace(COMPARED, quality=BUSY)
-    assert questions.questions(replace(LAB, compared=busy)) == (RUN, GOES)
 
 
 def test_where_two_ops_come_close_none_is_asked_for():
@@ -173,7 +164,6 @@ def test_a_program_is_asked_about_with_its_own_numbers():
 
 
 def test_what_this_machine_cannot_tell_is_not_asked():
-    assert list(questions.takes_longest(walked(quality=BUSY))) == []
     # In one step, another node took as long as the one with the larger median
     late = [
         replace(run, duration_ns=7_000) if run.name == "loss" else run for run in EXECUTION.runs

@@ -8,9 +8,9 @@ import pytest
 
 from tests.run.test_summary import GROUPS, WATCHED
 from tests.shown import grid, layout
+from tflab.cli import saved_files
 from tflab.errors import UsageError
 from tflab.follow import node_history, recorded
-from tflab.measurements import files
 from tflab.records.blocks import Table
 from tflab.records.graph import Node, Source
 from tflab.records.placed import Fate, Pass, Takeover
@@ -398,8 +398,8 @@ def test_a_node_of_a_recorded_graph_has_its_times(seen):
 
 def test_a_run_that_was_kept_is_read_as_it_was(seen, tmp_path):
     ended = replace(seen, exit_status=-9, values=VALUES)
-    (tmp_path / "kept.json").write_text(files.run_text(ended))
-    assert files.read_run(str(tmp_path / "kept.json")) == ended
+    (tmp_path / "kept.json").write_text(saved_files.run_text(ended))
+    assert saved_files.read_run(str(tmp_path / "kept.json")) == ended
 
 
 @pytest.mark.parametrize(
@@ -412,9 +412,9 @@ def test_a_run_that_was_kept_is_read_as_it_was(seen, tmp_path):
 )
 def test_another_file_is_refused(seen, tmp_path, change, sentence):
     file = tmp_path / "kept.json"
-    file.write_text(json.dumps(json.loads(files.run_text(seen)) | change))
+    file.write_text(json.dumps(json.loads(saved_files.run_text(seen)) | change))
     with pytest.raises(UsageError, match=re.escape(sentence)):
-        files.read_run(str(file))
+        saved_files.read_run(str(file))
 
 
 def test_a_recorded_graph_knows_the_branches_that_no_traced_run_took(seen):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.compare.test_whole_view import COMPARISON, EXPERIMENTS
+from tests.compare.comparison_by_hand import COMPARISON, EXPERIMENTS
 from tests.convert import test_view as converting
 from tests.follow import test_view as following
 from tests.shown import layout
@@ -189,9 +189,7 @@ EXPECTED = {
             "type that ran gives way to 24 in the middle | batch 4 right | batch 16 right | "
             "batch 64 right"
         ),
-        "batch right | default right | xla right | no-onednn right",
-        "batch right | default right | no-grappler right | one-thread right",
-        "batch right | default right | gpu right",
+        "batch right | configuration | step right | default right | ratio | control",
         (
             "node gives way to 16 in the middle | type that ran goes 3 | adds right | "
             "from right | to right"

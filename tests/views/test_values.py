@@ -5,7 +5,7 @@ from math import inf
 
 import pytest
 
-from tests.records_by_hand import BUSY, BUSY_LINE, read, source
+from tests.records_by_hand import LOAD, LOAD_LINE, read, source
 from tests.views.test_execution import STAGE
 from tflab.records.values import Entered, NotFinite, PathPoint, RecordedStep, Statistics, Value
 from tflab.views import stages, values
@@ -350,8 +350,8 @@ def test_the_first_nan_stands_above_everything_and_the_values_above_the_times():
     stage = replace(STAGE, not_finite=(FIRST,), values=SMALL, recorded_step=STEP)
     shown = list(map(read, stages.blocks(stage)))
     assert shown == [*values.not_finite(stage), *blocks(*SMALL), *whole]
-    busy = list(map(read, stages.blocks(replace(stage, quality=BUSY))))
-    assert busy[:3] == [*values.not_finite(stage), BUSY_LINE]
+    loaded = list(map(read, stages.blocks(replace(stage, load=LOAD))))
+    assert loaded[:3] == [*values.not_finite(stage), LOAD_LINE]
 
 
 def brief(numbers, shape):

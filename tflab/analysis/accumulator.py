@@ -13,7 +13,7 @@ pairwise algorithm for computing sample variances", 1979), so nothing overflows 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import log, sqrt
 
 import numpy as np
@@ -201,6 +201,25 @@ class Accumulator:
         columns = [self._columns[name] for name in set(names) & self._columns.keys()]
         times = np.sort(self._sample[:, columns].sum(axis=1, dtype=np.float64))
         return float(times[rank(0.5, len(times)) - 1])
+
+    def round_medians_ns(self, names: Iterable[str], rounds: Sequence[range]) -> tuple[float, ...]:
+        """Return, for each round of steps, the median time that a step spends in these nodes
+        together; ns. It is 0 if they did not run.
+
+        For many steps, it is the median of a sample. Rounds without a step are left out, and with
+        more than PAIRED nodes all are.
+        """
+        self._fold()
+        if not len(self._sample):
+            return ()
+        columns = [self._columns[name] for name in set(names) & self._columns.keys()]
+        times = self._sample[:, columns].sum(axis=1, dtype=np.float64)
+        bounds = (
+            (-(-steps.start // self._stride), -(-steps.stop // self._stride)) for steps in rounds
+        )
+        return tuple(
+            float(np.median(times[start:stop])) for start, stop in bounds if len(times[start:stop])
+        )
 
     def total_ns(self) -> int:
         """The total time of all runs of all nodes."""

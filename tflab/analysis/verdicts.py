@@ -1,21 +1,23 @@
 """Verdicts: whether two ways to run a step take different times.
 
-Verdicts compare independent observations. Each is the ratio of two medians: of steps that took
-turns in two new sessions, or of two processes that ran one after the other. Steps of one session
+A verdict compares observations. In a race, an observation is the ratio of two medians: of steps
+that took turns in two new sessions, or of two processes that ran side by side. Steps of one session
 are not independent, so any number of them is one observation (Kalibera and Jones, "Rigorous
-benchmarking in reasonable time", ISMM 2013).
+benchmarking in reasonable time", ISMM 2013). Of two files, an observation is a round.
 
-The interval is Student's for the mean of their logarithms, so that twice and half as long weigh the
-same; its ends, as ratios, contain the true one in 99 of 100 comparisons. If several are made at
-once, each has to differ from 1 more clearly, so that all of them together err once in a hundred
-times (Holm, "A simple sequentially rejective multiple test procedure", 1979).
+The interval is Student's for the mean of the logarithms, so that twice and half as long weigh the
+same; its ends, as ratios, contain the true ratio in 99 of 100 comparisons. Every comparison has a
+control: the same thing compared with itself in the same turns. A step is called slower or faster
+only if its interval is clear of 1 and clear of the control's interval: a busy machine widens both.
+Several verdicts are made together, so that all of them err once in a hundred times (Holm, "A simple
+sequentially rejective multiple test procedure", 1979).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb, exp, inf, log, sqrt
-from statistics import fmean, stdev
+from statistics import fmean, stdev, variance
 
 from scipy.special import stdtr, stdtrit
 
@@ -24,43 +26,97 @@ from tflab.records.verdicts import Verdict
 ERROR = 0.01  # for all verdicts made at once: the probability that any calls equals different
 ALIKE = 0.05  # an interval within this of 1 means that there is no relevant difference
 LEAST = 3  # observations that a verdict needs
+DRIFT = 1.05  # two processes of the same step differ by so much, also on a quiet machine
+
+Ratios = Sequence[float]  # one of each observation, above 0
+Pair = tuple[Sequence[float], Sequence[float]]  # times of the first thing, and of the other
 
 
-def verdicts(groups: Sequence[Sequence[float]]) -> tuple[Verdict, ...]:
-    """A verdict for each group of observed ratios, made together.
-
-    Raises ValueError if a ratio is not above 0.
-    """
-    p_values = [p_value(ratios) for ratios in groups]
-    allowed = holm(p_values, ERROR)
+def of_race(groups: Sequence[tuple[Ratios, Ratios]]) -> tuple[Verdict, ...]:
+    """Return a verdict for each group: the observed ratios, and those of its control."""
+    allowed = holm([p_value(ratios) for ratios, _ in groups], ERROR)
     return tuple(
-        verdict(ratios, p, different)
-        for ratios, p, different in zip(groups, p_values, allowed, strict=True)
+        Verdict(
+            exp(fmean(map(log, ratios))),
+            *interval(ratios),
+            *interval(control),
+            len(ratios),
+            word(interval(ratios), interval(control), different),
+        )
+        for (ratios, control), different in zip(groups, allowed, strict=True)
     )
 
 
-def verdict(ratios: Sequence[float], p: float, different: bool) -> Verdict:
-    """The verdict on these observations, given whether the test distinguishes them from 1."""
-    low, high = interval(ratios)
-    ratio = exp(fmean(map(log, ratios)))
-    if different and not low <= 1 <= high:
-        word = "slower" if ratio > 1 else "faster"
-    elif low >= 1 - ALIKE and high <= 1 + ALIKE:
-        word = "alike"
-    else:
-        word = "cannot tell"
-    return Verdict(ratio, low, high, p, len(ratios), word)
+def of_files(pairs: Sequence[Pair]) -> tuple[Verdict, ...]:
+    """Return a verdict for each pair of times that two processes took in their rounds.
+
+    Rounds of different processes share no disturbance, so they form no pairs. The control is the
+    largest ratio of two rounds of one process, or DRIFT if that is larger.
+    """
+    allowed = holm([p_value_of_pair(pair) for pair in pairs], ERROR)
+    made = []
+    for pair, different in zip(pairs, allowed, strict=True):
+        ends, drift = (
+            interval_of_pair(pair),
+            max(DRIFT, *(max(times) / min(times) for times in pair)),
+        )
+        control = (1 / drift, drift)
+        observations = min(map(len, pair))
+        made.append(
+            Verdict(
+                exp(difference(pair)), *ends, *control, observations, word(ends, control, different)
+            )
+        )
+    return tuple(made)
 
 
-def interval(ratios: Sequence[float], confidence: float = 1 - ERROR) -> tuple[float, float]:
-    """The interval of the true ratio, from the interval of the logarithms' mean."""
+def word(ends: tuple[float, float], control: tuple[float, float], different: bool) -> str:
+    """Return what the interval and the control's allow to say, if a test finds a difference."""
+    low, high = ends
+    if different and low > max(1, control[1]):
+        return "slower"
+    if different and high < min(1, control[0]):
+        return "faster"
+    return "alike" if low >= 1 - ALIKE and high <= 1 + ALIKE else "cannot tell"
+
+
+def interval(ratios: Ratios, confidence: float = 1 - ERROR) -> tuple[float, float]:
+    """Return the interval of the true ratio, from the interval of the logarithms' mean."""
     low, high = mean_interval(list(map(log, ratios)), confidence)
     return exp(low), exp(high)
 
 
+def difference(pair: Pair) -> float:
+    usual, other = (fmean(map(log, times)) for times in pair)
+    return other - usual
+
+
+def error_of_pair(pair: Pair) -> float:
+    """Return the standard error of the difference of the two means of logarithms."""
+    return sqrt(sum(variance(list(map(log, times))) / len(times) for times in pair))
+
+
+def interval_of_pair(pair: Pair) -> tuple[float, float]:
+    """Return the interval of the ratio of the two means. Its quantile is that of the smaller
+    number of times, which never makes it too narrow."""
+    count = min(map(len, pair))
+    if count < LEAST:
+        return 0.0, inf
+    reach = stdtrit(count - 1, 1 - ERROR / 2) * error_of_pair(pair)
+    return exp(difference(pair) - reach), exp(difference(pair) + reach)
+
+
+def p_value_of_pair(pair: Pair) -> float:
+    count = min(map(len, pair))
+    if count < LEAST:
+        return 1.0
+    return two_sided(difference(pair), error_of_pair(pair), count - 1)
+
+
 def mean_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
-    """The interval of the true mean, by Student's distribution; infinite for fewer than LEAST
-    values."""
+    """Return the interval of the true mean, by Student's distribution.
+
+    It is infinite for fewer than LEAST values."""
     if len(values) < LEAST:
         return -inf, inf
     reach = stdtrit(len(values) - 1, (1 + confidence) / 2) * standard_error(values)
@@ -68,7 +124,7 @@ def mean_interval(values: Sequence[float], confidence: float) -> tuple[float, fl
 
 
 def median_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
-    """The interval of the true median, from the k-th least to the k-th largest of the values.
+    """Return the interval of the true median, from the k-th least to the k-th largest value.
 
     It assumes no distribution (Hollander and Wolfe, "Nonparametric Statistical Methods", 1999,
     section 3.6): k is the largest number for which that many fair coins show fewer than k heads, or
@@ -84,15 +140,19 @@ def median_interval(values: Sequence[float], confidence: float) -> tuple[float, 
     return (ordered[k - 1], ordered[count - k]) if k else (-inf, inf)
 
 
-def p_value(ratios: Sequence[float]) -> float:
-    """The probability of a mean so far from 1 if there is no difference (two-sided t test)."""
+def p_value(ratios: Ratios) -> float:
+    """Return the probability of a mean so far from 1 if there is no difference."""
     if len(ratios) < LEAST:
         return 1.0
     logarithms = list(map(log, ratios))
-    error = standard_error(logarithms)
+    return two_sided(fmean(logarithms), standard_error(logarithms), len(ratios) - 1)
+
+
+def two_sided(mean: float, error: float, freedom: int) -> float:
+    """Return the p-value of a two-sided t test."""
     if error == 0:
-        return 0.0 if fmean(logarithms) else 1.0
-    return float(2 * stdtr(len(ratios) - 1, -abs(fmean(logarithms)) / error))
+        return 0.0 if mean else 1.0
+    return float(2 * stdtr(freedom, -abs(mean) / error))
 
 
 def standard_error(values: Sequence[float]) -> float:
@@ -100,7 +160,7 @@ def standard_error(values: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float], error: float) -> list[bool]:
-    """Which of several tests reject, so that with at most the given probability any is wrong."""
+    """Return which of several tests reject; any is wrong with at most this probability."""
     rejected = [False] * len(p_values)
     for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         if p_values[place] > error / (len(p_values) - rank):

@@ -180,14 +180,6 @@ def values(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def even_if_busy(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--even-if-busy",
-        action="store_true",
-        help="show conclusions, marked, even if the machine was busy; they may be wrong",
-    )
-
-
 def data_dir(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data-dir",

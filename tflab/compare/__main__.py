@@ -5,15 +5,12 @@
 Inference uses all test images (or --images N), training uses training images. Every batch size
 processes the same images, in alternating traced and untraced steps, after warm-up.
 
-    python -m tflab.compare --model lenet --save here.json.gz
-    python -m tflab.compare there.json.gz here.json.gz
+    python -m tflab.compare --model lenet --save before.json
+    python -m tflab.compare before.json after.json --fail-if-slower 10
 
---save writes the measurement to a file. It also measures the step in several processes, so that
-the file can be compared with one of another machine or day. Each further file is compared with the
+--save writes what --format json prints. Two such files are compared step by step and row by row.
+Exit status of --fail-if-slower: 1 if a step is slower by more than this, 3 if that is undecided.
 first; a single file is shown as it was measured.
-
-Exit status of --fail-if-slower: 1 if a file is proven slower, 2 for a wrong argument or file, 3 if
-it is undecided and --fail-if-undecided is given, otherwise 0.
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TextIO
 
 from tflab import models
 from tflab.cli import (
@@ -34,17 +30,17 @@ from tflab.cli import (
     ending,
     environment,
     new_files,
+    saved_files,
     terminal,
 )
 from tflab.compare import output
-from tflab.compare.command_line import KEEP_S, OF_SEVERAL, as_typed, build_parser, named_arguments
+from tflab.compare.command_line import OF_FILES, WHAT, as_typed, build_parser, named_arguments
 from tflab.compare.configurations import DEFAULT
 from tflab.errors import RefusedError, UsageError
-from tflab.measurements import files
+from tflab.escaping import visible
 from tflab.records.measured import Comparison
 from tflab.records.options import Options
 from tflab.runtime import dumps, quiet_import
-from tflab.units import plural
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,18 +54,10 @@ def parser() -> argparse.ArgumentParser:
 def run(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     names = named_arguments(parser(), argv, args)
-    if args.fail_if_undecided and args.fail_if_slower is None:
-        raise UsageError("--fail-if-undecided needs --fail-if-slower PERCENT; give both.")
     if args.files:
-        from tflab.compare import saved_measurements
-
-        return saved_measurements.run(args, names)
-    for name in names:
-        if name in OF_SEVERAL:
-            raise UsageError(
-                f"{as_typed(name)} compares saved measurements; give their files, the baseline "
-                f"first."
-            )
+        return compare_files(args, names)
+    if args.fail_if_slower is not None:
+        raise UsageError("--fail-if-slower compares two saved comparisons; give their files.")
     sizes = sorted(args.batch_sizes)
     if len(set(sizes)) < len(sizes):
         raise UsageError(f"The batch sizes {sizes} contain duplicates; list each once.")
@@ -79,7 +67,7 @@ def run(argv: Sequence[str]) -> int:
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model, arguments.saved_of(args))
     if args.save and not confined.CONFINED:
-        new_files.check(Path(args.save), files.WHAT)
+        new_files.check(Path(args.save), WHAT)
     if not args.cluster:
         return run_on(args, sizes, ())
     quiet_import.load()
@@ -92,15 +80,16 @@ def run(argv: Sequence[str]) -> int:
 def check_cluster(args: argparse.Namespace) -> None:
     """Refuse what cannot be combined with --cluster, before anything starts."""
     arguments.check_cluster(args)
-    if args.cluster and (args.save or args.configs != [DEFAULT]):
-        name = "save" if args.save else "configs"
+    if args.cluster and args.configs != [DEFAULT]:
         raise UsageError(
-            f"--cluster cannot be combined with --{name}: it measures the step in other processes."
+            "--cluster cannot be combined with --configs: it measures the step in other processes."
         )
 
 
 def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> int:
     options = options_of(args, tasks)
+    from tflab.exporters import json
+
     with terminal.phase(args.model), ending.deferred():
         with output.plots_of(args) as folder:
             comparison = measured(args, sizes, options)
@@ -109,7 +98,9 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
                 output.draw(comparison, folder)
         output.say_plots(args)
         if args.save:
-            keep(comparison, options, Path(args.save), output.stream_of(args))
+            content = json.comparison(comparison, environment.describe())
+            new_files.write(Path(args.save), content.encode(), WHAT)
+            terminal.say(f"\nThe comparison is in {visible(args.save)}", output.stream_of(args))
     if comparison.failure:
         raise RefusedError(comparison.failure)
     return command.INTERRUPTED if comparison.interrupted else 0
@@ -121,30 +112,23 @@ def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[new_fi
     if args.plots:
         places["--plots"] = new_files.folder_place(Path(args.plots), output.new_plots(args.plots))
     if args.save:
-        places["--save"] = new_files.file_place(Path(args.save), files.WHAT)
+        places["--save"] = new_files.file_place(Path(args.save), WHAT)
     return places
 
 
-def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -> None:
-    """Write the measurement, unless it ended before its first process: it would have nothing to
-    compare."""
-    from tflab.compare import observing
+def compare_files(args: argparse.Namespace, names: Sequence[str]) -> int:
+    """Compare two saved comparisons, or the programs that `tflab.run --save` watched."""
+    for name in names:
+        if name not in OF_FILES:
+            raise UsageError(
+                f"{as_typed(name)} applies to a new measurement, but '{args.files[0]}' is a file; "
+                "give either files or measuring options."
+            )
+    from tflab.compare import saved, watched_runs
 
-    if comparison.calls_python:
-        raise RefusedError(
-            f"Nothing was saved to {path}: --save needs observations of the step from other "
-            f"processes, but the node {comparison.calls_python} calls a Python function that only "
-            "this process has."
-        )
-    if comparison.observed is None or not comparison.observed.processes:
-        terminal.say(
-            f"\nNothing was saved to {path}: the command ended before the first observation.",
-            stream,
-        )
-        return
-    files.write(path, observing.measurement(comparison, options))
-    count = plural(len(comparison.observed.processes), "observation")
-    terminal.say(f"\nThe measurement is in {path}, with {count} from separate processes", stream)
+    if saved_files.is_run(saved.read_content(args.files[0])):
+        return watched_runs.run(args)
+    return saved.run(args)
 
 
 def options_of(args: argparse.Namespace, tasks: tuple[str, ...]) -> Options:
@@ -155,7 +139,6 @@ def options_of(args: argparse.Namespace, tasks: tuple[str, ...]) -> Options:
         without=tuple(args.without),
         soft_placement=args.soft_placement,
         experiments=args.experiments or 0,
-        even_if_busy=args.even_if_busy,
     )
 
 
@@ -168,7 +151,6 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], options: Options) -
         images=args.images,
         steps=args.steps,
         trace_every=args.trace_every,
-        keep_s=KEEP_S if args.save else None,
     )
     configs = tuple(dict.fromkeys([DEFAULT, *args.configs]))
     return comparison.compare_configurations(

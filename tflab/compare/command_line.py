@@ -12,8 +12,8 @@ from tflab.compare.configurations import CONFIGURATIONS
 
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
-OF_SEVERAL = ("fail_if_slower", "other_graph")  # options that need several files
-KEEP_S = 120.0  # no further process starts after this, except those that a verdict requires
+OF_FILES = ("files", "fail_if_slower", "top", "format")  # options that go with files
+WHAT = "comparison"  # the name of a saved file in errors
 
 
 def build_parser(about: str | None) -> argparse.ArgumentParser:
@@ -34,7 +34,7 @@ def build_parser(about: str | None) -> argparse.ArgumentParser:
 def add_sweep(parser: argparse.ArgumentParser) -> None:
     """The amount of work at each batch size, and the rows of the tables."""
     add = parser.add_argument
-    add("files", nargs="*", metavar="FILE", help="measurements written by --save, to compare")
+    add("files", nargs="*", metavar="FILE", help="two files that --save wrote, to compare")
     arguments.model(parser, models.MODELS)
     arguments.batch_sizes(parser)
     add(
@@ -93,7 +93,6 @@ def add_race(parser: argparse.ArgumentParser) -> None:
         help=f"compare the untraced step under: {', '.join(CONFIGURATIONS)}",
     )
     arguments.experiments(parser)
-    arguments.even_if_busy(parser)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -108,34 +107,20 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--save",
-        type=command.file("measurement's file"),
+        type=command.file("comparison's file"),
         metavar="FILE",
-        help="save the measurement to a new file NAME.json.gz; this also runs the step in several "
-        f"processes, for about {KEEP_S:.0f} s",
+        help="write what --format json prints to a new file",
     )
 
 
 def add_files(parser: argparse.ArgumentParser) -> None:
-    """The comparison of files of measurements."""
-    add = parser.add_argument
-    add(
+    """The comparison of saved files."""
+    parser.add_argument(
         "--fail-if-slower",
         type=command.percentage("slowdown", 1_000),
         metavar="PERCENT",
-        help="with files: exit with 1 if one is proven slower than the first by more than this",
-    )
-    add(
-        "--fail-if-undecided",
-        action="store_true",
-        help=(
-            "with --fail-if-slower: exit with 3 if the measurements do not decide whether a file "
-            "is slower"
-        ),
-    )
-    add(
-        "--other-graph",
-        action="store_true",
-        help="with files: compare them even if their graphs differ",
+        help="with two files: exit with 1 if a step of the second is slower by more than this, "
+        "with 3 if that is undecided",
     )
 
 

@@ -1,28 +1,34 @@
 """Comparison: one step at several batch sizes, also under several configurations: from the sweep
-to rows, fits and findings. `saved_measurements`
-compares files of measurements."""
+to rows, fits and findings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 
 from tflab.runtime import dumps, quiet_import
 
 dumps.prepare()  # before the following modules import TensorFlow
 quiet_import.load()
 
-from tflab.analysis import op_table, quality
+from tflab.analysis import op_table
 from tflab.cli import ending as signals
-from tflab.compare import diagnosis, evidence, findings, observing, preparation, race, sweep, view
+from tflab.compare import diagnosis, evidence, findings, preparation, race, sweep, view
 from tflab.compare.preparation import Prepared, SweepOptions
 from tflab.compare.race import RaceOptions
 from tflab.exporters import notebook
 from tflab.lifecycle import experiments
-from tflab.records.measured import Comparison, ConfigTimes, Observed, StepTimes
+from tflab.records.measured import (
+    Comparison,
+    ConfigTimes,
+    OpStats,
+    Rounds,
+    StepTimes,
+)
 from tflab.records.options import Options
 from tflab.records.stages import Placement
-from tflab.records.verdicts import Diagnosis, Experiments, Load, Quality
+from tflab.records.verdicts import Diagnosis, Experiments
 from tflab.runtime import costs, load, measure
 
 notebook.show_as(Comparison, view.blocks)
@@ -38,7 +44,6 @@ class MeasuredStep:
     ending: measure.Outcome
     raced: tuple[ConfigTimes, ...] = ()
     experiments: Mapping[int, Experiments] = field(default_factory=dict)
-    observed: Observed | None = None
 
 
 def compare_batch_sizes(
@@ -77,7 +82,6 @@ def compare_configurations(
     measured = swept(prepared)
     measured = with_configurations(prepared, measured, configurations)
     measured = with_experiments(prepared, measured)
-    measured = with_processes(prepared, measured)
     return concluded(prepared, measured)
 
 
@@ -134,26 +138,15 @@ def with_experiments(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep
     return replace(measured, experiments=by_size)
 
 
-def with_processes(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
-    """The same with measurements in separate processes, if the measurement is to be saved."""
-    chosen, ending = prepared.chosen, measured.ending
-    if chosen.keep_s is None or ending.interrupted or prepared.calls_python:
-        return measured
-    observed, kept = observing.observe(prepared, measured.batches, measured.tables, chosen.keep_s)
-    return replace(measured, observed=observed, ending=ending if ending.failure else kept)
-
-
 def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
     """The measurements with their conclusions."""
     chosen, options, placed = prepared.chosen, prepared.options, prepared.placed
-    steps, ending, observed = measured.steps, measured.ending, measured.observed
+    steps, ending = measured.steps, measured.ending
+    # The rules are about the ops and the pauses of one process, and tasks are not other programs.
+    reasons = () if options.cluster else diagnosed(placed, measured)
     during = load.since(prepared.beginning)
-    judgement = quality_of(steps, placed, during, options.even_if_busy)
-    withheld = quality.disturbed(judgement)
-    raced = race.undecided(measured.raced) if withheld else measured.raced
-    # The rules are about the ops and the pauses of one process
-    ruled = not (withheld or options.cluster)
-    reasons = diagnosed(placed, replace(measured, raced=raced)) if ruled else ()
+    if options.cluster:
+        during = replace(during, during=None)
     compared = sweep.side_by_side(measured.tables, steps, chosen.by)
     smallest = measured.batches[prepared.batch_sizes[0]]
     stats = smallest.accumulator.stats(types_of(prepared.first), {}, {})
@@ -161,7 +154,7 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
     dataset = prepared.program.dataset(prepared.split)
     failures = [*prepared.refused, *([str(ending.failure)] if ending.failure else [])]
     return Comparison(
-        model=observing.without_folders(prepared.model) if observed else prepared.model,
+        model=prepared.model,
         phase=chosen.phase,
         by=chosen.by,
         data=dataset.name,
@@ -171,8 +164,8 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         rows=compared,
         tables=measured.tables,
         steps=steps,
-        configs=raced,
-        findings=findings.sentences(compared, steps, chosen.by, raced, judgement, dataset.unit),
+        configs=measured.raced,
+        findings=findings.sentences(compared, steps, chosen.by, measured.raced, dataset.unit),
         cold=prepared.cold,
         cold_step_ns=prepared.cold_step_ns,
         calls_python=prepared.calls_python,
@@ -185,9 +178,22 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         tasks=len(options.cluster),
         warm_ns={row.key: warm[row.key] for row in prepared.cold if row.key in warm},
         experiments=measured.experiments,
-        quality=judgement,
+        load=during,
         diagnosis=reasons,
-        observed=observed,
+        rounds={
+            size: rounds_of(batch, measured.tables[size])
+            for size, batch in measured.batches.items()
+        },
+    )
+
+
+def rounds_of(batch: sweep.MeasuredBatch, table: Sequence[OpStats]) -> Rounds:
+    """Return the median of each round of a sweep, of the step and of every row."""
+    return Rounds(
+        step_ns=tuple(median(times) for times in batch.untraced_rounds()),
+        rows_ns={
+            row.key: batch.accumulator.round_medians_ns(row.nodes, batch.rounds) for row in table
+        },
     )
 
 
@@ -207,30 +213,6 @@ def diagnosed(placed: Mapping[int, Placement], measured: MeasuredStep) -> tuple[
         for size, batch in measured.batches.items()
     ]
     return diagnosis.diagnose(batches, measured.raced, measured.experiments)
-
-
-def quality_of(
-    steps: Mapping[int, StepTimes],
-    placed: Mapping[int, Placement],
-    during: Load,
-    even_if_busy: bool,
-) -> Quality:
-    """Whether the machine was quiet enough to draw conclusions from the step times."""
-    return quality.judge(
-        during,
-        [
-            quality.TakenTurns(
-                size,
-                row.untraced_steps,
-                row.steps,
-                row.untraced_ns,
-                row.traced_ns,
-                costs.fed_bytes(placed[size].nodes),
-            )
-            for size, row in steps.items()
-        ],
-        even_if_busy,
-    )
 
 
 def largest_ops_once_more(

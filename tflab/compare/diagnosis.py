@@ -295,18 +295,15 @@ def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
 
 def configurations(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
     """Settings under which the step is faster, by their verdicts."""
-    usual: Mapping[int, ConfigTimes] = {
-        row.batch_size: row for row in configs if row.config == "default"
-    }
     for row in configs:
-        verdict, default = row.verdict, usual[row.batch_size].untraced_ns.median
+        verdict, default = row.verdict, row.default_ns
         if verdict is None or verdict.word != "faster" or verdict.ratio * FASTER > 1:
             continue
         saved = default * (1 - verdict.ratio)
         sentence = (
             f"{row.config} is {1 / verdict.ratio:.2f} x as fast as default on this machine, at "
             f"batch {row.batch_size} [{1 / verdict.high:.2f}, {1 / verdict.low:.2f}] "
-            f"({time(row.untraced_ns.median)} against {time(default)}). Try "
+            f"({time(row.step_ns)} against {time(default)}). Try "
             f"{CONFIGURATIONS[row.config].setting}."
         )
         diagnosis = Diagnosis(sentence, saved, saved / default, row.batch_size, "configuration")

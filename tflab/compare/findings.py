@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf, isfinite
 
-from tflab.analysis import batch_fit, quality, verdicts
+from tflab.analysis import batch_fit, verdicts
 from tflab.records.measured import Compared, ConfigTimes, StepTimes
-from tflab.records.verdicts import Quality
 from tflab.units import percent, time
 
 TOP = 3  # rows that have sentences of their own
@@ -18,10 +17,6 @@ FIXED = 0.5  # a larger share of fixed cost has a sentence
 # value at batch 0, which was not measured, means nothing.
 FITS = 0.1
 HELPS = 1.1  # a batch size has to increase images per second by this factor
-WITHHELD = (
-    "The machine was busy, so the findings on fixed costs, on growth with the batch size, and on "
-    "which batch size or configuration is faster are withheld."
-)
 
 
 def sentences(
@@ -29,17 +24,11 @@ def sentences(
     steps: Mapping[int, StepTimes],
     by: str = "op",
     configs: Sequence[ConfigTimes] = (),
-    judgement: Quality | None = None,
     unit: str = "image",
 ) -> tuple[str, ...]:
-    """The findings, in the order of a reader's questions.
-
-    From a busy machine only shares are reported: everything that ran together was slowed together.
-    """
+    """Return the findings, in the order of a reader's questions."""
     sizes = sorted(steps)
     rows = sorted(rows, key=lambda row: -sum(cell.total_ns for cell in row.cells.values()))
-    if quality.disturbed(judgement):
-        return (*growth(rows, sizes), WITHHELD)
     return (
         *growth(rows, sizes),
         *longer(rows, steps, sizes, by, unit),
@@ -115,7 +104,7 @@ def throughput(
     steps: Mapping[int, StepTimes], sizes: Sequence[int], unit: str = "image"
 ) -> Iterator[str]:
     """How images per second grow, and from which size on a larger batch no longer helps, or is
-    slower; the latter only if the rounds of the sweep prove it."""
+    slower; the latter only if the rounds of the sweep prove it, also against their control."""
     for small, large in pairwise(sizes):
         gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
         if gain >= HELPS:
@@ -128,7 +117,8 @@ def throughput(
         text = f"{gain:.2f} x"
         if isfinite(high):
             text += f" [{low:.2f}, {high:.2f}] in {len(gains)} rounds"
-        if high < 1:
+        drifts = [*from_round_to_round(steps[small]), *from_round_to_round(steps[large])]
+        if high < min(1, verdicts.interval(drifts)[0] if drifts else 1):
             sentence = f"fall to {text}: a larger batch is slower here"
         elif high < HELPS:
             sentence = f"grow only to {text}: a larger batch no longer helps here"
@@ -143,6 +133,12 @@ def by_round(small: StepTimes, large: StepTimes) -> list[float]:
     """The ratio of the larger batch's images per second to the smaller one's, in each round."""
     rates = zip(small.round_rates, large.round_rates, strict=False)
     return [after / before for before, after in rates]
+
+
+def from_round_to_round(steps: StepTimes) -> Iterator[float]:
+    """Yield the ratio of each round's images per second to the round before: the control of a
+    comparison of batch sizes, which should be 1."""
+    return (after / before for before, after in pairwise(steps.round_rates))
 
 
 def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:

@@ -39,10 +39,7 @@ class SweepOptions:
     seconds: float | None = None  # instead: as many images as take about this long
     trace_every: int = 1
     # The load of the machine before tflab itself kept it busy, if known
-    load_average: float | None = None
-    # Also observe the step in several processes, none of them started after this many seconds, for
-    # a comparison with measurements of other machines or days
-    keep_s: float | None = None
+    load_before: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ def prepare(
             f"The batch sizes are {batch_sizes!r}; give a sequence of whole numbers from 1, such "
             "as (1, 16, 64)."
         )
-    before = load.load_average() if chosen.load_average is None else chosen.load_average
+    before = load.average() if chosen.load_before is None else chosen.load_before
     backward = with_gradients(model, replace(options, explained=False))
     if options.cluster:
         over_tasks.ask(backward.program.graph, backward.program.places)

@@ -7,6 +7,9 @@ that are read when TensorFlow is imported need a separate process, which runs ne
 another, so a process, or a pair of them, is one observation, however many steps it runs. Within it,
 new sessions are created a few times, because the place of a session in memory makes all of its
 steps faster or slower.
+
+The control is `default` once more: as a second session in the same process, or, for a configuration
+in a process of its own, as another process.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import geometric_mean, median
 
 from tflab import datasets
 from tflab.analysis import step_times, verdicts
@@ -25,7 +28,6 @@ from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
 from tflab.compare.preparation import Prepared
 from tflab.errors import UsageError
 from tflab.records.measured import ConfigTimes
-from tflab.records.verdicts import Verdict
 from tflab.runtime import devices, measure, own_process, session
 
 OBSERVATIONS = 10  # of each configuration, if there is time
@@ -34,10 +36,13 @@ TURNS = 32  # turns of a process in an observation
 OBSERVATION_S = 15.0  # after which no further turn of it starts
 A_SESSION = 8  # turns, after which new sessions are created
 ROUNDS = 12  # steps of each configuration at each batch size in a turn
+CONTROL = "control"
+OF_ITS_OWN = {"TFLAB_CONTROL": "1"}  # means nothing to TensorFlow
 
 Times = Mapping[int, Sequence[int]]  # batch size -> ns of its steps
 Jobs = Mapping[str, measure.Job]  # by configuration
-Groups = Sequence[tuple[Mapping[str, str], Sequence[str]]]  # an environment, its configurations
+Place = tuple[int, str]  # a process of an observation, and a configuration in it
+Observed = Mapping[Place, Times]
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,23 @@ class RaceOptions:
     budget_s: float = BUDGET_S
 
 
+@dataclass(frozen=True)
+class Process:
+    """Configurations that share a process, and the environment that it is started with."""
+
+    environment: Mapping[str, str]
+    names: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Opponents:
+    """What a configuration is compared with in an observation."""
+
+    itself: Place
+    default: Place
+    control: Place
+
+
 def check(configs: Sequence[str]) -> None:
     """Raise UsageError for a configuration that this machine does not support."""
     if "gpu" in configs and not devices.gpus():
@@ -56,7 +78,8 @@ def check(configs: Sequence[str]) -> None:
 
 
 def run(prepared: Prepared, configs: Sequence[str], budget_s: float) -> tuple[ConfigTimes, ...]:
-    """Untraced steps of every configuration at every batch size, each compared with `default`.
+    """Return the untraced steps of every configuration at every batch size, each compared with
+    `default`.
 
     After `budget_s` no further observation starts, except those that a verdict requires.
     """
@@ -67,64 +90,89 @@ def run(prepared: Prepared, configs: Sequence[str], budget_s: float) -> tuple[Co
     for config in configs:
         options = replace(prepared.options, **CONFIGURATIONS[config].options)
         jobs[config] = measure.job_of(program, prepared.step, options)
-    groups = by_environment(configs)
+    jobs[CONTROL] = jobs[DEFAULT]
     numbers = measure.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
     plan = terminal.track("configurations", numbers, OBSERVATIONS)
     most_s = min(OBSERVATION_S, budget_s / OBSERVATIONS)
-    observed = list(observations(jobs, groups, rows, batch_sizes, plan, most_s))
-    return judged(observed, configs, batch_sizes)
+    processes = processes_of(configs)
+    observed = list(observations(jobs, processes, rows, batch_sizes, plan, most_s))
+    against = opponents(processes)
+    return judged(observed, {config: against[config] for config in configs}, batch_sizes)
 
 
-def by_environment(configs: Sequence[str]) -> list[tuple[Mapping[str, str], list[str]]]:
-    """The configurations that share a process, with its environment; `default` first."""
-    groups: dict[tuple, list[str]] = {(): []}
+def processes_of(configs: Sequence[str]) -> list[Process]:
+    """Return the processes of an observation.
+
+    A configuration in a process of its own is compared with a `default` and a control that have a
+    process of their own as well: sessions that share a process slow each other down.
+    """
+    shared: dict[tuple, list[str]] = {}
+    alone: list[Process] = []
     for config in configs:
         setting = CONFIGURATIONS[config]
-        names = groups.setdefault(tuple(setting.environment.items()), [])
-        names += [DEFAULT, config] if setting.beside_default else [config]
-    return [(dict(environment), names) for environment, names in groups.items()]
+        if setting.environment and not setting.beside_default:
+            alone.append(Process(setting.environment, [config]))
+        elif config != DEFAULT:
+            key = tuple(setting.environment.items())
+            shared.setdefault(key, [DEFAULT, CONTROL]).append(config)
+    if alone:
+        alone = [Process({}, [DEFAULT]), Process(OF_ITS_OWN, [CONTROL]), *alone]
+    return [*alone, *(Process(dict(key), names) for key, names in shared.items())]
+
+
+def opponents(processes: Sequence[Process]) -> dict[str, Opponents]:
+    """Return, for each configuration, where its times, those of `default` and those of its control
+    are: in its own process, or each in another."""
+    alone = {
+        process.names[0]: (at, process.names[0])
+        for at, process in enumerate(processes)
+        if len(process.names) == 1
+    }
+    found: dict[str, Opponents] = {}
+    for at, process in enumerate(processes):
+        shared = {name: (at, name) for name in process.names}
+        places = shared if DEFAULT in shared and CONTROL in shared else alone | shared
+        for name in process.names:
+            if name != CONTROL and name not in found:
+                of = Opponents(places[name], places[DEFAULT], places[CONTROL])
+                found[name] = of
+    return found
 
 
 def observations(
     jobs: Jobs,
-    groups: Groups,
+    processes: Sequence[Process],
     rows: Sequence[datasets.Column],
     batch_sizes: Sequence[int],
     numbers: Iterable[int],
     most_s: float = OBSERVATION_S,
-) -> Iterator[dict[str, Times]]:
-    """The times of every configuration, from processes that run side by side and take turns, each
-    observation for at most `most_s` seconds.
-
-    The times of `default` next to another configuration are those of `default_beside` it.
-    """
+) -> Iterator[Observed]:
+    """Yield the times of every configuration, from processes that run side by side and take turns,
+    each observation for at most `most_s` seconds."""
     for number in numbers:
         with ExitStack() as stack:
-            processes = []
-            for environment, names in groups:
+            started = []
+            for process in processes:
                 # No configuration is always the first whose session is created.
-                shuffled = random.Random(number).sample(names, len(names))
-                process = own_process.untraced(
+                shuffled = random.Random(number).sample(process.names, len(process.names))
+                stream = own_process.untraced(
                     [jobs[name] for name in shuffled],
-                    *(rows, batch_sizes, ROUNDS, A_SESSION, environment),
+                    *(rows, batch_sizes, ROUNDS, A_SESSION, process.environment),
                 )
-                processes.append((shuffled, stack.enter_context(process)))
-            measured = in_turn([process for _, process in processes], number, most_s)
-        times: dict[str, Times] = {}
-        for (environment, _), (names, _), of_jobs in zip(groups, processes, measured, strict=True):
-            by_name = dict(zip(names, of_jobs, strict=True))
-            if DEFAULT in names and environment:
-                usual = by_name.pop(DEFAULT)
-                times |= {default_beside(name): usual for name in by_name}
-            times |= by_name
-        yield times
+                started.append((shuffled, stack.enter_context(stream)))
+            measured = in_turn([stream for _, stream in started], number, most_s)
+        yield {
+            (at, name): times
+            for at, ((names, _), of_jobs) in enumerate(zip(started, measured, strict=True))
+            for name, times in zip(names, of_jobs, strict=True)
+        }
 
 
 def in_turn(
     processes: Sequence[Iterator[own_process.Times]], seed: int, most_s: float
 ) -> list[own_process.Times]:
-    """The times of the jobs of each process: turn after turn, in random order, for TURNS turns
-    or until the time is over."""
+    """Return the times of the jobs of each process: turn after turn, in random order, for TURNS
+    turns or until the time is over."""
     measured = [next(process) for process in processes]  # all are ready before the first starts
     draw = random.Random(seed)
     start = time.monotonic()
@@ -138,57 +186,44 @@ def in_turn(
     return measured
 
 
-def default_beside(config: str) -> str:
-    return f"{DEFAULT} beside {config}"
-
-
 def judged(
-    observed: Sequence[Mapping[str, Times]], configs: Sequence[str], batch_sizes: Sequence[int]
+    observed: Sequence[Observed],
+    against: Mapping[str, Opponents],
+    batch_sizes: Sequence[int],
 ) -> tuple[ConfigTimes, ...]:
-    """Every configuration with its verdict; all verdicts are made together."""
-    default, *others = configs
-    pairs = [(size, config) for size in batch_sizes for config in others]
-    judgements = verdicts.verdicts(
-        [
-            [
-                ratio(times[config][size], times.get(default_beside(config), times[default])[size])
-                for times in observed
-            ]
-            for size, config in pairs
-        ]
-    )
-    against = dict(zip(pairs, judgements, strict=True))
+    """Return every configuration with its verdict; all verdicts are made together."""
+    pairs = [(size, config) for size in batch_sizes for config in against if config != DEFAULT]
+
+    def ratios(size: int, itself: Place, usual: Place) -> list[float]:
+        return [ratio(times[itself][size], times[usual][size]) for times in observed]
+
+    groups = []
+    for size, config in pairs:
+        of = against[config]
+        control = ratios(size, of.control, of.default)
+        groups.append((ratios(size, of.itself, of.default), control))
+    made = dict(zip(pairs, verdicts.of_race(groups), strict=True))
     rows = []
     for size in batch_sizes:
-        for config in configs:
-            of_processes = tuple(tuple(times[config][size]) for times in observed)
-            spread = step_times.spread([ns for times in of_processes for ns in times])
-            usual = step_times.spread([ns for times in observed for ns in times[default][size]])
-            verdict = against.get((size, config))
-            if verdict and not agrees(verdict, spread.median / usual.median):
-                verdict = replace(verdict, word="cannot tell")
+        for config, of in against.items():
+            times = [times[of.itself][size] for times in observed]
+            spread = step_times.spread([ns for of_process in times for ns in of_process])
+            default_ns = geometric_mean(median(turns(each[of.default][size])) for each in observed)
+            verdict = made.get((size, config))
+            step_ns = default_ns * verdict.ratio if verdict else default_ns
+            medians = tuple(float(median(of_process)) for of_process in times)
             rate = 1e9 * size / spread.median
-            rows.append(ConfigTimes(config, size, spread, rate, verdict, of_processes))
+            row = ConfigTimes(config, size, spread, rate, default_ns, step_ns, verdict, medians)
+            rows.append(row)
     return tuple(rows)
 
 
-def undecided(rows: Sequence[ConfigTimes]) -> tuple[ConfigTimes, ...]:
-    """The same times without verdicts, because the machine was too busy."""
-    return tuple(
-        replace(row, verdict=replace(row.verdict, word="withheld")) if row.verdict else row
-        for row in rows
-    )
-
-
-def agrees(verdict: Verdict, of_medians: float) -> bool:
-    """Whether the displayed medians agree with the verdict."""
-    return {"slower": of_medians > 1, "faster": of_medians < 1}.get(verdict.word, True)
-
-
 def ratio(times: Sequence[int], usual: Sequence[int]) -> float:
-    """One observation: how many times as long the median step takes, as the median over turns,
-    which are not all disturbed equally."""
-    return median(
-        median(times[start : start + ROUNDS]) / median(usual[start : start + ROUNDS])
-        for start in range(0, min(len(times), len(usual)), ROUNDS)
-    )
+    """Return one observation: how many times as long the median step takes, as the median over
+    turns, which are not all disturbed equally."""
+    return median(a / b for a, b in zip(turns(times), turns(usual), strict=False))
+
+
+def turns(times: Sequence[int]) -> list[float]:
+    """Return the median step of each turn."""
+    return [median(times[start : start + ROUNDS]) for start in range(0, len(times), ROUNDS)]

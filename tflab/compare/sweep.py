@@ -4,7 +4,7 @@ immediately, so memory does not grow."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress, islice
@@ -15,7 +15,7 @@ from tflab import datasets
 from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times, wires
 from tflab.analysis.accumulator import Accumulator
 from tflab.records.cluster import Received
-from tflab.records.measured import Compared, Costs, OpStats, StepTimes, Turns
+from tflab.records.measured import Compared, Costs, OpStats, StepTimes
 from tflab.records.options import Options, Program
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import OpRun, StepTime
@@ -87,15 +87,11 @@ class MeasuredBatch:
         sent = tuple(nodes.transfers(self.graphs, {}))
         self.runs = wires.one_axis(self.runs, self.received, self.kept, sent).runs
 
-    def untraced_rounds(self) -> Turns:
+    def untraced_rounds(self) -> tuple[tuple[int, ...], ...]:
         """The untraced times of each round, as far as measured."""
-        return in_rounds(self.untraced_ns, map(len, self.rounds))
-
-
-def in_rounds(times: Sequence[int], lengths: Iterable[int]) -> Turns:
-    """The times of each round, as far as measured."""
-    rest = iter(times)
-    return tuple(taken for length in lengths if (taken := tuple(islice(rest, length))))
+        rest = iter(self.untraced_ns)
+        lengths = map(len, self.rounds)
+        return tuple(taken for length in lengths if (taken := tuple(islice(rest, length))))
 
 
 def span_of(names: Sequence[str], starts: Sequence[int], durations: Sequence[int]) -> int:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tflab.analysis import batch_fit, quality
+from tflab.analysis import batch_fit
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
-from tflab.records.measured import Compared, Comparison, OpStats, StepTimes
+from tflab.records.measured import Compared, Comparison, ConfigTimes, OpStats, StepTimes
+from tflab.records.verdicts import Verdict
 from tflab.units import percent, plural, size, three_digits, time
 from tflab.views import execution, op_table
-from tflab.views.abreast import chunks, steps_abreast
+from tflab.views.abreast import chunks, control_text, ratio_text
 from tflab.views.op_table import costs, legend, work
 
 BRIEF = 10  # rows of each table
@@ -45,7 +46,6 @@ def short(comparison: Comparison, top: int) -> Iterator[Block]:
 def parts(comparison: Comparison, top: int) -> Iterator[Block]:
     yield from head(comparison)
     yield units(comparison)
-    yield from quiet_machine(comparison)
     for table in (in_all, side_by_side, an_image) if len(comparison.batch_sizes) > 1 else ():
         for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
             yield table(comparison, top, sizes)
@@ -59,7 +59,7 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
 
 def head(comparison: Comparison) -> Iterator[Block]:
     """The first lines: the machine, the diagnosis, and the time of a step."""
-    yield from execution.busy(comparison.quality)
+    yield from execution.load_line(comparison.load)
     yield from execution.partial(comparison.interrupted, comparison.failure)
     yield from diagnosis(comparison)
     yield opening(comparison)
@@ -70,23 +70,23 @@ def conclusions(comparison: Comparison) -> Iterator[Block]:
     """Configurations and experiments, if requested, and the findings."""
     yield from configs(comparison)
     for batch, made in comparison.experiments.items():
-        yield from execution.op_costs(made, {}, f" at batch {batch}", comparison.quality)
+        yield from execution.op_costs(made, {}, f" at batch {batch}")
     yield from findings(comparison)
 
 
 def findings(comparison: Comparison) -> Iterator[Strip]:
     if comparison.findings:
         yield Strip(
-            f"Findings, computed from the tables{quality.mark(comparison.quality)}",
+            "Findings, computed from the tables",
             (Frame("", "", comparison.findings),),
         )
 
 
 def diagnosis(comparison: Comparison) -> Iterator[Strip]:
-    """Why a step is slow, before any table; nothing from a busy machine."""
+    """Why a step is slow, before any table."""
     if comparison.diagnosis:
         sentences = tuple(reason.sentence for reason in comparison.diagnosis)
-        title = f"Why a step is slow (largest cost first){quality.mark(comparison.quality)}"
+        title = "Why a step is slow (largest cost first)"
         yield Strip(title, (Frame("", "", sentences),))
 
 
@@ -150,13 +150,6 @@ def steps(comparison: Comparison) -> Table:
 def mean_step(batch: int, steps: StepTimes) -> str:
     """The mean untraced step: the batch size divided by the images per second."""
     return time(1e9 * batch / steps.mean_images_per_second) if steps.mean_images_per_second else ""
-
-
-def quiet_machine(comparison: Comparison) -> Iterator[str]:
-    """For layers, which are compared with one another, that the machine was quiet; that it was
-    busy is above all numbers."""
-    if comparison.by == "layer" and comparison.quality and comparison.quality.quiet:
-        yield quality.verdict(comparison.quality)
 
 
 def units(comparison: Comparison) -> str:
@@ -232,7 +225,7 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
     fitted: tuple[Column, ...] = ()
     last = sizes[-1:] == comparison.batch_sizes[-1:]
     fit_is_known = any(row.fit for row in comparison.rows[:top])
-    if last and fit_is_known and not quality.disturbed(comparison.quality):
+    if last and fit_is_known:
         title += f"; fit: fixed cost + cost per {comparison.unit}"
         fitted = (
             Column("fit", fit, right=True, spare=2),
@@ -266,41 +259,37 @@ def keys(comparison: Comparison) -> tuple[Column, ...]:
 
 
 def configs(comparison: Comparison) -> Iterator[Block]:
-    """The untraced step with a column for each configuration of the runtime."""
-    title = (
-        "Median untraced step under other configurations, each in its own processes (ratio to "
-        f"default){quality.mark(comparison.quality)}"
-    )
-    yield from steps_abreast(title, comparison.configs)
-    yield from basis(comparison)
-
-
-def basis(comparison: Comparison) -> Iterator[str]:
-    """How the verdicts were made."""
-    numbers = [row.verdict.observations for row in comparison.configs if row.verdict]
-    if not numbers:
+    """The untraced step under other configurations, each beside the default in the same turns."""
+    others = tuple(row for row in comparison.configs if row.verdict)
+    if not others:
         return
-    text = (
-        f"Each ratio comes from {plural(min(numbers), 'observation')}. An observation is the "
-        "median of steps in its own process, so the default here differs from the default in the "
-        "other tables. If the observations are independent, the interval contains the true ratio "
-        "in 99 of 100 comparisons. Alike means within 5 %. Cannot tell means that there are too "
-        "few observations, or that the machine is too noisy. With more comparisons each test is "
-        "stricter, so an interval that barely excludes 1 may still be `cannot tell`."
+
+    def text_of(part: Callable[[Verdict], str]) -> Callable[[ConfigTimes], str]:
+        return lambda row: part(row.verdict) if row.verdict else ""
+
+    yield Table(
+        "The untraced step under other configurations, in turn with the default",
+        (
+            Column("batch", lambda row: str(row.batch_size), right=True),
+            Column("configuration", lambda row: row.config),
+            Column("step", lambda row: time(row.step_ns), right=True),
+            Column("default", lambda row: time(row.default_ns), right=True),
+            Column("ratio", text_of(ratio_text)),
+            Column("control", text_of(control_text)),
+        ),
+        others,
     )
-    usual = {
-        row.batch_size: row.untraced_ns.median for row in comparison.configs if not row.verdict
-    }
-    if any(
-        not row.verdict.low <= row.untraced_ns.median / usual[row.batch_size] <= row.verdict.high
-        for row in comparison.configs
-        if row.verdict
-    ):
-        text += (
-            " A ratio compares with a default that took turns with the configuration, so it can "
-            "differ from the ratio of the two medians."
-        )
-    yield text
+    number = min(row.verdict.observations for row in others if row.verdict)
+    yield BASIS.format(plural(number, "observation"))
+
+
+BASIS = (
+    "Each ratio is the mean of {}, each in new processes, in which the configuration and the "
+    "default take turns; both times are those of these turns. The interval contains the true ratio "
+    "in 99 of 100 comparisons. The control is the default compared with itself in the same turns. "
+    "Slower and faster mean that the interval is clear of 1 and of the control, alike that it is "
+    "within 5 % of 1; otherwise there are too few observations, or the machine is too noisy."
+)
 
 
 def cold(comparison: Comparison) -> Iterator[Table]:

@@ -15,8 +15,8 @@ from typing import Any
 
 from tflab.escaping import visible
 from tflab.exporters.json import OP_STATS, plain
+from tflab.records.comparison import Change, Changes
 from tflab.records.measured import Comparison
-from tflab.records.measurements import Contrast
 from tflab.records.verdicts import Verdict
 
 # Also the wide forms of these characters, which some spreadsheets treat alike
@@ -37,17 +37,20 @@ def comparison(comparison: Comparison) -> str:
     return out.getvalue()
 
 
-def contrast(contrast: Contrast) -> str:
-    """One line for each step (untraced, without a name) and each row, of every measurement."""
+def changes(result: Changes) -> str:
+    """Return one line for each step, configuration and row of two saved comparisons."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["measurement", "batch_size", "key", "step_ns", *COMPARED])
-    for step in contrast.steps:
-        of_step = (step.config, step.batch_size, "", step.untraced_ns.median)
-        writer.writerow(map(cell, [*of_step, *compared(step.verdict)]))
-    for row in contrast.rows:
-        of_row = (row.measurement, row.batch_size, row.key, row.step_ns)
-        writer.writerow(map(cell, [*of_row, *compared(row.verdict)]))
+    writer.writerow(["batch_size", "kind", "key", "first_ns", "second_ns", *COMPARED])
+    kinds: dict[str, tuple[Change, ...]] = {
+        "step": result.steps,
+        "configuration": result.configs,
+        result.by: result.rows,
+    }
+    for kind, of_kind in kinds.items():
+        for row in of_kind:
+            times = (row.batch_size, kind, row.key, row.first_ns, row.second_ns)
+            writer.writerow(map(cell, [*times, *compared(row.verdict)]))
     return out.getvalue()
 
 

@@ -16,7 +16,6 @@ from typing import Any
 from tflab.records import codec
 from tflab.records.graph import edge_count
 from tflab.records.measured import Comparison, OpStats
-from tflab.records.measurements import Contrast
 from tflab.records.node_history import NodeHistory
 from tflab.records.stages import Stage
 from tflab.records.watched import Watched
@@ -87,11 +86,6 @@ def stage_object(stage: Stage) -> dict[str, Any]:
 def comparison(comparison: Comparison, environment: dict[str, Any]) -> str:
     """The contract of `compare --format json`: `rows`, `steps`, `findings`, and their setting."""
     return document(environment=environment, **plain(comparison))
-
-
-def contrast(contrast: Contrast, environments: Mapping[str, Any]) -> str:
-    """The contract of `compare FILE FILE --format json`: `steps` and `rows` of each measurement."""
-    return document(environments=environments, **plain(contrast))
 
 
 def node_history(model: str, environment: dict[str, Any], history: NodeHistory) -> str:

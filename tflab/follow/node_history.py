@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from tflab import models
-from tflab.analysis import bearing_out, quality
+from tflab.analysis import bearing_out
 from tflab.analysis.ledger import INLINED_FROM
 from tflab.errors import UsageError, did_you_mean
 from tflab.exporters import notebook
@@ -23,7 +23,7 @@ from tflab.records.node_history import Became, NodeHistory, Together, Touch
 from tflab.records.placed import Fate, Machined, Origin, Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.records.timed import CriticalPath
-from tflab.records.verdicts import Quality
+from tflab.records.verdicts import Load
 
 NEAREST = 5  # names that are suggested instead of one that does not exist
 
@@ -45,13 +45,12 @@ def histories(
     """
     known: dict[type, Any] = {type(stage): stage for stage in stages}
     ran = known.get(Execution)
-    judgement = ran.quality if ran else None
     if ran:
-        path = None if quality.disturbed(judgement) else ran.critical_path
+        path = ran.critical_path
     by_name = from_program(known[Frontend], known.get(Backward))
     if Placement in known:
         by_name = with_placement(by_name, borne_out(known[Placement], ran))
-    by_name = with_times(by_name, path, tables or {}, judgement)
+    by_name = with_times(by_name, path, tables or {}, ran.load if ran else None)
     meanings = known[Backward].gradient_nodes if Backward in known else ()
     recorded = (ran.values, ran.defined, ran.nodes) if ran else ((), (), ())
     return values.with_values(by_name, meanings, *recorded)
@@ -169,10 +168,9 @@ def with_times(
     by_name: Histories,
     path: CriticalPath | None,
     tables: Mapping[int, Sequence[OpStats]],
-    judgement: Quality | None = None,
+    load: Load | None = None,
 ) -> Histories:
-    """The times of their carriers, whether the step waited for these, and whether the machine was
-    quiet."""
+    """The times of their carriers, whether the step waited for these, and the machine's load."""
     known = {size: {row.key: row for row in rows} for size, rows in tables.items()}
     slack_ns = dict(path.slack) if path else {}
     waited_for = set(path.nodes) if path else set()
@@ -189,7 +187,7 @@ def with_times(
             },
             slack_ns=slack_ns.get(at),
             critical=at in waited_for,
-            quality=judgement,
+            load=load,
         )
         if (at := history.carrier) is not None
         else history

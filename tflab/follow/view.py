@@ -103,7 +103,7 @@ class Section:
 
 
 def blocks(history: NodeHistory) -> Iterable[Block]:
-    """The sections and the times, below a sentence if the machine was busy."""
+    """The sections and the times, below the line on the load."""
     frames = (
         Frame(
             f"{1 + stages.NAMES.index(section.stage)}  {section.title}",
@@ -112,7 +112,7 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
         )
         for section in sections(history)
     )
-    yield from execution.busy(history.quality)
+    yield from execution.load_line(history.load)
     yield Strip(f"The history of {history.name} ({history.op})", tuple(frames))
     if (table := times(history)).rows:
         yield table

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tflab.analysis import critical_path, quality
+from tflab.analysis import critical_path
 from tflab.follow import node_history
 from tflab.life import storage
 from tflab.records.blocks import Block
@@ -111,9 +111,8 @@ def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
         elif isinstance(stage, Execution):
             compiled = execution_view.compiled(stage.nodes)
             totals["bytes"] = None if compiled else stage.memory.peak_bytes
-            if not quality.disturbed(stage.quality):
-                step = stage.untraced_step_ns
-                totals |= {"ns": step.median, "low_ns": step.p10, "high_ns": step.p90}
+            step = stage.untraced_step_ns
+            totals |= {"ns": step.median, "low_ns": step.p10, "high_ns": step.p90}
         else:
             totals["nodes"] = len(stage.nodes)
     return totals
@@ -154,6 +153,6 @@ def in_a_table(stages: Sequence[Stage]) -> Iterator[Block]:
                 yield fates.toggled(stage.toggle)
         else:
             yield from not_finite.not_finite(stage)
-            yield from execution_view.busy(stage.quality)
+            yield from execution_view.load_line(stage.load)
             facts += in_short.step_facts(stage)
     yield in_short.facts(facts)

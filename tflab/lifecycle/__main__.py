@@ -133,7 +133,6 @@ def add_step(parser: argparse.ArgumentParser) -> None:
     )
     arguments.values(parser)
     arguments.experiments(parser)
-    arguments.even_if_busy(parser)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -201,7 +200,6 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         values=args.values,
         saved=arguments.saved_of(args),
         cluster=tasks,
-        even_if_busy=args.even_if_busy,
     )
     interrupted = cut_short = late = False
     stages: list[Stage] = []

@@ -10,8 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 from tflab.analysis import (
@@ -20,7 +19,6 @@ from tflab.analysis import (
     memory,
     op_stats,
     op_table,
-    quality,
     step_times,
     timeline,
     verdicts,
@@ -35,8 +33,7 @@ from tflab.records.options import Options, Program
 from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import OpRun, Race, StepTime
-from tflab.records.verdicts import Load
-from tflab.runtime import costs, load, measure, nodes, session, trace
+from tflab.runtime import load, measure, nodes, session, trace
 
 OBSERVATIONS = 10  # of a comparison, each in new sessions
 ROUNDS = 20  # steps of each variant in an observation
@@ -124,8 +121,10 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         wires=tuple(on_wire),
         failure=str(ending.failure) if ending.failure else None,
     )
-    fed = costs.fed_bytes(placement.nodes)
-    execution = judged(execution, load.since(start), fed, options.even_if_busy)
+    during = load.since(start)
+    if options.cluster:  # the tasks on this machine are not other programs
+        during = replace(during, during=None)
+    execution = replace(execution, load=during)
     if options.values and not (execution.interrupted or signals.is_pending() or options.cluster):
         execution = values.record(execution, placement, options)
     if options.experiments and not (execution.interrupted or signals.is_pending()):
@@ -164,25 +163,6 @@ def median_trace(measured: Measured) -> Any:
     return session.Unparsed(zlib.decompress(measured.traces[step.step])).parsed()
 
 
-def judged(
-    execution: Execution, during: Load, fed_bytes: int, even_if_busy: bool = False
-) -> Execution:
-    """The execution with its quality; on a busy machine, the race has no winner."""
-    lengths = quality.TakenTurns(
-        execution.batch_size,
-        execution.steps,
-        execution.steps,
-        execution.untraced_step_ns,
-        execution.traced_step_ns,
-        fed_bytes,
-    )
-    judgement = quality.judge(during, [lengths], even_if_busy)
-    race = execution.race
-    if race and quality.disturbed(judgement):
-        race = replace(race, verdict=replace(race.verdict, word="withheld"))
-    return replace(execution, quality=judgement, race=race)
-
-
 def with_experiments(execution: Execution, placement: Placement, options: Options) -> Execution:
     """The execution with what its largest ops cost a step, measured by running each once more."""
     measured = experiments.run(placement, execution.top_ops, options)
@@ -205,23 +185,30 @@ def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
 
 
 def race_passes(program: Program, step: session.Step, options: Options) -> Race | None:
-    """The time of the step with passes switched off, compared with all passes on.
+    """Return the time of the step with passes switched off, compared with all passes on.
 
-    None if no passes are switched off, if it is not wanted, or after Ctrl-C.
+    The control is a second session with all passes on, which takes its turn as well. None if no
+    passes are switched off, if it is not wanted, or after Ctrl-C.
     """
     if not (options.without and options.race):
         return None
-    ways = (replace(options, without=()), options)
-    jobs = [measure.job_of(program, step, way) for way in ways]
+    all_on = replace(options, without=())
+    jobs = [measure.job_of(program, step, way) for way in (all_on, all_on, options)]
     batches = session.feed_batches(program, options.batch_size)
-    observed: list[list[list[int]]] = []
+    medians: list[list[float]] = []  # of each observation: all on, its control, switched off
+    steps = 0
     for number in measure.observations(verdicts.LEAST, BUDGET_S, OBSERVATIONS):
         plan = measure.rotation(batches, options.batch_size, len(jobs), ROUNDS)
         label = f"with and without, part {number + 1}"
         times = measure.in_rotation(jobs, replace(plan, label=label), seed=number)
         if len(times[0]) < ROUNDS:  # Ctrl-C
             return None
-        observed.append(times)
-    usual, without = (list(chain.from_iterable(times)) for times in zip(*observed, strict=True))
-    (verdict,) = verdicts.verdicts([[median(b) / median(a) for a, b in observed]])
-    return Race(len(usual), step_times.spread(usual), step_times.spread(without), verdict)
+        medians.append([median(of_job) for of_job in times])
+        steps += len(times[0])
+    usual, control, without = zip(*medians, strict=True)
+    ratios, of_control = (
+        [other / first for other, first in zip(others, usual, strict=True)]
+        for others in (without, control)
+    )
+    (verdict,) = verdicts.of_race([(ratios, of_control)])
+    return Race(steps, geometric_mean(usual), geometric_mean(without), verdict)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tflab.records.blocks import Shown
 from tflab.records.timed import LiveBytes, Spread
-from tflab.records.verdicts import Diagnosis, Experiments, Quality, Verdict
+from tflab.records.verdicts import Diagnosis, Experiments, Load, Verdict
 
 
 @dataclass(frozen=True)
@@ -120,18 +120,25 @@ class StepTimes:
 
 
 @dataclass(frozen=True)
+class Rounds:
+    """The rounds of a sweep at one batch size. In each round all batch sizes take turns."""
+
+    step_ns: tuple[float, ...]  # of each round: the median untraced step
+    rows_ns: Mapping[str, tuple[float, ...]]  # key of a row -> its median time in a traced step
+
+
+@dataclass(frozen=True)
 class ConfigTimes:
-    """Untraced steps under another configuration of the runtime."""
+    """Untraced steps under a configuration of the runtime."""
 
     config: str
     batch_size: int
-    untraced_ns: Spread
+    untraced_ns: Spread  # of all steps
     median_images_per_second: float  # the batch size divided by the median step
-    verdict: Verdict | None  # compared with `default`; None for `default` itself
-    # Of each process, in the order of its steps
-    processes_ns: tuple[tuple[int, ...], ...] = field(
-        default=(), repr=False, metadata={"json": None}
-    )
+    default_ns: float  # the default in the same turns: geometric mean of the observations
+    step_ns: float  # that of the default, times the ratio
+    verdict: Verdict | None  # compared with the default; None for the default itself
+    observations_ns: tuple[float, ...]  # the median step of each observation
 
 
 @dataclass(frozen=True)
@@ -160,48 +167,14 @@ class Comparison(Shown):
     warm_ns: Mapping[str, float] = field(default_factory=dict)  # mean call of the `cold` nodes
     # By batch size, if they were requested
     experiments: Mapping[int, Experiments] = field(default_factory=dict)
-    quality: Quality | None = None  # of the measurement; None if it was not judged
+    load: Load | None = None  # of the machine
     diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, the largest cost first
     unit: str = "image"  # of a row of its data: "image" or "row"
     # A node of the step whose Python function only this process has: no other process ran the step
     calls_python: str | None = None
-    # From several processes, if the measurement is to be saved
-    observed: Observed | None = field(default=None, repr=False, metadata={"json": None})
+    # By batch size: the rounds of the sweep, which a comparison with another file needs
+    rounds: Mapping[int, Rounds] = field(default_factory=dict, repr=False)
 
     @property
     def partial(self) -> bool:
         return self.interrupted or self.failure is not None
-
-
-Turns = tuple[tuple[int, ...], ...]  # ns of the steps of each turn or round
-
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """The identity of a model and its data, without names of files."""
-
-    graph: str  # digest of the nodes that the step needs: types, edges, relevant attributes
-    nodes: int
-    edges: int
-    ops: Mapping[str, int]  # type -> number of nodes
-    feeds: tuple[str, ...]  # `images:0 float32 [?, 32, 32, 1]`
-    data: str  # digest of the feeds: their size, and the first rows of the split
-    weights: str | None  # digest of constants and given values; None if each run draws new ones
-
-
-@dataclass(frozen=True)
-class ObservedProcess:
-    """A separate process, whose steps together are one observation. By batch size."""
-
-    untraced_ns: Mapping[int, Turns]
-    traced_ns: Mapping[int, Turns]
-    rows_ns: Mapping[int, Mapping[str, float]]  # key of a row -> its time in a traced step, median
-
-
-@dataclass(frozen=True)
-class Observed:
-    fingerprint: Fingerprint
-    # By batch size, the steps that the tables cover, which all ran in one process
-    untraced_ns: Mapping[int, Turns]
-    traced_ns: Mapping[int, Turns]
-    processes: tuple[ObservedProcess, ...]

@@ -11,7 +11,7 @@ from tflab.records.graph import Source, Tensor
 from tflab.records.measured import OpStats
 from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
 from tflab.records.values import Defined, Value
-from tflab.records.verdicts import Quality
+from tflab.records.verdicts import Load
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class NodeHistory(Shown):
     # how much longer it could take without delaying the end of the step
     slack_ns: float | None = None
     critical: bool = False
-    quality: Quality | None = None  # of the measurement of its times; None if it was not judged
+    load: Load | None = None  # of the machine when its times were measured
     meaning: GradientNode | None = None  # for a gradient node, its purpose
     # Its outputs in the recorded step: as the program defines them, or for other nodes as they ran
     values: tuple[Value, ...] = ()

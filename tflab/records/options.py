@@ -109,7 +109,6 @@ class Options:
     one_by_one: bool = False  # whether a single thread starts ops, each with all processors
     saved: Saved = Saved()
     cluster: tuple[str, ...] = ()  # addresses of the tasks to run on; empty: this process alone
-    even_if_busy: bool = False  # whether to show conclusions, marked, from a busy machine
 
     @property
     def of_file(self) -> Saved:

@@ -35,7 +35,7 @@ from tflab.records.timed import (
     StepTime,
 )
 from tflab.records.values import Defined, Maps, NotFinite, RecordedStep, Value
-from tflab.records.verdicts import Experiment, Quality, Untried
+from tflab.records.verdicts import Experiment, Load, Untried
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Execution(Shown):
     untried: tuple[Untried, ...] = ()  # ops without an experiment, and why
     one_by_one: Experiment | None = None  # what running the ops of a step one by one adds
     interrupted: bool = False  # whether these are only the steps until Ctrl-C
-    quality: Quality | None = None  # of the measurement; None if it was not judged
+    load: Load | None = None  # of the machine
     # of one step, in the order of execution
     values: tuple[Value, ...] = field(default=(), repr=False)
     # The tensors of that step as the program defines them

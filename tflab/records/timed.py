@@ -91,8 +91,8 @@ class Race:
     """The untraced step with all graph passes, and without some; measured in turn."""
 
     steps: int  # of each way
-    usual_step_ns: Spread
-    without_step_ns: Spread
+    usual_step_ns: float  # geometric mean of the observations, each of which is a median
+    without_step_ns: float
     verdict: Verdict  # without the passes, compared with all passes
 
 

@@ -1,5 +1,4 @@
-"""Verdicts: what a comparison of step times proves, whether the machine was quiet, and why a step
-is slow."""
+"""Verdicts: what a comparison of step times proves, what the load was, and why a step is slow."""
 
 from __future__ import annotations
 
@@ -13,9 +12,11 @@ class Verdict:
     ratio: float  # geometric mean of the observed ratios
     low: float  # lower end of the 99 % interval
     high: float
-    p_value: float  # of the ratios, if there were no difference
-    observations: int  # independent ones
-    word: str  # slower, faster, alike, cannot tell, or withheld (the machine was busy)
+    # The interval of a ratio of the same thing to itself, measured in the same turns
+    control_low: float
+    control_high: float
+    observations: int
+    word: str  # slower, faster, alike, or cannot tell
 
 
 @dataclass(frozen=True)
@@ -52,26 +53,11 @@ class Experiments:
 
 @dataclass(frozen=True)
 class Load:
-    """The other load of the machine, as far as it is known."""
+    """What else kept the processors of the machine busy, as far as it is known."""
 
-    cores: int
-    average: float | None  # of the minute before the measurement began; None: unknown
-    # of the processor time during it, taken by the host of a virtual machine
-    stolen_share: float | None
-
-
-@dataclass(frozen=True)
-class Quality:
-    """Whether conclusions from times can be drawn, and the numbers that show it."""
-
-    quiet: bool
-    reasons: tuple[str, ...]  # why not; empty on a quiet machine
-    cores: int
-    load_average: float | None  # before the measurement
-    stolen_share: float | None  # of the processor time during it
-    p90_to_p10: float | None  # of untraced steps, the largest; None for too few steps
-    untraced_to_traced: float | None  # of the medians, the largest; None for too few steps
-    even_if_busy: bool = False  # whether the user wants conclusions nevertheless, marked
+    processors: int
+    before: float | None  # processes that ran or waited in the minute before the measurement, mean
+    during: float | None  # processors that were not available to it, mean
 
 
 @dataclass(frozen=True)

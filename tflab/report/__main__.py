@@ -15,7 +15,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -26,7 +26,6 @@ from tflab.cli import arguments, command, confined, confinement, ending, new_fil
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.escaping import visible
-from tflab.records.measurements import Measurement
 from tflab.records.trained import History
 from tflab.report import selection
 from tflab.runtime import dumps
@@ -76,17 +75,7 @@ def parser() -> argparse.ArgumentParser:
         help=f"configurations to compare with the default one: {', '.join(CONFIGURATIONS)} "
         f"(default: {' '.join(selection.CONFIGS)}, and gpu if there is one)",
     )
-    add(
-        "--with",
-        dest="others",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="add a chapter that compares this machine with measurements that `compare --save` "
-        "made elsewhere or earlier",
-    )
     arguments.soft_placement(parser)
-    arguments.even_if_busy(parser)
     add("--force", action="store_true", help="replace an existing report")
     arguments.data_dir(parser)
     return parser
@@ -96,10 +85,9 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     if confinement.is_wanted(models.is_file(args.model)):
         out = Path(args.out) if args.out else free(args.force)
         place = new_files.folder_place(out, staging(out, args.force))
-        readable = [name for name in (*args.others, args.logdir) if name]
+        readable = [args.logdir] if args.logdir else []
         return confinement.run("report", argv, args, {"--out": place}, readable)
-    measurements = selection.measurements(args.others, args.model)
-    names = selection.chosen(chapters_of(args), args.model)
+    names = selection.chosen(args.chapters, args.model)
     trained = selection.training(args.logdir, args.model) if args.logdir else None
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model)
@@ -107,7 +95,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     out = granted[1] if granted else Path(args.out) if args.out else free(args.force)
     with terminal.phase("report"), ending.deferred():
         with staging(out, args.force) as folder:
-            lab = measured(args, names, trained, measurements)
+            lab = measured(args, names, trained)
             write(lab, args, names, folder)
         terminal.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return command.INTERRUPTED if lab.interrupted else 0
@@ -117,7 +105,6 @@ def measured(
     args: argparse.Namespace,
     names: Sequence[str],
     trained: History | None,
-    kept: Mapping[str, Measurement],
 ) -> Lab:
     with ending.released():
         from tflab.compare import race
@@ -131,9 +118,7 @@ def measured(
         args.logdir,
         args.data_dir,
         tuple(args.configs),
-        kept,
         args.soft_placement,
-        args.even_if_busy,
     )
     return lab.measure(wanted, announced())
 
@@ -147,24 +132,12 @@ def write(lab: Lab, args: argparse.Namespace, names: Sequence[str], folder: Path
     (folder / "report.html").write_text(html.page(report), encoding="utf-8")
 
 
-def chapters_of(args: argparse.Namespace) -> Sequence[str]:
-    """The requested chapters, and the one that belongs to --with."""
-    if selection.ELSEWHERE in args.chapters and not args.others:
-        raise UsageError(
-            f"The chapter '{selection.ELSEWHERE}' compares this machine with saved measurements; "
-            "give their files with --with."
-        )
-    return [*args.chapters, selection.ELSEWHERE] if args.chapters and args.others else args.chapters
-
-
 def repeated(args: argparse.Namespace) -> str:
     parts = ["python", "-m", "tflab.report", "--model", args.model]
     parts += ["--chapters", *args.chapters] if args.chapters else []
     parts += ["--configs", *args.configs] if args.configs else []
     parts += ["--logdir", args.logdir] if args.logdir else []
-    parts += ["--with", *args.others] if args.others else []
     parts += ["--soft-placement"] if args.soft_placement else []
-    parts += ["--even-if-busy"] if args.even_if_busy else []
     return shlex.join(parts)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from tflab.analysis import quality
 from tflab.compare import view
 from tflab.records.blocks import Column, Table
 from tflab.records.measured import Comparison
@@ -23,7 +22,6 @@ from tflab.units import plural
 from tflab.views import execution
 
 SMALL = selection.FORMULA
-SLOW, ENVIRONMENT = "slow", "environment"
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:
@@ -32,10 +30,8 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
     left_out = tuple(name for name in names if lab.missing & {*selection.NEEDS[name]})
     names = tuple(name for name in names if name not in left_out)
     chapters = tuple(
-        replace(
-            chapter, folded=name in selection.REFERENCE and not (name == ENVIRONMENT and busy(lab))
-        )
-        for name in in_order(lab, names)
+        replace(chapter, folded=name in selection.REFERENCE)
+        for name in names
         for chapter in CHAPTERS[name](lab)
     )
     if lab.soft_placement:
@@ -47,18 +43,6 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
         questions=questions.questions(lab),
         chapters=chapters,
     )
-
-
-def in_order(lab: Lab, names: Sequence[str]) -> Sequence[str]:
-    """The chapters in order. On a busy machine the environment, which says so, comes first, and
-    the withheld diagnosis last."""
-    if not busy(lab):
-        return names
-    return sorted(names, key=lambda name: (name != ENVIRONMENT, name == SLOW))
-
-
-def busy(lab: Lab) -> bool:
-    return lab.compared is not None and quality.disturbed(lab.compared.quality)
 
 
 def about(model: str, names: Sequence[str]) -> str:
@@ -83,17 +67,13 @@ def partial(left_out: Sequence[str]) -> str:
 
 
 def slow(lab: Lab) -> Iterator[Chapter]:
-    """Why a step is slow; on a busy machine, that this is withheld."""
-    if lab.compared is None:
-        return
-    parts: list[Part] = [*execution.busy(lab.compared.quality), *view.diagnosis(lab.compared)]
-    if parts:
+    if lab.compared and (parts := [*view.diagnosis(lab.compared)]):
         yield Chapter("Why a step is slow", (*parts, contents.swept(lab.compared)))
 
 
 def surroundings(lab: Lab) -> Iterator[Chapter]:
-    warning = execution.busy(lab.compared.quality) if lab.compared else ()
-    yield Chapter("Environment", (*warning, *environment(lab)))
+    line = execution.load_line(lab.compared.load) if lab.compared else ()
+    yield Chapter("Environment", (*line, *environment(lab)))
 
 
 def small_graph(lab: Lab) -> Iterator[Chapter]:
@@ -143,13 +123,6 @@ def configurations(lab: Lab) -> Iterator[Chapter]:
         yield Chapter("Configurations", parts)
 
 
-def elsewhere(lab: Lab) -> Iterator[Chapter]:
-    """Only if there is a measurement to compare with."""
-    if lab.here and lab.others:
-        parts = tuple(comparison_chapters.other_measurements(lab.here, lab.others))
-        yield Chapter("On another machine, or another day", parts)
-
-
 def times(lab: Lab) -> Iterator[Chapter]:
     if lab.walked:
         yield Chapter("Where a step's time goes", tuple(step_chapters.times(lab.walked)))
@@ -171,14 +144,13 @@ CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
     "graph": graph,
     "network": network,
     "training": training,
-    SLOW: slow,
+    "slow": slow,
     "ops": ops,
     "batch-sizes": batch_sizes,
     "configurations": configurations,
-    "elsewhere": elsewhere,
     "times": times,
     "memory": memory,
-    ENVIRONMENT: surroundings,
+    "environment": surroundings,
     "methods": obtained,
 }
 

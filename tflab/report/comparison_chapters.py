@@ -1,19 +1,14 @@
-"""The chapters of comparisons: batch sizes, configurations, and other machines and days."""
+"""The chapters of comparisons: batch sizes and configurations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from tflab.analysis import quality
 from tflab.compare import view
 from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
-from tflab.errors import UsageError
 from tflab.exporters import plots
-from tflab.measurements import contrast
-from tflab.measurements import view as contrast_view
 from tflab.records.blocks import Column, Table
 from tflab.records.measured import Comparison
-from tflab.records.measurements import Measurement
 from tflab.report import contents
 from tflab.report.contents import TOP, Method, Part
 from tflab.units import percent, plural, time
@@ -26,7 +21,7 @@ def configurations(comparison: Comparison, seconds: int) -> Iterator[Part]:
     if not names:
         yield "No configuration was compared with the default."
         return
-    yield from execution.busy(comparison.quality)
+    yield from execution.load_line(comparison.load)
     yield (
         f"An untraced step of {comparison.phase}, with the runtime's defaults and with one "
         f"setting changed. All use the same weights and {comparison.unit}s."
@@ -96,36 +91,10 @@ def finding_at(comparison: Comparison, size: int) -> str:
         "average"
     )
     before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=None)
-    if before is None or quality.disturbed(comparison.quality):
+    if before is None:
         return words
     longer = comparison.steps[size].untraced_ns.median / comparison.steps[before].untraced_ns.median
     return (
         f"{words}; {size / before:g} x the {comparison.unit}s of batch {before} take {longer:.1f} "
         "x as long (medians)"
-    )
-
-
-HERE = "this report"  # the name of the report's own measurement
-
-
-def other_measurements(here: Measurement, others: Mapping[str, Measurement]) -> Iterator[Part]:
-    try:
-        contrasted = contrast.contrast({HERE: here, **others})
-    except UsageError as error:
-        yield f"These measurements cannot be compared. {error}"
-        return
-    yield (
-        "This is the same step, measured elsewhere or at another time. The differences in set-up "
-        "come first, then the differences in time of each step and op."
-    )
-    yield from contrast_view.parts(contrasted, TOP)
-    yield elsewhere_recipe(here)
-
-
-def elsewhere_recipe(here: Measurement) -> Method:
-    count = len(here.observed.processes)
-    return Method(
-        f"The step ran in {count} process{'' if count == 1 else 'es'}, one after the other; each "
-        "process is one observation. The command saves such a measurement on another machine.",
-        f"{contents.comparing(here.comparison)} --save there.json.gz",
     )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from tflab.records.blocks import Block, Frame
 from tflab.records.graph import Node
 from tflab.records.measured import Comparison
-from tflab.records.measurements import Measurement
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, Placement, Stage
@@ -55,8 +54,6 @@ class Lab:
     logdir: str | None  # of an existing training
     compared: Comparison | None
     toy_on_two: Walked | None = None  # devices; a walk up to placement
-    here: Measurement | None = None  # the measurement that is compared with `others`
-    others: Mapping[str, Measurement] = field(default_factory=dict)  # saved measurements, by name
     soft_placement: bool = False  # every command that repeats a part then needs it
     interrupted: bool = False  # by a signal
     missing: frozenset[str] = frozenset()  # what chapters lack, by the names of `selection`

@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Console
 
 from tflab import atomic, lifecycle
 from tflab.cli import ending, environment
-from tflab.compare import comparison, observing
+from tflab.compare import comparison
 from tflab.compare.comparison import RaceOptions, SweepOptions
 from tflab.compare.configurations import DEFAULT
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
 from tflab.records.measured import Comparison
-from tflab.records.measurements import Measurement
 from tflab.records.options import BATCH_SIZES, Options
 from tflab.records.stages import Frontend
 from tflab.records.trained import History
@@ -33,7 +32,6 @@ STEPS = 50  # measured steps of each walk
 EXPERIMENTS_S = 30  # for what the largest ops cost a step
 
 SWEEP_S = 60  # for inference at all batch sizes; a slow model processes fewer images
-KEEP_S = 60  # for processes that can be compared with a saved measurement
 TRAINING_S = 180  # after which a training for the report is stopped
 
 Announce = Callable[[str], None]  # receives the name of each part before it starts
@@ -52,9 +50,7 @@ class Wanted:
     logdir: str | None = None  # of that training
     data_dir: str | None = None
     configs: tuple[str, ...] = ()  # besides the default
-    others: Mapping[str, Measurement] = field(default_factory=dict)  # to compare with
     soft_placement: bool = False
-    even_if_busy: bool = False
 
 
 def measure(wanted: Wanted, announce: Announce) -> Lab:
@@ -68,7 +64,6 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         steps=STEPS,
         data_dir=wanted.data_dir,
         soft_placement=wanted.soft_placement,
-        even_if_busy=wanted.even_if_busy,
     )
     # Fields of the lab
     measured: dict[str, Any] = dict.fromkeys(("toy", "walked", "history", "compared"))
@@ -86,14 +81,11 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         interrupted = True
     if wanted.model == TOY:
         measured["toy"] = measured["walked"]
-    compared = measured["compared"]
     return Lab(
         **measured,
         model=wanted.model,
         environment=[("Date", environment.now()), *devices.inspected()],
         logdir=wanted.logdir,
-        here=observing.measurement(compared, options) if compared and compared.observed else None,
-        others=wanted.others,
         soft_placement=wanted.soft_placement,
         interrupted=interrupted,
         missing=needs - done if interrupted else frozenset(),
@@ -105,7 +97,7 @@ def parts(
 ) -> Iterator[Measured]:
     """Each part when it is measured. A part that a signal ended is returned as far as it got,
     followed by the KeyboardInterrupt."""
-    load_average = load.load_average()  # before tflab itself loads the machine
+    load_before = load.average()  # before tflab itself loads the machine
     model = wanted.model
     walked = None
     for names, field_name, value in walks(model, needs, options, announce):
@@ -120,8 +112,7 @@ def parts(
         if not complete:
             raise KeyboardInterrupt
     if "sweep" in needs:
-        kept_s = KEEP_S if "processes" in needs and wanted.others else None
-        sweep = SweepOptions(seconds=SWEEP_S, load_average=load_average, keep_s=kept_s)
+        sweep = SweepOptions(seconds=SWEEP_S, load_before=load_before)
         compared = compare(wanted, "configurations" in needs, sweep, options, announce)
         yield of_comparison(compared), "compared", compared
         if compared.interrupted:
@@ -153,7 +144,6 @@ def of_comparison(compared: Comparison) -> set[str]:
     by_name = {
         "sweep": True,
         "configurations": complete or bool(compared.configs),
-        "processes": complete or bool(compared.observed and compared.observed.processes),
     }
     return {name for name, measured in by_name.items() if measured}
 
@@ -165,8 +155,6 @@ def compare(
     configs = configurations(wanted.configs) if raced else (DEFAULT,)
     others = ", ".join(configs[1:])
     then = f", then under {others} for about {selection.CONFIGS_S} s" if others else ""
-    if sweep.keep_s is not None:
-        then += f", then in several processes for about {sweep.keep_s} s"
     announce(f"{wanted.model} at batch sizes {', '.join(map(str, BATCH_SIZES))}{then}")
     compared = comparison.compare_configurations(
         wanted.model, BATCH_SIZES, sweep, RaceOptions(configs, selection.CONFIGS_S), options=options

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from tflab.analysis import branches, critical_path, quality
+from tflab.analysis import branches, critical_path
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.follow import values
 from tflab.follow.view import PREPOSITIONS
@@ -39,7 +39,7 @@ def questions(lab: Lab) -> tuple[Question, ...]:
         asked += (nodes_that_run(lab.walked), *node_that_goes(lab.walked))
     if lab.toy:
         asked += about_gradients(lab.toy)
-    if lab.compared and not quality.disturbed(lab.compared.quality):
+    if lab.compared:
         sizes = lab.compared.batch_sizes
         for size in (sizes[0], sizes[-1]):
             asked += costs_most(lab.compared, size)
@@ -152,8 +152,6 @@ def written_nodes_that_run(walked: Walked) -> Iterator[Question]:
 def takes_longest(walked: Walked) -> Iterator[Question]:
     """Which node takes longest, if one of them does in every step."""
     step = walked.execution
-    if quality.disturbed(step.quality):
-        return
     drawn = [run for run in step.runs if run.name in walked.histories]
     median = critical_path.median_per_step(drawn)
     ranked = sorted(median, key=lambda name: -median[name])[:OPTIONS]

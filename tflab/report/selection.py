@@ -6,12 +6,10 @@ A wrong name is refused before anything is imported, a wrong file before anythin
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tflab.errors import TflabError, UsageError
-from tflab.records.measurements import Measurement
-from tflab.records.options import BATCH_SIZES
 from tflab.records.trained import History
 
 TOY = "toy"
@@ -21,7 +19,7 @@ CONFIGS = ("one-thread", "no-onednn")
 CONFIGS_S = 60  # for comparing them: enough to notice most differences of a tenth
 
 # chapter -> its measurements: graphs first, then times, then inspection.
-# "sweep" is inference at several batch sizes; it also shows whether the machine was quiet.
+# "sweep" is inference at several batch sizes.
 NEEDS = {
     "toy": ("toy", "histories"),
     "devices": ("toy", "two devices"),
@@ -32,7 +30,6 @@ NEEDS = {
     "ops": ("walk", "experiments", "sweep"),
     "batch-sizes": ("sweep",),
     "configurations": ("sweep", "configurations"),
-    "elsewhere": ("sweep", "processes"),  # only if there are measurements to compare with
     "times": ("walk",),
     "memory": ("walk",),
     "environment": (),
@@ -65,25 +62,6 @@ def needs(names: Sequence[str], model: str) -> frozenset[str]:
 
 
 # Existing files
-
-
-def measurements(paths: Sequence[str], model: str) -> Mapping[str, Measurement]:
-    """The measurements to compare with. Raises UsageError, before anything is measured, for
-    files that cannot be compared."""
-    from tflab.compare import saved_measurements
-
-    files = saved_measurements.read_all(paths)
-    for name, measurement in files.items():
-        of = measurement.comparison
-        if of.model != Path(model).name and of.model != model:
-            raise UsageError(f"'{name}' is a measurement of '{of.model}', not of '{model}'.")
-        if (of.phase, of.by) != ("inference", "op") or not {*BATCH_SIZES} & {*of.batch_sizes}:
-            raise UsageError(
-                f"'{name}' cannot be compared with a report. A report measures inference by op at "
-                f"batch sizes {', '.join(map(str, BATCH_SIZES))}; this file has {of.phase} by "
-                f"{of.by} at {', '.join(map(str, of.batch_sizes))}."
-            )
-    return files
 
 
 def training(logdir: str, model: str) -> History:

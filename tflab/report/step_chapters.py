@@ -71,7 +71,7 @@ def fewer_rows(compared: Comparison) -> Iterator[str]:
 
 def times(walked: Walked) -> Iterator[Part]:
     step = walked.execution
-    yield from execution.busy(step.quality)
+    yield from execution.load_line(step.load)
     yield execution.lengths(step)
     yield execution.owners(step)
     middle = step_times.median_step(step.step_times)

@@ -197,7 +197,7 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         raise TflabError(f"The logdir '{args.logdir}' was removed while the program ran.")
     written = args.place and any(args.place.work.iterdir())
     if written:
-        from tflab.measurements.files import RUN_NAME, run_text
+        from tflab.cli.saved_files import RUN_NAME, run_text
 
         (args.place.work / RUN_NAME).write_text(run_text(seen), encoding="utf-8")
         keep_life(args.place.work, seen)
@@ -226,7 +226,7 @@ def keep_life(folder: Path, seen: Watched) -> None:
 def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:
     """Name, kind and content of each requested file."""
     if args.save:
-        from tflab.measurements.files import run_text
+        from tflab.cli.saved_files import run_text
 
         yield args.save, WHAT, run_text(seen)
     if args.html:

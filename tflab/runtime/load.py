@@ -1,7 +1,7 @@
-"""Load: what else the machine does during a measurement.
+"""Load: what else keeps the processors of the machine busy before and during a measurement.
 
-A measurement is itself a load, so the average is read before it begins. The time that the host of a
-virtual machine takes is in /proc/stat as "stolen"; other systems do not report it.
+The system counts the time of all processors in /proc/stat, and in a virtual machine also the time
+that the host took. Where there is no such file, the load during a measurement is unknown.
 """
 
 from __future__ import annotations
@@ -14,16 +14,6 @@ from pathlib import Path
 from tflab.records.verdicts import Load
 
 STAT = Path("/proc/stat")
-LOOK_S = 0.2  # duration of the check of what runs now; an edit of the live page waits for it
-LEAST_TICKS = 50  # half a second of processor time; of fewer, a single tick is a large share
-
-
-@dataclass(frozen=True)
-class ProcessorTime:
-    """Processor time since the machine was started, in hundredths of a second."""
-
-    used: int
-    stolen: int
 
 
 @dataclass(frozen=True)
@@ -31,58 +21,48 @@ class Beginning:
     """The machine before a measurement."""
 
     average: float | None
-    ticks: ProcessorTime | None
+    used_s: float | None  # processor time of all programs and of the host, since the start
+    own_s: float  # of it that of this process and of its children that ended
+    at_s: float
 
 
-def beginning(average: float | None = None) -> Beginning:
-    """The state before a measurement; `average` is the load if it was read earlier."""
-    return Beginning(load_average() if average is None else average, ticks())
+def beginning(before: float | None = None) -> Beginning:
+    """Return the state before a measurement; `before` is the average if it was read earlier."""
+    known = average() if before is None else before
+    return Beginning(known, used_s(), own_s(), time.monotonic())
 
 
 def since(start: Beginning) -> Load:
-    """The load during a measurement that ends now.
+    """Return the load during a measurement that ends now."""
+    used, elapsed = used_s(), time.monotonic() - start.at_s
+    during = None
+    if used is not None and start.used_s is not None and elapsed > 0:
+        others = used - start.used_s - (own_s() - start.own_s)
+        during = max(0.0, others / elapsed)
+    return Load(os.cpu_count() or 1, start.average, during)
 
-    The average counts waiting for any core, so it is compared with all cores.
-    """
-    return Load(os.cpu_count() or 1, start.average, stolen_share(start.ticks, ticks()))
 
-
-def load_average() -> float | None:
-    """The average number of running and waiting processes over the last minute; None if unknown.
-
-    That load may have ended meanwhile, such as a previous run of tflab. So if the average exceeds
-    the number of cores, the current load is checked, and counts if most cores are idle.
-    """
+def average() -> float | None:
+    """Return the mean number of processes that ran or waited in the last minute; None if it is
+    unknown."""
     try:
-        average = os.getloadavg()[0]
+        return os.getloadavg()[0]
     except (AttributeError, OSError):  # Windows; a container without /proc
         return None
-    cores = os.cpu_count() or 1
-    if average <= cores:
-        return average
-    start = ticks()
-    time.sleep(LOOK_S)
-    end = ticks()
-    if start is None or end is None:
-        return average
-    busy = (end.used - start.used) / 100 / LOOK_S
-    return busy if busy < cores / 2 else average
 
 
-def ticks(stat: Path = STAT) -> ProcessorTime | None:
-    """The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal."""
+def used_s(stat: Path = STAT) -> float | None:
+    """Return the processor time in the first line of /proc/stat: user, nice, system, idle, iowait,
+    irq, softirq, steal."""
     try:
         name, *numbers = stat.read_text("utf-8").partition("\n")[0].split()
         user, nice, system, _, _, irq, softirq, stolen = map(int, numbers[:8])
     except (OSError, ValueError):
         return None
-    return ProcessorTime(user + nice + system + irq + softirq, stolen) if name == "cpu" else None
+    ticks = user + nice + system + irq + softirq + stolen
+    return ticks / os.sysconf("SC_CLK_TCK") if name == "cpu" else None
 
 
-def stolen_share(start: ProcessorTime | None, end: ProcessorTime | None) -> float | None:
-    """The share of the time in which something wanted to run that the host took."""
-    if start is None or end is None:
-        return None
-    stolen = end.stolen - start.stolen
-    wanted = end.used - start.used + stolen
-    return stolen / wanted if wanted >= LEAST_TICKS else None
+def own_s() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system

@@ -1,4 +1,4 @@
-"""Abreast: several ways to run a step, side by side, in as many tables as needed."""
+"""Abreast: ratios with their intervals, and tables that are cut to fit."""
 
 from __future__ import annotations
 
@@ -6,45 +6,26 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TypeVar
 
-from tflab.records.blocks import Column, Table
-from tflab.records.measured import ConfigTimes
 from tflab.records.verdicts import Verdict
-from tflab.units import time
-
-BESIDE = 2  # other ways that fit next to the default
 
 Item = TypeVar("Item")
 
 
-def steps_abreast(title: str, rows: Sequence[ConfigTimes]) -> Iterator[Table]:
-    """The untraced step at each batch size: the default, and next to it a few other ways per
-    table."""
-    measured = {(row.batch_size, row.config): row for row in rows}
-    usual, *others = dict.fromkeys(row.config for row in rows) or [""]
-
-    def column(config: str) -> Column:
-        def cell(batch: int) -> str:
-            row = measured[batch, config]
-            step = time(row.untraced_ns.median)
-            return f"{step} ({ratio_text(row.verdict)})" if row.verdict else step
-
-        return Column(config, cell, right=True)
-
-    for part in chunks(others, BESIDE):
-        yield Table(
-            title,
-            (Column("batch", str, right=True), *map(column, (usual, *part))),
-            tuple(dict.fromkeys(row.batch_size for row in rows)),
-        )
-
-
 def ratio_text(verdict: Verdict) -> str:
-    """`1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval."""
+    """Return `1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval."""
     if verdict.word in ("slower", "faster"):
-        return f"{verdict.ratio:.2f} x [{verdict.low:.2f}, {verdict.high:.2f}]"
-    if verdict.word != "withheld" and isfinite(verdict.low) and isfinite(verdict.high):
-        return f"{verdict.word} [{verdict.low:.2f}, {verdict.high:.2f}]"
-    return verdict.word
+        return f"{verdict.ratio:.2f} x {ends_text(verdict.low, verdict.high)}"
+    return f"{verdict.word} {ends_text(verdict.low, verdict.high)}".rstrip()
+
+
+def control_text(verdict: Verdict) -> str:
+    """Return the interval of the control."""
+    return ends_text(verdict.control_low, verdict.control_high)
+
+
+def ends_text(low: float, high: float) -> str:
+    """Return `[0.98, 1.02]`; nothing for the interval of too few observations."""
+    return f"[{low:.2f}, {high:.2f}]" if isfinite(low) and isfinite(high) else ""
 
 
 def chunks(items: Sequence[Item], count: int) -> Iterator[Sequence[Item]]:

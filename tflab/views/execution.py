@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tflab.analysis import quality
 from tflab.analysis.step_times import median_step
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
 from tflab.records.timed import KernelTime, Memory, Race, StepTime
-from tflab.records.verdicts import Experiments, Quality
+from tflab.records.verdicts import Experiments, Load
 from tflab.units import percent, plural, short_device, size, time
 from tflab.views import network, op_table, values
+from tflab.views.abreast import control_text, ends_text
 
 TOP = 10
 HOLDERS = 3  # largest holders of memory at the peak that are named; JSON has the rest
@@ -22,7 +22,7 @@ HOLDERS = 3  # largest holders of memory at the peak that are named; JSON has th
 
 def blocks(stage: Execution) -> Iterable[Block]:
     yield from values.not_finite(stage)
-    yield from busy(stage.quality)
+    yield from load_line(stage.load)
     yield from partial(stage.interrupted, stage.failure)
     yield from values.blocks(stage)
     yield (
@@ -32,7 +32,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
     )
     yield lengths(stage)
     if stage.race:
-        yield raced(stage.race, stage.quality)
+        yield raced(stage.race)
     yield owners(stage)
     yield from network.blocks(stage)
     yield top_table("The most expensive op types", stage.top_types, stage, "op")
@@ -43,10 +43,19 @@ def blocks(stage: Execution) -> Iterable[Block]:
     yield from remembered(stage.memory, stage.nodes)
 
 
-def busy(judgement: Quality | None) -> Iterable[Block]:
-    """The sentence above all numbers from a busy machine."""
-    if judgement and not judgement.quiet:
-        yield quality.sentence(judgement)
+def load_line(load: Load | None) -> Iterable[str]:
+    """The line on what else kept the machine busy."""
+    if load is None:
+        return
+    parts = []
+    if load.before is not None:
+        parts.append(f"{load.before:.1f} processes in the minute before")
+    if load.during is not None:
+        parts.append(
+            f"{load.during:.1f} of {plural(load.processors, 'processor')} busy with others"
+        )
+    if parts:
+        yield f"Load: {', '.join(parts)}."
 
 
 def partial(interrupted: bool, failure: str | None) -> Iterable[str]:
@@ -98,7 +107,7 @@ def costs(stage: Execution) -> Iterable[Block]:
     """What the largest ops cost a step, measured by running each of them once more."""
     experiments = Experiments(stage.experiments, stage.control, stage.untried, stage.one_by_one)
     self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
-    return op_costs(experiments, self_ns, judgement=stage.quality)
+    return op_costs(experiments, self_ns)
 
 
 NO_CHAIN = (
@@ -116,9 +125,6 @@ def parallel(stage: Execution) -> Iterable[Block]:
     )
     if not path.nodes:
         chain = NO_CHAIN
-    if quality.disturbed(stage.quality):
-        yield f"{chain} How much ran at once is withheld because the machine was busy."
-        return
     if stage.step_times:
         yield from shaped(median_step(stage.step_times))
     if not path.nodes:
@@ -176,21 +182,15 @@ def remembered(memory: Memory, nodes: Iterable[Node] = ()) -> Iterable[Block]:
     yield text
 
 
-def raced(race: Race, judgement: Quality | None = None) -> str:
-    """The effect of the switched-off passes, or that it is unknown."""
-    usual, without = race.usual_step_ns, race.without_step_ns
+def raced(race: Race) -> str:
+    """The effect of the switched-off passes, with its interval and its control."""
     verdict = race.verdict
-    measured = (
-        f"{plural(race.steps, 'untraced step')} each, in turn: {time(without.median)} without "
-        f"these passes (p10 {time(without.p10)}, p90 {time(without.p90)}), {time(usual.median)} "
-        f"with all passes (p10 {time(usual.p10)}, p90 {time(usual.p90)})."
-    )
-    if verdict.word == "withheld":
-        return f"{measured} Which of them is faster is withheld because the machine was busy."
     return (
-        f"{measured} Without them a step takes {verdict.ratio:.2f} x as long "
-        f"[{verdict.low:.2f}, {verdict.high:.2f}]{quality.mark(judgement)}, in "
-        f"{plural(verdict.observations, 'observation')} from separate sessions: {verdict.word}."
+        f"{time(race.without_step_ns)} without these passes, {time(race.usual_step_ns)} with all "
+        f"passes: {verdict.ratio:.2f} x as long {ends_text(verdict.low, verdict.high)}, "
+        f"{verdict.word}. Control, all passes compared with themselves: {control_text(verdict)}. "
+        f"{plural(race.steps, 'untraced step')} each, in turn, in "
+        f"{plural(verdict.observations, 'observation')} from separate sessions."
     )
 
 
@@ -212,20 +212,13 @@ def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) 
 # What an op costs a step
 
 
-WITHHELD = "What an op costs a step is withheld because the machine was busy."
-
-
 def op_costs(
     experiments: Experiments,
     self_ns: Mapping[str, float],
     at: str = "",
-    judgement: Quality | None = None,
 ) -> Iterable[Block]:
-    """The experiments, and the ops without one; nothing from a busy machine. `self_ns` has the
-    self time per step of nodes, if known; `at` is the batch size, if there are several."""
-    if experiments.control and quality.disturbed(judgement):
-        yield WITHHELD
-        return
+    """The experiments, and the ops without one. `self_ns` has the self time per step of nodes, if
+    known; `at` is the batch size, if there are several."""
     own = Column(
         "self a step, mean",
         lambda row: op_table.text_or_blank(self_ns.get(row.name), time),
@@ -234,8 +227,7 @@ def op_costs(
     )
     if experiments.control:
         yield Table(
-            f"What an op costs a step{at}{quality.mark(judgement)}: time added by running it a "
-            f"second time in place",
+            f"What an op costs a step{at}: time added by running it a second time in place",
             (
                 Column("node", lambda row: row.name, elastic=True, name=True),
                 Column("type that ran", lambda row: row.op, spare=3),

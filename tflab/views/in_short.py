@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tflab.analysis import quality
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.graph import Node, edge_count
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
@@ -198,7 +197,7 @@ def run_facts(stage: Placement) -> Iterator[Fact]:
 
 def executed(stage: Execution) -> Iterator[Block]:
     yield from values.not_finite(stage)
-    yield from execution.busy(stage.quality)
+    yield from execution.load_line(stage.load)
     yield from execution.partial(stage.interrupted, stage.failure)
     yield facts(step_facts(stage))
     if stage.top_ops:
@@ -209,17 +208,16 @@ def executed(stage: Execution) -> Iterator[Block]:
         )
         yield Table(title, columns, tuple(stage.top_ops[:ROWS]))
     if stage.race:
-        yield execution.raced(stage.race, stage.quality)
+        yield execution.raced(stage.race)
     yield from network.blocks(stage)
     yield from execution.costs(stage)
 
 
 def step_facts(stage: Execution) -> Iterator[Fact]:
-    busy = ", on a busy machine" if quality.mark(stage.quality) else ""
     step = stage.untraced_step_ns
     yield (
         "step",
-        f"{time(step.median)} at batch size {stage.batch_size}{busy} (p10 {time(step.p10)}, p90 "
+        f"{time(step.median)} at batch size {stage.batch_size} (p10 {time(step.p10)}, p90 "
         f"{time(step.p90)}; {plural(stage.steps, 'untraced step')})",
     )
     if stage.wall_ns:

@@ -1,5 +1,4 @@
-"""Saved measurements: one is shown as it was measured, several are compared; so are the watched
-programs that `tflab.run --save` wrote."""
+"""Watched runs: several files that `tflab.run --save` wrote, side by side."""
 
 from __future__ import annotations
 
@@ -7,27 +6,18 @@ import argparse
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tflab import models, units
-from tflab.cli import environment
-from tflab.compare import output
-from tflab.compare.command_line import OF_SEVERAL, as_typed
+from tflab import units
+from tflab.cli import saved_files
+from tflab.compare.saved import names_of
 from tflab.errors import UsageError
-from tflab.exporters import csv, json, notebook, text
-from tflab.measurements import contrast, files, view
-from tflab.measurements.comparable import Named
+from tflab.exporters import json, text
 from tflab.records.blocks import Block, Column, Table
-from tflab.records.measurements import Contrast, Measurement
 from tflab.records.watched import Group, Watched
 
-# Options that can be combined with files
-OPTIONS = ("files", "top", "format", "plots", "fail_if_undecided", *OF_SEVERAL)
-# Of watched programs
-OPTIONS_OF_RUNS = ("files", "format")
-FORMATS_OF_RUNS = ("text", "json", "markdown")
+FORMATS = ("text", "json", "markdown")
 NO_VERDICT = (
     "Each file comes from one process. Times also differ between processes by chance, so there "
     "is no verdict. Run the program several times to see how much they differ."
@@ -39,102 +29,25 @@ Key = tuple[tuple[str, ...], tuple[tuple[str, str], ...], int]
 OF_GROUP = re.compile(r"(.* group) (\d+)")  # owners of the time of a group
 
 
-notebook.show_as(Contrast, view.blocks)
-
-
-def run(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
-    """Show or compare the files of a command line; `arguments_named` are the arguments in
-    it. Raises the TflabError of the gate if that fails."""
-    if files.read_content(args.files[0]):
-        return compare_runs(args, arguments_named)
-    for name in arguments_named:
-        if name not in OPTIONS:
-            raise UsageError(
-                f"{as_typed(name)} applies to a new measurement, but '{args.files[0]}' is a saved "
-                f"one; give either files or measuring options."
-            )
-        if name in OF_SEVERAL and len(args.files) < 2:
-            raise UsageError(
-                f"{as_typed(name)} needs two or more measurements, the baseline first."
-            )
-    measurements = read_all(args.files)
-    first, *others = measurements
-    if not others:
-        show_one(measurements[first], args)
-        return 0
-    if args.plots:
-        raise UsageError("--plots draws one measurement; give one file, or omit --plots.")
-    result = contrast.contrast(measurements, args.other_graph)
+def run(args: argparse.Namespace) -> int:
+    """Show or compare the files of a command line."""
     if args.fail_if_slower is not None:
-        gate = contrast.judge(measurements, result, args.fail_if_slower)
-        result = replace(result, gate=gate)
-    show(result, measurements, args)
-    failure = result.gate and contrast.failure(result.gate, first, args.fail_if_undecided)
-    if failure:
-        raise failure
-    return 0
-
-
-def read_all(paths: Sequence[str]) -> Named:
-    """The measurements in these files, in order, by name."""
-    return {name: read(path) for name, path in zip(contrast.short_names(paths), paths, strict=True)}
-
-
-def read(path: str) -> Measurement:
-    try:
-        return files.read(path)
-    except UsageError as error:
-        if path in models.MODELS:
-            raise UsageError(f"{error} Did you mean '--model {path}'?") from error
-        raise
-
-
-def show_one(measurement: Measurement, args: argparse.Namespace) -> None:
-    with output.plots_of(args) as folder:
-        output.show(measurement.comparison, args, measurement.environment)
-        if folder:
-            output.draw(measurement.comparison, folder)
-    output.say_plots(args)
-
-
-def show(result: Contrast, measurements: Named, args: argparse.Namespace) -> None:
-    text.show_in_format(
-        args.format,
-        f"{result.model}: {', '.join(result.measurements)}",
-        environment.describe(),
-        view.blocks(result, args.top),
-        json=lambda: json.contrast(
-            result, {name: item.environment for name, item in measurements.items()}
-        ),
-        csv=lambda: csv.contrast(result),
-    )
-
-
-# Watched programs
-
-
-def compare_runs(args: argparse.Namespace, arguments_named: Sequence[str]) -> int:
-    """Show or compare the files of a command line; `arguments_named` are the arguments in it."""
-    for name in arguments_named:
-        if name not in OPTIONS_OF_RUNS:
-            raise UsageError(f"{as_typed(name)} does not apply to watched runs; omit it.")
-    if args.format not in FORMATS_OF_RUNS:
-        raise UsageError(f"Watched runs are compared as {', '.join(FORMATS_OF_RUNS)}.")
-    names = contrast.short_names(args.files)
-    watched_runs = {
-        name: files.read_run(path) for name, path in zip(names, args.files, strict=True)
-    }
+        raise UsageError("--fail-if-slower does not apply to watched runs; omit it.")
+    if args.format not in FORMATS:
+        raise UsageError(f"Watched runs are compared as {', '.join(FORMATS)}.")
+    names = names_of(args.files)
+    seen = {name: saved_files.read_run(path) for name, path in zip(names, args.files, strict=True)}
     text.show_in_format(
         args.format,
         "Watched runs",
         {},
-        blocks_of_runs(watched_runs),
-        json=lambda: json.document(runs=watched_runs),
+        blocks(seen),
+        json=lambda: json.document(runs=seen),
     )
     return 0
 
 
-def blocks_of_runs(seen: Seen) -> Iterator[Block]:
+def blocks(seen: Seen) -> Iterator[Block]:
     rows = groups(seen)
     numbers = {key: number for number, key in enumerate(rows, 1)}
     yield Table(

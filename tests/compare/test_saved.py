@@ -1,0 +1,119 @@
+"""Saved comparisons: what is read of two files, compared, shown, and decided by the exit status."""
+
+import json
+
+import pytest
+
+from tests.approval import approve
+from tflab.compare import __main__ as command
+from tflab.compare import saved
+from tflab.errors import UsageError
+from tflab.exporters import text
+
+STILL = (1.0, 1.01, 0.99, 1.0, 1.0)
+
+
+def content(factor: float = 1, rows: float = 1, spread=STILL, **changes):
+    """A comparison at batch 4 and 16, whose steps take so many times 1 and 4 ms."""
+    rounds = {
+        str(size): {
+            "step_ns": [1e6 * size / 4 * factor * each for each in spread],
+            "rows_ns": {
+                "Conv2D": [6e5 * rows * each for each in spread],
+                "MaxPool": [2e5 * each for each in spread],
+                "NoOp": [0.0] * len(spread),
+            },
+        }
+        for size in (4, 16)
+    }
+    config = {"config": "xla", "batch_size": 4, "observations_ns": [5e5 * x for x in spread]}
+    whole = {
+        "environment": {"processor": "Some CPU", "packages": {"tensorflow": "2.21.0"}},
+        "model": "lenet",
+        "phase": "inference",
+        "by": "op",
+        "rounds": rounds,
+        "configs": [config],
+        "findings": ["not needed"],
+    }
+    return whole | changes
+
+
+@pytest.fixture
+def files(tmp_path):
+    def write(*contents):
+        paths = []
+        for name, each in zip("ab", contents, strict=True):
+            (tmp_path / f"{name}.json").write_text(json.dumps(each))
+            paths.append(str(tmp_path / f"{name}.json"))
+        return paths
+
+    return write
+
+
+def test_steps_configurations_and_rows_are_compared_and_what_differs_comes_first():
+    other = content(1.5, 2, environment={"processor": "Other CPU", "packages": {}})
+    result = saved.gated(saved.compare("usual", "new", content(), other), 10)
+    approve("compare-saved.txt", text.as_text(saved.blocks(result)))
+
+
+def test_a_step_that_only_one_file_has_has_no_ratio():
+    other = content()
+    del other["rounds"]["16"], other["rounds"]["4"]["rows_ns"]["MaxPool"]
+    result = saved.compare("a", "b", content(), other)
+    assert [change.batch_size for change in result.steps] == [4]
+    pool = next(row for row in result.rows if row.key == "MaxPool")
+    assert (pool.second_ns, pool.verdict) == (None, None)
+    assert "NoOp" not in {row.key for row in result.rows}  # took no time
+
+
+@pytest.mark.parametrize(
+    "factor, spread, percent, status",
+    [
+        (1.5, STILL, 10, 1),
+        (1.5, STILL, 50, 3),
+        (1.0, STILL, 10, 0),
+        (0.5, STILL, 10, 0),
+        (1.5, (1.0, 1.3, 0.8, 1.0, 1.2), 10, 3),  # its rounds differ by more
+        (1.5, (1.0, 1.0), 10, 3),
+    ],
+)
+def test_the_exit_status_says_if_a_step_is_slower(files, capsys, factor, spread, percent, status):
+    paths = files(content(spread=spread), content(factor, spread=spread))
+    assert command.main([*paths, "--fail-if-slower", str(percent)]) == status
+    said = capsys.readouterr()
+    assert "The untraced step" in said.out
+    assert ("by more than" in said.err) == (status > 0)
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        ({"rounds": 1}, "'b' is not in the format that tflab writes: rounds is not an object"),
+        ({"rounds": {}}, "'a' has batch sizes 4, 16, and 'b' "),
+        ({"phase": "training"}, "'a' has --phase inference, and 'b' --phase training"),
+        ({"by": "layer"}, "'a' has --by op, and 'b' --by layer"),
+        ({"rounds": {"4": {"step_ns": [0.0], "rows_ns": {}}}}, "a step takes no time"),
+        ({"rounds": {"4": {"step_ns": [-1.0], "rows_ns": {}}}}, "is below zero"),
+    ],
+)
+def test_a_wrong_file_is_a_sentence(changes, sentence):
+    with pytest.raises(UsageError) as error:
+        saved.compare("a", "b", content(), content(**changes))
+    assert sentence in str(error.value)
+
+
+def test_wrong_arguments_are_a_sentence_and_status_2(files, tmp_path, capsys):
+    a, b = files(content(), {"kind": "other"})
+    for line, sentence in (
+        ([a, b], "'b' is not a saved comparison; give two files that"),
+        ([a], "The number of files is 1; give two files"),
+        ([a, a], "is given twice"),
+        ([a, str(tmp_path / "c.json")], "There is no file"),
+        (["lenet", "toy"], "Did you mean '--model lenet'?"),
+        ([a, b, "--images", "4"], "--images applies to a new measurement"),
+        (["--fail-if-slower", "5"], "--fail-if-slower compares two saved comparisons"),
+        ([a, b, "--fail-if-undecided"], "gone"),
+    ):
+        assert command.main(line) == 2
+        assert sentence in capsys.readouterr().err

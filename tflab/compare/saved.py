@@ -1,0 +1,268 @@
+"""Saved: two comparisons in files, compared step by step and row by row.
+
+A file is the JSON that `compare --format json` prints and `--save` writes. It has the median of
+each round of the sweep, for the step and for every row, and of each observation of a configuration.
+One file is one process, and rounds of one process are not independent of one another: therefore the
+control of a verdict is how much rounds of the same thing differed within each file.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import exp, log
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from tflab import models
+from tflab.analysis import verdicts
+from tflab.cli import environment, saved_files
+from tflab.errors import SlowerError, UndecidedError, UsageError
+from tflab.exporters import csv, json, notebook, text
+from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.comparison import Change, Changes, Gate, SavedComparison
+from tflab.units import percent, time
+from tflab.views.abreast import control_text, ratio_text
+from tflab.views.op_table import NAMES
+
+GIVE = "give two files that `python -m tflab.compare --save FILE` wrote"
+STEP = "step"
+TOP = 10  # rows of a table
+
+# What is compared -> its time in each round or observation
+Times = Mapping[tuple[int, str], Sequence[float]]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare two files, and show the result. Raise SlowerError or UndecidedError, whose status is
+    that of the command, if `--fail-if-slower` is given."""
+    if len(args.files) != 2:
+        raise UsageError(f"The number of files is {len(args.files)}; {GIVE}.")
+    first, second = names_of(args.files)
+    contents = [read_content(path) for path in args.files]
+    result = compare(first, second, *contents)
+    if args.fail_if_slower is not None:
+        result = gated(result, args.fail_if_slower)
+    text.show_in_format(
+        args.format,
+        f"{result.model}: {first} and {second}",
+        environment.describe(),
+        blocks(result, args.top),
+        json=lambda: json.document(**json.plain(result)),
+        csv=lambda: csv.changes(result),
+    )
+    if result.gate and result.gate.slower:
+        raise SlowerError(sentence(result.gate, first))
+    if result.gate and result.gate.undecided:
+        raise UndecidedError(sentence(result.gate, first))
+    return 0
+
+
+def names_of(paths: Sequence[str]) -> list[str]:
+    """Return the names of files, with their folders if some names are equal."""
+    short = [Path(path).stem for path in paths]
+    names = short if len(set(short)) == len(short) else [*paths]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise UsageError(f"The file '{twice}' is given twice; give each file once.")
+    return names
+
+
+def read_content(path: str) -> dict[str, Any]:
+    try:
+        return saved_files.read_object(path, GIVE)
+    except UsageError as error:
+        if path in models.MODELS:
+            raise UsageError(f"{error} Did you mean '--model {path}'?") from error
+        raise
+
+
+def read(path: str, content: dict[str, Any]) -> SavedComparison:
+    """Return what verdicts need of a file's content. Raise UsageError if it lacks that."""
+    if "rounds" not in content or "phase" not in content:
+        raise UsageError(f"'{path}' is not a saved comparison; {GIVE}.")
+    saved: SavedComparison = saved_files.decode(SavedComparison, content, path)
+    if any(min(times, default=1) <= 0 for times in {**steps(saved), **configs(saved)}.values()):
+        raise UsageError(f"'{path}' is not in the format that tflab writes: a step takes no time.")
+    return saved
+
+
+def compare(
+    first: str, second: str, content: dict[str, Any], other_content: dict[str, Any]
+) -> Changes:
+    """Return the change of every step, configuration and row, whatever the graphs.
+
+    Raise UsageError for files that are no comparisons, or have nothing in common.
+    """
+    usual, other = read(first, content), read(second, other_content)
+    for what, mine, theirs in (
+        ("--phase", usual.phase, other.phase),
+        ("--by", usual.by, other.by),
+    ):
+        if mine != theirs:
+            raise UsageError(
+                f"'{first}' has {what} {mine}, and '{second}' {what} {theirs}; measure both with "
+                "one of them."
+            )
+    if not usual.rounds.keys() & other.rounds.keys():
+        raise UsageError(
+            f"'{first}' has batch sizes {listed(usual.rounds)}, and '{second}' "
+            f"{listed(other.rounds)}; measure both at a common one."
+        )
+    return Changes(
+        files=(first, second),
+        model=usual.model,
+        phase=usual.phase,
+        by=usual.by,
+        differences=tuple(differences(content, other_content)),
+        steps=tuple(changes(steps(usual), steps(other))),
+        configs=tuple(changes(configs(usual), configs(other))),
+        rows=tuple(changes(rows(usual), rows(other))),
+    )
+
+
+def steps(saved: SavedComparison) -> Times:
+    return {(size, STEP): rounds.step_ns for size, rounds in saved.rounds.items()}
+
+
+def configs(saved: SavedComparison) -> Times:
+    return {(row.batch_size, row.config): row.observations_ns for row in saved.configs}
+
+
+def rows(saved: SavedComparison) -> Times:
+    """Return the times of the rows that took a measurable time in every round."""
+    return {
+        (size, key): times
+        for size, rounds in saved.rounds.items()
+        for key, times in rounds.rows_ns.items()
+        if min(times, default=0) > 0
+    }
+
+
+def changes(usual: Times, other: Times) -> Iterator[Change]:
+    """Yield the change of everything in either file; the verdicts are made together."""
+    both = [key for key in usual if key in other and usual[key] and other[key]]
+    made = verdicts.of_files([(usual[key], other[key]) for key in both])
+    against = dict(zip(both, made, strict=True))
+    sizes = {size for size, _ in usual} & {size for size, _ in other}
+    for key in dict.fromkeys([*usual, *other]):
+        if key[0] in sizes:
+            yield Change(*key, mean(usual.get(key)), mean(other.get(key)), against.get(key))
+
+
+def mean(times: Sequence[float] | None) -> float | None:
+    return exp(fmean(map(log, times))) if times else None
+
+
+def differences(
+    content: Mapping[str, Any], other: Mapping[str, Any]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield what differs between the machines, the software and the models."""
+    mine, theirs = (dict(described(each)) for each in (content, other))
+    for name in dict.fromkeys([*mine, *theirs]):
+        if mine.get(name) != theirs.get(name):
+            yield name, mine.get(name, ""), theirs.get(name, "")
+
+
+def described(content: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
+    parts = {name: content[name] for name in ("model", "data", "environment") if name in content}
+    for name, value in (parts if not within else content).items():
+        if isinstance(value, dict):
+            yield from described(value, name)
+        elif value is not None:
+            yield str(name), str(value)
+
+
+def listed(sizes: Mapping[int, Any]) -> str:
+    return ", ".join(map(str, sizes))
+
+
+# --fail-if-slower: a step is proven to be slower by more than a percentage if its interval,
+# widened by the control, lies above it.
+
+
+def gated(result: Changes, limit: float) -> Changes:
+    factor = 1 + limit / 100
+    slower, undecided = [], []
+    for change in result.steps:
+        verdict = change.verdict
+        if verdict is None:
+            continue
+        words = f"batch {change.batch_size}, {ratio_text(verdict)} {control_text(verdict)}"
+        if verdict.word == "slower" and verdict.low / verdict.control_high > factor:
+            slower.append(words)
+        elif not verdict.high * verdict.control_high <= factor:
+            undecided.append(words)
+    return replace(result, gate=Gate(limit, tuple(slower), tuple(undecided)))
+
+
+def sentence(gate: Gate, first: str) -> str:
+    limit = percent(gate.percent / 100)
+    if gate.slower:
+        return f"Slower than '{first}' by more than {limit}: {'; '.join(gate.slower)}."
+    if gate.undecided:
+        return (
+            f"Whether a step is slower than '{first}' by more than {limit} is undecided: "
+            f"{'; '.join(gate.undecided)}. Measure both again, with more --images."
+        )
+    return f"No step is slower than '{first}' by more than {limit}."
+
+
+# View
+
+
+def blocks(result: Changes, top: int = TOP) -> Iterator[Block]:
+    first, second = result.files
+    yield f"{result.model}, {result.phase}: '{second}' compared with '{first}'."
+    if result.differences:
+        yield Table(
+            "Differences",
+            (
+                Column("", lambda row: row[0]),
+                Column(first, lambda row: row[1], elastic=True, least=12),
+                Column(second, lambda row: row[2], elastic=True, least=12),
+            ),
+            result.differences,
+        )
+    yield Table("The untraced step", tuple(columns(result, "")), result.steps)
+    if result.configs:
+        title = "The untraced step under configurations"
+        yield Table(title, tuple(columns(result, "configuration")), result.configs)
+    for size in dict.fromkeys(row.batch_size for row in result.rows):
+        of_size = [row for row in result.rows if row.batch_size == size]
+        of_size.sort(key=lambda row: -max(row.first_ns or 0, row.second_ns or 0))
+        title = f"Batch {size}: the time of a traced step by {result.by}"
+        yield shortened(title, tuple(columns(result, NAMES[result.by], batch=False)), of_size, top)
+    yield BASIS
+    if result.gate:
+        yield sentence(result.gate, first)
+
+
+def columns(result: Changes, key: str, batch: bool = True) -> Iterator[Column]:
+    if batch:
+        yield Column("batch", lambda row: str(row.batch_size), right=True)
+    if key:
+        yield Column(key, lambda row: row.key, elastic=True, least=16, name=True)
+    first, second = result.files
+    yield Column(first, lambda row: time_or_blank(row.first_ns), right=True)
+    yield Column(second, lambda row: time_or_blank(row.second_ns), right=True)
+    yield Column("ratio", lambda row: ratio_text(row.verdict) if row.verdict else "")
+    yield Column("control", lambda row: control_text(row.verdict) if row.verdict else "", spare=1)
+
+
+def time_or_blank(ns: float | None) -> str:
+    return "" if ns is None else time(ns)
+
+
+BASIS = (
+    "Each time is the geometric mean of the rounds of a file, each of which is a median. The "
+    "interval of a ratio comes from how these rounds vary. The control is the largest ratio of two "
+    f"rounds within a file, or {percent(verdicts.DRIFT - 1)} if that is larger. A step is called "
+    "slower or faster only if its interval is clear of 1 and of the control. Changes of the "
+    "machine from one day to the next, such as its clock rate, are not covered: measure both files "
+    "one right after the other."
+)
+
+notebook.show_as(Changes, blocks)

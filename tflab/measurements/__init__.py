@@ -1,1 +1,0 @@
-"""Measurements in files: written, read, and compared."""
