@@ -34,8 +34,10 @@ def __getattr__(name: str) -> Any:
 
 def leave(number: int, frame: FrameType | None) -> None:
     """Handle Ctrl-C before a command has begun, when there are no results to keep."""
-    os.write(2, b"tflab: interrupted.\n")
-    os._exit(128 + number)
+    try:
+        os.write(2, b"tflab: interrupted.\n")
+    finally:
+        os._exit(128 + number)
 
 
 def is_command() -> bool:

@@ -241,6 +241,41 @@ def test_a_reader_that_had_enough_is_no_error():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize(("body", "status"), [("print(1) or 0", 0), ("count('x')('y')", 2)])
+def test_closed_streams_do_not_change_the_exit_status(closed, body, status, tmp_path):
+    """What is opened later does not get their descriptors."""
+    program = (
+        "import os, sys; from tflab.cli import command; from tflab.cli.command import count\n"
+        f"status = command.run(lambda: {body})\n"
+        "sys.exit(status if os.open(os.devnull, os.O_RDONLY) > 2 else 9)"
+    )
+    words = ["sh", "-c", f'"$0" -c "$1" {closed}', sys.executable, program]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+
+
+@pytest.mark.slow
+def test_a_command_that_writes_files_goes_on_without_its_reader(tmp_path):
+    program = (
+        "import sys; from tflab.cli import command\n"
+        "def body():\n"
+        "    with command.reader_may_leave():\n"
+        "        print('x' * 999_999)\n"
+        "    open(sys.argv[1], 'w').close()\n"
+        "    print('y' * 999_999)\n"
+        "    return 0\n"
+        "sys.exit(command.run(body))"
+    )
+    words = ["bash", "-c", '"$0" -c "$1" "$2" | head -c 1; exit ${PIPESTATUS[0]}', sys.executable]
+    done = subprocess.run(
+        [*words, program, tmp_path / "file"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("x", "", 0)
+    assert (tmp_path / "file").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [1, 99_999])  # at the end, and in the middle of the output
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_a_sentence_and_status_1(lines, unbuffered):

@@ -110,7 +110,7 @@ FORKED = """
 import errno, json, os, signal, subprocess, sys
 from functools import partial
 from tflab import leave
-from tflab.cli import command, confined, confinement, ending
+from tflab.cli import command, confined, confinement, interrupts
 
 def body():
     secret, (_, passed) = open(sys.argv[1]), os.pipe()
@@ -123,7 +123,7 @@ def body():
         os.fstat(passed)
         ours = signal.getsignal(signal.SIGINT) is leave, signal.getsignal(signal.SIGTERM) == 0
         pipe = signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN
-        print(closed, ours, pipe, ending.current, dict(os.environ), sys.argv)
+        print(closed, ours, pipe, interrupts.current, dict(os.environ), sys.argv)
         print("error", file=sys.stderr)
         return 7
 

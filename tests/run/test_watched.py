@@ -7,9 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from tflab.measurements import files
 
 from tflab.life import storage as lives
+from tflab.measurements import files
 from tflab.run import sampler
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]

@@ -10,7 +10,6 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import models
-from tflab.cli import ending
 from tflab.errors import LostTaskError
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records.options import Model, Options
@@ -132,7 +131,6 @@ def test_a_task_that_stands_still_in_a_step_is_named_after_its_time_limit(pool, 
 def test_ctrl_c_does_not_wait_for_a_task_that_stands_still(ours, pool, two_tasks, monkeypatch):
     """Ours is ended for that, and that of another is not."""
     monkeypatch.setattr(server, "ANSWER_S", 1)
-    monkeypatch.setattr(ending, "CANCEL_S", 1)
     address = pool[4]
     task = server.STARTED[address]
     if not ours:

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.cli import ending
+from tflab.cli import interrupts
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.records.options import Model, Options, Recipe
@@ -254,7 +254,7 @@ def test_the_first_interrupt_saves(folder, straight):
 
 
 def test_the_second_interrupt_does_not_wait(folder, monkeypatch):
-    monkeypatch.setattr(ending, "ONE_S", 0)
+    monkeypatch.setattr(interrupts, "ONE_S", 0)
     with pytest.raises(KeyboardInterrupt), closing(trained(folder)) as records:
         for record in records:
             if record.step == 7:

@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import BinaryIO, NoReturn
 
-from tflab.cli import ending, gone, terminal
+from tflab.cli import gone, interrupts, terminal
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import visible
 
@@ -31,7 +31,7 @@ NEEDED = (
     *("igraph", "sklearn", "capstone", "elftools", "pyarrow", "ptars"),
 )
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-INTERRUPTED = ending.INTERRUPTED
+INTERRUPTED = interrupts.INTERRUPTED
 # Whether TensorFlow's log may quote files, which a graph from a file reads with permission
 MAY_QUOTE = ContextVar("may quote", default=False)
 
@@ -150,15 +150,15 @@ def run(body: Callable[[], int]) -> int:
     """Run a command's body; turn errors into a sentence and an exit status."""
     prepare_streams()
     MAY_QUOTE.set(False)
-    with chatter_kept() as chatter, ending.as_by_ctrl_c() as ended:
+    with chatter_kept() as chatter, interrupts.raised() as ended:
         try:
             try:
                 status = body()
                 if status == INTERRUPTED:
-                    ending.take_pending()
+                    interrupts.take()  # what was measured has been shown
                 return ended.status(status)
             finally:
-                with ending.deferred():
+                with interrupts.held():
                     sys.stdout.flush()  # so that a closed pipe is not mistaken for a failure
         except TflabError as error:
             if ended.signal:  # it may have ended a process that this one waited for
@@ -185,7 +185,7 @@ def run(body: Callable[[], int]) -> int:
             return TflabError.status
 
 
-def interrupted(ended: ending.Ending) -> int:
+def interrupted(ended: interrupts.Interrupts) -> int:
     """Print that a signal ended the command; return its exit status."""
     name = ended.signal.name if ended.signal else "SIGINT"
     with suppress(OSError):  # SIGHUP means that the terminal is gone
@@ -208,6 +208,17 @@ def what_is_too_large(error: Exception) -> str | None:
     if not isinstance(error, MemoryError):
         return None
     return f"There is not enough memory{f': {error}' if str(error) else ''}."
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Print something; if the reader closed the pipe (`| head`), go on, and discard what is printed
+    from here on: there are files to write."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        to_nowhere()
 
 
 def to_nowhere() -> None:
@@ -234,7 +245,7 @@ def chatter_kept() -> Iterator[BinaryIO]:
     TensorFlow logs to file descriptor 2 before this can be prevented. The log of its Python side
     goes to the same file.
     """
-    with tempfile.TemporaryFile() as kept:
+    with temporary_file() as kept:
         if not writes_to_descriptor_2():
             yield kept
             return
@@ -252,6 +263,14 @@ def chatter_kept() -> Iterator[BinaryIO]:
             sys.stderr = python_stderr
             os.dup2(original, 2)
             os.close(original)
+
+
+def temporary_file() -> BinaryIO:
+    """Return a temporary file; if there is no folder for it, one that keeps nothing."""
+    try:
+        return tempfile.TemporaryFile()
+    except OSError:
+        return open(os.devnull, "w+b")
 
 
 def writes_to_descriptor_2() -> bool:
@@ -313,8 +332,13 @@ def sign(letter: str) -> str:
 
 
 def prepare_streams() -> None:
-    """Let standard output and error print plain characters for those that they cannot encode."""
+    """Let standard output and error print plain characters for those that they cannot encode. If
+    they are closed (`>&-`), discard what is printed."""
     codecs.register_error(HANDLER, replaced)
+    if sys.stdout is None:  # a file that is opened later must not get its descriptor
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)  # a notebook's stream has none
         if reconfigure:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tflab import atomic
-from tflab.cli import ending, landlock
+from tflab.cli import interrupts, landlock
 from tflab.errors import TflabError
 
 with suppress(ImportError):  # Windows has neither this nor Landlock
@@ -63,7 +63,7 @@ def go_on(command: Sequence[str], environment: Mapping[str, str], passed: int) -
     command like a new process. Only the standard streams and the descriptor `passed` stay open."""
     status = TflabError.status
     try:
-        ending.forget()
+        interrupts.forget()
         abandoned.extend([sys.stderr, *logging.getLogger().handlers])
         logging.getLogger().handlers.clear()
         sys.stderr = sys.__stderr__

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tflab import atomic
-from tflab.cli import confined, ending, landlock, terminal
+from tflab.cli import confined, interrupts, landlock, terminal
 from tflab.cli.confined import Rights
 from tflab.errors import TflabError
 
@@ -165,7 +165,6 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
                 preexec_fn=go_on if can_fork() else None,
                 restore_signals=False,  # Python ignores SIGPIPE anyway
             ) as process,
-            ending.child(process),
         ):
             os.close(writing)
             writing = -1
@@ -228,9 +227,8 @@ def watched(process: subprocess.Popen[bytes], reading: int, rights: Rights) -> i
 
 def interrupted(process: subprocess.Popen[bytes]) -> int:
     """Interrupt the process too, wait for it, and kill it if it does not end."""
-    by = ending.current.signal if ending.current else None
-    if by in (None, signal.SIGINT):  # `ending` has passed on the other signals
-        process.send_signal(signal.SIGINT)
+    came = interrupts.current.signal if interrupts.current else None
+    process.send_signal(came or signal.SIGINT)
     try:
         return process.wait(PATIENCE_S)
     except subprocess.TimeoutExpired:

@@ -27,8 +27,8 @@ from tflab.cli import (
     command,
     confined,
     confinement,
-    ending,
     environment,
+    interrupts,
     new_files,
     saved_files,
     terminal,
@@ -90,13 +90,15 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
     options = options_of(args, tasks)
     from tflab.exporters import json
 
-    with terminal.phase(args.model), ending.deferred():
+    with terminal.phase(args.model), interrupts.held():
         with output.plots_of(args) as folder:
             comparison = measured(args, sizes, options)
-            output.show(comparison, args, environment.describe())
+            with command.reader_may_leave():
+                output.show(comparison, args, environment.describe())
             if folder:
                 output.draw(comparison, folder)
-        output.say_plots(args)
+        with command.reader_may_leave():
+            output.say_plots(args)
         if args.save:
             content = json.comparison(comparison, environment.describe())
             new_files.write(Path(args.save), content.encode(), WHAT)

@@ -13,7 +13,7 @@ dumps.prepare()  # before the following modules import TensorFlow
 quiet_import.load()
 
 from tflab.analysis import op_table
-from tflab.cli import ending as signals
+from tflab.cli import interrupts
 from tflab.compare import diagnosis, evidence, findings, preparation, race, sweep, view
 from tflab.compare.preparation import Prepared, SweepOptions
 from tflab.compare.race import RaceOptions
@@ -75,7 +75,7 @@ def compare_configurations(
     """
     configurations = configurations or RaceOptions()
     race.check(configurations.names)
-    with signals.released():
+    with interrupts.released():
         prepared = preparation.prepare(
             model, batch_sizes, chosen or SweepOptions(), options or Options()
         )
@@ -115,7 +115,7 @@ def with_configurations(
     if alone or measured.ending != measure.Outcome():
         return measured
     try:
-        with signals.released():
+        with interrupts.released():
             raced = race.run(prepared, configurations.names, configurations.budget_s)
     except KeyboardInterrupt:
         return replace(measured, ending=measure.Outcome(interrupted=True))
@@ -170,7 +170,7 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         cold_step_ns=prepared.cold_step_ns,
         calls_python=prepared.calls_python,
         uncovered=costs.types_without_flops(prepared.first),
-        interrupted=ending.interrupted or signals.take_pending(),
+        interrupted=ending.interrupted or interrupts.take(),
         failure=" ".join(failures) or None,
         images=prepared.images,
         trace_every=chosen.trace_every,
@@ -222,7 +222,7 @@ def largest_ops_once_more(
     stats = batch.accumulator.stats(types_of(placed), {}, {})
     nodes = op_table.table(stats, "node", batch.accumulator.steps, batch.rows)
     try:
-        with signals.released():
+        with interrupts.released():
             return experiments.run(placed, nodes, options, split)
     except KeyboardInterrupt:
         return None

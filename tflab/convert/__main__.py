@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tflab import atomic
-from tflab.cli import command, ending, new_files, terminal
+from tflab.cli import command, interrupts, new_files, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.units import plural
@@ -132,7 +132,7 @@ def write_text(stream: TextIO, recorded: Recording) -> None:
     from tflab.exporters import text
 
     blocks = list(view.blocks(conversion.convert(recorded)))
-    with ending.deferred():
+    with interrupts.held():
         text.show_blocks(blocks, stream)
 
 
@@ -140,14 +140,14 @@ def write_json(stream: TextIO, recorded: Recording) -> None:
     from tflab.convert import conversion, op_runs
 
     converted = conversion.convert(recorded)
-    with ending.deferred():  # half a JSON document is useless
+    with interrupts.held():  # half a JSON document is useless
         op_runs.write_json(stream, converted)
 
 
 def write_csv(stream: TextIO, recorded: Recording) -> None:
     from tflab.convert import op_runs
 
-    with ending.deferred():
+    with interrupts.held():
         op_runs.write_csv(stream, recorded)
 
 

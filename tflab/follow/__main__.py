@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tflab import models
-from tflab.cli import arguments, command, confinement, ending, environment, terminal
+from tflab.cli import arguments, command, confinement, environment, interrupts, terminal
 from tflab.errors import RefusedError, UsageError
 from tflab.records.node_history import NodeHistory
 from tflab.records.options import Options
@@ -74,9 +74,9 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     whose = f"{args.model} (--model names another)"
     stages: list[Stage] = []
     followed = None
-    with terminal.phase(args.model), ending.deferred():
+    with terminal.phase(args.model), interrupts.held():
         try:
-            with ending.released():
+            with interrupts.released():
                 stages.extend(lifecycle.walk(args.model, options, stop="placement"))
                 # A name that does not exist is refused before any step runs.
                 node_history.find(args.node, node_history.histories(stages), whose)

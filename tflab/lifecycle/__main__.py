@@ -21,8 +21,8 @@ from tflab.cli import (
     command,
     confined,
     confinement,
-    ending,
     environment,
+    interrupts,
     new_files,
     terminal,
 )
@@ -207,7 +207,7 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         new_files.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
     )
     began = time.monotonic()
-    with ending.deferred(), run_folder as place, terminal.phase(args.model):
+    with interrupts.held(), run_folder as place, terminal.phase(args.model):
         try:
             show(args, walk(args.model, options, stop), stages)
         except KeyboardInterrupt:
@@ -217,13 +217,14 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         if place:
             seconds = time.monotonic() - began
             interrupted, left_out = write(place.work, args, stages, options, seconds)
-            late = ending.take_pending()  # a signal during the writing, which is complete
+            late = interrupts.take()  # a signal during the writing, which is complete
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
-        for program, line in opening_lines(place.final, args, stop):
-            terminal.say_command(program, line, stream)
-        for sentence in left_out:
-            terminal.say(visible(sentence), stream)
+        with command.reader_may_leave():
+            for program, line in opening_lines(place.final, args, stop):
+                terminal.say_command(program, line, stream)
+            for sentence in left_out:
+                terminal.say(visible(sentence), stream)
     failures = [stage.failure for stage in stages if isinstance(stage, Execution) and stage.failure]
     if failures:
         raise TflabError(failures[0])
@@ -281,21 +282,24 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
 
     def document(error: str | None) -> None:
         if stages and args.format != "text":
-            print(DOCUMENTS[args.format](args, stages, error), flush=True)
+            with command.reader_may_leave():
+                print(DOCUMENTS[args.format](args, stages, error))
 
     try:
-        with ending.deferred(), ending.shown_by(lambda: document("interrupted")):
-            for number, stage in enumerate(ending.interruptible(walked), 1):
+        with interrupts.held(), interrupts.shown_by(lambda: document("interrupted")):
+            for number, stage in enumerate(interrupts.interruptible(walked), 1):
                 stages.append(stage)
                 if confined.CONFINED and args.format != "text":
                     confined.keep(DOCUMENTS[args.format](args, stages, "interrupted"))
                 if args.format == "text":
-                    text.show(out, number, stage, blocks_of(args, stage))
+                    with command.reader_may_leave():
+                        text.show(out, number, stage, blocks_of(args, stage))
             if args.format == "text" and args.stage == "all" and not args.full:
-                text.show_block(out, MORE)
+                with command.reader_may_leave():
+                    text.show_block(out, MORE)
             document(None)
     except (TflabError, KeyboardInterrupt) as failure:
-        with ending.deferred():
+        with interrupts.held():
             document(str(failure) or "interrupted")
         raise
 

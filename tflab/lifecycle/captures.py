@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tflab.analysis import wires
-from tflab.cli import ending, new_files
+from tflab.cli import interrupts, new_files
 from tflab.errors import TflabError
 from tflab.exporters import chrome_trace, tensorboard, xspace
 from tflab.exporters.tensorboard import Captured
@@ -192,9 +192,9 @@ def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: floa
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
     execution = stages[-1] if whole_walk(stages) else None
     captured = Captures(())
-    if placement and isinstance(execution, Execution) and not ending.is_pending():
+    if placement and isinstance(execution, Execution) and not interrupts.is_waiting():
         captured = take(placement, options, execution, seconds)
-    if ending.take_pending():
+    if interrupts.take():
         captured = replace(captured, interrupted=True)
     tensorboard.write(folder, stages[-1], placement, captured.captured)
     for stage in stages:

@@ -25,7 +25,7 @@ from tflab.analysis import (
     wires,
 )
 from tflab.analysis.columns import columns
-from tflab.cli import ending as signals
+from tflab.cli import interrupts
 from tflab.lifecycle import experiments, values
 from tflab.records.cluster import Network, Received
 from tflab.records.graph import Node
@@ -75,9 +75,9 @@ def execute(placement: Placement, options: Options) -> Execution:
 
     Raises TflabError if a step fails. Ctrl-C keeps the steps so far.
     """
-    with signals.deferred():
+    with interrupts.held():
         execution = measure_steps(placement, options)
-        return replace(execution, interrupted=True) if signals.take_pending() else execution
+        return replace(execution, interrupted=True) if interrupts.take() else execution
 
 
 def measure_steps(placement: Placement, options: Options) -> Execution:
@@ -125,9 +125,9 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     if options.cluster:  # the tasks on this machine are not other programs
         during = replace(during, during=None)
     execution = replace(execution, load=during)
-    if options.values and not (execution.interrupted or signals.is_pending() or options.cluster):
+    if options.values and not (execution.interrupted or interrupts.is_waiting() or options.cluster):
         execution = values.record(execution, placement, options)
-    if options.experiments and not (execution.interrupted or signals.is_pending()):
+    if options.experiments and not (execution.interrupted or interrupts.is_waiting()):
         return with_experiments(execution, placement, options)
     return execution
 

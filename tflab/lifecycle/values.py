@@ -20,7 +20,6 @@ import tensorflow as tf
 from tflab import atomic
 from tflab.analysis import feature_maps
 from tflab.analysis import values as analysis
-from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.lifecycle import not_finite, recorded_step, reference_step
 from tflab.records.graph import Node, Source
@@ -45,8 +44,6 @@ def record(execution: Execution, placement: Placement, options: Options) -> Exec
     except KeyboardInterrupt:
         return replace(execution, interrupted=True)
     except (TflabError, OSError) as error:
-        if ending.is_pending():  # which cancelled the step
-            return replace(execution, interrupted=True)
         note = f"The values of a step were not recorded. {error}"
         about = RecordedStep(recorded_step.WHICH, None, (note,), (), {})
         return replace(execution, recorded_step=about)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import atomic, models
-from tflab.cli import arguments, command, confined, confinement, ending, new_files, terminal
+from tflab.cli import arguments, command, confined, confinement, interrupts, new_files, terminal
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.escaping import visible
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     models.find(args.model)
     granted = confined.output("--out")
     out = granted[1] if granted else Path(args.out) if args.out else free(args.force)
-    with terminal.phase("report"), ending.deferred():
+    with terminal.phase("report"), interrupts.held():
         with staging(out, args.force) as folder:
             lab = measured(args, names, trained)
             write(lab, args, names, folder)
@@ -106,7 +106,7 @@ def measured(
     names: Sequence[str],
     trained: History | None,
 ) -> Lab:
-    with ending.released():
+    with interrupts.released():
         from tflab.compare import race
         from tflab.report import lab
 

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from tflab import atomic, lifecycle
-from tflab.cli import ending, environment
+from tflab.cli import environment, interrupts
 from tflab.compare import comparison
 from tflab.compare.comparison import RaceOptions, SweepOptions
 from tflab.compare.configurations import DEFAULT
@@ -69,7 +69,7 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     measured: dict[str, Any] = dict.fromkeys(("toy", "walked", "history", "compared"))
     done: set[str] = set()  # needs that are fulfilled
     try:
-        for names, field_name, value in ending.interruptible(
+        for names, field_name, value in interrupts.interruptible(
             parts(wanted, needs, options, announce)
         ):
             done |= names
@@ -218,10 +218,7 @@ def train(model: str, options: Options) -> tuple[History, bool]:
         command += ["--soft-placement"] if options.soft_placement else []
         variables = {**os.environ, "TMPDIR": str(atomic.process_folder())}
         path, complete, status = logdir / history.NAME, True, 0
-        with (
-            subprocess.Popen(command, stdout=subprocess.DEVNULL, env=variables) as process,
-            ending.child(process),
-        ):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=variables) as process:
             try:
                 status = process.wait(TRAINING_S)
             except subprocess.TimeoutExpired:

@@ -183,7 +183,8 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
     from tflab.exporters import json, text
 
     if args.format == "json":
-        print(json.watched(seen))
+        with command.reader_may_leave():
+            print(json.watched(seen))
     else:
         from tflab.run import view
 

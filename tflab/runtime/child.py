@@ -22,7 +22,6 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from tflab import atomic
-from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.runtime import dumps, quiet_import
 
@@ -50,7 +49,6 @@ def call(
             stderr=subprocess.PIPE,
             env=surroundings(environment),
         ) as process,
-        ending.child(process),
     ):
         try:
             answer, notes = process.communicate(framed(args), timeout=seconds)
@@ -89,7 +87,6 @@ def stream(
             stderr=notes,
             env=surroundings(environment),
         ) as process,
-        ending.child(process),
     ):
         assert process.stdin
         try:

@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from tflab import datasets
-from tflab.cli import ending, terminal
+from tflab.cli import interrupts, terminal
 from tflab.errors import RefusedError
 from tflab.records.options import Options, Program, Start
 from tflab.records.timed import StepTime
@@ -83,7 +83,7 @@ class Outcome:
     def check(self, kept: bool) -> None:
         """Raise what ended it if nothing was kept."""
         if self.interrupted and not kept:
-            ending.take_pending()
+            interrupts.take()
             raise KeyboardInterrupt
         if self.failure and not kept:
             raise self.failure
@@ -141,14 +141,15 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
             with private.ctrl_c_kept():
                 for turns in terminal.track(plan.label, plan.rounds, plan.count):
                     for turn in turns:
-                        ending.check()
+                        if interrupts.is_waiting():
+                            return Outcome(interrupted=True)
                         timed, recorded = runners[turn.job].take(turn)
                         if not turn.warmup:
                             observe(turn, timed, recorded)
         except KeyboardInterrupt:
             return Outcome(interrupted=True)
         except tf.errors.OpError as error:
-            if ending.is_pending():  # and the step was cancelled
+            if interrupts.is_waiting():  # while the step waited for what failed
                 return Outcome(interrupted=True)
             job = jobs[turn.job]
             failure = refusals.refused(error, job.options, job.graph)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -14,7 +14,6 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
-from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.records.options import SWITCHES, Options, Program, Start
 from tflab.records.timed import StepTime
@@ -94,11 +93,7 @@ def fresh(
     server.check_all(tasks)
     session = tf1.Session(cluster.target(config), graph, config)
     try:
-        with private.ctrl_c_kept(), ExitStack() as stack:
-            # A step over tasks does not end with its session, but with the tasks that do not
-            # respond
-            cancel = (lambda: server.failures(tasks)) if tasks else session.close
-            stack.enter_context(ending.cancelled_by(cancel))
+        with private.ctrl_c_kept():
             yield session
     except tf.errors.OpError as error:
         raise refusals.refused(error, options, graph) from error

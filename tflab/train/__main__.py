@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import arguments, command, ending, new_files, terminal
+from tflab.cli import arguments, command, interrupts, new_files, terminal
 from tflab.errors import RefusedError
 from tflab.escaping import visible
 from tflab.records.options import Options
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
             raise advice.with_soft_placement(error, settings.model, options) from error
         raise
     finally:
-        with ending.deferred():
+        with interrupts.held():
             show(folder)
     if status:
         note(f"Interrupted. To continue:  {resuming(settings, folder, args.soft_placement)}")

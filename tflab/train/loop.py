@@ -21,7 +21,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
-from tflab.cli import ending
+from tflab.cli import interrupts
 from tflab.errors import TflabError
 from tflab.records.options import Options, Program
 from tflab.records.trained import Epoch
@@ -69,7 +69,7 @@ def train(
         graph = trainer.program.graph
         config = config_of(settings, trainer.options)
         live = stack.enter_context(session.fresh(graph, trainer.options, config))
-        stack.enter_context(ending.deferred())
+        stack.enter_context(interrupts.held())
         batch_size = settings.batch_size
         traced = None if start else summaries.begin_tracing(trainer, live, folder, batch_size)
         kept = finder.Kept(trainer, live)
@@ -87,7 +87,7 @@ def train(
                 yield step
             yield finish_epoch(run, steps)
             steps = []
-        ending.take_pending()  # there is nothing left to interrupt
+        interrupts.take()  # there is nothing left to interrupt
 
 
 def steps_before(path: Path, settings: Settings, done: int) -> list[TimedStep]:
@@ -115,7 +115,7 @@ def epoch_steps(run: RunningTraining, epoch: int, done: int) -> Iterator[TimedSt
     saved = ended = time.perf_counter()
     for index in range(max(0, done - epoch * settings.epoch_steps), settings.epoch_steps):
         before = epoch * settings.epoch_steps + index  # steps, of the whole training
-        if ending.take_pending():
+        if interrupts.take():
             save(run, before)
             raise KeyboardInterrupt
         if ended - saved > PAUSE_S:

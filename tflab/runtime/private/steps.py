@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tflab.cli import ending
+from tflab.cli import interrupts
 from tflab.errors import TflabError
 from tflab.runtime.private.corner import corner, moved
 
@@ -92,7 +92,7 @@ def ctrl_c_kept() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        kinds = (KeyboardInterrupt, ending.SignalError)
+        kinds = (KeyboardInterrupt, interrupts.SignalError)
         if any(f"REPLACED BY {kind.__name__}" in str(error) for kind in kinds):
             raise KeyboardInterrupt from error
         raise

@@ -1,0 +1,221 @@
+"""Interrupts: what was measured is kept, and nothing is left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tflab.cli import command, interrupts
+
+STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+def started(program, *arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, *program, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+# In this process
+
+
+def came(*numbers):
+    for number in numbers:
+        signal.raise_signal(number)
+        time.sleep(0)
+
+
+def test_a_signal_raises_a_keyboard_interrupt(capsys):
+    before = signal.getsignal(signal.SIGTERM)
+    assert command.run(lambda: came(signal.SIGTERM)) == 143
+    assert capsys.readouterr().err == "tflab: interrupted by SIGTERM.\n"
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_held_signal_waits_until_it_is_released():
+    moments = []
+    with pytest.raises(KeyboardInterrupt), interrupts.held():
+        came(signal.SIGINT)
+        moments.append("held")
+        with interrupts.released():
+            moments.append("released")
+    assert moments == ["held"]
+
+
+def test_a_held_signal_is_raised_at_the_end_unless_it_was_taken():
+    with pytest.raises(KeyboardInterrupt), interrupts.held():
+        came(signal.SIGINT)
+    with interrupts.held():
+        came(signal.SIGINT)
+        assert (interrupts.take(), interrupts.take()) == (True, False)
+
+
+def test_signals_at_once_are_one_and_a_later_one_does_not_wait(monkeypatch):
+    moments = []
+    with pytest.raises(KeyboardInterrupt), interrupts.held():
+        came(signal.SIGTERM, signal.SIGTERM)
+        moments.append("first")
+        monkeypatch.setattr(interrupts, "ONE_S", 0)
+        came(signal.SIGTERM)
+        moments.append("second")
+    assert moments == ["first"]
+
+
+def test_what_a_signal_cut_short_is_kept(capsys):
+    def items():
+        yield 1
+        came(signal.SIGINT)
+        yield 2
+
+    kept = []
+
+    def body():
+        try:
+            with interrupts.held():
+                kept.extend(interrupts.interruptible(items()))
+        finally:
+            print("kept", kept)
+
+    assert command.run(body) == 130
+    assert capsys.readouterr().out == "kept [1]\n"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_exception_that_python_loses_is_raised_again():
+    class Lossy:
+        def __del__(self):
+            came(signal.SIGTERM)
+
+    def body():
+        Lossy()
+        with interrupts.held(), interrupts.released():
+            pytest.fail("the signal was lost")
+
+    assert command.run(body) == 143
+
+
+# In a process of its own
+
+BODY = """
+import sys, time
+from tflab import atomic
+from tflab.cli import command
+def body():
+    with atomic.temporary("work"):
+        print("begun", flush=True)
+        time.sleep(60)
+sys.exit(command.run(body))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [*STATUS])
+def test_each_signal_removes_temporary_folders(number, tmp_path):
+    with started(["-c", BODY], env={**os.environ, "TMPDIR": str(tmp_path)}) as process:
+        process.stdout.readline()
+        assert any(tmp_path.iterdir())
+        process.send_signal(number)
+        assert process.wait(20) == STATUS[number]
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_command_under_nohup_goes_on():
+    ignored = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
+    with started(["-c", BODY], **ignored) as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        assert process.poll() is None
+        process.terminate()
+        assert process.wait(20) == 143
+
+
+# The only step of this graph waits for a queue that nobody fills
+STUCK = """
+import sys
+from tflab.runtime import quiet_import
+quiet_import.load()
+import tensorflow.compat.v1 as tf
+from tflab.cli import command, interrupts
+from tflab.records import Options
+from tflab.runtime import session
+interrupts.PATIENCE_S = float(sys.argv[1])
+graph = tf.Graph()
+with graph.as_default():
+    queue = tf.raw_ops.FIFOQueueV2(component_types=[tf.float32])
+    out = tf.raw_ops.QueueDequeueV2(handle=queue, component_types=[tf.float32])[0]
+def body():
+    with interrupts.shown_by(lambda: print("kept")), session.fresh(graph, Options()) as live:
+        print("begun", flush=True)
+        live.run(out)
+sys.exit(command.run(body))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(("patience", "signals"), [("0.5", 1), ("60", 2)])
+def test_a_step_that_does_not_return_is_abandoned(patience, signals, tmp_path):
+    variables = {**os.environ, "TMPDIR": str(tmp_path)}
+    with started(["-c", STUCK, patience], env=variables) as process:
+        process.stdout.readline()
+        for _ in range(signals):
+            time.sleep(1.5)
+            process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert process.stderr.read().endswith(interrupts.LEFT.format("SIGINT"))
+        assert process.stdout.read() == "kept\n"
+    assert not any(tmp_path.iterdir())
+
+
+PROGRAM = """
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+session = tf.Session()
+doubled = tf.constant([1.0, 2.0]) * 2
+while session.run(doubled).any():
+    print("ran", flush=True)
+"""
+COMMANDS = {  # command line, and what is in a line when something was measured
+    "lifecycle": ("--steps 1000000 --logdir logs --format json", "tflab: steps: "),
+    "compare": ("--batch-sizes 16 --configs no-onednn --format json", "configurations: "),
+    "train": ("--model lenet --epochs 1000 --logdir logs", "Epoch 1 "),
+    "run": ("--format json program.py", "ran"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", [*COMMANDS])
+def test_a_command_keeps_what_it_has_measured(name, tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    words, measured = COMMANDS[name]
+    program = ["-m", f"tflab.{name}", *words.split()]
+    with started(program, cwd=tmp_path, start_new_session=True) as process:
+        lines = process.stdout if name in ("train", "run") else process.stderr
+        assert any(measured in line for line in lines)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        out, said = process.communicate(timeout=120)
+    # `run` ends by the signal that ended its program
+    assert process.returncode == (-signal.SIGINT if name == "run" else 130), said
+    if name == "train":
+        assert "To continue:  python -m tflab.train --resume" in said
+        assert (tmp_path / "logs" / "checkpoints" / "checkpoint").exists()
+        return
+    document = json.loads(out[out.index("{") :])
+    if name == "lifecycle":
+        assert document["stages"][-1]["steps"] > 0
+        assert any((tmp_path / "logs").iterdir())
+    elif name == "compare":
+        assert document["rows"]
+    else:
+        assert document["groups"][0]["calls"] > 0
