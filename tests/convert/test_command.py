@@ -143,46 +143,6 @@ def test_the_critical_path_of_a_gpu_is_that_of_its_kernels(run):
     assert json.loads(output(run, "gpu --to json"))["critical_path"] is None
 
 
-VARIABLES = """
-node { name: "v" op: "VarHandleOp" attr { key: "shape" value { shape { dim { size: 3 } } } } }
-node { name: "w" op: "VariableV2" attr { key: "shape" value { shape { dim { size: -1 } } } }
-  attr { key: "shared_name" value { s: "one" } } }
-node { name: "w_again" op: "VariableV2" attr { key: "shared_name" value { s: "one" } } }
-node { name: "u" op: "Variable" attr { key: "shape" value { shape { unknown_rank: true } } } }
-node { name: "slot" op: "VariableV2" attr { key: "shape" value { shape { dim { size: 5 } } } } }
-node { name: "scalar" op: "VarHandleOp" attr { key: "shape" value { shape { } } }
-  attr { key: "shared_name" value { s: "cd2c89b7-88b7-44c8-ad83-06c2a9158347" } } }
-node { name: "other" op: "VarHandleOp" attr { key: "shape" value { shape { } } }
-  attr { key: "shared_name" value { s: "cd2c89b7-88b7-44c8-ad83-06c2a9158347" } } }
-node { name: "train" op: "ResourceApplyMomentum" input: "v" input: "slot" }
-"""
-
-
-def test_the_parameters_of_the_graph_are_counted(run, folder):
-    (folder / "variables").write_text(GRAPH + VARIABLES)
-    counted = json.loads(output(run, "cpu.pbtxt --graph variables --to json"))["parameters"]
-    assert counted == {
-        "variables": 6,
-        "elements": 10,
-        "trained_variables": 1,
-        "trained_elements": 3,
-        "undecided_variables": 0,
-        "without_shape": 2,
-        "ran": False,
-    }
-    assert json.loads(output(run, "cpu.pbtxt --to json"))["parameters"] is None
-    lines = words(output(run, "cpu.pbtxt --graph variables"))
-    assert any(line.startswith("3 parameters: the elements of the 1 variable ") for line in lines)
-
-
-def test_the_parameters_of_partition_graphs_are_those_that_the_step_used(run, folder):
-    parts = (f"partition_graphs {{ {part} }}" for part in (GRAPH, VARIABLES))
-    placed = " ".join(parts).replace(" op:", f' device: "{CPU}" op:')
-    (folder / "whole").write_text(ON_CPU + placed)
-    counted = json.loads(output(run, "whole cpu.pbtxt whole --to json"))["parameters"]
-    assert (counted["variables"], counted["trained_elements"], counted["ran"]) == (6, 3, True)
-
-
 # The other formats
 
 
@@ -271,27 +231,6 @@ def test_an_xspace_goes_into_a_logdir(run, folder):
     assert file.parts[-4:-1] == ("plugins", "profile", "cpu-and-1-more")
 
 
-def test_model_explorer_gets_a_folder_with_the_graph_and_what_its_nodes_took(run, folder):
-    out = output(run, "gpu --graph graph.pb --to model-explorer --out new")
-    times = f"{folder}/new/devices.json,{folder}/new/time.json"
-    assert out == (
-        f"Open it in Model Explorer:  model-explorer {folder}/new/graphs.json "
-        f"--node_data_paths {times}\n"
-    )
-    assert {path.name for path in (folder / "new").iterdir()} == {
-        *("graphs.json", "devices.json"),
-        *(
-            f"{kind}{device}.json"
-            for kind in ("time", "share")
-            for device in ("", "-CPU-0", "-GPU-0", "-GPU-0-stream-13")
-        ),
-    }
-    (graph,) = json.loads((folder / "new/graphs.json").read_text())["graphs"]
-    assert [(node["id"], len(node["incomingEdges"])) for node in graph["nodes"]] == [
-        *(("x", 0), ("neg", 1), ("conv", 1))
-    ]
-
-
 # Where it goes
 
 
@@ -315,7 +254,7 @@ def test_nothing_is_ever_overwritten(run, folder, to, existing):
     assert (folder / "graph.pb").read_text() == GRAPH
 
 
-@pytest.mark.parametrize("to", ["json", "xspace", "model-explorer"])
+@pytest.mark.parametrize("to", ["json", "xspace"])
 def test_a_failure_leaves_nothing_behind(run, folder, to):
     before = sorted(folder.iterdir())
     status, _, _ = run(f"graph.pb --to {to} --out new")
@@ -335,14 +274,8 @@ def test_a_failure_leaves_nothing_behind(run, folder, to):
         ("gpu --graph gpu", 2, "'gpu' is not a GraphDef"),
         ("cut", 1, "'cut' is cut off after 6 bytes: 2,147,483,647 bytes are missing."),
         ("empty", 2, "'empty' is empty; give the output of run_metadata.SerializeToString()"),
-        ("cpu.pbtxt --to pdf", 2, "No format named 'pdf'. Choose from text, json, csv, columns"),
+        ("cpu.pbtxt --to pdf", 2, "No format named 'pdf'. Choose from text, json, csv, xspace"),
         ("cpu.pbtxt --to xspace", 2, "An xspace goes into a logdir of TensorBoard; name one with"),
-        ("gpu --to model-explorer", 2, "The files for Model Explorer go into a folder; name one"),
-        (
-            "gpu --to model-explorer --out new",
-            2,
-            "'gpu' has no graph for Model Explorer to draw; give the graph that ran as --graph, or",
-        ),
         ("cpu.pbtxt --to json --out no/where", 1, "'no/where' cannot be written: No such file"),
         (
             "cpu.pbtxt --to xspace --out graph.pb/logs",

@@ -12,7 +12,6 @@ import pytest
 
 from tests.records_by_hand import op_total
 from tflab.analysis import tracks
-from tflab.analysis.parameters import Parameters
 from tflab.convert import conversion, op_runs, view
 from tflab.convert.conversion import Conversion
 from tflab.convert.reading import Recording, TrackSummary
@@ -295,7 +294,6 @@ SMALL = Conversion(
             TrackSummary(CPU, tracks.OPS, 1, 40, 3),
             TrackSummary(STREAM, tracks.KERNELS, 2, 55, 4),
         ),
-        parameters=Parameters(3, 40, 2, 36, 0, 1, True),
         notes=("In 'a.pb' something was odd.",),
     ),
     step_times=(
@@ -312,45 +310,6 @@ SMALL = Conversion(
         LiveBytes(0, ((900, 16),), 18, 19, (Holder("x", "Const", 15, True),)),
     ),
 )
-
-
-WHOLE = Parameters(2, 16, 2, 16, 0, 0, False)
-
-
-@pytest.mark.parametrize(
-    "parameters, sentence",
-    [
-        (
-            WHOLE,
-            "16 parameters: the elements of the 2 variables that the updates in the graph train.",
-        ),
-        (
-            Parameters(8, 50, 2, 16, 0, 1, True),
-            "16 parameters: the elements of the 2 variables that the updates in the graph train, "
-            "and 6 variables with 34 elements that they do not train. 1 variable of unknown "
-            "shape could not be counted. This graph ran, so it lacks the variables that these "
-            "steps did not use.",
-        ),
-        (
-            Parameters(1, 1, 0, 0, 0, 0, False),
-            "1 parameter, if all are trained: the elements of the 1 variable in the graph. It "
-            "has no updates that show which are trained.",
-        ),
-        (
-            Parameters(5, 90, 2, None, 3, 0, True),
-            "The number of parameters is not known. The graph has no loss, so 3 variables may be "
-            "trained, or may be the state of an optimiser. Record a step that also fetches the "
-            "loss. This graph ran, so it lacks the variables that these steps did not use.",
-        ),
-        (
-            Parameters(0, 0, 0, 0, 0, 0, True),
-            "The graph has no variables, so no parameters are counted: frozen weights are "
-            "ordinary constants.",
-        ),
-    ],
-)
-def test_parameters_say_what_was_counted(parameters, sentence):
-    assert view.counted(parameters) == sentence
 
 
 def test_json_has_all_of_it():
@@ -402,15 +361,6 @@ def test_json_has_all_of_it():
                 "peak_ns": 19,
                 "holders": [{"name": "x", "op": "Const", "bytes": 15, "running": True}],
             },
-        },
-        "parameters": {
-            "variables": 3,
-            "elements": 40,
-            "trained_variables": 2,
-            "trained_elements": 36,
-            "undecided_variables": 0,
-            "without_shape": 1,
-            "ran": True,
         },
         "notes": ["In 'a.pb' something was odd."],
         "top_ops": [

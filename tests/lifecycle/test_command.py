@@ -347,21 +347,6 @@ def test_a_stage_is_the_last_one_and_leaves_nothing_behind(run_in):
     assert list(folder.iterdir()) == []
 
 
-def test_model_explorer_gets_a_folder_in_the_logdir_and_a_line_that_opens_it(run_in):
-    done, folder = run_in("--stage", "placement", "--devices", "2", "--to", "model-explorer")
-    (explorer,) = folder.glob("runs/toy-*/model-explorer")
-    assert done.stdout.endswith(
-        f"\nOr in Model Explorer:    model-explorer {explorer}/graphs.json "
-        f"--node_data_paths {explorer}/devices.json\n"
-    )
-    assert sorted(path.name for path in explorer.iterdir()) == ["devices.json", "graphs.json"]
-    graphs = json.loads((explorer / "graphs.json").read_text())["graphs"]
-    assert [graph["id"] for graph in graphs] == ["1 frontend", "2 backward", "3 placement"]
-    for graph in graphs:
-        names = [node["id"] for node in graph["nodes"]]
-        assert len(names) == len(set(names))
-
-
 def test_the_logdir_holds_the_graph_as_written_and_as_executed(toy, logdir):
     _, backward, placement, _ = json.loads(toy.stdout)["stages"]
     assert drawn(logdir / "written") == {node["name"] for node in backward["nodes"]}

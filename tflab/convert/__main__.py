@@ -5,7 +5,7 @@ file of TensorBoard, each tag with RunMetadata is one step.
 
 Files may be binary or text, from a CPU or a GPU, and from any version of TensorFlow since 2016.
 Text, JSON and CSV go to standard output unless --out names a file. For --to xspace, --out is a
-logdir of TensorBoard; for --to model-explorer, a folder for the graph and the times of its nodes.
+logdir of TensorBoard.
 A Chrome trace opens in ui.perfetto.dev and chrome://tracing. If the name of a file ends in .gz, it
 is compressed.
 """
@@ -50,9 +50,8 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--graph",
         metavar="GRAPH",
-        help="the graph that ran, needed for arrows, the critical path, the parameters and Model "
-        "Explorer: anything that --model of the other commands takes (default: the partition "
-        "graphs in the traces)",
+        help="the graph that ran, needed for arrows and the critical path: anything that "
+        "--model of the other commands takes (default: the partition graphs in the traces)",
     )
     add(
         "--to",
@@ -74,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"{FOLDERS[args.to]}; name one with --out.")
         with new_files.new_folder(Path(args.out), "--out") as folder:
             WRITERS[args.to](folder, read(args))
-        terminal.say_command(*opening_line(args.to, Path(args.out)))
+        terminal.say_command("Open it in TensorBoard:", new_files.opening_line(Path(args.out)))
         return 0
     with output(args.out) as stream:
         WRITERS[args.to](stream, read(args))
@@ -163,24 +162,8 @@ def write_xspace(folder: Path, recorded: Recording) -> None:
     xspace.write(folder, [recorded.capture()])
 
 
-def write_explorer(folder: Path, recorded: Recording) -> None:
-    from tflab.convert import explorer
-
-    for sentence in explorer.write(folder, recorded):
-        terminal.say(f"tflab: {visible(sentence)}", sys.stderr)
-
-
-def opening_line(to: str, folder: Path) -> tuple[str, str]:
-    if to == "xspace":
-        return "Open it in TensorBoard:", new_files.opening_line(folder)
-    from tflab.exporters import model_explorer
-
-    return "Open it in Model Explorer:", visible(model_explorer.opening_line(folder))
-
-
 FOLDERS = {  # formats with several files, and the beginning of an error without --out
     "xspace": "An xspace goes into a logdir of TensorBoard",
-    "model-explorer": "The files for Model Explorer go into a folder",
 }
 WRITERS: dict[str, Callable[[Any, Recording], None]] = {  # to a folder or a stream
     "text": write_text,
@@ -188,7 +171,6 @@ WRITERS: dict[str, Callable[[Any, Recording], None]] = {  # to a folder or a str
     "csv": write_csv,
     "xspace": write_xspace,
     "chrome": write_chrome,
-    "model-explorer": write_explorer,
 }
 
 

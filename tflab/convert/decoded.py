@@ -12,14 +12,11 @@ from itertools import count
 from typing import Any
 
 from tflab.analysis import tracks
-from tflab.analysis.parameters import Variable
-from tflab.records.graph import Node, Shape
+from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 from tflab.runtime.trace import labelled_type
 
 OP_TYPE = re.compile(r"[A-Za-z_]\w*")
-VARIABLES = (b"VarHandleOp", b"VariableV2", b"Variable")
-ANONYMOUS = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"  # a shared name that means "not shared"
 RPC = "RecvTensor"  # a transfer between processes; its label has no op
 SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")
 
@@ -94,31 +91,6 @@ def nodes(graphs: Iterable[Any], names: NameTexts) -> dict[str, Node]:
             ),
         )
     return found
-
-
-def variables(graphs: Iterable[Any], names: NameTexts) -> dict[str, Variable]:
-    """The variables among the nodes of GraphDefs, by name."""
-    found = (
-        variable(node_def, names)
-        for graph in graphs
-        for node_def in graph.node
-        if node_def.op in VARIABLES
-    )
-    return {one.name: one for one in found}
-
-
-def variable(node_def: Any, names: NameTexts) -> Variable:
-    attrs = {attr.key: attr.value for attr in node_def.attr}
-    shared = attrs[b"shared_name"].s if b"shared_name" in attrs else b""
-    own = shared in (b"", ANONYMOUS)
-    dims = shape_of(attrs[b"shape"].shape) if b"shape" in attrs else None
-    return Variable(names[node_def.name], names[node_def.name if own else shared], dims)
-
-
-def shape_of(shape: Any) -> Shape:
-    if shape.unknown_rank:
-        return None
-    return tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
 
 
 def tensor(raw: bytes, names: NameTexts) -> str:

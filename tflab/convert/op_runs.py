@@ -31,7 +31,6 @@ def write_json(stream: TextIO, conversion: Conversion) -> None:
         "time_ledger": conversion.time_ledger,
         "critical_path": conversion.critical_path,
         "memory": conversion.memory,
-        "parameters": recorded.parameters,
         "notes": recorded.notes,
     }
     top_ops = [plain(row, "top_ops") | {"kind": kind} for kind, row in ranked(conversion)]

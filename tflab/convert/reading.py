@@ -15,10 +15,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from tflab.analysis import columns, parameters, tracks
+from tflab.analysis import columns, tracks
 from tflab.analysis.columns import Kind, OpRuns
 from tflab.analysis.memory import US
-from tflab.analysis.parameters import Parameters
 from tflab.analysis.stored import Store, StoredRuns
 from tflab.cli import terminal
 from tflab.convert import decoded, event_files, graphs, protos, rows
@@ -58,7 +57,6 @@ class Recording:
     tracks: tuple[TrackSummary, ...] = ()
     nodes: tuple[Node, ...] = field(default=(), repr=False)
     transfers: tuple[Transfer, ...] = ()
-    parameters: Parameters | None = None  # of the graph, if there is one
     notes: tuple[str, ...] = ()  # problems in the files, and what was done about them
 
     def capture(self) -> Capture:
@@ -82,7 +80,6 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     beside = decoded.nodes(in_files, words.names)
     words.types.update({name: node.op for name, node in beside.items()})
     sent = dict.fromkeys(decoded.transfers(given, words.names))
-    variables = decoded.variables(given, words.names)
     words.types.update({name: node.op for name, node in nodes.items()})
     steps: list[StepTime] = []
     tables = rows.Tables()
@@ -96,7 +93,6 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
             words.types.update({name: node.op for name, node in ran.items()})
             if not graph:
                 nodes = ran | nodes
-                variables = decoded.variables(found.graphs, words.names) | variables
                 sent |= dict.fromkeys(decoded.transfers(found.graphs, words.names))
             recorded = by_device(len(steps), found, words, tables)
             kept = tracks.without_repeats(recorded)
@@ -111,16 +107,14 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     if graph and not any(tables.kinds[kind][0] in nodes for kind in counts.runs):
         raise wrong_graph(graph, own[-1].name)
     if not nodes:
-        nodes, variables = beside, decoded.variables(in_files, words.names)
-    whole = tuple(nodes.values())
+        nodes = beside
     return Recording(
         files=tuple(files),
         labels=tuple(labels),
         steps=tuple(steps),
         runs=runs,
         tracks=counts.tracks(tables.kinds, left_out),
-        nodes=whole,
-        parameters=parameters.count(whole, variables.values(), sent) if whole else None,
+        nodes=tuple(nodes.values()),
         transfers=tuple(sent),
         notes=tuple(notes),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tflab.analysis import tracks
-from tflab.analysis.parameters import Parameters
 from tflab.analysis.stored import in_columns
 from tflab.analysis.timeline import busy_ns, by_step
 from tflab.convert.conversion import Conversion, ranked
@@ -30,8 +29,6 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
         "start of its first op to the end of its last."
     )
     yield from devices(conversion)
-    if recorded.parameters:
-        yield counted(recorded.parameters)
     yield steps(conversion)
     yield Table(
         "Where the time of the steps went",
@@ -74,48 +71,6 @@ def devices(conversion: Conversion) -> Iterable[Block]:
             "Totals of different kinds overlap and must not be added: a launch ends before its "
             "kernel, and a thread waits for GPU work that is counted elsewhere."
         )
-
-
-def counted(parameters: Parameters) -> str:
-    """The number of parameters of the graph, and the variables that have them."""
-    if not parameters.variables:
-        return (
-            "The graph has no variables, so no parameters are counted: frozen weights are "
-            "ordinary constants."
-        )
-    trained, others = parameters.trained_variables, variables_but_trained(parameters)
-    if parameters.trained_elements is None:
-        undecided = plural(parameters.undecided_variables, "variable")
-        text = (
-            f"The number of parameters is not known. The graph has no loss, so {undecided} may be "
-            "trained, or may be the state of an optimiser. Record a step that also fetches the "
-            "loss."
-        )
-    elif trained:
-        text = (
-            f"{plural(parameters.trained_elements, 'parameter')}: the elements of the "
-            f"{plural(trained, 'variable')} that the updates in the graph train"
-        )
-        text += f", and {others} that they do not train." if others else "."
-    else:
-        text = (
-            f"{plural(parameters.elements, 'parameter')}, if all are trained: the elements of the "
-            f"{plural(parameters.variables, 'variable')} in the graph. It has no updates that "
-            "show which are trained."
-        )
-    if parameters.without_shape:
-        without = plural(parameters.without_shape, "variable")
-        text += f" {without} of unknown shape could not be counted."
-    if parameters.ran:
-        text += " This graph ran, so it lacks the variables that these steps did not use."
-    return text
-
-
-def variables_but_trained(parameters: Parameters) -> str:
-    """`3 variables with 61,707 elements`"""
-    count = parameters.variables - parameters.trained_variables
-    elements = parameters.elements - (parameters.trained_elements or 0)
-    return f"{plural(count, 'variable')} with {plural(elements, 'element')}" if count else ""
 
 
 def steps(conversion: Conversion) -> Table:

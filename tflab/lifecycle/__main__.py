@@ -60,7 +60,6 @@ MORE = (
     "More: --stage STAGE (one stage in full), --full (all stages), python -m tflab.follow NODE "
     "(one node), docs/glossary.md (the terms)."
 )
-TO = ("model-explorer",)  # what else is written into the logdir
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -145,14 +144,6 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder of the results for TensorBoard (default, if steps run: runs/<model>-<time>)",
     )
-    add(
-        "--to",
-        choices=TO,
-        type=command.one_of("other format", TO),
-        metavar="F",
-        help="model-explorer: write the graph of each stage and the times of its nodes into the "
-        "logdir, for Google's Model Explorer",
-    )
 
 
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
@@ -182,7 +173,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 
 def is_kept(args: argparse.Namespace, stop: str) -> bool:
     """Whether there is anything for TensorBoard."""
-    return bool(args.logdir or args.to) or stop == STAGES[-1]
+    return bool(args.logdir) or stop == STAGES[-1]
 
 
 def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
@@ -241,17 +232,13 @@ def write(
     options: Options,
     seconds: float,
 ) -> tuple[bool, tuple[str, ...]]:
-    """Write what TensorBoard shows, its tab Life included, and what Model Explorer does; returns
-    whether that was interrupted, and sentences about what is missing."""
-    from tflab.exporters import model_explorer
+    """Write what TensorBoard shows, its tab Life included; return whether that was interrupted, and
+    sentences about what is missing."""
     from tflab.life import stages as life
     from tflab.life import storage
     from tflab.lifecycle import captures
 
     captured = captures.write(folder, stages, options, seconds)
-    if args.to:
-        runs = {steps.batch_size: steps.capture.runs for steps in captured.captured}
-        model_explorer.write(folder / model_explorer.FOLDER, args.model, stages, runs)
     try:
         storage.check_size(max(len(stage.nodes) for stage in stages))
         storage.write(folder, life.life_of(tuple(stages), args.model))
@@ -262,13 +249,9 @@ def write(
 
 def opening_lines(folder: Path, args: argparse.Namespace, stop: str) -> Iterator[tuple[str, str]]:
     """What shows the files of a logdir, each with its command or its file."""
-    from tflab.exporters import model_explorer
     from tflab.lifecycle import captures
 
     yield "\nOpen it in TensorBoard:", new_files.opening_line(folder)
-    if args.to:
-        explorer = model_explorer.opening_line(folder / model_explorer.FOLDER)
-        yield "Or in Model Explorer:  ", explorer
     if args.cluster and stop == STAGES[-1]:
         yield "Open it in ui.perfetto.dev:", visible(str(folder / captures.CHART))
 
