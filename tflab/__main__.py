@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from tflab import __version__
 from tflab.cli import command, terminal
@@ -38,10 +39,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         terminal.say(f"tflab: {visible(str(error))}", sys.stderr)
         return error.status
+    return module_of(name).main(rest)
+
+
+def module_of(name: str) -> Any:
+    """Import the module of a command: itself, or the `__main__` of a package."""
     module = importlib.import_module(f"tflab.{name}")
-    if hasattr(module, "__path__"):  # a package
-        module = importlib.import_module(f"tflab.{name}.__main__")
-    return module.main(rest)
+    is_package = hasattr(module, "__path__")
+    return importlib.import_module(f"tflab.{name}.__main__") if is_package else module
 
 
 def usage() -> int:

@@ -1,13 +1,12 @@
 """The documentation: its commands exist, its links lead somewhere, its columns are explained."""
 
-import importlib
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from tflab.__main__ import COMMANDS
+from tflab.__main__ import COMMANDS, module_of
 from tflab.views.words import FATES, TERMS
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +20,7 @@ def test_every_command_that_is_written_down_is_understood(page):
         assert name in COMMANDS, f"{name} in {page.name}"
         words = shlex.split(rest.partition("-->")[0].partition("#")[0], comments=True)
         if not any(word.startswith("[") for word in words) and words[:1] != ["COMMAND"]:
-            importlib.import_module(f"tflab.{name}.__main__").parser().parse_args(words)
+            module_of(name).parser().parse_args(words)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -47,7 +46,7 @@ def test_the_glossary_lists_each_term_with_its_one_meaning():
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_every_command_is_complete_and_points_to_the_glossary(name):
-    text = importlib.import_module(f"tflab.{name}.__main__").parser().format_help()
+    text = module_of(name).parser().format_help()
     assert "docs/glossary.md" in text
     assert not re.search(r"\{[A-Z_]+\b[^,]*?\}", text)  # an f-string without its f
 
