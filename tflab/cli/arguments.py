@@ -155,8 +155,7 @@ def experiments(parser: argparse.ArgumentParser) -> None:
         const=EXPERIMENTS_S,
         type=command.count("number of seconds for experiments"),
         metavar="SECONDS",
-        help="run each of the most expensive ops a second time in place, and measure how much "
-        f"that adds to a step (takes about {EXPERIMENTS_S} s by default)",
+        help=f"run each of the largest ops twice, and measure what that adds ({EXPERIMENTS_S} s)",
     )
 
 
@@ -166,7 +165,8 @@ def output_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> No
         default=formats[0],
         choices=formats,
         type=command.one_of("format", formats),
-        help="default: %(default)s",
+        metavar="NAME",
+        help=f"{', '.join(formats)} (default: %(default)s)",
     )
 
 

@@ -1,16 +1,9 @@
 """Compare what the ops of a step cost at several batch sizes, and under several configurations.
 
     python -m tflab.compare --model lenet --batch-sizes 1 16 64
-
-Inference uses all test images (or --images N), training uses training images. Every batch size
-processes the same images, in alternating traced and untraced steps, after warm-up.
-
-    python -m tflab.compare --model lenet --save before.json
     python -m tflab.compare before.json after.json --fail-if-slower 10
 
---save writes what --format json prints. Two such files are compared step by step and row by row.
-Exit status of --fail-if-slower: 1 if a step is slower by more than this, 3 if that is undecided.
-first; a single file is shown as it was measured.
+All batch sizes process the same images, in alternating traced and untraced steps, after warm-up.
 """
 
 from __future__ import annotations

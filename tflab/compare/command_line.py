@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 from tflab import models
 from tflab.analysis import row_labels
 from tflab.cli import arguments, command
-from tflab.compare.configurations import CONFIGURATIONS
+from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
 
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
@@ -16,35 +17,32 @@ OF_FILES = ("files", "fail_if_slower", "top", "format")  # options that go with 
 WHAT = "comparison"  # the name of a saved file in errors
 
 
+USAGE = """python -m tflab.compare [OPTION ...]
+       python -m tflab.compare A.json B.json [--fail-if-slower PERCENT]"""
+
+
 def build_parser(about: str | None) -> argparse.ArgumentParser:
     parser = command.parser("compare", about)
-    add_sweep(parser)
-    add_race(parser)
-    add_output(parser)
-    add_files(parser)
-    arguments.cluster(parser)
-    arguments.without(parser, "switch these graph passes off; without remapper no ops are fused")
-    arguments.soft_placement(parser)
-    arguments.output_format(parser, FORMATS)
-    arguments.data_dir(parser)
+    parser.usage = USAGE
+    add_measured(parser.add_argument_group("what to measure"))
+    add_shown(parser.add_argument_group("how it is shown"))
+    add_files(parser.add_argument_group("saved comparisons"))
     arguments.saved(parser)
     return parser
 
 
-def add_sweep(parser: argparse.ArgumentParser) -> None:
-    """The amount of work at each batch size, and the rows of the tables."""
-    add = parser.add_argument
-    add("files", nargs="*", metavar="FILE", help="two files that --save wrote, to compare")
-    arguments.model(parser, models.MODELS)
-    arguments.batch_sizes(parser)
-    add(
+def add_measured(group: Any) -> None:
+    arguments.model(group, models.MODELS)
+    arguments.batch_sizes(group)
+    group.add_argument(
         "--phase",
         default="inference",
         choices=PHASES,
         type=command.one_of("phase", PHASES),
-        help="default: inference",
+        metavar="PHASE",
+        help="inference or training (default: inference)",
     )
-    amount = parser.add_mutually_exclusive_group()
+    amount = group.add_mutually_exclusive_group()
     amount.add_argument(
         "--images",
         type=command.count("number of images"),
@@ -55,72 +53,69 @@ def add_sweep(parser: argparse.ArgumentParser) -> None:
         "--steps",
         type=command.count("number of steps"),
         metavar="N",
-        help="use as many images as N steps at the largest batch size",
+        help="as many images as N steps at the largest batch size",
     )
-    add(
+    group.add_argument(
         "--trace-every",
         default=1,
         type=command.count("distance between traced steps"),
         metavar="N",
-        help="trace only one step in N, which is faster (default: 1, every step)",
+        help="trace only one step in N (default: 1)",
     )
-    add(
-        "--by",
-        default="op",
-        choices=row_labels.KEYS,
-        type=command.one_of("grouping", row_labels.KEYS),
-        help="one row per op type, node, layer or source line (default: op)",
-    )
-    add(
-        "--top",
-        default=10,
-        type=command.count("number of rows"),
-        metavar="N",
-        help="number of rows shown (default: 10)",
-    )
-    add("--full", action="store_true", help="show every table instead of one screen")
-
-
-def add_race(parser: argparse.ArgumentParser) -> None:
-    """What the step is compared with in addition."""
-    add = parser.add_argument
-    add(
+    group.add_argument(
         "--configs",
         nargs="+",
         default=["default"],
         type=command.one_of("configuration", tuple(CONFIGURATIONS)),
         metavar="C",
-        help=f"compare the untraced step under: {', '.join(CONFIGURATIONS)}",
+        help=f"also under {', '.join(name for name in CONFIGURATIONS if name != DEFAULT)}",
     )
-    arguments.experiments(parser)
+    arguments.experiments(group)
+    arguments.cluster(group)
+    arguments.without(group, "switch these graph passes off; without remapper no ops are fused")
+    arguments.soft_placement(group)
+    arguments.data_dir(group)
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """The files that are written."""
-    add = parser.add_argument
-    add(
+def add_shown(group: Any) -> None:
+    group.add_argument(
+        "--by",
+        default="op",
+        choices=row_labels.KEYS,
+        type=command.one_of("grouping", row_labels.KEYS),
+        metavar="ROW",
+        help=f"what a row is: {', '.join(row_labels.KEYS)} (default: op)",
+    )
+    group.add_argument(
+        "--top",
+        default=10,
+        type=command.count("number of rows"),
+        metavar="N",
+        help="rows of a table (default: 10)",
+    )
+    group.add_argument("--full", action="store_true", help="show every table")
+    group.add_argument(
         "--plots",
         type=command.folder("folder for plots"),
         metavar="DIR",
-        help="draw the tables into a new folder, as PNG and SVG, with a comparison of the batch "
-        "sizes if there are several",
+        help="draw the tables into a new folder, as PNG and SVG",
     )
-    add(
+    arguments.output_format(group, FORMATS)
+
+
+def add_files(group: Any) -> None:
+    group.add_argument("files", nargs="*", metavar="FILE", help="two files to compare")
+    group.add_argument(
         "--save",
         type=command.file("comparison's file"),
         metavar="FILE",
         help="write what --format json prints to a new file",
     )
-
-
-def add_files(parser: argparse.ArgumentParser) -> None:
-    """The comparison of saved files."""
-    parser.add_argument(
+    group.add_argument(
         "--fail-if-slower",
         type=command.percentage("slowdown", 1_000),
         metavar="PERCENT",
-        help="with two files: exit with 1 if a step of the second is slower by more than this, "
-        "with 3 if that is undecided",
+        help="exit with 1 if a step of the second file is slower by more, with 3 if undecided",
     )
 
 
