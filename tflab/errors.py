@@ -56,11 +56,11 @@ class UsageError(TflabError):
 
 
 class SlowerError(TflabError):
-    """A measurement is proven to be slower than --fail-if-slower allows."""
+    """A saved comparison is proven to be slower than --fail-if-slower allows."""
 
 
 class UndecidedError(TflabError):
-    """It is undecided whether a measurement is slower, and --fail-if-undecided was given."""
+    """It is undecided whether a saved comparison is slower than --fail-if-slower allows."""
 
     status = 3
 

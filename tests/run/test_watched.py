@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from tflab.cli import saved_files
 from tflab.life import storage as lives
-from tflab.measurements import files
 from tflab.run import sampler
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
@@ -230,7 +230,9 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
     assert {file.name for file in (tmp_path / "logs").iterdir()} == {
         *("executed", "plugins", "run.json", "written"),
     }
-    assert files.read_run(str(tmp_path / "logs")) == files.read_run(str(tmp_path / "kept.json"))
+    assert saved_files.read_run(str(tmp_path / "logs")) == saved_files.read_run(
+        str(tmp_path / "kept.json")
+    )
     life = lives.read(lives.runs(tmp_path / "logs")["."])
     assert life["stage"] == "execution"
     assert "mul" in {node["name"] for node in life["graph"]["nodes"]}
