@@ -80,9 +80,7 @@ SMALL = 0.2  # of a step, spent on small ops
 MANY = 50  # calls of small ops per step; every graph has a few
 OVERHEAD = 3  # times as long as the quickest op that only passes a value on: still a small op
 SESSION = 0.3  # of a step outside all ops
-# GB/s at which bytes are fed in that time, a tenth of what memory delivers: from this rate on, the
-# feeds are a part of it
-FEEDING = 2
+LARGE_FEED = 2**20  # bytes a step: reading them takes about as long as an empty session.run
 ONE = 0.5  # of the time of all ops; the critical path almost certainly contains such an op
 FASTER = 1.1  # the least speed-up of a configuration
 
@@ -265,15 +263,14 @@ def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
     cost_ns = batch.outside_ns
     if cost_ns <= SESSION * batch.step_ns:
         return
-    rate = batch.fed_bytes / cost_ns
-    if rate > FEEDING:
+    if batch.fed_bytes > LARGE_FEED:
         yield reason(
             batch,
             "feeds",
             cost_ns,
             f"{part(batch, cost_ns)} is spent before the first op or after the last. Each step is "
-            f"fed {size(batch.fed_bytes)}, at {rate:.1f} GB/s in that time. Try to feed less: feed "
-            "only what the step uses, in a smaller dtype, and keep constant data in a variable.",
+            f"fed {size(batch.fed_bytes)}. Try to feed less: feed only what the step uses, in a "
+            "smaller dtype, and keep constant data in a variable.",
         )
         return
     ratio = (
