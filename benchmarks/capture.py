@@ -1,7 +1,6 @@
 """What tracing costs: 10,000 images through LeNet, and single steps at batch 1, 16 and 64.
 
-A traced pass ends with a finished table. One traces every step, the other one in ten, as
-`python -m tflab.compare --trace-every 10` does.
+The traced pass ends with a finished table.
 
 python -m benchmarks.capture
 """
@@ -17,10 +16,7 @@ from tflab.records.blocks import Block, Column, Table
 from tflab.units import size
 
 PHASES = ("inference", "training")
-PASSES = {  # one step in N is traced; target relative to untraced
-    "every step traced": (1, 1.15),
-    "one step in 10 traced": (10, 1.10),
-}
+TRACED, MOST_RATIO = "every step traced", 1.15  # target relative to untraced
 WHOLE = 5  # steps; more than those with kept op runs
 STEPS = {1: 100, 16: 50, 64: 25}  # batch size -> steps in a round: about a tenth of a second
 
@@ -67,9 +63,10 @@ def measure(quick: bool) -> Captured:
         measured = steps.fold(images)
         steps.table(measured)
         grown, peak = resident.now() - between, resident.peak() - between
-        works = {"untraced": partial(steps.run, 1, images)}
-        for name, (every, _) in PASSES.items():
-            works[name] = lambda every=every: steps.table(steps.fold(images, every))
+        works = {
+            "untraced": partial(steps.run, 1, images),
+            TRACED: lambda: steps.table(steps.fold(images)),
+        }
         timed = {name: partial(turns.seconds, work) for name, work in works.items()}
         passes = turns.take(timed, rounds)
     overheads = [record for phase in PHASES for record in overhead(phase, quick)]
@@ -112,7 +109,7 @@ def overhead(phase: str, quick: bool) -> Iterator[Overhead]:
 
 
 def blocks(record: Captured) -> Iterator[Block]:
-    targets = {name: f"to {target:.2f}" for name, (_, target) in PASSES.items()}
+    targets = {TRACED: f"to {MOST_RATIO:.2f}"}
     yield Table(
         f"{record.images:,} images of {record.data} through LeNet, one by one, to a finished table",
         (

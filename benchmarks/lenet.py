@@ -50,13 +50,13 @@ class Steps:
             self.traced(*values, run_metadata=session.Unparsed())
 
     def fold(
-        self, count: int, every: int = 1, into: sweep.MeasuredBatch | None = None, batch: int = 1
+        self, count: int, into: sweep.MeasuredBatch | None = None, batch: int = 1
     ) -> sweep.MeasuredBatch:
-        """This number of steps; one in `every` is traced and folded."""
+        """Trace and fold this number of steps."""
         measured = into or sweep.MeasuredBatch(batch, count)
         runner = measure.Runner(self.untraced, self.traced)
         for number, values in enumerate(self.batches(batch, count)):
-            turn = measure.Turn(values, batch, number // every, traced=number % every == 0)
+            turn = measure.Turn(values, batch, number, traced=True)
             timed, recorded = runner.take(turn)
             if turn.traced:
                 measured.fold(turn, timed, recorded, self.types)

@@ -226,7 +226,6 @@ COMPARISON = Comparison(
     uncovered={"MaxPool": 1, "Softmax": 2},
     tables={4: (POOL_AT_4, CONV_AT_4, CONST_AT_4), 16: (CONV_AT_16,)},
     images=600,
-    trace_every=4,
     without=("remapper", "layout"),
     warm_ns={"conv1/Relu": 38_000, "loop/Mul": 2_000},
     experiments=EXPERIMENTS,

@@ -168,38 +168,13 @@ def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured():
     assert fed == warm + measured
 
 
-# What is traced
-
-
-@pytest.mark.parametrize(
-    "steps, every, order",
-    [(7, 1, "TTTTTTT"), (7, 3, "TuuTuuT"), (3, 10, "Tuu"), (1, 10, "T")],
-)
-def test_one_step_in_so_many_is_traced_from_the_first_on(steps, every, order):
-    rows = 4 * steps
-    _, *rounds = measure.sweep([np.arange(rows)], rows, [4], 0, every).rounds
-    second = [[*turns][len([*turns]) // 2 :] for turns in map(list, rounds)]
-    passed = [turn for turns in second for turn in turns]
-    assert "".join("T" if turn.traced else "u" for turn in passed) == order
-    assert [turn.number for turn in passed if turn.traced] == [*range(order.count("T"))]
-    assert all(turn.warmup != turn.traced for turn in passed)  # nobody is told of the others
-
-
-def test_traced_steps_are_spread_over_all_rounds():
-    rounds = measure.sweep([np.arange(40)], 40, [1], 0, 5).rounds
-    traced = [turn.values[0].item() for turns in rounds for turn in turns if turn.traced]
-    assert traced == [0, 5, 10, 15, 20, 25, 30, 35]
-
-
 def test_counts_and_times_an_image_are_those_of_the_traced_steps():
-    found = comparison.compare_batch_sizes(
-        "toy", (1, 16), SweepOptions(by="node", images=64, trace_every=5)
-    )
-    assert (found.images, found.trace_every) == (64, 5)
+    found = comparison.compare_batch_sizes("toy", (1, 16), SweepOptions(by="node", images=64))
+    assert found.images == 64
     assert {
         size: (steps.steps, steps.images, steps.untraced_steps)
         for size, steps in found.steps.items()
-    } == {1: (13, 13, 64), 16: (1, 16, 4)}
+    } == {1: (64, 64, 64), 16: (4, 64, 4)}
     for row in found.rows:
         for size, cell in row.cells.items():
             steps = found.steps[size]
@@ -599,10 +574,6 @@ SEE = "See `python -m tflab.compare --help`."
             "--batch-sizes 16 1 16",
             "The batch sizes [1, 16, 16] contain duplicates; list each once.",
         ),
-        (
-            "--trace-every 0",
-            "The distance between traced steps is '0'; it has to be a whole number of at least 1.",
-        ),
         ("--images 0", "The number of images is '0'; it has to be a whole number of at least 1."),
         (
             "--images 8 --steps 8",
@@ -753,12 +724,11 @@ def test_only_several_batch_sizes_are_drawn_against_one_another(tmp_path):
 
 
 def test_text_and_markdown_tell_the_same_story(capsys):
-    text = printed(capsys, "--full --top 2 --trace-every 2")
-    page = printed(capsys, "--full --top 2 --trace-every 2 --format markdown")
+    text = printed(capsys, "--full --top 2")
+    page = printed(capsys, "--full --top 2 --format markdown")
     for said in (
         "Batch 4: times, the most expensive first",
         "Batch 4: work per step, in the same order",
-        "One step in 2 was traced",
         "Cold: the first step, at batch 4, took",
     ):
         assert said in " ".join(text.split())

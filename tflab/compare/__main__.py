@@ -145,7 +145,6 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], options: Options) -
         by=args.by,
         images=args.images,
         steps=args.steps,
-        trace_every=args.trace_every,
     )
     configs = tuple(dict.fromkeys([DEFAULT, *args.configs]))
     return comparison.compare_configurations(

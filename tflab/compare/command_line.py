@@ -56,13 +56,6 @@ def add_measured(group: Any) -> None:
         help="as many images as N steps at the largest batch size",
     )
     group.add_argument(
-        "--trace-every",
-        default=1,
-        type=command.count("distance between traced steps"),
-        metavar="N",
-        help="trace only one step in N (default: 1)",
-    )
-    group.add_argument(
         "--configs",
         nargs="+",
         default=["default"],

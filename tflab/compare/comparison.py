@@ -96,7 +96,6 @@ def swept(prepared: Prepared) -> MeasuredStep:
         prepared.options,
         prepared.split,
         types_of(prepared.first),
-        chosen.trace_every,
     )
 
     tables = {
@@ -173,7 +172,6 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         interrupted=ending.interrupted or interrupts.take(),
         failure=" ".join(failures) or None,
         images=prepared.images,
-        trace_every=chosen.trace_every,
         without=options.without,
         tasks=len(options.cluster),
         warm_ns={row.key: warm[row.key] for row in prepared.cold if row.key in warm},

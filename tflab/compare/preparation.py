@@ -29,15 +29,13 @@ TRAINING_IMAGES = 2_000  # of the training split: enough steps, but done in a fe
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """The options of a sweep. One step in `trace_every` is traced; all counts and totals of ops
-    are those of traced steps."""
+    """The options of a sweep."""
 
     phase: str = "inference"
     by: str = "op"  # what a row of the tables is
     images: int | None = None  # from the start of the test split, or of the training split
     steps: int | None = None  # instead: as many images as these steps of the largest batch take
     seconds: float | None = None  # instead: as many images as take about this long
-    trace_every: int = 1
     # The load of the machine before tflab itself kept it busy, if known
     load_before: float | None = None
 

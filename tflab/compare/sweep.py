@@ -118,7 +118,6 @@ def run(
     options: Options,
     split: str,
     types: Mapping[str, str],
-    trace_every: int = 1,
 ) -> Sweep:
     """Measure a step on the first `rows` rows of the data at each batch size.
 
@@ -136,7 +135,7 @@ def run(
     def observe(turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
         batches[turn.batch_size].fold(turn, timed, recorded, types)
 
-    plan = measure.sweep(columns, rows, batch_sizes, options.warmup, trace_every)
+    plan = measure.sweep(columns, rows, batch_sizes, options.warmup)
     ending = measure.run([measure.job_of(program, step, options)], plan, observe)
     for batch in batches.values():
         batch.settle()

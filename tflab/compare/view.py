@@ -99,11 +99,6 @@ def opening(comparison: Comparison) -> str:
         f"size, each processed once untraced and once traced, alternating.",
         f"Warm: the {warm_up} of each batch size {'is' if one_step else 'are'} not counted.",
     ]
-    if comparison.trace_every > 1:
-        sentences.append(
-            f"One step in {comparison.trace_every:,} was traced; calls, totals and all other "
-            f"numbers of ops come from the traced steps."
-        )
     if comparison.tasks:
         sentences.append(
             f"A step ran over {plural(comparison.tasks, 'task')}. Times of ops are without the "

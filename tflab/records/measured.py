@@ -161,7 +161,6 @@ class Comparison(Shown):
     # By batch size: all columns of each row
     tables: Mapping[int, tuple[OpStats, ...]] = field(default_factory=dict)
     images: int = 0  # number requested, at each batch size
-    trace_every: int = 1  # one step in this many was traced
     without: tuple[str, ...] = ()  # graph passes that were switched off
     tasks: int = 0  # of a cluster, over which a step ran; 0: it ran in this process
     warm_ns: Mapping[str, float] = field(default_factory=dict)  # mean call of the `cold` nodes

@@ -272,13 +272,11 @@ def sweep(
     rows: int,
     batch_sizes: Sequence[int],
     warmup: int,
-    trace_every: int = 1,
 ) -> Plan:
     """The same rows of data at several batch sizes, each once untraced and once traced.
 
-    The rows are cut into rounds, in which every batch size processes the same ones. If one step in
-    `trace_every` is traced, those are spread evenly, beginning with the first, and the others of
-    that pass are warm-ups. The last batch may be smaller.
+    The rows are cut into rounds, in which every batch size processes the same ones. The last batch
+    may be smaller.
     """
     rounds_of = {size: steps_of_rounds(rows, batch_sizes, size) for size in batch_sizes}
     in_all = len(rounds_of[batch_sizes[0]])
@@ -288,8 +286,7 @@ def sweep(
         for values in datasets.slices(columns, begin, end, size):
             yield Turn(values, size)
         for number, values in enumerate(datasets.slices(columns, begin, end, size), steps.start):
-            traced = number % trace_every == 0
-            yield Turn(values, size, number // trace_every, traced, warmup=not traced)
+            yield Turn(values, size, number, traced=True)
 
     def rounds() -> Iterator[Iterable[Turn]]:
         for size in batch_sizes:
