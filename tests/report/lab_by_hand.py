@@ -168,7 +168,6 @@ LAB = Lab(
     toy=TOY,
     walked=LINEAR,
     history=HISTORY,
-    logdir=None,
     compared=COMPARED,
 )
 WARM = (

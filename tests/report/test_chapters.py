@@ -77,7 +77,7 @@ def test_a_report_has_the_chapters_that_were_chosen():
 
 
 def test_what_was_not_measured_is_in_no_chapter():
-    bare = Lab("lenet", LAB.environment, None, None, None, None, None)
+    bare = Lab("lenet", LAB.environment, None, None, None, None)
     report = chapters.report(bare, "")
     assert titles(report) == [*("Loss and accuracy", "Environment", "How each number was obtained")]
     assert report.questions == ()

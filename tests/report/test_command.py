@@ -17,7 +17,6 @@ from tflab.exporters.markdown import rendered
 from tflab.records.blocks import Table
 from tflab.records.options import Options
 from tflab.records.stages import Placement
-from tflab.records.trained import Epoch
 from tflab.report import __main__ as report
 from tflab.report import (
     chapters,
@@ -46,7 +45,6 @@ HEADER = {
     "one_thread": False,
 }
 STEP = {"step": 1, "loss": 2.0, "accuracy": 0.1, "rate": 0.1, "seconds": 0.01}
-EPOCH = Epoch(1, 2, 1.5, 0.5, 1.0, 0.75, 0.5, 200.0)
 
 
 def training(folder, *lines):
@@ -55,39 +53,11 @@ def training(folder, *lines):
     return str(folder)
 
 
-def test_a_folder_that_is_no_training_is_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"is not from a training: it has no history\.jsonl"):
-        selection.training(str(tmp_path), "lenet")
-
-
-def test_a_training_before_its_first_epoch_is_refused(tmp_path):
-    logdir = training(tmp_path / "run", HEADER, STEP)
-    with pytest.raises(UsageError, match="has not finished an epoch"):
-        selection.training(logdir, "lenet")
-
-
-def test_a_training_of_another_model_is_refused(tmp_path):
-    logdir = training(tmp_path / "run", HEADER, STEP, vars(EPOCH))
-    with pytest.raises(UsageError, match="is of 'lenet', not of 'toy'; give --model lenet"):
-        selection.training(logdir, "toy")
-
-
-def test_a_training_that_is_done_is_read(tmp_path):
-    logdir = training(tmp_path / "run", HEADER, STEP, vars(EPOCH))
-    assert selection.training(logdir, "lenet").epochs == (EPOCH,)
-
-
-def test_a_file_that_is_no_history_is_refused(tmp_path):
-    logdir = training(tmp_path / "run", {"model": 3})
-    with pytest.raises(UsageError, match=r"Line 1 of .* is not in the format of a training log"):
-        selection.training(logdir, "lenet")
-
-
 def test_a_report_that_is_there_already_stays(tmp_path):
     (tmp_path / "report.md").write_text("mine")
     with (
-        pytest.raises(UsageError, match=r"already has a report \(report\.md\)\. Give --force"),
-        staging(tmp_path),
+        pytest.raises(UsageError, match=r"already has a report \(report\.md\)\. Give another"),
+        report.staging(tmp_path),
     ):
         pass
     assert (tmp_path / "report.md").read_text() == "mine"
@@ -96,24 +66,13 @@ def test_a_report_that_is_there_already_stays(tmp_path):
 def test_every_report_gets_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folder in ("report", "report-2", "report-3"):
-        assert report.free(force=False) == Path(folder)
+        assert report.free() == Path(folder)
         Path(folder).mkdir()
         (Path(folder) / "report.html").touch()
-    assert report.free(force=True) == Path("report")
-
-
-def test_force_replaces_a_report_and_leaves_other_files_alone(tmp_path):
-    (tmp_path / "report_files").mkdir()
-    (tmp_path / "report_files" / "old.png").touch()
-    (tmp_path / "notes.txt").write_text("mine")
-    with staging(tmp_path, force=True) as folder:
-        fill(folder)
-    assert names(tmp_path) == ["notes.txt", "report.html", "report.md", "report_files"]
-    assert names(tmp_path / "report_files") == []
 
 
 def test_nothing_is_left_of_a_report_that_was_interrupted(tmp_path):
-    with pytest.raises(KeyboardInterrupt), staging(tmp_path / "new") as folder:
+    with pytest.raises(KeyboardInterrupt), report.staging(tmp_path / "new") as folder:
         fill(folder)
         raise KeyboardInterrupt
     assert names(tmp_path) == []
@@ -123,13 +82,9 @@ def test_what_cannot_be_written_is_told_at_once(tmp_path):
     (tmp_path / "file").touch()
     with (
         pytest.raises(UsageError, match="cannot be written to"),
-        staging(tmp_path / "file" / "out"),
+        report.staging(tmp_path / "file" / "out"),
     ):
         pass
-
-
-def staging(out, force=False):
-    return report.staging(out, force)
 
 
 def fill(folder):
@@ -152,7 +107,7 @@ def lab(walked):
         return Walked(model, stages, node_history.histories(stages))
 
     environment = [("CPUs", "2")]
-    return Lab("lenet", environment, of("toy"), of("lenet"), None, None, COMPARED)
+    return Lab("lenet", environment, of("toy"), of("lenet"), None, COMPARED)
 
 
 @pytest.fixture(scope="module")
@@ -364,15 +319,15 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
     assert capsys.readouterr() == (
         "",
         "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from toy, "
-        "devices, graph, network, training, slow, ops, batch-sizes, configurations, elsewhere, "
+        "devices, graph, network, training, slow, ops, batch-sizes, configurations, "
         "times, memory, environment, methods.\n",
     )
 
 
 def test_the_command_that_repeats_a_report_has_its_chapters_and_configurations():
     options = "--model toy --chapters memory times --configs xla"
-    args = report.parser().parse_args([*options.split(), "--logdir", "runs/x"])
-    assert report.repeated(args) == f"python -m tflab.report {options} --logdir runs/x"
+    args = report.parser().parse_args(options.split())
+    assert report.repeated(args) == f"python -m tflab.report {options}"
     assert report.repeated(report.parser().parse_args([])) == ("python -m tflab.report --model toy")
 
 
@@ -433,8 +388,8 @@ def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_star
 
 def test_of_two_reports_into_one_folder_the_second_is_told_before_it_measures(tmp_path):
     out = tmp_path / "out"
-    with pytest.raises(KeyboardInterrupt), staging(out):
-        with pytest.raises(UsageError) as error, staging(out, force=True):
+    with pytest.raises(KeyboardInterrupt), report.staging(out):
+        with pytest.raises(UsageError) as error, report.staging(out):
             pytest.fail("the body ran")
         assert report.being_made(out)
         raise KeyboardInterrupt

@@ -100,25 +100,28 @@ def written(tmp_path_factory):
     more than their captions."""
     from tests.commands import in_one_process, run_here
     from tflab.report import __main__ as report
-    from tflab.report import contents
+    from tflab.report import contents, lab
     from tflab.report.contents import Picture
     from tflab.train import __main__ as train
+    from tflab.train import history
 
     def captioned(name, draw, *records):
         return Picture(name, str(draw(*records).get_label()), "<svg/>", b"")
 
     folder = tmp_path_factory.mktemp("report")
-    of_model = ("--model", "lenet", "--logdir", str(folder / "training"))
+    logdir = folder / "training"
     with pytest.MonkeyPatch.context() as patch:
         in_one_process(patch)
         patch.setattr(contents, "picture", captioned)
         for module, names in SHORTER.items():
             for name, value in names.items():
                 patch.setattr(importlib.import_module(f"tflab.{module}"), name, value)
-        done = run_here(train.main, *of_model, "--epochs", "2", folder=folder)
+        of_training = ("--model", "lenet", "--epochs", "2", "--logdir", str(logdir))
+        done = run_here(train.main, *of_training, folder=folder)
         assert done.returncode == 0, done.stderr
+        patch.setattr(lab, "train", lambda *_: (history.read(logdir / history.NAME), True))
         out = ("--out", str(folder / "out"), "--configs", "one-thread")
-        done = run_here(report.main, *of_model, *out)
+        done = run_here(report.main, "--model", "lenet", *out)
     assert done.returncode == 0, done.stderr
     return tuple((folder / f"out/report.{ending}").read_text() for ending in ("html", "md"))
 

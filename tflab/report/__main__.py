@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +25,6 @@ from tflab.cli import arguments, command, confined, confinement, interrupts, new
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.escaping import visible
-from tflab.records.trained import History
 from tflab.report import selection
 from tflab.runtime import dumps
 
@@ -53,12 +51,6 @@ def parser() -> argparse.ArgumentParser:
         "report)",
     )
     add(
-        "--logdir",
-        type=command.folder("logdir"),
-        metavar="DIR",
-        help="take the curves from this training run instead of a new, short training",
-    )
-    add(
         "--chapters",
         nargs="+",
         default=[],
@@ -76,36 +68,29 @@ def parser() -> argparse.ArgumentParser:
         f"(default: {' '.join(selection.CONFIGS)}, and gpu if there is one)",
     )
     arguments.soft_placement(parser)
-    add("--force", action="store_true", help="replace an existing report")
     arguments.data_dir(parser)
     return parser
 
 
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     if confinement.is_wanted(models.is_file(args.model)):
-        out = Path(args.out) if args.out else free(args.force)
-        place = new_files.folder_place(out, staging(out, args.force))
-        readable = [args.logdir] if args.logdir else []
-        return confinement.run("report", argv, args, {"--out": place}, readable)
+        out = Path(args.out) if args.out else free()
+        place = new_files.folder_place(out, staging(out))
+        return confinement.run("report", argv, args, {"--out": place})
     names = selection.chosen(args.chapters, args.model)
-    trained = selection.training(args.logdir, args.model) if args.logdir else None
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model)
     granted = confined.output("--out")
-    out = granted[1] if granted else Path(args.out) if args.out else free(args.force)
+    out = granted[1] if granted else Path(args.out) if args.out else free()
     with terminal.phase("report"), interrupts.held():
-        with staging(out, args.force) as folder:
-            lab = measured(args, names, trained)
+        with staging(out) as folder:
+            lab = measured(args, names)
             write(lab, args, names, folder)
         terminal.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return command.INTERRUPTED if lab.interrupted else 0
 
 
-def measured(
-    args: argparse.Namespace,
-    names: Sequence[str],
-    trained: History | None,
-) -> Lab:
+def measured(args: argparse.Namespace, names: Sequence[str]) -> Lab:
     with interrupts.released():
         from tflab.compare import race
         from tflab.report import lab
@@ -114,8 +99,6 @@ def measured(
     wanted = lab.Wanted(
         args.model,
         tuple(names),
-        trained,
-        args.logdir,
         args.data_dir,
         tuple(args.configs),
         args.soft_placement,
@@ -136,7 +119,6 @@ def repeated(args: argparse.Namespace) -> str:
     parts = ["python", "-m", "tflab.report", "--model", args.model]
     parts += ["--chapters", *args.chapters] if args.chapters else []
     parts += ["--configs", *args.configs] if args.configs else []
-    parts += ["--logdir", args.logdir] if args.logdir else []
     parts += ["--soft-placement"] if args.soft_placement else []
     return shlex.join(parts)
 
@@ -151,10 +133,10 @@ def announced() -> Callable[[str], None]:
     return announce
 
 
-def free(force: bool) -> Path:
-    """A new folder for every report, as for every run; with `force` the first one again."""
+def free() -> Path:
+    """Return a new folder for the report, as for every run."""
     names = (Path(OUT if number == 1 else f"{OUT}-{number}") for number in count(1))
-    return next(name for name in names if force or not (reported(name) or being_made(name)))
+    return next(name for name in names if not (reported(name) or being_made(name)))
 
 
 def being_made(out: Path) -> bool:
@@ -172,7 +154,7 @@ def reported(out: Path) -> list[str]:
 
 
 @contextmanager
-def staging(out: Path, force: bool) -> Iterator[Path]:
+def staging(out: Path) -> Iterator[Path]:
     """A folder to write to, whose files move to `out` once all are complete.
 
     Raises UsageError, before anything is computed, if there is already a report or nothing can be
@@ -182,7 +164,7 @@ def staging(out: Path, force: bool) -> Iterator[Path]:
         yield granted[0]
         confined.finish("--out")
         return
-    check_none_there(out, force)
+    check_none_there(out)
     is_new = not out.exists()
     with ExitStack() as stack:
         try:
@@ -196,23 +178,21 @@ def staging(out: Path, force: bool) -> Iterator[Path]:
                 f"The report cannot be written to '{out}': {error.strerror}. "
                 "Give --out a folder that you may write to."
             ) from error
-        check_none_there(out, force)  # one may have been finished meanwhile
+        check_none_there(out)  # one may have been finished meanwhile
         try:
             yield work
             for name in FILES:
-                replace(work / name, out / name)
+                os.replace(work / name, out / name)
         except OSError as error:
             if error.errno in command.NO_ROOM:
                 raise new_files.disk_full(out, error) from error
             raise
 
 
-def check_none_there(out: Path, force: bool) -> None:
-    existing = reported(out)
-    if existing and not force:
+def check_none_there(out: Path) -> None:
+    if existing := reported(out):
         raise UsageError(
-            f"'{out}' already has a report ({existing[0]}). Give --force to replace it, or another "
-            "folder with --out."
+            f"'{out}' already has a report ({existing[0]}). Give another folder with --out."
         )
 
 
@@ -220,13 +200,6 @@ def remove_if_empty(folder: Path | None) -> None:
     with suppress(OSError):  # it is not empty
         if folder:
             folder.rmdir()
-
-
-def replace(new: Path, final: Path) -> None:
-    """Rename a file or folder, replacing an older one."""
-    if final.is_dir() and not final.is_symlink():
-        shutil.rmtree(final)
-    os.replace(new, final)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,6 @@ class Lab:
     toy: Walked | None
     walked: Walked | None
     history: History | None  # None also for a model without a loss
-    logdir: str | None  # of an existing training
     compared: Comparison | None
     toy_on_two: Walked | None = None  # devices; a walk up to placement
     soft_placement: bool = False  # every command that repeats a part then needs it

@@ -45,9 +45,6 @@ class Wanted:
 
     model: str
     chapters: tuple[str, ...]
-    # of an existing training; otherwise the model is trained briefly
-    trained: History | None = None
-    logdir: str | None = None  # of that training
     data_dir: str | None = None
     configs: tuple[str, ...] = ()  # besides the default
     soft_placement: bool = False
@@ -85,7 +82,6 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         **measured,
         model=wanted.model,
         environment=[("Date", environment.now()), *devices.inspected()],
-        logdir=wanted.logdir,
         soft_placement=wanted.soft_placement,
         interrupted=interrupted,
         missing=needs - done if interrupted else frozenset(),
@@ -104,8 +100,9 @@ def parts(
         walked = value if field_name == "walked" else walked
         yield names, field_name, value
     if "training" in needs:
-        curves, complete = wanted.trained, True
-        if curves is None and has_loss(model, walked, options):
+        curves: History | None = None
+        complete = True
+        if has_loss(model, walked, options):
             announce(f"training {model} for {EPOCHS} epochs, at most {TRAINING_S} s")
             curves, complete = train(model, options)
         yield {"training"}, "history", curves

@@ -5,12 +5,7 @@ A wrong name is refused before anything is imported, a wrong file before anythin
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
-from pathlib import Path
-
-from tflab.errors import TflabError, UsageError
-from tflab.records.trained import History
 
 TOY = "toy"
 FORMULA = "x*y + z"  # its name for readers
@@ -62,30 +57,3 @@ def needs(names: Sequence[str], model: str) -> frozenset[str]:
 
 
 # Existing files
-
-
-def training(logdir: str, model: str) -> History:
-    """The history of an existing training. Raises UsageError if it cannot be used."""
-    from tflab.train import history
-
-    path = Path(logdir) / history.NAME
-    if not path.is_file():
-        raise UsageError(
-            f"The logdir '{logdir}' is not from a training: it has no {history.NAME}. Give one "
-            "that `python -m tflab.train` wrote."
-        )
-    try:
-        trained = history.read(path)
-    except TflabError as error:
-        raise UsageError(str(error)) from error
-    if trained.model != model:
-        raise UsageError(
-            f"The training in '{logdir}' is of '{trained.model}', not of '{model}'; give "
-            f"--model {trained.model}, or another logdir."
-        )
-    if not trained.epochs:
-        raise UsageError(
-            f"The training in '{logdir}' has not finished an epoch. Continue it with `python -m "
-            f"tflab.train --resume --logdir {shlex.quote(logdir)}`."
-        )
-    return trained

@@ -154,15 +154,14 @@ def training(lab: Lab) -> Iterator[Part]:
         yield "Partial: this training ended before its last epoch."
     if lab.history.epochs:
         yield epochs(lab.history)
-    origin = f"Read from {lab.logdir}." if lab.logdir else "Trained for this report."
     means = (
         "Losses and accuracies are means"
         if training_view.classified(lab.history)
         else "Losses are means"
     )
     yield Method(
-        f"{origin} {means} over rows; the test uses all test rows at the end of each "
-        f"epoch.{left_out(lab.history)}",
+        f"Trained for this report. {means} over rows; the test uses all test rows at the end of "
+        f"each epoch.{left_out(lab.history)}",
         f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs) or EPOCHS} "
         f"--batch-size {lab.history.batch_size} --seed {lab.history.seed}",
     )
