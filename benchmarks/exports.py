@@ -3,46 +3,30 @@
     python -m benchmarks.exports
 
 The traces are those of LeNet's training steps, put together into one step. Every export is made in
-a process of its own, whose memory is that of this export. For ten million op runs there are ten
-files, each of a million op runs that were recorded once and moved in time.
+a process of its own, whose memory is that of this export.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import time
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from io import StringIO
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-import numpy as np
-
 from benchmarks import report, resident, turns
-from tflab import units
 from tflab.records.blocks import Block, Column, Table
 from tflab.runtime import child
 from tflab.units import size
 
 ROUNDS = {10_000: 5, 100_000: 3}  # op runs in a trace -> rounds; peers would not go on from there
 PEER = "Timeline"
-GROWTH = (1, 3, 10)  # files that are converted together
-CHECKED = 30  # files for which time and memory are predicted from the growth, and then measured
-COPIES = 10  # of what was recorded, in each of them
-FORMATS = ("text", "chrome", "xspace")
-TIMES = {8: (0x08, 0x10, 0x48), 9: (0x68, 0x01)}  # bytes of a time in a trace -> tags before it
 
 
 @dataclass(frozen=True)
 class Measured:
     seconds: float  # on the wall clock
-    processor: float  # seconds of processor time, in the process and for it
     peak: int  # bytes, the peak during reading and writing
 
 
@@ -53,17 +37,7 @@ class Export:
     rounds: list[Measured]
 
 
-@dataclass(frozen=True)
-class Converted:
-    """What one `convert` took."""
-
-    op_runs: int
-    files: int
-    to: str
-    measured: Measured
-
-
-def measure(quick: bool) -> tuple[list[Export], list[Converted]]:
+def measure(quick: bool) -> list[Export]:
     from benchmarks import lenet
 
     exports = []
@@ -79,82 +53,26 @@ def measure(quick: bool) -> tuple[list[Export], list[Converted]]:
             }
             for tool, times in turns.take(works, rounds).items():
                 exports.append(Export(op_runs, tool, times))
-        return exports, growth(file, op_runs, quick)
-
-
-def growth(trace: str, op_runs: int, quick: bool) -> list[Converted]:
-    """The growth of `convert` with files that are made from this trace, each once."""
-    counts, last = ((1,), 2) if quick else (GROWTH, CHECKED)
-    files = [moved(trace, f"{trace}-{number}", number) for number in range(last)]
-    converted = []
-    for count, to in [*product(counts, FORMATS), (last, FORMATS[0])]:
-        work = "benchmarks.exports:convert", to, trace, files[:count], f"{trace}-{count}-{to}"
-        converted.append(Converted(count * COPIES * op_runs, count, to, child.call(*work)))
-    return converted
-
-
-def moved(source: str, target: str, number: int) -> str:
-    """Write COPIES of a trace one after the other in time, all after those of lower numbers."""
-    from tflab.convert import fields
-    from tflab.exporters.xspace import wire
-
-    with open(source, "rb") as file:
-        ((_, *step),) = fields.whole_fields(file, 0, Path(source).stat().st_size)
-        ((_, *device),) = fields.whole_fields(file, *step)
-        rows = fields.content(file, *device)
-    places = {length: places_of_times(rows, length) for length in TIMES}
-    data = np.frombuffer(rows, np.uint8)
-    us = numbers_at(data, places[8], 8)
-    length_us = int(us.max() - us.min()) + 1_000
-    parts = []
-    for copy in range(COPIES):
-        later_us = (number * COPIES + copy) * length_us
-        changed = data.copy()
-        for length, unit in ((8, 1), (9, 1000)):
-            times = numbers_at(data, places[length], length) + later_us * unit
-            for byte in range(length):
-                more = 0x80 * (byte < length - 1)
-                changed[places[length] + byte] = times >> 7 * byte & 0x7F | more
-        parts.append(changed.tobytes())
-    with open(target, "wb") as stream:
-        stream.writelines(wire.framed(1, wire.framed(1, parts)))
-    return target
-
-
-def places_of_times(rows: bytes, size: int) -> np.ndarray:
-    """Where the numbers of this many bytes are that follow the tag of a time."""
-    data = np.frombuffer(rows, np.uint8)
-    last = np.flatnonzero(data < 0x80)
-    places = last[np.diff(last, prepend=-1) == size] - size + 1
-    return places[np.isin(data[places - 1], TIMES[size])]
-
-
-def numbers_at(data: np.ndarray, places: np.ndarray, size: int) -> np.ndarray:
-    found: np.ndarray = np.zeros(len(places), np.int64)
-    for byte in range(size):
-        found |= (data[places + byte].astype(np.int64) & 0x7F) << 7 * byte
-    return found
+    return exports
 
 
 def write_trace(file: str, steps: Any, least_op_runs: int) -> int:
     """Write traced steps as one step of at least this number of op runs; return the number."""
     import tensorflow.compat.v1 as tf1
 
-    from tflab.exporters.xspace import wire
-
-    parts: list[bytes] = []
-    op_runs = 0
+    whole = tf1.RunMetadata()
+    rows = None
     for values in steps.batches(1, least_op_runs):
         metadata = tf1.RunMetadata()
         steps.traced(*values, run_metadata=metadata)
         (device,) = metadata.step_stats.dev_stats
-        parts.append(device.SerializeToString())  # concatenated they are one message
-        op_runs += len(device.node_stats)
-        if op_runs >= least_op_runs:
+        rows = rows or whole.step_stats.dev_stats.add(device=device.device)
+        rows.node_stats.extend(device.node_stats)
+        if len(rows.node_stats) >= least_op_runs:
             break
-    with open(file, "wb") as stream:
-        stream.writelines(wire.framed(1, wire.framed(1, parts)))
-    return op_runs
+    assert rows is not None
+    Path(file).write_bytes(whole.SerializeToString())
+    return len(rows.node_stats)
 
 
 # In a separate process
@@ -167,35 +85,14 @@ def once(tool: str, small: str, file: str, graph: str) -> Measured:
     resident.forget_peak()
     before = resident.now()
     source = read(file, graph)
-    seconds, processor = timed(partial(write, source, file))
-    return Measured(seconds, processor, resident.peak() - before)
-
-
-def timed(work: Callable[[], object]) -> tuple[float, float]:
-    """Seconds on the wall clock, and of processor time."""
-    before = time.process_time()
-    seconds = turns.seconds(work)
-    return seconds, time.process_time() - before
-
-
-def convert(to: str, small: str, files: list[str], out: str) -> Measured:
-    """The time of a whole `convert`, without imports, and the memory of its process."""
-    from tflab.convert import __main__ as command
-
-    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        command.main([small, "--to", to, "--out", f"{out}-small"])
-        resident.forget_peak()
-        work = partial(command.main, [*files, "--to", to, "--out", out])
-        seconds, processor = timed(work)
-    peak = resident.peak()
-    (shutil.rmtree if Path(out).is_dir() else os.unlink)(out)
-    return Measured(seconds, processor, peak)
+    seconds = turns.seconds(partial(write, source, file))
+    return Measured(seconds, resident.peak() - before)
 
 
 def records(file: str, graph: str | None = None) -> Any:
-    from tflab.convert import reading
+    from tflab.convert import read
 
-    return reading.read([file], graph)
+    return read.read([file], graph)
 
 
 def table(file: str) -> None:
@@ -271,8 +168,7 @@ TOOLS = {  # (its untimed reading, its writing)
 # The tables
 
 
-def blocks(measured: tuple[list[Export], list[Converted]]) -> Iterator[Block]:
-    exports, converted = measured
+def blocks(exports: list[Export]) -> Iterator[Block]:
     peer = {row.op_runs: seconds(row) for row in exports if row.tool == PEER}
 
     def ratio(row: Export) -> str:
@@ -297,46 +193,6 @@ def blocks(measured: tuple[list[Export], list[Converted]]) -> Iterator[Block]:
             Column("ratio", ratio, right=True),
         ),
         tuple(exports),
-    )
-    yield Table(
-        "Traces of a million op runs each, converted together by one command (asked for: 1,000,000 "
-        "a second of processor time to a table, 400,000 to the others, 500 MB)",
-        (
-            Column("op runs", lambda row: f"{row.op_runs:,}", right=True),
-            Column("files", lambda row: str(row.files), right=True),
-            Column("--to", lambda row: row.to),
-            Column("time", lambda row: units.time(1e9 * row.measured.seconds), right=True),
-            Column(
-                "processor time",
-                lambda row: units.time(1e9 * row.measured.processor),
-                right=True,
-            ),
-            Column("a second of it", a_second, right=True),
-            Column("memory of its process", lambda row: size(row.measured.peak), right=True),
-        ),
-        tuple(converted),
-    )
-    yield checked(converted)
-
-
-def a_second(row: Converted) -> str:
-    """Op runs in a second of processor time."""
-    return f"{row.op_runs / row.measured.processor:,.0f}"
-
-
-def checked(converted: list[Converted]) -> str:
-    """The last table as predicted from those before, and as measured: processor time grows with
-    the op runs, memory does not."""
-    *grown, last = [row for row in converted if row.to == FORMATS[0]]
-    low, high = grown[0], grown[-1]
-    files = max(high.files - low.files, 1)
-    slope = (high.measured.processor - low.measured.processor) / files
-    expected = high.measured.processor + slope * (last.files - high.files)
-    most = max(row.measured.peak for row in grown)
-    return (
-        f"A table of {last.op_runs:,} op runs: predicted from {low.op_runs:,} to {high.op_runs:,}, "
-        f"{units.time(1e9 * expected)} of processor time and at most {size(most)}; measured, "
-        f"{units.time(1e9 * last.measured.processor)} and {size(last.measured.peak)}."
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tflab.analysis import accumulator as sketch
-from tflab.analysis import op_stats
+from tflab.analysis import statistics
 from tflab.analysis.accumulator import Accumulator
 from tflab.records.measured import NodeStats
 from tflab.records.timed import OpRun
@@ -55,7 +55,7 @@ def test_kept_runs_and_an_accumulator_agree(steps):
         for step, runs_of_step in enumerate(steps)
         for name, start, duration in [("", 0, 0), *runs_of_step]
     ]
-    kept = [node for node in op_stats.fold(runs) if node.name]
+    kept = [node for node in statistics.fold(runs) if node.name]
     for exactly, nearly in zip(kept, stats(accumulated(*steps)), strict=True):
         assert nearly == replace(
             exactly,

@@ -1,6 +1,5 @@
 """Paths: small graphs whose longest chains and slack can be counted on fingers."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -208,7 +207,7 @@ def test_a_step_whose_receive_was_not_recorded_is_left_out():
     ]
     transfer = Transfer("a", "send", "recv", "CPU:0", "CPU:1", "float32", (1,), 4)
     steps = [timed(a=5, b=10), timed(a=5, recv=90, b=10), timed(a=5, b=11)]
-    runs = [replace(run, step=step) for step, own in enumerate(steps) for run in own]
+    runs = [run._replace(step=step) for step, own in enumerate(steps) for run in own]
     assert chain(nodes, runs, [transfer]) == (("a", "recv", "b"), 105, 1)
 
 
@@ -301,7 +300,7 @@ def graphs(draw):
 
 def later(runs: list[OpRun], name: str, ns: float) -> list[OpRun]:
     """The same runs, but one node takes longer."""
-    return [replace(run, duration_ns=run.duration_ns + ns * (run.name == name)) for run in runs]
+    return [run._replace(duration_ns=run.duration_ns + ns * (run.name == name)) for run in runs]
 
 
 @pytest.mark.slow
@@ -352,7 +351,7 @@ def test_a_recorded_loop_gives_convert_and_lifecycle_one_number(lowered, tmp_pat
     import tensorflow as tf
     import tensorflow.compat.v1 as tf1
 
-    from tflab.convert import conversion, reading
+    from tflab.convert import conversion, read
     from tflab.runtime import nodes as graph_nodes
     from tflab.runtime import trace
 
@@ -386,7 +385,7 @@ def test_a_recorded_loop_gives_convert_and_lifecycle_one_number(lowered, tmp_pat
     ]
     path = critical_path.critical_path(ran, trace.op_runs(0, metadata.step_stats, types))
     (tmp_path / "run_metadata").write_bytes(metadata.SerializeToString())
-    recorded = reading.read([str(tmp_path / "run_metadata")])
+    recorded = read.read([str(tmp_path / "run_metadata")])
     assert conversion.convert(recorded).critical_path == path
     assert path.ns == sum(path.durations_ns) <= recorded.steps[0].wall_ns
     products = [name for name in path.nodes if types[name].endswith("MatMul")]

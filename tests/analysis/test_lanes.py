@@ -1,6 +1,5 @@
 """Lanes: hand-made runs in rows, where nothing partly overlaps."""
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -134,7 +133,7 @@ def at_once(runs: list[OpRun]) -> int:
 @settings(max_examples=30)
 @given(RUNS)
 def test_lanes_hold_every_run_once_and_no_two_at_once(runs):
-    packed_lanes = lanes.pack([replace(run, step=number) for number, run in enumerate(runs)])
+    packed_lanes = lanes.pack([run._replace(step=number) for number, run in enumerate(runs)])
     packed_steps = sorted(run.step for lane in packed_lanes for run in lane)
     assert packed_steps == list(range(len(runs)))
     assert len(packed_lanes) == at_once(runs)

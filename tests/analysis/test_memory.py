@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab.analysis import memory
-from tflab.analysis.columns import columns
+from tflab.analysis import memory, op_runs
 from tflab.records.timed import Holder, LiveBytes, Memory, OpMemory, OpRun, StepTime
 
 
@@ -130,7 +129,7 @@ def test_where_nothing_was_allocated_nobody_holds_anything(runs):
 
 def test_a_curve_has_a_point_for_each_microsecond():
     events = run("a", (9, -30), (1, 10), (3, 5), (2, 30), (2, -10))
-    times, alive = memory.curve(columns([events]))
+    times, alive = memory.curve(op_runs.of([events]))
     assert list(zip(times, alive, strict=True)) == [(1, 10), (2, 30), (3, 35), (9, 5)]
 
 
@@ -144,7 +143,7 @@ def test_a_curve_has_a_point_for_each_microsecond():
     ],
 )
 def test_the_peak_is_the_largest_running_sum_whatever_the_order(events, peak):
-    assert memory.peak(columns([run("a", *events)])) == peak
+    assert memory.peak(op_runs.of([run("a", *events)])) == peak
 
 
 # What holds for all allocations
@@ -212,7 +211,7 @@ def test_the_peak_of_a_group_is_that_of_its_runs_alone(runs, groups):
 def test_the_holders_add_up_to_the_peak(runs):
     live = memory.live_bytes(runs, STEP)
     assert sum(holder.bytes for holder in live.holders) == live.peak_bytes
-    assert live.peak_bytes == memory.peak(columns(runs))
+    assert live.peak_bytes == memory.peak(op_runs.of(runs))
     assert live.peak_bytes == max((alive for _, alive in live.points), default=0)
     assert all(holder.bytes > 0 for holder in live.holders)
 
@@ -223,7 +222,7 @@ def test_the_holders_add_up_to_the_peak(runs):
 @pytest.mark.tensorflow
 def test_a_real_run_never_releases_more_than_it_allocated(walked):
     for run in walked("lenet")["execution"].runs:
-        assert (memory.curve(columns([run]))[1] >= 0).all()
+        assert (memory.curve(op_runs.of([run]))[1] >= 0).all()
 
 
 @pytest.mark.tensorflow

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab.analysis import op_stats, op_table, row_labels
+from tflab.analysis import op_table, row_labels, statistics
 from tflab.errors import UsageError
 from tflab.records.graph import Source
 from tflab.records.measured import Costs, NodeStats, OpStats
@@ -196,7 +196,7 @@ def run(name, op, duration, step=0):
 
 
 def of_runs(runs, by):
-    rows = op_table.table(op_stats.fold(runs), by, 1, None)
+    rows = op_table.table(statistics.fold(runs), by, 1, None)
     return [
         (row.key, row.op, row.calls, row.total_ns, row.self_ns, row.mean_ns, row.share)
         for row in rows
@@ -248,7 +248,7 @@ OP_RUNS = st.builds(
 @settings(max_examples=30)
 @given(st.lists(OP_RUNS, min_size=1), st.sampled_from(["op", "node"]))
 def test_rows_add_up_to_all_runs(runs, by):
-    rows = op_table.table(op_stats.fold(runs), by, 1, None)
+    rows = op_table.table(statistics.fold(runs), by, 1, None)
     assert sum(row.calls for row in rows) == len(runs)
     assert sum(row.total_ns for row in rows) == sum(run.duration_ns for run in runs)
     assert sum(row.share for row in rows) == pytest.approx(1)

@@ -3,7 +3,7 @@
 import pytest
 
 from tflab.analysis import tracks
-from tflab.analysis.columns import columns
+from tflab.analysis.op_runs import of
 from tflab.records.timed import OpRun
 
 GPU = "/device:GPU:0"
@@ -64,7 +64,7 @@ def kept_letters(**groups: str) -> dict[str, str]:
     """The runs that are kept, by track; a run is a letter, and a track has a short name."""
     kept = tracks.without_repeats(
         {
-            device.format(gpu=GPU): columns([run(letter, ord(letter)) for letter in letters])
+            device.format(gpu=GPU): of([run(letter, ord(letter)) for letter in letters])
             for device, letters in ((NAMES[name], groups[name]) for name in groups)
         }
     )
@@ -124,7 +124,7 @@ def test_the_threads_of_a_profiler_repeat_the_ops():
 
 
 def test_one_gpu_does_not_repeat_another():
-    zero, first = columns([run("a", 1)]), columns([run("a", 1)])
+    zero, first = of([run("a", 1)]), of([run("a", 1)])
     kept = tracks.without_repeats(
         {"/device:GPU:0/stream:all": zero, "/device:GPU:1/stream:7": first}
     )

@@ -138,9 +138,9 @@ def test_compute_against_communication_by_task():
 
 def test_tasks_have_the_times_of_all_steps():
     later = 1_000_000
-    second = [replace(run, step=1, start_ns=run.start_ns + later) for run in RUNS]
+    second = [run._replace(step=1, start_ns=run.start_ns + later) for run in RUNS]
     moving = [wire(1_050_000, 20_000)]
-    moving.append(replace(moving[0], step=1, start_ns=moving[0].start_ns + later))
+    moving.append(moving[0]._replace(step=1, start_ns=moving[0].start_ns + later))
     steps = [STEP, replace(STEP, step=1, start_ns=STEP.start_ns + later)]
     first, task = wires.task_times([*RUNS, *second], moving, [RECEIVED] * 2, steps)
     assert first == TaskTime("task 0", 40_000, 0, 160_000, 0, 0, 64, 40_000, 20_000)

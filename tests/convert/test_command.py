@@ -14,6 +14,8 @@ import pytest
 
 from tflab.convert import __main__ as convert
 
+pytestmark = pytest.mark.tensorflow
+
 ROOT = Path(__file__).parents[2]
 JOB = "/job:localhost/replica:0/task:0"
 CPU, GPU, STREAM = f"{JOB}/device:CPU:0", f"{JOB}/device:GPU:0", "/device:GPU:0/stream:13"
@@ -199,7 +201,7 @@ def test_a_terminal_without_our_signs_gets_plain_ones(folder):
         [sys.executable, "-m", "tflab.convert", "gpu"],
         capture_output=True,
         env=os.environ | plain | {"PYTHONPATH": str(ROOT)},
-        timeout=60,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert "-----" in done.stdout.decode("ascii")
@@ -243,7 +245,7 @@ def test_a_file_has_what_else_is_printed(run, folder, to):
     assert gzip.decompress((folder / "packed.gz").read_bytes()).decode() == printed
 
 
-@pytest.mark.parametrize("to", list(convert.WRITERS))
+@pytest.mark.parametrize("to", convert.FORMATS)
 @pytest.mark.parametrize("existing", ["graph.pb", "."])
 def test_nothing_is_ever_overwritten(run, folder, to, existing):
     before = sorted(folder.iterdir())
@@ -272,9 +274,14 @@ def test_a_failure_leaves_nothing_behind(run, folder, to):
         (".", 2, "'.' cannot be read: Is a directory."),
         ("graph.pb", 2, "'graph.pb' is a GraphDef, not a trace. Give it as --graph"),
         ("gpu --graph gpu", 2, "'gpu' is not a GraphDef"),
-        ("cut", 1, "'cut' is cut off after 6 bytes: 2,147,483,647 bytes are missing."),
+        ("cut", 2, "'cut' cannot be read as a RunMetadata, a StepStats, a GraphDef or an event "),
         ("empty", 2, "'empty' is empty; give the output of run_metadata.SerializeToString()"),
         ("cpu.pbtxt --to pdf", 2, "No format named 'pdf'. Choose from text, json, csv, xspace"),
+        (
+            "cpu.pbtxt --to columns",
+            2,
+            "columns: gone; write JSON, CSV, a Chrome trace or a",
+        ),
         ("cpu.pbtxt --to xspace", 2, "An xspace goes into a logdir of TensorBoard; name one with"),
         ("cpu.pbtxt --to json --out no/where", 1, "'no/where' cannot be written: No such file"),
         (
@@ -306,25 +313,7 @@ def test_what_was_left_out_is_told_beside_the_result(run, folder):
     status, out, err = run("odd --to json")
     assert (status, err) == (
         0,
-        "tflab: In 'odd', 1 op run omitted because of impossible times or sizes.\n",
+        "tflab: In 'odd', 1 op run omitted because of impossible times or sizes, or a start an "
+        "hour or more from the others.\n",
     )
     assert json.loads(out)["notes"] == [err.removeprefix("tflab: ").strip()]
-
-
-@pytest.mark.slow
-def test_it_works_without_tensorflow(folder):
-    program = (
-        "import sys; from tflab.convert import __main__ as convert\n"
-        "for to in convert.WRITERS:\n"
-        "    out = convert.main(['gpu', '--graph', 'graph.pb', '--to', to, '--out', to])\n"
-        "print('tensorflow' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-1] == "False"
-    assert set(convert.WRITERS) <= set(os.listdir(folder))

@@ -5,15 +5,15 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import graphs as made
-from tflab.convert import graphs, reading
+from tflab.convert import read as reading
 from tflab.errors import TflabError, UsageError
 
 pytestmark = pytest.mark.tensorflow
 
 
 def names(name):
-    (graph,) = graphs.read(str(name))
-    return {node.name.decode() for node in graph.node}
+    (graph,) = reading.graphs_of(str(name))
+    return {node.name for node in graph.node}
 
 
 FORMS = {
@@ -37,8 +37,8 @@ def test_a_registered_model_has_its_training_step():
 
 def test_a_model_function_is_built():
     with pytest.raises(TflabError):
-        graphs.read("tests.graphs:nothing")
-    assert graphs.read("tflab.models.toy:build")
+        reading.graphs_of("tests.graphs:nothing")
+    assert reading.graphs_of("tflab.models.toy:build")
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_a_model_function_is_built():
 )
 def test_what_is_no_graph_says_what_would_be(name, message):
     with pytest.raises(UsageError, match=message):
-        graphs.read(name)
+        reading.graphs_of(name)
 
 
 def test_a_file_of_something_else_is_no_graph(tmp_path):
     (tmp_path / "g").write_text("nothing")
     with pytest.raises(UsageError, match="is not a graph, or is damaged"):
-        graphs.read(str(tmp_path / "g"))
+        reading.graphs_of(str(tmp_path / "g"))
 
 
 def test_an_event_file_that_tensorflow_wrote_is_read_with_its_graph(tmp_path):

@@ -12,9 +12,9 @@ import pytest
 
 from tests.records_by_hand import op_total
 from tflab.analysis import tracks
-from tflab.convert import conversion, op_runs, view
+from tflab.convert import conversion, view, write
 from tflab.convert.conversion import Conversion
-from tflab.convert.reading import Recording, TrackSummary
+from tflab.convert.read import Recording, TrackSummary
 from tflab.records.blocks import Table
 from tflab.records.graph import Node
 from tflab.records.timed import (
@@ -314,7 +314,7 @@ SMALL = Conversion(
 
 def test_json_has_all_of_it():
     stream = io.StringIO()
-    op_runs.write_json(stream, SMALL)
+    write.write_json(stream, SMALL)
     assert json.loads(stream.getvalue()) == {
         "files": ["a.pb", "b.pb"],
         "steps": 2,
@@ -402,7 +402,7 @@ def test_json_has_all_of_it():
 
 def test_csv_has_a_line_for_each_run():
     stream = io.StringIO()
-    op_runs.write_csv(stream, SMALL.recorded)
+    write.write_csv(stream, SMALL.recorded)
     assert stream.getvalue() == (
         "step,name,op,device,kind,start_ns,duration_ns,requested_bytes\n"
         "0,x,Const,/cpu:0,ops,100,40,16\n"

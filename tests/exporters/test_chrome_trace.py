@@ -11,9 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.chart import check
-from tflab.analysis import stored as store_module
-from tflab.analysis.columns import columns
-from tflab.analysis.stored import Store, StoredRuns
 from tflab.exporters import chrome_trace
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
@@ -164,52 +161,11 @@ EVENTS = [
 ]
 
 
-@pytest.mark.parametrize("stride", [1_000, 3, 2, 1])
-def test_every_event_of_two_captures_in_order_however_many_are_written_together(
-    monkeypatch, stride
-):
-    monkeypatch.setattr(chrome_trace, "STRIDE", stride)
+def test_every_event_of_two_captures_in_order():
     assert chart(*TWO_CAPTURES, nodes=SENT, transfers=(TRANSFER,)) == EVENTS
 
 
-def test_many_events_of_one_track_are_written_in_portions(monkeypatch):
-    monkeypatch.setattr(chrome_trace, "STRIDE", 2)
-    runs = tuple(run("a", 1_000 + 10 * number, 10) for number in range(7))
-    events = chart(Capture("one", (), runs))
-    assert of(events, "X", "ts") == [(10 * number,) for number in range(7)]
-    assert of(events, "C", "ts", "args") == [(0, {"ops": 1}), (70, {"ops": 0})]
-
-
 # Slices
-
-
-def test_steps_that_are_written_in_portions_make_the_same_chart(monkeypatch):
-    nodes = (Node("a", "Op"), Node("b", "Op", ("a", "c")), Node("c", "Op"))
-    runs, steps, store = [], [], Store()
-    for number, start in enumerate((1_000_000, 9_000_000, 5_000_000, 9_000_500)):
-        held = {"requested_bytes": 8, "allocations": ((start // 1000, 8, "cpu"),)}
-        device = OTHER if number < 2 else CPU
-        runs += [run("a", start, 100, CPU, number, **held)]
-        runs += [run("b", start + 300, 9, device, number)]
-        # The last portion needs a second lane of a device that is not the last one.
-        runs += [run("c", start + 50, 200, CPU, number)] if number == 3 else []
-        steps.append(StepTime(number, start, 400))
-    table = columns(runs)
-    for own in table.by_step().values():
-        store.add(own)
-    whole = chart(Capture("x", tuple(steps), runs), nodes=nodes)
-    stored = Capture("x", tuple(steps), StoredRuns(table.kinds, ["cpu"], store))
-    monkeypatch.setattr(store_module, "PORTION", 1)
-    portions = [portion for (portion,) in store_module.portions(stored)]
-    assert [[step.step for step in portion.steps] for portion in portions] == [[0], [2], [1, 3]]
-    found = chart(stored, nodes=nodes)
-
-    def compared(events: list[dict]) -> list[str]:
-        return sorted(
-            str({**event, "tid": 0, "pid": 0, "id": 0}) for event in events if "ts" in event
-        )
-
-    assert compared(found) == compared(whole)
 
 
 def test_a_run_is_a_slice_with_its_op_for_a_name():
@@ -416,6 +372,7 @@ RUNS = st.builds(
     device=st.sampled_from([CPU, OTHER]),
     start_ns=st.integers(0, 60),
     duration_ns=st.integers(0, 30),
+    requested_bytes=st.integers(0, 99),
     allocations=st.lists(
         st.tuples(st.integers(0, 1), st.integers(-9, 9), st.sampled_from(["cpu", "gpu"])),
         max_size=2,
@@ -426,11 +383,9 @@ STEPS = st.lists(st.builds(StepTime, st.integers(0, 2), st.integers(0, 60), st.i
 
 @pytest.mark.slow
 @settings(max_examples=50)
-@given(STEPS, st.lists(RUNS, max_size=30), st.integers(1, 5))
-def test_every_chart_keeps_the_rules_and_has_every_run_once(steps, runs, stride):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chrome_trace, "STRIDE", stride)
-        events = chart(Capture("one", tuple(steps), tuple(runs)), nodes=GRAPH)
+@given(STEPS, st.lists(RUNS, max_size=30))
+def test_every_chart_keeps_the_rules_and_has_every_run_once(steps, runs):
+    events = chart(Capture("one", tuple(steps), tuple(runs)), nodes=GRAPH)
     drawn = Counter(
         (*(event["args"][key] for key in ("step", "node", "op")), int(event["dur"] * 1000))
         for event in events

@@ -10,10 +10,10 @@ from tests.fuzz import target
 try:
     import atheris
 except ImportError:  # seeds can be written without it
-    from tflab.convert import conversion, reading
+    from tflab.convert import conversion, read
 else:
     with atheris.instrument_imports(include=["tflab"]):
-        from tflab.convert import conversion, reading
+        from tflab.convert import conversion, read
 
 
 def seeds() -> Mapping[str, bytes]:
@@ -34,7 +34,7 @@ def seeds() -> Mapping[str, bytes]:
 
 
 def read(path: Path) -> None:
-    conversion.convert(reading.read([str(path)]))
+    conversion.convert(read.read([str(path)]))
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ def test_a_program_is_asked_about_with_its_own_numbers():
 def test_what_this_machine_cannot_tell_is_not_asked():
     # In one step, another node took as long as the one with the larger median
     late = [
-        replace(run, duration_ns=7_000) if run.name == "loss" else run for run in EXECUTION.runs
+        run._replace(duration_ns=7_000) if run.name == "loss" else run for run in EXECUTION.runs
     ]
     assert list(questions.takes_longest(walked(runs=tuple(late)))) == []
     assert list(questions.doubles(walked(defined=defined(16)), defined(16))) == []

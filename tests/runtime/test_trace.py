@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tflab.errors import TflabError
-from tflab.exporters.xspace import wire
 from tflab.records.cluster import Received
 from tflab.records.timed import KernelTime, OpRun
 from tflab.runtime import trace
@@ -137,17 +136,30 @@ def test_microseconds_count_where_there_are_no_nanoseconds(micros, times):
     assert (run.start_ns, run.duration_ns) == times
 
 
+def varint(number: int) -> bytes:
+    low, rest = number & 127, number >> 7
+    return bytes([low | 128]) + varint(rest) if rest else bytes([low])
+
+
+def field(number: int, value: int | str | bytes) -> bytes:
+    """A field of a message with its value."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    content = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
 def serialised(*devices: list[dict[int, str | int]]) -> bytes:
     """A RunMetadata with these rows on each device; a field is left out as proto3 leaves out 0."""
     stats = b""
     for rows in devices:
-        content = wire.field(1, "/device:CPU:0")
+        content = field(1, "/device:CPU:0")
         for row in rows:
-            other = wire.field(8, "a = Label()") + wire.field(6, wire.field(1, "cpu"))
-            fields = b"".join(wire.field(number, value) for number, value in row.items())
-            content += wire.field(2, fields + other)
-        stats += wire.field(1, content)
-    return wire.field(1, stats)
+            other = field(8, "a = Label()") + field(6, field(1, "cpu"))
+            fields = b"".join(field(number, value) for number, value in row.items())
+            content += field(2, fields + other)
+        stats += field(1, content)
+    return field(1, stats)
 
 
 def test_columns_hold_the_rows_of_all_devices_in_their_order():

@@ -18,7 +18,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from tflab.analysis.op_stats import rank
+from tflab.analysis.statistics import rank
 from tflab.records.measured import NodeStats
 
 ERROR = 0.01  # relative error of a quantile

@@ -21,8 +21,9 @@ from statistics import median_low
 
 import numpy as np
 
-from tflab.analysis.columns import OpRuns
-from tflab.analysis.timeline import by_step, merged, times, total_ns
+from tflab.analysis import op_runs
+from tflab.analysis.op_runs import OpRuns
+from tflab.analysis.timeline import merged, total_ns
 from tflab.analysis.tracks import ON_GPU, track_kind, work_runs
 from tflab.records.graph import Node, node_of
 from tflab.records.placed import Transfer
@@ -80,8 +81,8 @@ def critical_path(
     for step, group in in_step.items():
         if received[step] < most:
             continue
-        count += bool(group)
-        links = linked(parents, kinds, rank, group) if group else None
+        count += 1
+        links = linked(parents, kinds, rank, group)
         if links:
             lengths.append((max(links.earliest_ends()), step))
     if 2 * len(lengths) <= count:
@@ -257,8 +258,7 @@ def achieved_parallelism(runs: Iterable[OpRun]) -> float:
     This is the mean number of ops that ran at once, gaps excluded, over all steps.
     """
     work = busy = 0
-    for group in by_step(runs).values():
-        starts, durations = times(group)
-        work += int(durations.sum())
-        busy += total_ns(*merged(starts, starts + durations))
+    for group in op_runs.of(runs).by_step().values():
+        work += int(group.duration_ns.sum())
+        busy += total_ns(*merged(group.start_ns, group.start_ns + group.duration_ns))
     return work / busy if busy else 0

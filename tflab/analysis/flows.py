@@ -14,8 +14,8 @@ from itertools import chain
 
 import numpy as np
 
+from tflab.analysis import op_runs
 from tflab.analysis.critical_path import dependencies, in_order
-from tflab.analysis.timeline import by_step, column, times
 from tflab.records.graph import Node, node_of
 from tflab.records.placed import Transfer
 from tflab.records.timed import OpRun
@@ -49,11 +49,11 @@ def pairs(
     Runs are sorted by node, step and end, so one binary search over all arrows finds the last run
     of the producer that ended before the run of the consumer began.
     """
-    nodes = {name: number for number, name in enumerate(dict.fromkeys(run.name for run in runs))}
-    node_number = column(nodes[run.name] for run in runs)
-    steps, step = np.unique(column(run.step for run in runs), return_inverse=True)
-    starts, durations = times(runs)
-    moments, rank = np.unique(np.concatenate([starts, starts + durations]), return_inverse=True)
+    table, nodes = op_runs.of(runs), op_runs.Index()
+    node_number = op_runs.renumbered([name for name, *_ in table.kinds], nodes)[table.kind]
+    steps, step = np.unique(table.step, return_inverse=True)
+    ends = table.start_ns + table.duration_ns
+    moments, rank = np.unique(np.concatenate([table.start_ns, ends]), return_inverse=True)
 
     def sort_key(node: np.ndarray, step: np.ndarray, rank: np.ndarray) -> np.ndarray:
         return (node * len(steps) + step) * len(moments) + rank
@@ -64,7 +64,8 @@ def pairs(
     consumers: np.ndarray = np.repeat(np.arange(len(runs)), inputs_per_run)
     first_arrow = np.cumsum(inputs_per_run) - inputs_per_run  # index of each run's first arrow
     nth = np.arange(len(consumers)) - np.repeat(first_arrow, inputs_per_run)
-    producer_nodes = column(chain.from_iterable(inputs))[first[node_number[consumers]] + nth]
+    flat: np.ndarray = np.array([*chain.from_iterable(inputs)], np.int64)
+    producer_nodes = flat[first[node_number[consumers]] + nth]
 
     run_keys = sort_key(node_number, step, rank[len(runs) :])
     order = np.argsort(run_keys, kind="stable")
@@ -104,7 +105,11 @@ def inferred_transfers(
     inferred.
     """
     transfers = list(transfers)
-    steps = [runs_by_node(step_runs) for step_runs in by_step(runs).values()] if transfers else []
+    steps = (
+        [runs_by_node(step_runs) for step_runs in op_runs.of(runs).by_step().values()]
+        if transfers
+        else []
+    )
     consumers: dict[str, list[str]] = {}
     for name, parents in dependencies(nodes, ()).items():
         for parent in parents:

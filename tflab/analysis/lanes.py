@@ -12,9 +12,10 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from tflab.analysis.columns import OpRuns, columns
+from tflab.analysis import op_runs
 from tflab.analysis.memory import US
-from tflab.analysis.timeline import Span, busy_ns, by_step, clipped, times, total_ns
+from tflab.analysis.op_runs import OpRuns
+from tflab.analysis.timeline import Span, busy_ns, clipped, total_ns
 from tflab.records.timed import Occupancy, OpRun, StepShape, StepTime
 
 SMALL = 16  # spans of a group that is packed together with others
@@ -25,7 +26,7 @@ NEVER = np.iinfo(np.int64).min  # used before
 def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:
     """The steps, each with its shape. A device that ran an op in any step is listed in all
     steps."""
-    in_step = by_step(runs)
+    in_step = op_runs.of(runs).by_step()
     shapes = [(step, step_shape(in_step.get(step.step, ()), step)) for step in steps]
     devices = sorted({device.device for _, shape in shapes for device in shape.devices})
     return tuple(replace(step, shape=with_devices(shape, step, devices)) for step, shape in shapes)
@@ -47,11 +48,11 @@ def step_shape(runs: Sequence[OpRun], step: StepTime) -> StepShape:
     during the union of its runs, so overlapping runs count once. A run that exceeds the step is cut
     off at the edge of the step, as in the time ledger.
     """
-    runs = columns(runs)
+    runs = op_runs.of(runs)
     work = total_ns(*clipped(runs, step))
     busy = {device: busy_ns(device_runs, step) for device, device_runs in runs.by_device().items()}
     return StepShape(
-        most_at_once=most_at_once(*times(runs)),
+        most_at_once=most_at_once(runs.start_ns, runs.duration_ns),
         mean_at_once=work / step.wall_ns if step.wall_ns else 0,
         devices=tuple(
             Occupancy(name, ns, (step.wall_ns - ns) / step.wall_ns if step.wall_ns else 0)
@@ -72,8 +73,7 @@ def most_at_once(starts: np.ndarray, durations: np.ndarray) -> int:
 
 
 def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
-    """Runs in lanes, in the order of their starts, without their allocations. Within a lane no run
-    overlaps another.
+    """Runs in lanes, in the order of their starts. Within a lane no run overlaps another.
 
     Greedy interval partitioning: in the order of starts, each run goes into the first lane that is
     free. This takes exactly as many lanes as there are runs at once, and no packing takes fewer
@@ -81,8 +81,8 @@ def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
     call one another, so no run lies inside another, which would be read as a call. A run of 0 ns is
     over when another one starts at the same time, so the shortest of equal starts comes first.
     """
-    table = columns(runs).without_allocations()
-    starts, durations = times(table)
+    table = op_runs.of(runs)
+    starts, durations = table.start_ns, table.duration_ns
     places = order(starts, durations)
     numbers = lane_numbers(starts[places], (starts + durations)[places])
     by_lane = np.argsort(numbers, kind="stable")
@@ -164,7 +164,8 @@ Level = tuple[np.ndarray, np.ndarray]  # times in ns, and the value from each of
 
 def ops_at_once(runs: Sequence[OpRun]) -> Level:
     """The number of these runs at each time; a run of 0 ns does not count."""
-    return spans_at_once(*times(runs))
+    table = op_runs.of(runs)
+    return spans_at_once(table.start_ns, table.duration_ns)
 
 
 def spans_at_once(starts: np.ndarray, durations: np.ndarray) -> Level:
@@ -182,14 +183,14 @@ def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, L
     subtracted there: fetched values are released later, and the trace does not say when."""
     ends = {step.step: step.start_ns + step.wall_ns for step in steps}
     parts_of_allocator: dict[str, list[Level]] = {}  # times and changes
-    for step, step_runs in columns(runs).by_step().items():
-        used = step_runs.event_allocator
-        for number in np.flatnonzero(np.bincount(used)).tolist():
-            own = slice(None) if (used == number).all() else used == number
-            moments: np.ndarray = US * step_runs.event_us[own]
-            changes = step_runs.event_bytes[own]
+    for step, step_runs in op_runs.of(runs).by_step().items():
+        events = step_runs.allocations
+        for number in np.unique(events.allocator).tolist():
+            own = events.allocator == number
+            moments: np.ndarray = US * events.us[own]
+            changes = events.bytes[own]
             last = max(ends.get(step, 0), moments.max())
-            parts_of_allocator.setdefault(step_runs.allocators[number], []).append(
+            parts_of_allocator.setdefault(events.allocators[number], []).append(
                 (np.append(moments, last), np.append(changes, -changes.sum()))
             )
     return {

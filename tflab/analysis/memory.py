@@ -20,9 +20,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from tflab.analysis.columns import OpRuns, Pairs, columns, integers, sums
+from tflab.analysis import op_runs
+from tflab.analysis.op_runs import OpRuns, sums
 from tflab.analysis.step_times import median_step
-from tflab.analysis.stored import in_steps
 from tflab.records.timed import Holder, LiveBytes, Memory, OpMemory, OpRun, StepTime
 
 US = 1000  # nanoseconds in the unit of allocation times
@@ -35,18 +35,17 @@ def memory(runs: Iterable[OpRun], steps: Sequence[StepTime] = ()) -> Memory:
 
     For the step with the median wall time also the whole curve; without `steps` there is none.
     """
-    in_step = in_steps(runs)
+    in_step = op_runs.of(runs).by_step()
     requested: dict[str, int] = {}
-    highest_bytes = step_count = 0
+    highest_bytes = 0
     for step_runs in in_step.values():
         totals = sums(step_runs.kind, step_runs.requested_bytes, len(step_runs.kinds)).tolist()
         for kind in step_runs.kinds_in_order():
             name = step_runs.kinds[kind][0]
             requested[name] = requested.get(name, 0) + totals[kind]
         highest_bytes = max(highest_bytes, peak(step_runs))
-        step_count += len(step_runs) > 0
     # The mean is over all steps, including those in which a node did not run.
-    rows = [OpMemory(name, round(total / step_count)) for name, total in requested.items()]
+    rows = [OpMemory(name, round(total / len(in_step))) for name, total in requested.items()]
     middle_step = median_step(steps) if steps else None
     return Memory(
         per_op=tuple(sorted(rows, key=lambda row: (-row.requested_bytes, row.name))),
@@ -62,14 +61,14 @@ def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:
     the start of the step), and the events of one microsecond form one point. Bytes alive after the
     last point outlived the trace, as fetched values do.
     """
-    runs = columns(runs)
+    runs = op_runs.of(runs)
     times, alive = curve(runs)
     peak_us, peak_bytes = highest(times, alive)
     if peak_bytes <= 0:
         peak_us, peak_bytes = step.start_ns // US, 0
     return LiveBytes(
         step=step.step,
-        points=Pairs(times * US - step.start_ns, alive),
+        points=tuple(zip((times * US - step.start_ns).tolist(), alive.tolist(), strict=True)),
         peak_bytes=peak_bytes,
         peak_ns=max(0, peak_us * US - step.start_ns),
         holders=holders(runs, peak_us) if peak_bytes else (),
@@ -78,8 +77,9 @@ def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:
 
 def curve(runs: OpRuns) -> tuple[np.ndarray, np.ndarray]:
     """Each microsecond with an allocation or a release, and the bytes alive after it."""
-    order = np.argsort(runs.event_us, kind="stable")
-    times, alive = runs.event_us[order], np.cumsum(runs.event_bytes[order])
+    events = runs.allocations
+    order = np.argsort(events.us, kind="stable")
+    times, alive = events.us[order], np.cumsum(events.bytes[order])
     last: np.ndarray = np.append(times[1:] != times[:-1], True)[: len(times)]
     return times[last], alive[last]
 
@@ -108,17 +108,18 @@ def peaks(runs: Iterable[OpRun], groups: Sequence[Collection[str]]) -> list[int]
         for name in names:
             groups_of.setdefault(name, []).append(number)
     highest: np.ndarray = np.zeros(len(groups), np.int64)
-    for step_runs in in_steps(runs).values():
+    for step_runs in op_runs.of(runs).by_step().values():
         of_kinds = [groups_of.get(name, ()) for name, _, _ in step_runs.kinds]
-        counts = integers(map(len, of_kinds))
-        numbers = integers(number for own_groups in of_kinds for number in own_groups)
+        counts = np.array([len(own) for own in of_kinds], np.int64)
+        numbers = np.array([number for own in of_kinds for number in own], np.int64)
         # An allocation is repeated for each group of its node
-        kind = step_runs.kind[step_runs.event_run()]
+        events = step_runs.allocations
+        kind = step_runs.kind[events.run]
         copies = counts[kind]
         event: np.ndarray = np.repeat(np.arange(len(kind)), copies)
         first = (np.cumsum(counts) - counts)[kind] - (np.cumsum(copies) - copies)
         group = numbers[np.repeat(first, copies) + np.arange(len(event))]
-        raise_peaks(highest, group, step_runs.event_us[event], step_runs.event_bytes[event])
+        raise_peaks(highest, group, events.us[event], events.bytes[event])
     return list(highest.tolist())
 
 
@@ -139,8 +140,9 @@ def raise_peaks(
 def holders(runs: OpRuns, at_us: int) -> tuple[Holder, ...]:
     """The nodes with bytes alive after a microsecond, the largest first; the runs of a node in a
     loop are added up."""
-    before = runs.event_us <= at_us
-    sizes = sums(runs.event_run()[before], runs.event_bytes[before], len(runs))
+    events = runs.allocations
+    before = events.us <= at_us
+    sizes = sums(events.run[before], events.bytes[before], len(runs))
     holding = runs.where(sizes != 0)
     bytes_of_kind = sums(holding.kind, sizes[sizes != 0], len(runs.kinds)).tolist()
     later = holding.start_ns + holding.duration_ns > at_us * US

@@ -1,6 +1,6 @@
 """Op table: the statistics of nodes as rows, by type, node, layer or source line.
 
-Every table of ops is made here, from the statistics of `tflab.analysis.op_stats`. A node is in
+Every table of ops is made here, from the statistics of `tflab.analysis.statistics`. A node is in
 exactly one row, so the rows of any table add up to the same time.
 
 Self and total time are defined as in profilers since Graham, Kessler and McKusick, "gprof: a call

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tflab.analysis.columns import OpRuns
-from tflab.analysis.stored import StoredRuns
+from tflab.analysis import op_runs
 from tflab.records.timed import OpRun, Owner, StepTime
 
 BEFORE = "before the first op (session, feeds)"
@@ -17,8 +15,6 @@ WIRE = "no op running, a tensor on its way between tasks (network)"
 GAPS = "no op running between ops (scheduling, waiting)"
 # The runtime records the end of neither; reading the trace comes later and is part of no step.
 AFTER = "after the last op (fetching, and collecting the trace)"
-
-START, DURATION = attrgetter("start_ns"), attrgetter("duration_ns")  # of a run; faster than lambdas
 
 Span = tuple[int, int]  # start and end in nanoseconds; the end is exclusive
 Spans = tuple[np.ndarray, np.ndarray]  # the same of many
@@ -33,7 +29,7 @@ def time_ledger(
     is an owner. The sum is exactly the wall time of the steps. Op runs have wall-clock times; a run
     that exceeds its step, because the clock was set, is cut off at the edge of the step.
     """
-    in_step, on_wire = by_step(runs), by_step(wires)
+    in_step, on_wire = op_runs.of(runs).by_step(), op_runs.of(wires).by_step()
     network = (WIRE,) if wires else ()
     totals = dict.fromkeys((BEFORE, BUSY, *network, GAPS, AFTER), 0)
     for step in steps:
@@ -54,32 +50,12 @@ def time_ledger(
     return tuple(Owner(owner, ns) for owner, ns in totals.items())
 
 
-def by_step(runs: Iterable[OpRun]) -> Mapping[int, Sequence[OpRun]]:
-    """The runs of each step, in the order in which they are given."""
-    if isinstance(runs, OpRuns | StoredRuns):
-        return runs.by_step()
-    in_step: dict[int, list[OpRun]] = {}
-    for run in runs:
-        in_step.setdefault(run.step, []).append(run)
-    return in_step
-
-
-def times(runs: Sequence[OpRun]) -> tuple[np.ndarray, np.ndarray]:
-    """The start and the duration of each run; ns."""
-    if isinstance(runs, OpRuns):
-        return runs.start_ns, runs.duration_ns
-    return column(map(START, runs)), column(map(DURATION, runs))
-
-
-def column(values: Iterable[int]) -> np.ndarray:
-    return np.fromiter(values, np.int64)
-
-
 def clipped(runs: Iterable[OpRun], step: StepTime) -> Spans:
     """The starts and the ends of runs on the wall clock, cut off at the edges of their step."""
-    starts, durations = times(runs if isinstance(runs, Sequence) else list(runs))
+    table = op_runs.of(runs)
     low, high = step.start_ns, step.start_ns + step.wall_ns
-    return np.clip(starts, low, high), np.clip(starts + durations, low, high)
+    ends = table.start_ns + table.duration_ns
+    return np.clip(table.start_ns, low, high), np.clip(ends, low, high)
 
 
 def busy_spans(runs: Iterable[OpRun], step: StepTime) -> list[Span]:

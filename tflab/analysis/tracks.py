@@ -25,8 +25,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tflab.analysis.columns import Kind, OpRuns
-from tflab.analysis.stored import StoredRuns, in_columns
+from tflab.analysis import op_runs
+from tflab.analysis.op_runs import Kind, OpRuns
 from tflab.records.timed import OpRun
 
 OPS = "ops"
@@ -117,10 +117,10 @@ def runs_without(repeated: Counter[tuple[str, str, int, int]], runs: OpRuns) -> 
     return runs.where(is_kept)
 
 
-def work_runs(runs: Iterable[OpRun]) -> OpRuns | StoredRuns:
+def work_runs(runs: Iterable[OpRun]) -> OpRuns:
     """The runs whose times are those of a node's work: its kernels and copies if it has any on a
     GPU, and then not the launches, which end before the work is done."""
-    table = in_columns(runs)
+    table = op_runs.of(runs)
     tracks = {device: track_kind(device) for *_, device in table.kinds}
     on_gpu = {name for name, _, device in table.kinds if tracks[device] in ON_GPU}
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
 
-from tflab.analysis import clocks
-from tflab.analysis.timeline import busy_spans, by_step, covered, union
+from tflab.analysis import clocks, op_runs
+from tflab.analysis.timeline import busy_spans, covered, union
 from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
 from tflab.records.graph import node_of
 from tflab.records.placed import Transfer
@@ -91,7 +91,7 @@ def messages(
     sent: Mapping[Edge, Transfer],
 ) -> Iterator[Message]:
     """All pairs of events on two clocks whose order is known."""
-    in_step = by_step(runs)
+    in_step = op_runs.of(runs).by_step()
     for step in steps:
         of_task: dict[str, list[OpRun]] = defaultdict(list)
         for run in in_step.get(step.step, ()):
@@ -120,7 +120,7 @@ def shifted(run: OpRun, ahead_ns: int) -> OpRun:
     records = tuple(
         (us - round(ahead_ns / US), size, allocator) for us, size, allocator in run.allocations
     )
-    return replace(run, start_ns=run.start_ns - ahead_ns, allocations=records)
+    return run._replace(start_ns=run.start_ns - ahead_ns, allocations=records)
 
 
 def runs_on_wire(
@@ -205,7 +205,7 @@ def task_times(
     process, comes first."""
     names = {task_of(run.device) for run in runs}
     names |= {task_of(device) for one in arrived for device in (one.from_device, one.to_device)}
-    ops, moving = by_step(runs), by_step(wires)
+    ops, moving = op_runs.of(runs).by_step(), op_runs.of(wires).by_step()
     alone, awaited = waits(runs, wires, steps)
     return tuple(
         task_time(task, ops, moving, arrived, steps, alone[task], awaited[task])
@@ -263,7 +263,7 @@ def waits(
     next op began; ns, over all steps."""
     alone: Counter[str] = Counter()
     awaited: Counter[str] = Counter()
-    ops, moving = by_step(runs), by_step(wires)
+    ops, moving = op_runs.of(runs).by_step(), op_runs.of(wires).by_step()
     for step in steps:
         rows: dict[str, list[OpRun]] = defaultdict(list)
         rows[WIRE] += moving.get(step.step, ())

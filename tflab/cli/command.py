@@ -28,7 +28,7 @@ from tflab.escaping import visible
 # The packages that tflab needs, by the names under which they are imported
 NEEDED = (
     *("tensorflow", "tensorboard", "xprof", "numpy", "google", "rich", "matplotlib", "jinja2"),
-    *("igraph", "sklearn", "capstone", "elftools", "pyarrow", "ptars"),
+    *("igraph", "sklearn", "capstone", "elftools"),
 )
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 INTERRUPTED = interrupts.INTERRUPTED

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import lcm
 
-from tflab.analysis import ledger, op_stats, op_table
+from tflab.analysis import ledger, op_table, statistics
 from tflab.cli import terminal
 from tflab.compare import sweep
 from tflab.errors import RefusedError, UsageError
@@ -140,7 +140,7 @@ def first_step(
     """The first step of a process: its ns, and its slowest ops."""
     cold_step_ns, runs = own_process.cold(job, values, batch_size)
     of_nodes = [run for run in runs if run.name != trace.EXECUTOR]
-    rows = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=batch_size)
+    rows = op_table.table(statistics.fold(of_nodes), "node", steps=1, images=batch_size)
     return cold_step_ns, rows[:COLD]
 
 

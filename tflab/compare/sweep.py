@@ -12,7 +12,7 @@ from operator import add
 from typing import Any
 
 from tflab import datasets
-from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times, wires
+from tflab.analysis import batch_fit, memory, op_table, statistics, step_times, wires
 from tflab.analysis.accumulator import Accumulator
 from tflab.records.cluster import Received
 from tflab.records.measured import Compared, Costs, OpStats, StepTimes
@@ -193,7 +193,7 @@ def table(
     devices = {node.name: node.device for node in placed.nodes}
     types = {node.name: node.op for node in placed.nodes}
     nodes = (*placed.user_nodes, *placed.nodes)
-    requested = {node.name: node.requested_bytes for node in op_stats.fold(batch.runs)}
+    requested = {node.name: node.requested_bytes for node in statistics.fold(batch.runs)}
     return op_table.table(
         batch.accumulator.stats(types, devices, requested),
         by,
@@ -215,7 +215,7 @@ def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
     """The rows of a walk's own steps by node, with their costs, as far as known."""
     runs = [run for run in ran.runs if run.name != trace.EXECUTOR]
     return op_table.table(
-        op_stats.fold(runs),
+        statistics.fold(runs),
         "node",
         ran.steps,
         ran.steps * ran.batch_size,

@@ -16,10 +16,10 @@ import argparse
 import gzip
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from tflab import atomic
 from tflab.cli import command, interrupts, new_files, terminal
@@ -28,7 +28,7 @@ from tflab.escaping import visible
 from tflab.units import plural
 
 if TYPE_CHECKING:
-    from tflab.convert.reading import Recording
+    from tflab.convert.read import Recording
 
 DAY_NS = 24 * 3600 * 10**9
 LONGEST_NS = 2**53  # 104 days: numbers of a longer chart would not be exact to a nanosecond
@@ -50,14 +50,14 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--graph",
         metavar="GRAPH",
-        help="the graph that ran, needed for arrows and the critical path: anything that "
-        "--model of the other commands takes (default: the partition graphs in the traces)",
+        help="the graph that ran, needed for arrows and the critical path: anything that --model "
+        "of the other commands takes (default: the partition graphs in the traces)",
     )
     add(
         "--to",
         default="text",
-        choices=tuple(WRITERS),
-        type=command.one_of("format", tuple(WRITERS)),
+        choices=FORMATS,
+        type=command.one_of("format", FORMATS),
         help="default: text",
     )
     add("--out", metavar="PATH", help="where to write; existing files are never overwritten")
@@ -68,25 +68,20 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None and (not args.out or os.path.lexists(args.out)):
         what = f"'{args.out}' exists already" if args.out else "The name of the output is empty"
         raise UsageError(f"{what}; give --out a new name.")
-    if args.to in FOLDERS:
-        if args.out is None:
-            raise UsageError(f"{FOLDERS[args.to]}; name one with --out.")
-        with new_files.new_folder(Path(args.out), "--out") as folder:
-            WRITERS[args.to](folder, read(args))
-        terminal.say_command("Open it in TensorBoard:", new_files.opening_line(Path(args.out)))
-        return 0
+    if args.to == "xspace":
+        return write_xspace(args)
     with output(args.out) as stream:
-        WRITERS[args.to](stream, read(args))
+        WRITERS[args.to](stream, recorded(args))
     if args.out is not None:
         terminal.say(visible(args.out))
     return 0
 
 
-def read(args: argparse.Namespace) -> Recording:
-    """The recorded steps. In a chart all steps share one axis, which must not get too long."""
-    from tflab.convert import reading
+def recorded(args: argparse.Namespace) -> Recording:
+    """Read the recorded steps. In a chart all steps share one axis, which must not get too long."""
+    from tflab.convert import read
 
-    recorded = reading.read(args.files, args.graph)
+    recorded = read.read(args.files, args.graph)
     for note in recorded.notes:
         terminal.say(f"tflab: {visible(note)}", sys.stderr)
     starts = [step.start_ns for step in recorded.steps]
@@ -101,23 +96,17 @@ def read(args: argparse.Namespace) -> Recording:
 
 @contextmanager
 def output(name: str | None) -> Iterator[TextIO]:
-    """Standard output, or a new file."""
+    """Open standard output, or a new file, which gets its name when it is complete."""
     if name is None:
         yield sys.stdout
         return
-    opened = gzip.open if Path(name).suffix == ".gz" else open
-    with new_file(name) as half, opened(half, "xt", encoding="utf-8", newline="") as stream:
-        yield stream
-
-
-@contextmanager
-def new_file(name: str) -> Iterator[Path]:
-    """Where to write a new file, which gets its name when it is complete."""
     final = Path(name)
+    opened = gzip.open if final.suffix == ".gz" else open
     try:
         with atomic.new_folder_beside(final) as work:
             half = work / "half"
-            yield half
+            with opened(half, "xt", encoding="utf-8", newline="") as stream:
+                yield stream
             final.open("x").close()  # fails if the name was taken meanwhile
             half.replace(final)
     except atomic.TakenError as error:
@@ -136,18 +125,18 @@ def write_text(stream: TextIO, recorded: Recording) -> None:
 
 
 def write_json(stream: TextIO, recorded: Recording) -> None:
-    from tflab.convert import conversion, op_runs
+    from tflab.convert import conversion, write
 
     converted = conversion.convert(recorded)
     with interrupts.held():  # half a JSON document is useless
-        op_runs.write_json(stream, converted)
+        write.write_json(stream, converted)
 
 
 def write_csv(stream: TextIO, recorded: Recording) -> None:
-    from tflab.convert import op_runs
+    from tflab.convert import write
 
     with interrupts.held():
-        op_runs.write_csv(stream, recorded)
+        write.write_csv(stream, recorded)
 
 
 def write_chrome(stream: TextIO, recorded: Recording) -> None:
@@ -156,22 +145,19 @@ def write_chrome(stream: TextIO, recorded: Recording) -> None:
     chrome_trace.write(stream, [recorded.capture()], recorded.nodes, recorded.transfers)
 
 
-def write_xspace(folder: Path, recorded: Recording) -> None:
+def write_xspace(args: argparse.Namespace) -> int:
     from tflab.exporters import xspace
 
-    xspace.write(folder, [recorded.capture()])
+    if args.out is None:
+        raise UsageError("An xspace goes into a logdir of TensorBoard; name one with --out.")
+    with new_files.new_folder(Path(args.out), "--out") as folder:
+        xspace.write(folder, [recorded(args).capture()])
+    terminal.say_command("Open it in TensorBoard:", new_files.opening_line(Path(args.out)))
+    return 0
 
 
-FOLDERS = {  # formats with several files, and the beginning of an error without --out
-    "xspace": "An xspace goes into a logdir of TensorBoard",
-}
-WRITERS: dict[str, Callable[[Any, Recording], None]] = {  # to a folder or a stream
-    "text": write_text,
-    "json": write_json,
-    "csv": write_csv,
-    "xspace": write_xspace,
-    "chrome": write_chrome,
-}
+WRITERS = {"text": write_text, "json": write_json, "csv": write_csv, "chrome": write_chrome}
+FORMATS = ("text", "json", "csv", "xspace", "chrome")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from tflab.analysis import critical_path as paths
-from tflab.analysis import lanes, memory, op_stats, op_table, timeline
-from tflab.analysis.columns import Kind
-from tflab.analysis.stored import in_columns
-from tflab.convert.reading import Recording
+from tflab.analysis import lanes, memory, op_runs, op_table, statistics, timeline
+from tflab.analysis.op_runs import Kind
+from tflab.convert.read import Recording
 from tflab.records.measured import OpStats
 from tflab.records.timed import CriticalPath, Memory, Owner, StepTime
 from tflab.runtime import trace
@@ -33,12 +32,12 @@ def convert(recorded: Recording) -> Conversion:
     A node that ran on a GPU has a launch and kernels. They are not added up but are rows of two
     kinds; the critical path has the time of the kernels.
     """
-    runs = in_columns(recorded.runs)
+    runs = op_runs.of(recorded.runs)
     devices: dict[str, set[str]] = {}  # by kind of track
     for track in recorded.tracks:
         devices.setdefault(track.kind, set()).add(track.device)
     stats = {
-        kind: op_stats.fold(runs.of_kinds(partial(is_node, own))) for kind, own in devices.items()
+        kind: statistics.fold(runs.of_kinds(partial(is_node, own))) for kind, own in devices.items()
     }
     steps = len(recorded.steps)
     path = None

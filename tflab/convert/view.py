@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tflab.analysis import tracks
-from tflab.analysis.stored import in_columns
-from tflab.analysis.timeline import busy_ns, by_step
+from tflab.analysis import op_runs, tracks
+from tflab.analysis.timeline import busy_ns
 from tflab.convert.conversion import Conversion, ranked
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.timed import CriticalPath
@@ -20,7 +19,7 @@ TOP = 10
 
 def blocks(conversion: Conversion) -> Iterable[Block]:
     recorded = conversion.recorded
-    runs = in_columns(recorded.runs)
+    runs = op_runs.of(recorded.runs)
     starts = len(runs.of_kinds(lambda kind: kind[0] == trace.EXECUTOR))
     own = f", {starts:,} of them the executor's own ({trace.EXECUTOR})" if starts else ""
     yield (
@@ -74,7 +73,7 @@ def devices(conversion: Conversion) -> Iterable[Block]:
 
 
 def steps(conversion: Conversion) -> Table:
-    runs = by_step(conversion.recorded.runs)
+    runs = op_runs.of(conversion.recorded.runs).by_step()
     return shortened(
         "The steps",
         (
@@ -136,7 +135,7 @@ def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
         f"{critical.parallelism:.2f} x as long. "
         f"While any op ran, {critical.achieved_parallelism:.2f} ran at once on average."
     )
-    types = {name: op for name, op, _ in in_columns(conversion.recorded.runs).kinds}
+    types = {name: op for name, op, _ in op_runs.of(conversion.recorded.runs).kinds}
     yield shortened(
         "The critical path",
         (

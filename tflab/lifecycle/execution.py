@@ -17,14 +17,14 @@ from tflab.analysis import (
     critical_path,
     lanes,
     memory,
-    op_stats,
+    op_runs,
     op_table,
+    statistics,
     step_times,
     timeline,
     verdicts,
     wires,
 )
-from tflab.analysis.columns import columns
 from tflab.cli import interrupts
 from tflab.lifecycle import experiments, values
 from tflab.records.cluster import Network, Received
@@ -94,8 +94,8 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     if options.cluster:
         sent, on_wire, network = networked(measured, placement, options)
     middle = median_trace(measured)
-    of_nodes = columns(run for run in measured.runs if run.name != trace.EXECUTOR)
-    stats = op_stats.fold(of_nodes)
+    of_nodes = op_runs.of(run for run in measured.runs if run.name != trace.EXECUTOR)
+    stats = statistics.fold(of_nodes)
     steps, images = len(measured.steps), len(measured.steps) * options.batch_size
     execution = Execution(
         program=program,
@@ -106,7 +106,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         steps=steps,
         untraced_step_ns=step_times.spread(measured.untraced_ns),
         traced_step_ns=step_times.spread([step.wall_ns for step in measured.steps]),
-        runs=tuple(measured.runs),
+        runs=op_runs.of(measured.runs),
         step_times=lanes.steps_with_shape(of_nodes, measured.steps),
         top_ops=op_table.table(stats, "node", steps, images),
         top_types=op_table.table(stats, "op", steps, images),

@@ -75,6 +75,8 @@ def encoded(
             return text(value)
         if value is None or isinstance(value, int):
             return value
+        if isinstance(value, tuple) and hasattr(value, "_asdict"):
+            return part(value._asdict(), within)
         if isinstance(value, (list, tuple)):
             return [part(item, within) for item in value]
         if isinstance(value, float):

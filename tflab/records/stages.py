@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -177,7 +177,7 @@ class Execution(Shown):
     steps: int
     untraced_step_ns: Spread
     traced_step_ns: Spread
-    runs: tuple[OpRun, ...] = field(repr=False)
+    runs: Sequence[OpRun] = field(repr=False)
     step_times: tuple[StepTime, ...]
     top_ops: tuple[OpStats, ...]
     top_types: tuple[OpStats, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tflab.records.verdicts import Verdict
 
@@ -11,8 +12,7 @@ from tflab.records.verdicts import Verdict
 Allocation = tuple[int, int, str]
 
 
-@dataclass(frozen=True, slots=True)  # there may be millions of them
-class OpRun:
+class OpRun(NamedTuple):  # a row of `analysis.op_runs`
     """One execution of one node. Times are on the clock of `time.time_ns()`."""
 
     step: int

@@ -218,23 +218,27 @@ def transfers(
         rendezvous(node_def): node_def.name for node_def in node_defs if node_def.op in RECVS
     }
     for node_def in node_defs:
-        if node_def.op not in SENDS or node_def.attr["client_terminated"].b:
+        if node_def.op not in SENDS or node_def.attr["client_terminated"].b or not node_def.input:
             continue  # or a fetch from a cluster
-        dtype = tf.dtypes.as_dtype(node_def.attr["T"].type)
+        dtype = dtype_name(node_def.attr["T"].type)
         shape = shapes.get(node_def.input[0])
-        edge = node_def.attr["tensor_name"].s.decode()
-        size = costs.tensor_bytes(Tensor(dtype.name, shape))
+        edge = text(node_def.attr["tensor_name"])
+        size = costs.tensor_bytes(Tensor(dtype, shape))
         yield Transfer(
             tensor=node_def.input[0],
             send=node_def.name,
             recv=receivers.get(rendezvous(node_def), ""),
-            from_device=node_def.attr["send_device"].s.decode(),
-            to_device=node_def.attr["recv_device"].s.decode(),
-            dtype=dtype.name,
+            from_device=text(node_def.attr["send_device"]),
+            to_device=text(node_def.attr["recv_device"]),
+            dtype=dtype,
             shape=shape,
             bytes=(received or {}).get(edge) if size is None else size,
             edge=edge,
         )
+
+
+def text(attr: Any) -> str:
+    return str(attr.s.decode(errors="replace"))
 
 
 def rendezvous(node_def: Any) -> tuple[bytes, ...]:

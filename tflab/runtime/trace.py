@@ -114,18 +114,17 @@ def device_runs(
     step: int,
     device: str,
     rows: Iterable[Any],
-    labels: Mapping[Any, tuple[str, str]],
-    text: Callable[[Any], str] = str,
+    labels: Mapping[tuple[str, str], tuple[str, str]],
 ) -> Iterator[OpRun]:
     """The op runs of one device. `labels` returns the node and the op type for the name and the
-    label of a row; `text` reads the name of an allocator."""
+    label of a row."""
     for stats in rows:
         name, op = labels[stats.node_name, stats.timeline_label]
         start_ns, duration_ns = stats.all_start_nanos, stats.all_end_rel_nanos
         if not start_ns:
             start_ns, duration_ns = microseconds(stats)
         memory = stats.memory
-        requested, records = allocations(memory, text) if memory else (0, ())
+        requested, records = allocations(memory) if memory else (0, ())
         yield OpRun(step, name, op, device, start_ns, duration_ns, requested, records)
 
 
@@ -234,9 +233,7 @@ def labelled_type(label: str) -> str:
     return label.rpartition(" = ")[2].partition("(")[0] or "unknown"
 
 
-def allocations(
-    memory: Iterable[Any], text: Callable[[Any], str]
-) -> tuple[int, tuple[Allocation, ...]]:
+def allocations(memory: Iterable[Any]) -> tuple[int, tuple[Allocation, ...]]:
     """The bytes that a row requested, and every allocation and release if they are recorded.
 
     Old traces have only a total for each allocator.
@@ -244,7 +241,7 @@ def allocations(
     requested = 0
     records: list[Allocation] = []
     for used in memory:
-        allocator = text(used.allocator_name)
+        allocator = used.allocator_name
         listed = used.allocation_records
         if not listed:
             requested += used.total_bytes
@@ -314,7 +311,7 @@ def profiled_durations(content: bytes) -> tuple[list[str], list[int], list[int]]
     names: list[str] = []
     starts: list[int] = []
     spans: list[int] = []
-    for plane in private.read_xspace(content).planes:
+    for plane in private.xspace(content).planes:
         if plane.name != HOST:
             continue
         matches = {

@@ -9,6 +9,8 @@ from tests import xplane
 from tflab.exporters import xspace
 from tflab.records.timed import Capture, OpRun
 
+pytestmark = pytest.mark.tensorflow
+
 
 def capture(name: str) -> Capture:
     return Capture(name, (), (OpRun(0, f"op of {name}", "Op", "CPU:0", 1_000, 1),))
@@ -27,7 +29,7 @@ def test_each_capture_is_a_file_in_a_folder_of_its_own(tmp_path):
         xspace.encode(recorded, host="here", modules=modules) for recorded in captures
     ]
     metadata = xplane.planes(paths[0].read_bytes())["/host:metadata"]
-    assert xplane.names(metadata["event_metadata"]) == {1: "cluster_0"}
+    assert xplane.names(metadata.event_metadata) == {1: "cluster_0"}
 
 
 @pytest.mark.parametrize("host, file", [("my host", "my-host"), ("...", "localhost")])
@@ -35,7 +37,7 @@ def test_the_file_is_named_for_the_machine(tmp_path, monkeypatch, host, file):
     monkeypatch.setattr(xspace.socket, "gethostname", lambda: host)
     (path,) = xspace.write(str(tmp_path), [capture("toy")])
     assert path == tmp_path / "plugins/profile/toy" / f"{file}.xplane.pb"
-    assert xplane.read(path.read_bytes())["hostnames"] == [file]
+    assert list(xplane.read(path.read_bytes()).hostnames) == [file]
     (named,) = xspace.write(tmp_path, [capture("toy")], host="other")
     assert named.name == "other.xplane.pb"
 
@@ -68,26 +70,21 @@ def test_a_capture_without_a_usable_name_is_a_profile(tmp_path):
     assert path == tmp_path / "plugins/profile/profile/h.xplane.pb"
 
 
-def test_a_file_has_its_name_once_it_is_complete(tmp_path):
-    def parts():
-        yield b"ab"
-        assert os.listdir(tmp_path / "toy") == [".file.pb"]
-        yield b"c"
-
-    (path,) = xspace.write_files(tmp_path, "toy", {"file.pb": parts()})
-    assert (path, path.read_bytes()) == (tmp_path / "toy/file.pb", b"abc")
-    assert os.listdir(tmp_path / "toy") == ["file.pb"]
+def test_a_file_has_its_name_once_it_is_complete(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "rename", lambda self, target: (self.name, target.name))
+    written = xspace.write_file(tmp_path / "file.pb", b"abc")
+    assert written == (".file.pb", "file.pb")
 
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_a_failure_leaves_nothing(tmp_path, error):
-    def parts():
-        yield b"ab"
+def test_a_failure_leaves_nothing(tmp_path, monkeypatch, error):
+    def fail(*_):
         raise error
 
+    monkeypatch.setattr(xspace, "write_file", fail)
     with pytest.raises(error):
-        xspace.write_files(tmp_path / "new", "toy", {"file.pb": parts()})
-    assert os.listdir(tmp_path / "new") == []
+        xspace.write(tmp_path, [capture("toy")])
+    assert os.listdir(tmp_path / "plugins/profile") == []
 
 
 def test_an_existing_file_of_that_name_is_no_folder_to_write_to(tmp_path):

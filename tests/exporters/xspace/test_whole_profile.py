@@ -1,15 +1,13 @@
 """A whole profile by hand: every plane, line, event and stat of two steps and five runs."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests import xplane
-from tflab.analysis import stored
-from tflab.analysis.columns import columns
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters import xspace
 from tflab.records.timed import Capture, OpRun, StepTime
+
+pytestmark = pytest.mark.tensorflow
 
 TASK = "/job:localhost/replica:0/task:0"
 CPU, GPU, STREAM = f"{TASK}/device:CPU:0", f"{TASK}/device:GPU:0", "/device:GPU:0/stream:13"
@@ -137,9 +135,9 @@ GPU_LINES = [
 def test_every_plane_line_event_and_stat():
     encoded = xspace.encode(CAPTURE, host="node-7", modules={"cluster_0": b"\x01", "f": b"\x02"})
     space = xplane.read(encoded)
-    traced, on_gpu, metadata, environment = space["planes"]
-    assert space["hostnames"] == ["node-7"]
-    assert [plane["name"] for plane in space["planes"]] == [
+    traced, on_gpu, metadata, environment = space.planes
+    assert list(space.hostnames) == ["node-7"]
+    assert [plane.name for plane in space.planes] == [
         "/host:CPU",
         "/device:GPU:0",
         "/host:metadata",
@@ -147,54 +145,16 @@ def test_every_plane_line_event_and_stat():
     ]
     assert xplane.lines(traced) == LINES
     assert xplane.lines(on_gpu) == GPU_LINES
-    assert metadata == {
-        "name": "/host:metadata",
-        "event_metadata": [
-            {
-                "key": number,
-                "value": {
-                    "id": number,
-                    "name": name,
-                    "stats": [{"metadata_id": 1, "bytes_value": proto}],
-                },
-            }
-            for number, name, proto in ((1, "cluster_0", b"\x01"), (2, "f", b"\x02"))
-        ],
-        "stat_metadata": [{"key": 1, "value": {"id": 1, "name": "Hlo Proto"}}],
-    }
-    assert xplane.stats(environment, environment["stats"]) == {
+    assert xplane.names(metadata.event_metadata) == {1: "cluster_0", 2: "f"}
+    assert [xplane.stats(metadata, metadata.event_metadata[number].stats) for number in (1, 2)] == [
+        {"Hlo Proto": b"\x01"},
+        {"Hlo Proto": b"\x02"},
+    ]
+    assert xplane.stats(environment, environment.stats) == {
         "profile_start_time": 49_999,
         "profile_stop_time": 51_900,
     }
-    assert {key for stat in environment["stats"] for key in stat} == {
-        "metadata_id",
-        "uint64_value",
-    }
-
-
-def test_steps_that_are_written_in_portions_make_the_same_profile(monkeypatch):
-    later = [
-        replace(run, step=step, start_ns=run.start_ns + 10_000 * step, allocations=allocations)
-        for step in range(6)
-        for run in CAPTURE.runs
-        for allocations in [tuple((us + 10 * step, *rest) for us, *rest in run.allocations)]
-    ]
-    steps = tuple(StepTime(step, 50_300 + 10_000 * step, 1_600) for step in range(6))
-    table, store = columns(later), stored.Store()
-    for own in table.by_step().values():
-        store.add(own)
-    monkeypatch.setattr(stored, "PORTION", 6)
-    in_store = stored.StoredRuns(table.kinds, table.allocators, store)
-    assert len(list(stored.portions(Capture("c", steps, in_store)))) == 3
-
-    def events(runs) -> list:
-        planes = xplane.planes(xspace.encode(Capture("c", steps, runs)))
-        found = [xplane.lines(planes[plane]) for plane in (STREAM[:13], "/host:CPU")]
-        for *_, named in (event for lines in found for line in lines for event in line[2]):
-            named.pop("correlation_id", None)  # any number that no other kernel has
-        return [(*line[:2], sorted(map(str, line[2]))) for lines in found for line in lines]
-
-    assert events(in_store) == events(later)
+    assert {stat.WhichOneof("value") for stat in environment.stats} == {"uint64_value"}
 
 
 def lines(*runs: OpRun, steps: tuple[StepTime, ...] = ()) -> list:
@@ -203,19 +163,19 @@ def lines(*runs: OpRun, steps: tuple[StepTime, ...] = ()) -> list:
 
 def environment(*runs: OpRun, steps: tuple[StepTime, ...] = ()) -> dict:
     plane = xplane.planes(xspace.encode(Capture("c", steps, runs)))["Task Environment"]
-    return xplane.stats(plane, plane["stats"])
+    return xplane.stats(plane, plane.stats)
 
 
 def test_nothing_at_all_is_a_profile_too():
     space = xplane.read(xspace.encode(Capture("empty", (), ())))
-    traced, metadata, _ = space["planes"]
-    assert space["hostnames"] == ["localhost"]
+    traced, metadata, _ = space.planes
+    assert list(space.hostnames) == ["localhost"]
     assert xplane.lines(traced) == [
         (1, "_counters_", []),
         (MEMORY, "memory", []),
         (3, "_counters_", []),
     ]
-    assert metadata == {"name": "/host:metadata"}
+    assert (metadata.name, len(metadata.event_metadata)) == ("/host:metadata", 0)
     assert environment() == {"profile_start_time": 0, "profile_stop_time": 0}
 
 

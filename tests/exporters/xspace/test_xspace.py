@@ -4,7 +4,6 @@ import importlib.util
 import json
 import tempfile
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,14 +14,13 @@ from xprof.convert import raw_to_tool_data
 
 from tests import xplane
 from tests.commands import run_here
-from tflab.analysis import memory, timeline
-from tflab.analysis.columns import columns
+from tflab.analysis import memory, op_runs, timeline
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters import xspace
 from tflab.exporters.xspace import plane as xspace_plane
 from tflab.records.timed import Capture, OpRun, StepTime
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 ROOT = Path(__file__).parents[3]
 TASK = "/job:localhost/replica:0/task:0"
@@ -113,7 +111,7 @@ def traced_peaks(recorded: Capture) -> dict[str, int]:
     allocators = {name for run in recorded.runs for _, _, name in run.allocations}
     return {
         allocator: memory.memory(
-            replace(run, allocations=tuple(a for a in run.allocations if a[2] == allocator))
+            run._replace(allocations=tuple(a for a in run.allocations if a[2] == allocator))
             for run in recorded.runs
         ).peak_bytes
         for allocator in allocators
@@ -126,7 +124,6 @@ def assert_conserved(recorded: Capture) -> None:
     assert counted_peaks(recorded) == traced_peaks(recorded)
 
 
-@pytest.mark.tensorflow
 @pytest.mark.parametrize("devices", [1, 2])
 def test_ops_steps_and_memory_of_lenet_are_those_of_its_trace(captured, devices):
     for recorded in (example.capture for example in captured("lenet", devices)):
@@ -239,14 +236,14 @@ def test_xprof_concludes_by_itself_what_the_documentation_warns_of(tmp_path):
 def test_kernels_of_a_gpu_are_not_added_to_their_launches():
     stream = "/device:GPU:0/stream:13"
     launch = run("conv", 0, 5, op="Conv2D", device=f"{TASK}/device:GPU:0")
-    recorded = capture(launch, replace(launch, device=stream, duration_ns=90))
+    recorded = capture(launch, launch._replace(device=stream, duration_ns=90))
     assert counted_ops(recorded) == {"conv:Conv2D": (1, 0.005), "gpu/conv:Conv2D": (1, 0.09)}
 
 
 def test_xprof_takes_the_kernels_of_a_gpu_for_the_work_of_a_device():
     step = ((0, 0, 1_000),)
     launch = run("conv", 0, 5, op="Conv2D", device=f"{TASK}/device:GPU:0")
-    kernel = replace(launch, device="/device:GPU:0/stream:13", start_ns=100, duration_ns=90)
+    kernel = launch._replace(device="/device:GPU:0/stream:13", start_ns=100, duration_ns=90)
     recorded = capture(launch, kernel, steps=step)
     rows = table(drawn(recorded, "framework_op_stats")[1])
     assert {row["operation"]: row["host_or_device"] for row in rows} == {
@@ -261,21 +258,8 @@ def test_xprof_takes_the_kernels_of_a_gpu_for_the_work_of_a_device():
 # What is in the file
 
 
-def official():
-    """The proto, from its file, because to import TensorFlow for it takes seconds."""
-    tensorflow = Path(importlib.util.find_spec("tensorflow").origin).parent
-    path = tensorflow / "tsl/profiler/protobuf/xplane_pb2.py"
-    spec = importlib.util.spec_from_file_location("xplane_pb2", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.XSpace
-
-
-XSpace = official()
-
-
 def planes(encoded: bytes) -> dict:
-    return {plane.name: plane for plane in XSpace.FromString(encoded).planes}
+    return xplane.planes(encoded)
 
 
 def lines(recorded: Capture) -> list[tuple[str, list[tuple[str, int, int]]]]:
@@ -393,7 +377,7 @@ def test_the_curve_of_an_allocator_is_that_of_the_memory_module():
         event for event in drawn(recorded, "trace_viewer@")["traceEvents"] if "entries" in event
     ]
     (curve,) = (curve for curve in curves if curve["name"] == "bytes held by cpu")
-    times, alive = memory.curve(columns(recorded.runs))
+    times, alive = memory.curve(op_runs.of(recorded.runs))
     assert [(round(us), held) for us, held in curve["entries"]] == [
         (us - EPOCH // 1000, held) for us, held in zip(times, alive, strict=True)
     ]
@@ -420,7 +404,7 @@ def test_each_task_of_a_cluster_is_a_host_with_what_it_ran_and_received(tmp_path
         space = xplane.read(path.read_bytes())
         found[path.name] = {
             name: [(event, start // 1000) for event, start, *_ in events]
-            for _, name, events in xplane.lines(space["planes"][0])
+            for _, name, events in xplane.lines(space.planes[0])
             if events
         }
     session = [(BEFORE, 1), (GAPS, 3), (GAPS, 5), (AFTER, 7)]
@@ -472,7 +456,6 @@ def compiled(tmp_path_factory):
     return next(folder.glob("plugins/profile/toy-batch-16/*.xplane.pb"))
 
 
-@pytest.mark.tensorflow
 def test_what_xla_compiled_is_in_the_graph_viewer_and_the_memory_viewer(compiled):
     names = raw_to_tool_data.xspace_to_tool_names([str(compiled)])
     assert {"graph_viewer", "memory_viewer"} <= set(names)

@@ -64,8 +64,8 @@ from tflab.runtime.private.watched_functions import (
     is_new,
     makes_no_variables,
     parts_of_arguments,
-    read_xspace,
     traced_code,
     traced_name,
     watch_functions,
+    xspace,
 )

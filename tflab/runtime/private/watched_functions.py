@@ -226,8 +226,9 @@ class Profiling:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def read_xspace(content: bytes) -> Any:
-    """The XSpace that the profiler wrote (tensorflow/tsl/profiler/protobuf/xplane.proto)."""
-    with corner("what the profiler recorded", "xplane_pb2.py", "Functions have no op times."):
+def xspace(content: bytes = b"") -> Any:
+    """An XSpace, as the profiler writes it, from its bytes; an empty one without them
+    (tensorflow/tsl/profiler/protobuf/xplane.proto)."""
+    with corner("profiles", "xplane_pb2.py", "No profile is written, and functions have no times."):
         from tensorflow.tsl.profiler.protobuf import xplane_pb2
     return xplane_pb2.XSpace.FromString(content)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab.analysis.columns import OpRuns, columns, concatenate, sums
+from tflab.analysis.op_runs import OpRuns, concatenated, of, sums
 from tflab.records.timed import OpRun
 
 RUNS = [
@@ -28,7 +28,7 @@ ANY_RUNS = st.lists(
 
 
 def test_a_run_is_made_when_it_is_asked_for():
-    runs = columns(RUNS)
+    runs = of(RUNS)
     assert (len(runs), runs[0], runs[-1], list(runs)) == (4, RUNS[0], RUNS[3], RUNS)
     assert (runs[1:3], runs[::-1]) == (RUNS[1:3], RUNS[::-1])
     assert runs == RUNS and runs != RUNS[:3] and runs != [*RUNS[:3], RUNS[0]]
@@ -37,19 +37,19 @@ def test_a_run_is_made_when_it_is_asked_for():
 
 
 def test_runs_are_found_by_step_by_device_and_by_name():
-    runs = columns(RUNS)
+    runs = of(RUNS)
     assert runs.by_step() == {0: [RUNS[0], RUNS[1], RUNS[3]], 1: [RUNS[2]]}
     assert runs[1:3].by_step() == {0: [RUNS[1]], 1: [RUNS[2]]}
-    assert columns([]).by_step() == {}
+    assert of([]).by_step() == {}
     assert runs.by_device() == {"CPU:0": [RUNS[0], RUNS[2], RUNS[3]], "CPU:1": [RUNS[1]]}
     assert runs.of_kinds(lambda kind: kind[0] == "b") == [RUNS[1]]
-    assert runs.event_run().tolist() == [0, 0, 2]
+    assert runs.allocations.run.tolist() == [0, 0, 2]
 
 
 @settings(max_examples=50)
 @given(ANY_RUNS, st.data())
 def test_columns_hold_what_lists_hold(runs, data):
-    table = columns(runs)
+    table = of(runs)
     assert list(table) == runs
     places = data.draw(st.lists(st.integers(0, len(runs) - 1))) if runs else []
     assert list(table.take(np.array(places, np.int64))) == [runs[place] for place in places]
@@ -58,7 +58,7 @@ def test_columns_hold_what_lists_hold(runs, data):
     assert list(table[end:begin:-2]) == runs[end:begin:-2]
     wanted = np.array([run.name == "a" for run in runs], bool)
     parts: list[OpRuns] = [table.where(wanted), table.where(~wanted), table.where(wanted)]
-    assert list(concatenate(parts)) == [run for part in parts for run in part]
+    assert list(concatenated(parts)) == [run for part in parts for run in part]
 
 
 @settings(max_examples=50)
@@ -75,6 +75,13 @@ def test_sums_of_numbers_that_together_exceed_64_bits_are_exact():
     assert sums(np.arange(4), np.array([most] * 4), 4).tolist() == [most] * 4
 
 
+def test_runs_with_tables_of_their_own_are_put_together():
+    ones = [of([run]) for run in RUNS]
+    assert concatenated(ones) == RUNS
+    assert concatenated(ones).allocations.allocators == ["cpu", "mkl"]
+    assert concatenated([]) == []
+
+
 def test_a_group_without_values_sums_to_0_also_where_numbers_are_negative():
     groups, values = np.array([0, 2, 0]), np.array([5, 2**40, -(2**33) - 9])
     assert sums(groups, values, 4).tolist() == [-(2**33) - 4, 0, 2**40, 0]
@@ -83,6 +90,6 @@ def test_a_group_without_values_sums_to_0_also_where_numbers_are_negative():
 
 def test_kinds_are_in_the_order_of_their_first_runs():
     named = [OpRun(0, name, "Op", "", 0, 0) for name in "abc"]
-    table = columns(named).take(np.array([1, 0, 1]))
+    table = of(named).take(np.array([1, 0, 1]))
     assert [table.kinds[kind][0] for kind in table.kinds_in_order()] == ["b", "a"]
     assert table[:0].kinds_in_order() == []

@@ -1,0 +1,199 @@
+"""Op runs: the one container for them, with NumPy columns.
+
+`OpRuns` is a sequence of `OpRun`, each of which is made when it is asked for. Code that adds up
+many runs takes the columns instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, overload
+
+import numpy as np
+
+from tflab.records.timed import OpRun
+
+PORTION = 4096  # runs that are made into records at once
+
+Kind = tuple[str, str, str]  # name, op and device of a run
+
+
+@dataclass(frozen=True, eq=False)
+class Allocations:
+    """The allocations and releases of runs, in the order of the runs."""
+
+    allocators: Sequence[str]
+    run: np.ndarray  # the index of its run, rising
+    us: np.ndarray
+    bytes: np.ndarray  # negative if released
+    allocator: np.ndarray  # an index in `allocators`
+
+    @property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        return self.run, self.us, self.bytes, self.allocator
+
+    def of_runs(self, places: np.ndarray) -> Allocations:
+        """The allocations of the runs at these places, which get the numbers 0, 1, 2, ..."""
+        first = self.run.searchsorted(places)
+        counts = self.run.searchsorted(places, "right") - first
+        begin = np.cumsum(counts) - counts
+        rows = np.repeat(first - begin, counts) + np.arange(counts.sum())
+        run: np.ndarray = np.repeat(np.arange(len(places)), counts)
+        return Allocations(self.allocators, run, *(column[rows] for column in self.columns[1:]))
+
+    def of_each(self, runs: int) -> Iterator[tuple[tuple[int, int, str], ...]]:
+        """For each of so many runs its allocations, as in an `OpRun`."""
+        names = [self.allocators[number] for number in self.allocator.tolist()]
+        rows = list(zip(self.us.tolist(), self.bytes.tolist(), names, strict=True))
+        first: np.ndarray = np.asarray(self.run.searchsorted(np.arange(runs + 1)))
+        return (tuple(rows[begin:end]) for begin, end in pairwise(first.tolist()))
+
+
+class OpRuns(Sequence[OpRun]):
+    """Op runs in columns: each array has one element for each run."""
+
+    def __init__(
+        self,
+        kinds: Sequence[Kind],
+        allocations: Allocations,
+        kind: np.ndarray,
+        step: np.ndarray,
+        start_ns: np.ndarray,
+        duration_ns: np.ndarray,
+        requested_bytes: np.ndarray,
+    ) -> None:
+        self.kinds = kinds  # may contain kinds that no run has
+        self.kind = kind  # an index in `kinds`
+        self.step = step
+        self.start_ns = start_ns
+        self.duration_ns = duration_ns
+        self.requested_bytes = requested_bytes
+        self.allocations = allocations
+
+    @property
+    def columns(self) -> tuple[np.ndarray, ...]:
+        return self.kind, self.step, self.start_ns, self.duration_ns, self.requested_bytes
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @overload
+    def __getitem__(self, index: int) -> OpRun: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> OpRuns: ...
+
+    def __getitem__(self, index: int | slice) -> OpRun | OpRuns:
+        places = np.arange(len(self))[index]
+        if isinstance(index, slice):
+            return self.take(places)
+        (run,) = self.take(places[None])
+        return run
+
+    def __iter__(self) -> Iterator[OpRun]:
+        for begin in range(0, len(self), PORTION):
+            own = self[begin : begin + PORTION]
+            columns = [column.tolist() for column in own.columns]
+            allocations = own.allocations.of_each(len(own))
+            for kind, step, *values in zip(*columns, allocations, strict=True):
+                yield OpRun(step, *self.kinds[kind], *values)
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether these are the same runs, in columns or not."""
+        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def take(self, places: np.ndarray) -> OpRuns:
+        """The runs at these places, in this order."""
+        columns = (column[places] for column in self.columns)
+        return OpRuns(self.kinds, self.allocations.of_runs(places), *columns)
+
+    def where(self, wanted: np.ndarray) -> OpRuns:
+        """The runs for which the elements are true; without a copy if all are."""
+        return self if wanted.all() else self.take(np.flatnonzero(wanted))
+
+    def of_kinds(self, wanted: Callable[[Kind], bool]) -> OpRuns:
+        """The runs whose kind is wanted."""
+        return self.where(np.fromiter(map(wanted, self.kinds), bool, len(self.kinds))[self.kind])
+
+    def by_step(self) -> dict[int, OpRuns]:
+        """The runs of each step, in the order in which they are given."""
+        steps, first, counts = np.unique(self.step, return_index=True, return_counts=True)
+        places = np.split(np.argsort(self.step, kind="stable"), np.cumsum(counts)[:-1])
+        return {int(steps[at]): self.take(places[at]) for at in np.argsort(first).tolist()}
+
+    def by_device(self) -> dict[str, OpRuns]:
+        """The runs of each device, in the order in which they are given."""
+        devices = dict.fromkeys(self.kinds[kind][2] for kind in self.kinds_in_order())
+        return {device: self.on_device(device) for device in devices}
+
+    def on_device(self, device: str) -> OpRuns:
+        return self.of_kinds(lambda kind: kind[2] == device)
+
+    def kinds_in_order(self) -> list[int]:
+        """The kinds that have runs, in the order of the first runs."""
+        return in_order(self.kind)
+
+
+class Index(dict[Any, int]):
+    """Numbers for keys, in the order in which they are asked for."""
+
+    def __missing__(self, key: object) -> int:
+        self[key] = number = len(self)
+        return number
+
+
+def of(runs: Iterable[OpRun]) -> OpRuns:
+    """The runs in columns."""
+    if isinstance(runs, OpRuns):
+        return runs
+    kinds, allocators = Index(), Index()
+    rows: list[tuple[int, int, int, int, int]] = []
+    events: list[tuple[int, int, int, int]] = []
+    for place, (step, name, op, device, start, duration, requested, own) in enumerate(runs):
+        rows.append((kinds[name, op, device], step, start, duration, requested))
+        for us, size, allocator in own:
+            events.append((place, us, size, allocators[allocator]))
+    table, allocated = integers(rows, 5), integers(events, 4)
+    return OpRuns([*kinds], Allocations([*allocators], *allocated), *table)
+
+
+def concatenated(parts: Sequence[OpRuns]) -> OpRuns:
+    """All runs, one part after the other."""
+    kinds, allocators = Index(), Index()
+    rows, events, count = [of(()).columns], [of(()).allocations.columns], 0
+    for part in parts:
+        own = part.allocations
+        rows.append((renumbered(part.kinds, kinds)[part.kind], *part.columns[1:]))
+        numbers = renumbered(own.allocators, allocators)[own.allocator]
+        events.append((own.run + count, own.us, own.bytes, numbers))
+        count += len(part)
+    columns = map(np.concatenate, zip(*rows, strict=True))
+    allocated = map(np.concatenate, zip(*events, strict=True))
+    return OpRuns([*kinds], Allocations([*allocators], *allocated), *columns)
+
+
+def renumbered(names: Sequence[object], numbers: Index) -> np.ndarray:
+    """For each name its number in an index."""
+    return np.array([numbers[name] for name in names], np.int64)
+
+
+def in_order(numbers: np.ndarray) -> list[int]:
+    """The different numbers, in the order in which they come first."""
+    different, first = np.unique(numbers, return_index=True)
+    return list(different[np.argsort(first)].tolist())
+
+
+def integers(rows: Sequence[tuple[int, ...]], columns: int) -> np.ndarray:
+    """The columns of rows of whole numbers."""
+    return np.array(rows, np.int64).reshape(-1, columns).T.copy()
+
+
+def sums(groups: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    """The exact sum of the values of each of `count` groups, as integers."""
+    totals: np.ndarray = np.zeros(count, np.int64)
+    np.add.at(totals, groups, values)
+    return totals
