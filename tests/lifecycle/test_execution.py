@@ -13,7 +13,7 @@ from tensorflow.python.client.timeline import Timeline
 
 from tests import walks
 from tflab import datasets
-from tflab.analysis import op_stats, op_table
+from tflab.analysis import op_table, statistics
 from tflab.errors import TflabError
 from tflab.exporters.plots import timeline
 from tflab.lifecycle import backward, captures, execution, frontend, placement
@@ -107,7 +107,7 @@ def test_totals_are_plain_sums_over_the_step_stats(own_trace):
         for stats in device.node_stats:
             sums[stats.node_name] += stats.all_end_rel_nanos
             calls[stats.node_name] += 1
-    rows = op_table.table(op_stats.fold(trace.op_runs(0, own_trace, {})), "node", 1, None)
+    rows = op_table.table(statistics.fold(trace.op_runs(0, own_trace, {})), "node", 1, None)
     assert {row.key: row.total_ns for row in rows} == sums
     assert {row.key: row.calls for row in rows} == calls
     assert sum(row.share for row in rows) == pytest.approx(1)

@@ -243,7 +243,7 @@ def test_kernels_of_a_gpu_are_not_added_to_their_launches():
 def test_xprof_takes_the_kernels_of_a_gpu_for_the_work_of_a_device():
     step = ((0, 0, 1_000),)
     launch = run("conv", 0, 5, op="Conv2D", device=f"{TASK}/device:GPU:0")
-    kernel = launch._replace(device="/device:GPU:0/stream:13", start_ns=100, duration_ns=90)
+    kernel = launch._replace(device="/device:GPU:0/stream:13", start_ns=EPOCH + 100, duration_ns=90)
     recorded = capture(launch, kernel, steps=step)
     rows = table(drawn(recorded, "framework_op_stats")[1])
     assert {row["operation"]: row["host_or_device"] for row in rows} == {
