@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tflab.compare import sweep
-from tflab.exporters.xspace import wire
 from tflab.records.timed import StepTime
 from tflab.runtime import measure, session
 
@@ -13,10 +12,13 @@ pytestmark = pytest.mark.tensorflow
 
 def recorded(name: str, start_ns: int, duration_ns: int) -> session.Unparsed:
     """The trace of one op run; a duration of 0 ns is not written."""
-    row = wire.field(1, name) + wire.field(13, start_ns)
-    row += wire.field(16, duration_ns) if duration_ns else b""
+    from tensorflow.core.protobuf import config_pb2
+
+    metadata = config_pb2.RunMetadata()
+    rows = metadata.step_stats.dev_stats.add().node_stats
+    rows.add(node_name=name, all_start_nanos=start_ns, all_end_rel_nanos=duration_ns)
     made = session.Unparsed()
-    made.ParseFromString(wire.field(1, wire.field(1, wire.field(2, row))))
+    made.ParseFromString(metadata.SerializeToString())
     return made
 
 

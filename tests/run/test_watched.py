@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-from tflab.measurements import files
 
 from tflab.cli import saved_files
 from tflab.life import storage as lives
