@@ -14,7 +14,7 @@ from tests.shown import grid, layout
 from tflab.records.blocks import Frame, Strip
 from tflab.records.verdicts import Diagnosis
 from tflab.report import chapters, comparison_chapters, graph_chapter, selection, step_chapters
-from tflab.report.contents import Lab, Method
+from tflab.report.contents import Lab
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -99,24 +99,6 @@ def test_a_report_that_was_interrupted_has_the_chapters_that_were_measured_and_s
     )
     whole = chapters.report(replace(LAB, interrupted=True), "", ("graph",))
     assert whole.about.endswith(" Partial: these are the measurements before the interruption.")
-
-
-def test_every_command_of_a_model_that_needs_it_has_soft_placement():
-    soft = chapters.report(replace(LAB, soft_placement=True), "")
-    commands = [part.command for chapter in soft.chapters for part in chapter.parts if recipe(part)]
-    plain = [
-        part.command
-        for chapter in chapters.report(LAB, "").chapters
-        for part in chapter.parts
-        if recipe(part)
-    ]
-    assert "python -m tflab.lifecycle --model lenet --steps 3 --soft-placement" in commands
-    lines = [[f"{line} --soft-placement" for line in text.split("\n")] for text in plain]
-    assert [text.split("\n") for text in commands] == lines
-
-
-def recipe(part):
-    return isinstance(part, Method)
 
 
 def test_the_reasons_why_a_step_is_slow_come_before_its_ops():

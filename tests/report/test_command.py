@@ -368,9 +368,9 @@ def test_a_training_that_takes_too_long_is_ended_and_what_it_learned_is_kept(mon
     from tflab.report import lab as measuring
 
     monkeypatch.setattr(subprocess, "Popen", Endless)
-    trained, whole = measuring.train("lenet", Options(data_dir="mine", soft_placement=True))
+    trained, whole = measuring.train("lenet", Options(data_dir="mine"))
     assert whole
-    assert Endless.command[-3:] == ["--data-dir", "mine", "--soft-placement"]
+    assert Endless.command[-2:] == ["--data-dir", "mine"]
     assert trained.interrupted
     assert [step.loss for step in trained.steps] == [STEP["loss"]]
 

@@ -1,7 +1,5 @@
 """Graphs that were made for other machines, or for one batch size, run on this one."""
 
-from dataclasses import replace
-
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
@@ -12,7 +10,6 @@ from tests.saved_graphs.test_build import walk
 from tflab.compare.comparison import SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError
 from tflab.lifecycle import captures
-from tflab.models import toy
 from tflab.records.options import Options
 from tflab.saved_graphs import permissions
 
@@ -39,11 +36,9 @@ def on_a_cluster():
         tf.identity(twice(tf.matmul(x, w)), name="out")
 
 
-def test_soft_placement_is_enough_for_devices_of_other_machines(tmp_path):
+def test_devices_of_other_machines_are_those_of_this_one(tmp_path):
     path = graphs.write(tmp_path / "g.pb", graphs.graph_def(on_a_cluster))
-    with pytest.raises(RefusedError, match="Give --soft-placement to run it on another device"):
-        walk(path)
-    stages = walk(path, "execution", soft_placement=True)
+    stages = walk(path, "execution")
     assert {node.device.rpartition("/")[2] for node in stages["placement"].nodes} == {
         "device:CPU:0"
     }
@@ -65,19 +60,6 @@ def test_only_the_machine_is_taken_out_of_the_name_of_a_device():
     assert {name: permissions.machine(name) for name in names} == names
     assert permissions.local("/job:worker/replica:0/task:0/gpu:1") == "/device:GPU:1"
     assert permissions.local("/job:ps/task:1") == permissions.local("nonsense:") == ""
-
-
-def elsewhere():
-    """A model of a program, of which tflab changes no device."""
-    model = toy.build()
-    with tf1.device("/job:ps/task:1"):
-        return replace(model, output=tf.identity(model.output), loss=tf.identity(model.loss))
-
-
-def test_soft_placement_is_not_advised_where_it_is_not_enough():
-    with pytest.raises(RefusedError, match="explicitly assigned to /job:ps/task:1") as refused:
-        walk("tests.saved_graphs.test_machines:elsewhere")
-    assert "--soft-placement" not in str(refused.value)
 
 
 # Batch sizes

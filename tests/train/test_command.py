@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests.commands import run_here
@@ -76,20 +75,6 @@ def test_what_is_given_goes_before_the_recipe(here, capsys):
     seen = history.settings(folder / history.NAME)
     assert (seen.epochs, seen.batch_size, seen.seed, seen.one_thread) == (2, 35, 4, True)
     assert len(history.read(folder / history.NAME).steps) == 4
-
-
-def far():
-    """The small model, on a device that no machine of a test has."""
-    with tf.device("/device:GPU:7"):
-        return test_loop.build()
-
-
-def test_another_device_trains_where_that_is_allowed(here, capsys):
-    line = ("--model", "tests.train.test_command:far", "--epochs", "1")
-    status, _, err = called(capsys, *line)
-    assert (status, err.count("Give --soft-placement to run it on another device.")) == (1, 1)
-    status, *_ = called(capsys, *line, "--soft-placement", "--logdir", "softly")
-    assert (status, len(history.read(here / "softly" / history.NAME).epochs)) == (0, 1)
 
 
 def test_a_logdir_with_something_in_it_is_not_written_to(here, capsys):

@@ -53,16 +53,6 @@ def batch_sizes(parser: argparse.ArgumentParser, meaning: str = "rows of data in
     )
 
 
-def soft_placement(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--soft-placement",
-        "--soft",
-        action="store_true",
-        help="use another device, even on another machine, for ops that the requested device "
-        "cannot run",
-    )
-
-
 def devices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--devices",

@@ -132,7 +132,7 @@ def options_of(args: argparse.Namespace, tasks: tuple[str, ...]) -> Options:
         saved=arguments.saved_of(args),
         cluster=tasks,
         without=tuple(args.without),
-        soft_placement=args.soft_placement,
+        soft_placement=models.is_file(args.model),  # the devices were another machine's
         experiments=args.experiments or 0,
     )
 

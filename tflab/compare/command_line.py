@@ -66,7 +66,6 @@ def add_measured(group: Any) -> None:
     arguments.experiments(group)
     arguments.cluster(group)
     arguments.without(group, "switch these graph passes off; without remapper no ops are fused")
-    arguments.soft_placement(group)
     arguments.data_dir(group)
 
 

@@ -42,7 +42,6 @@ def parser() -> argparse.ArgumentParser:
     arguments.batch_size(parser, "rows of data in the step that goes through the stages")
     arguments.batch_sizes(parser, "rows of data in the steps of the table of times")
     arguments.devices(parser)
-    arguments.soft_placement(parser)
     add("--xla", action="store_true", help="compile with XLA where possible, and show the code")
     arguments.values(parser)
     arguments.output_format(parser, FORMATS)
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         devices=args.devices,
         xla=args.xla,
         values=args.values,
-        soft_placement=args.soft_placement,
+        soft_placement=models.is_file(args.model),  # the devices were another machine's
         data_dir=args.data_dir,
         saved=arguments.saved_of(args),
     )

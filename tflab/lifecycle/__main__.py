@@ -117,7 +117,6 @@ def add_step(parser: argparse.ArgumentParser) -> None:
         parser,
         "switch these graph passes off and compare with the default: grappler, remapper, ...",
     )
-    arguments.soft_placement(parser)
     add(
         "--xla",
         action="store_true",
@@ -185,7 +184,7 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         fetches=tuple(args.fetch),
         data_dir=args.data_dir,
         without=tuple(args.without),
-        soft_placement=args.soft_placement,
+        soft_placement=models.is_file(args.model),  # the devices were another machine's
         xla=args.xla,
         experiments=args.experiments or 0,
         values=args.values,

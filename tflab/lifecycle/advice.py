@@ -24,15 +24,12 @@ from tflab.saved_graphs import feeding, made_up
 LISTED = 3  # fed tensors that a sentence names
 TRIED_S = 10  # time limit of each step; after it no other trial starts
 TRIED = 10  # options tried for one failure
-ON_ANOTHER = "Give --soft-placement to run it on another device."
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def with_advice(error: TflabError, program: Program, options: Options) -> TflabError:
     """The error, with the made-up values of the node that failed, and the options that help."""
-    if isinstance(error, RefusedError) and error.of_device:
-        return with_soft_placement(error, program.name, options)
     doubted = made_up_behind(error, program, options)
     if not (doubted or (isinstance(error, UnreadyError) and (error.shapes or error.fetches))):
         return error
@@ -56,14 +53,6 @@ def reworded(error: TflabError, text: str) -> TflabError:
     copied = copy.copy(error)
     copied.args = (text,)
     return copied
-
-
-def with_soft_placement(error: TflabError, model: str, options: Options) -> TflabError:
-    """The error of a device that cannot do its part of a step, and that another does it, if so."""
-    if options.soft_placement or options.cluster or not is_harmless(options):
-        return error
-    failure, _ = attempt(model, replace(options, soft_placement=True))
-    return error if failure else reworded(error, f"{with_full_stop(str(error))} {ON_ANOTHER}")
 
 
 def is_harmless(options: Options) -> bool:

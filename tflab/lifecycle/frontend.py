@@ -31,8 +31,7 @@ SEED = 1  # of the graph: the same weights in every run
 
 def of_model(model: str, options: Options) -> Frontend:
     """`build` for the model with this name, with the options of a graph from a file."""
-    of_file = replace(options.of_file, soft_placement=options.soft_placement)
-    return build((model, models.find(model, of_file)), options)
+    return build((model, models.find(model, options.of_file)), options)
 
 
 def build(program: tuple[str, Callable[[], Model]], options: Options) -> Frontend:

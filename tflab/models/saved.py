@@ -48,11 +48,7 @@ def build(file: GraphFile, options: Saved) -> Model:
     that no node fills, the model has the reason as `unready`, and the graph is still shown.
     """
     graph = tf.compat.v1.get_default_graph()
-    graph_def, moved = (
-        permissions.on_this_machine(file.graph_def)
-        if options.soft_placement
-        else (file.graph_def, "")
-    )
+    graph_def, moved = permissions.on_this_machine(file.graph_def)
     graph_def, paths = permissions.with_paths(graph_def, starting.table_initialisation(file).feeds)
     import_graph(replace(file, graph_def=graph_def), graph, options, paths)
     graph_nodes = nodes.from_graph(graph)

@@ -85,7 +85,6 @@ class Saved:
     fetches: tuple[str, ...] = ()  # what to run instead of the graph's own choice
     side_effects: bool = False  # whether ops may have any effect
     allowed: tuple[str, ...] = ()  # the effects that ops may have without it, by `Effect.what`
-    soft_placement: bool = False  # whether devices of this machine replace those of others
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,6 @@ def parser() -> argparse.ArgumentParser:
         help=f"configurations to compare with the default one: {', '.join(CONFIGURATIONS)} "
         f"(default: {' '.join(selection.CONFIGS)}, and gpu if there is one)",
     )
-    arguments.soft_placement(parser)
     arguments.data_dir(parser)
     return parser
 
@@ -101,7 +100,6 @@ def measured(args: argparse.Namespace, names: Sequence[str]) -> Lab:
         tuple(names),
         args.data_dir,
         tuple(args.configs),
-        args.soft_placement,
     )
     return lab.measure(wanted, announced())
 
@@ -119,7 +117,6 @@ def repeated(args: argparse.Namespace) -> str:
     parts = ["python", "-m", "tflab.report", "--model", args.model]
     parts += ["--chapters", *args.chapters] if args.chapters else []
     parts += ["--configs", *args.configs] if args.configs else []
-    parts += ["--soft-placement"] if args.soft_placement else []
     return shlex.join(parts)
 
 

@@ -34,8 +34,6 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
         for name in names
         for chapter in CHAPTERS[name](lab)
     )
-    if lab.soft_placement:
-        chapters = tuple(map(contents.with_soft_placement, chapters))
     return Report(
         title=f"The stages of {SMALL if lab.model == TOY else lab.model}",
         about=about(lab.model, names) + (partial(left_out) if lab.interrupted else ""),

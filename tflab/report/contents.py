@@ -4,7 +4,7 @@ commands and drawn graphs."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tflab.records.blocks import Block, Frame
@@ -53,7 +53,6 @@ class Lab:
     history: History | None  # None also for a model without a loss
     compared: Comparison | None
     toy_on_two: Walked | None = None  # devices; a walk up to placement
-    soft_placement: bool = False  # every command that repeats a part then needs it
     interrupted: bool = False  # by a signal
     missing: frozenset[str] = frozenset()  # what chapters lack, by the names of `selection`
 
@@ -258,17 +257,3 @@ def swept(comparison: Comparison) -> Method:
         f"traced steps alternate, and the first {comparison.warmup} steps of each are not counted.",
         comparing(comparison),
     )
-
-
-SOFTLY = " --soft-placement"
-
-
-def with_soft_placement(chapter: Chapter) -> Chapter:
-    """The chapter of a model that needs soft placement: each of its commands needs it, too."""
-    parts = (
-        replace(part, command=part.command.replace("\n", f"{SOFTLY}\n") + SOFTLY)
-        if isinstance(part, Method)
-        else part
-        for part in chapter.parts
-    )
-    return replace(chapter, parts=tuple(parts))

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from tflab import atomic, lifecycle
+from tflab import atomic, lifecycle, models
 from tflab.cli import environment, interrupts
 from tflab.compare import comparison
 from tflab.compare.comparison import RaceOptions, SweepOptions
@@ -47,7 +47,6 @@ class Wanted:
     chapters: tuple[str, ...]
     data_dir: str | None = None
     configs: tuple[str, ...] = ()  # besides the default
-    soft_placement: bool = False
 
 
 def measure(wanted: Wanted, announce: Announce) -> Lab:
@@ -60,7 +59,7 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     options = Options(
         steps=STEPS,
         data_dir=wanted.data_dir,
-        soft_placement=wanted.soft_placement,
+        soft_placement=models.is_file(wanted.model),  # the devices were another machine's
     )
     # Fields of the lab
     measured: dict[str, Any] = dict.fromkeys(("toy", "walked", "history", "compared"))
@@ -82,7 +81,6 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         **measured,
         model=wanted.model,
         environment=[("Date", environment.now()), *devices.inspected()],
-        soft_placement=wanted.soft_placement,
         interrupted=interrupted,
         missing=needs - done if interrupted else frozenset(),
     )
@@ -212,7 +210,6 @@ def train(model: str, options: Options) -> tuple[History, bool]:
         command = [sys.executable, "-m", "tflab.train", "--model", model, "--epochs", str(EPOCHS)]
         command += ["--logdir", str(logdir)]
         command += ["--data-dir", options.data_dir] if options.data_dir else []
-        command += ["--soft-placement"] if options.soft_placement else []
         variables = {**os.environ, "TMPDIR": str(atomic.process_folder())}
         path, complete, status = logdir / history.NAME, True, 0
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=variables) as process:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 from tflab import models
 from tflab.cli import arguments, command, interrupts, new_files, terminal
-from tflab.errors import RefusedError
 from tflab.escaping import visible
 from tflab.records.options import Options
 
@@ -83,7 +82,6 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder of the results for TensorBoard (default: runs/<model>-train-<time>)",
     )
-    arguments.soft_placement(parser)
     arguments.data_dir(parser)
     return parser
 
@@ -111,24 +109,16 @@ def run(args: argparse.Namespace) -> int:
             train(trainer, settings, folder, start)
     except KeyboardInterrupt:
         status = command.INTERRUPTED
-    except RefusedError as error:
-        if error.of_device:
-            from tflab.lifecycle import advice
-
-            options = Options(soft_placement=args.soft_placement, data_dir=args.data_dir)
-            raise advice.with_soft_placement(error, settings.model, options) from error
-        raise
     finally:
         with interrupts.held():
             show(folder)
     if status:
-        note(f"Interrupted. To continue:  {resuming(settings, folder, args.soft_placement)}")
+        note(f"Interrupted. To continue:  {resuming(settings, folder)}")
     return status
 
 
-def resuming(settings: Settings, folder: Path, soft_placement: bool) -> str:
+def resuming(settings: Settings, folder: Path) -> str:
     again = ["--resume", "--model", settings.model, "--logdir", str(folder)]
-    again += ["--soft-placement"] if soft_placement else []
     return f"python -m tflab.train {shlex.join(again)}"
 
 
@@ -144,7 +134,7 @@ def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, 
     function = models.find(model)
     from tflab.train import trainer
 
-    options = Options(data_dir=args.data_dir, soft_placement=args.soft_placement)
+    options = Options(data_dir=args.data_dir)
     ready = trainer.prepare(model, function, seed, options)
     train, test = map(ready.program.dataset, ("train", "test"))
     data = {"data": train.name, "train_rows": train.size, "test_rows": test.size}
