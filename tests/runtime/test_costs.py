@@ -9,7 +9,7 @@ from tflab.errors import TflabError
 from tflab.records.graph import Node, Tensor
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
-from tflab.runtime import costs, flop_counts
+from tflab.runtime import costs, flops
 
 pytestmark = pytest.mark.tensorflow
 
@@ -48,8 +48,8 @@ def test_a_fused_convolution_does_its_products_adds_its_bias_and_compares_with_0
 def test_both_gradients_of_a_convolution_do_its_products_once_more(lenet):
     work = counted(lenet)
     forward = {"conv1": BATCH * 2 * 28 * 28 * 6 * 25, "conv2": BATCH * 2 * 10 * 10 * 16 * 25 * 6}
-    for layer, flops in forward.items():
-        assert work[f"gradients/{layer}/Conv2D_grad/Conv2DBackpropFilter"].flops == flops
+    for layer, count in forward.items():
+        assert work[f"gradients/{layer}/Conv2D_grad/Conv2DBackpropFilter"].flops == count
     assert work["gradients/conv2/Conv2D_grad/Conv2DBackpropInput"].flops == forward["conv2"]
 
 
@@ -167,7 +167,7 @@ def test_an_update_reads_the_variable_and_writes_it(kind, passes):
     assert bytes_of(op(kind, "w", "rate", "read")) == (passes * 15 + 1 + 15) * 4
 
 
-@pytest.mark.parametrize("kind", sorted(flop_counts.HAND_ON))
+@pytest.mark.parametrize("kind", sorted(flops.HAND_ON))
 def test_what_only_hands_a_buffer_on_moves_nothing(kind):
     assert bytes_of(op(kind, "x", outputs=(float32(4, 3),))) == 0
 

@@ -12,7 +12,7 @@ from tflab.compare.step_work import Evidence, Work
 from tflab.records.graph import Node, Shape, node_of
 from tflab.records.measured import Costs, OpStats
 from tflab.records.stages import Placement
-from tflab.runtime import costs, flop_counts, private
+from tflab.runtime import costs, flops, private
 
 MOVING_CHANNELS = ((0, 3, 1, 2), (0, 2, 3, 1))
 WITHIN_IMAGES = ((0, 1, 3, 2), (0, 2, 1, 3))  # permutations that may keep the shape
@@ -48,7 +48,7 @@ def of_batch(
                 bytes=cost_of[row.key].bytes if row.key in cost_of else None,
                 moves=row.key in movers,
                 moves_channels=row.key in turned,
-                hands_on=set(row.ops) <= flop_counts.HAND_ON,
+                hands_on=set(row.ops) <= flops.HAND_ON,
             )
             for row in rows
         ),

@@ -1,6 +1,6 @@
 """Costs: the FLOPs and bytes of a call of every executed node, from its definition and shapes.
 
-`flop_counts` counts FLOPs. Nodes that XLA compiled have no definition in the graph that ran; the
+`flops` counts FLOPs. Nodes that XLA compiled have no definition in the graph that ran; the
 ledger says which of the user's nodes they are.
 """
 
@@ -20,8 +20,8 @@ from tflab.records.graph import Node, Tensor, node_of
 from tflab.records.measured import Costs
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
-from tflab.runtime import flop_counts
-from tflab.runtime.flop_counts import HAND_ON, NO_ARITHMETIC
+from tflab.runtime import flops
+from tflab.runtime.flops import HAND_ON, NO_ARITHMETIC
 
 PASSES_OVER_VARIABLE = {"AssignVariableOp": 1, "AssignAddVariableOp": 2, "AssignSubVariableOp": 2}
 # the shape of such a tensor says nothing about its bytes
@@ -75,7 +75,7 @@ def costs(placed: Placement) -> tuple[Costs, ...]:
 
     FLOPs are None if a formula or a shape is missing for any part of a node's work.
     """
-    counts = flop_counts.Counts(placed)
+    counts = flops.Counts(placed)
     makers = {node.name: node for node in placed.nodes}
     compiled = of_compiled(placed)
     return tuple(
@@ -88,11 +88,11 @@ def costs(placed: Placement) -> tuple[Costs, ...]:
     )
 
 
-def known_count(count: float | flop_counts.Unknown) -> float | None:
-    return None if isinstance(count, flop_counts.Unknown) else count
+def known_count(count: float | flops.Unknown) -> float | None:
+    return None if isinstance(count, flops.Unknown) else count
 
 
-def of_compiled(placed: Placement) -> dict[str, float | flop_counts.Unknown]:
+def of_compiled(placed: Placement) -> dict[str, float | flops.Unknown]:
     """The FLOPs of compiled nodes, by the node that runs them: the sum over the user's nodes in
     it."""
     members: dict[str, list[str]] = {}
@@ -100,14 +100,14 @@ def of_compiled(placed: Placement) -> dict[str, float | flop_counts.Unknown]:
         if fate.fate == "compiled" and fate.into:
             members.setdefault(fate.into, []).append(fate.name)
     graph = of_placement(placed) if members else None
-    counts: dict[str, float | flop_counts.Unknown] = {}
+    counts: dict[str, float | flops.Unknown] = {}
     for into, names in members.items():
         assert graph
         operations = [graph.get_operation_by_name(name) for name in names]
         try:
-            counts[into] = sum(flop_counts.of_operations(operations))
+            counts[into] = sum(flops.of_operations(operations))
         except (KeyError, ValueError) as reason:
-            counts[into] = flop_counts.Unknown("_XlaRun", str(reason))
+            counts[into] = flops.Unknown("_XlaRun", str(reason))
     return counts
 
 
@@ -136,15 +136,13 @@ def fed_bytes(executed: Sequence[Node]) -> int:
 def types_without_flops(placed: Placement) -> dict[str, int]:
     """The types of executed nodes with unknown FLOPs, with their numbers of nodes, sorted by
     name."""
-    counts = flop_counts.Counts(placed)
+    counts = flops.Counts(placed)
     compiled = of_compiled(placed)
     types = Counter(
         count.op
         for node in placed.nodes
         if counts.ran(node)
-        and isinstance(
-            count := compiled.get(node.name) or counts.of_node(node), flop_counts.Unknown
-        )
+        and isinstance(count := compiled.get(node.name) or counts.of_node(node), flops.Unknown)
     )
     return dict(sorted(types.items()))
 

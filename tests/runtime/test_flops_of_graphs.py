@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests.runtime.placing import placed
-from tflab.runtime import costs, flop_counts
+from tflab.runtime import costs, flops
 
 pytestmark = pytest.mark.tensorflow
 
@@ -24,7 +24,7 @@ def counted(fetches, feeds=None):
     stage, values = placed(fetches, feeds)
     by_type = {}
     for node, cost in zip(stage.nodes, costs.costs(stage), strict=True):
-        plain = flop_counts.plain_type(node.op)
+        plain = flops.plain_type(node.op)
         by_type.setdefault(plain, []).append(cost.flops)
     return by_type, values
 
@@ -117,46 +117,6 @@ def test_a_fused_convolution_adds_its_bias_and_compares_with_0():
 
 
 # Products
-
-
-def products_of(equation, *factors):
-    """The value of an Einsum of two factors, and the multiply-adds of its loops."""
-    terms, result = equation.split("->")
-    labels = sorted(set(terms) - {","})
-    sizes = {
-        label: factor.shape[place]
-        for term, factor in zip(terms.split(","), factors, strict=True)
-        for place, label in enumerate(term)
-    }
-    total, steps = np.zeros([sizes[label] for label in result]), 0
-    for indices in itertools.product(*(range(sizes[label]) for label in labels)):
-        at = dict(zip(labels, indices, strict=True))
-        value = 1.0
-        for term, factor in zip(terms.split(","), factors, strict=True):
-            value *= factor[tuple(at[label] for label in term)]
-        total[tuple(at[label] for label in result)] += value
-        steps += 1
-    return total, steps
-
-
-@pytest.mark.parametrize(
-    ("equation", "shapes"),
-    [
-        ("ij,jk->ik", [(3, 4), (4, 5)]),
-        ("bqhd,bkhd->bhqk", [(2, 3, 2, 4), (2, 5, 2, 4)]),  # scores of attention
-        ("bhqk,bkhd->bqhd", [(2, 2, 3, 5), (2, 5, 2, 4)]),
-        ("ijk,kl->lji", [(2, 3, 4), (4, 5)]),
-        ("abc,cde->abde", [(2, 3, 4), (4, 2, 3)]),
-    ],
-)
-def test_an_einsum_does_a_multiply_add_for_each_combination_of_labels(equation, shapes):
-    factors = [numbers(*shape) for shape in shapes]
-    total, steps = products_of(equation, *factors)
-    with tf.Graph().as_default():
-        fed = [tf1.placeholder(tf.float32, [None] * len(shape)) for shape in shapes]
-        by_type, value = counted(tf.einsum(equation, *fed), dict(zip(fed, factors, strict=True)))
-    np.testing.assert_allclose(value, total, atol=1e-4)
-    assert by_type["Einsum"] == [2 * steps]
 
 
 @pytest.mark.parametrize("across", [False, True])
