@@ -7,7 +7,7 @@
 # make check ruff, codespell, mypy and import-linter; types and lint of the JavaScript, where Node.js is
 # make bench benchmarks against other tools, into benchmarks/RESULTS.md
 # make docs  today's output into README.md and docs/
-# make fuzz  damaged and made-up files, graphs at random, against all that reads and runs them
+# make fuzz  damaged and made-up files against all that reads them, graphs at random against the kernel's wall
 # make mutants mistakes planted in the code, against the quick tests; PACKAGE=analysis for one package, SAMPLE=200
 #            and SEED=3 for some of them
 # make clean removes .venv, .venvs, caches and runs

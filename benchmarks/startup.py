@@ -29,9 +29,9 @@ node { name: "y" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } }
 CONFINED, FREE = "tflab.lifecycle --model FILE --stage frontend", "the same, not confined"
 UNCONFINED = """
 import sys
-from tflab.cli import confinement
+from tflab.cli import confined
 from tflab.lifecycle.__main__ import main
-confinement.ENABLED = False
+confined.ENABLED = False
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tflab.cli import confinement
+from tflab.cli import confined
 from tflab.runtime import dumps, load
 
 # A walk writes thousands of small files. On a disk they take a third of its processor time, and in
@@ -78,7 +78,7 @@ GROUPS = {f"tests/{file}.py": name for name, files in TOGETHER.items() for file 
 gc.disable()  # what is imported stays: looking through it again and again takes seconds
 dumps.prepare()  # before a test imports TensorFlow
 # Commands that a test calls run in this process; those that it starts are confined as always.
-confinement.ENABLED = False
+confined.ENABLED = False
 # On a busy machine tflab looks for a moment at what runs now, before each measurement.
 load.LOOK_S = 0.01
 # A shell gives its background jobs an ignored Ctrl-C, and nohup an ignored SIGHUP: children would

@@ -19,7 +19,7 @@ FROM_WITHIN = {  # public name -> its module
     "watch": "tflab.run.within",
     "Hook": "tflab.run.within",
     "callback": "tflab.run.within",
-    "save_graph": "tflab.saved_graphs.debug_info",
+    "save_graph": "tflab.runtime.debug_info",
     "load_ipython_extension": "tflab.explore.notebook",
 }
 

@@ -10,20 +10,6 @@ class TflabError(Exception):
     line: int | None = None  # of the program that is shown beside the error
 
 
-class UnreadyError(TflabError):
-    """No step of a graph can run as it is. The error names remedies that were not tried yet."""
-
-    def __init__(
-        self,
-        message: str,
-        shapes: tuple[tuple[str, tuple[int, ...]], ...] = (),  # shapes for made-up values
-        fetches: tuple[str, ...] = (),  # each of them can be fetched
-    ) -> None:
-        super().__init__(message)
-        self.shapes = shapes
-        self.fetches = fetches
-
-
 class RefusedError(TflabError):
     """TensorFlow refused or failed; its log may contain more."""
 
@@ -31,10 +17,6 @@ class RefusedError(TflabError):
     inside: tuple[tuple[str, str], ...] = ()  # nodes of functions: the function's name, the node's
     of_device = False  # whether only this device cannot run it
     batch_size: int | None = None  # of the step that failed, if several were measured
-
-
-class WithheldError(RefusedError):
-    """TensorFlow's message is not shown, because it may quote a file that the graph read."""
 
 
 class RanDryError(RefusedError):
@@ -63,10 +45,6 @@ class UndecidedError(TflabError):
     """It is undecided whether a saved comparison is slower than --fail-if-slower allows."""
 
     status = 3
-
-
-class EffectsError(UsageError):
-    """A graph was not run: it may affect more than tensors, and the user has not allowed that."""
 
 
 def reason(error: BaseException) -> str:

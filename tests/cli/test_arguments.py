@@ -1,13 +1,11 @@
 """Arguments: what the types of several commands' options take, and what they say of the rest."""
 
 import argparse
-from contextvars import ContextVar
 
 import pytest
 
-from tflab.cli import arguments, command
+from tflab.cli import arguments
 from tflab.errors import UsageError
-from tflab.saved_graphs import effects
 
 
 @pytest.mark.parametrize(
@@ -31,13 +29,8 @@ def test_what_is_no_shape_is_told_how_to_give_one(text):
     )
 
 
-@pytest.mark.parametrize(
-    "option", [["--allow-read", "."], ["--allow-write", "."], ["--allow-network"]]
-)
-def test_each_option_allows_an_effect_that_is_refused_without_it(option, monkeypatch):
-    monkeypatch.setattr(command, "MAY_QUOTE", ContextVar("may quote"))
+def test_a_graph_from_a_file_is_trusted_only_if_the_user_says_so():
     parser = argparse.ArgumentParser()
     arguments.saved(parser)
-    chosen = arguments.saved_of(parser.parse_args(["--allow-side-effects", *option]))
-    assert len(chosen.allowed) == 1
-    assert {*chosen.allowed} <= {*effects.GATED}
+    assert not arguments.saved_of(parser.parse_args([])).trust
+    assert arguments.saved_of(parser.parse_args(["--trust"])).trust

@@ -1,13 +1,12 @@
 """Fuzz the readers of untrusted files: every input gives a result or one TflabError, and what
-the gate lets run touches nothing.
+the kernel confines touches nothing.
 
     python -m tests.fuzz [--seconds 60]
 
 Each target runs in a process of its own, guided by coverage, from real files as seeds. Prints how
 many inputs were tried and how many failed; a failing input is kept, and its path printed. Then
-graphs at random run under the eyes of strace (`tests/fuzz/gate.py`), once with the rules of the
-gate alone and once with the kernel's confinement alone, and what is printed about the gradients of
-random programs is evaluated once more (`tests/fuzz/formulas.py`).
+graphs at random run confined, under the eyes of strace (`tests/fuzz/wall.py`), and what is printed
+about the gradients of random programs is evaluated once more (`tests/fuzz/formulas.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.fuzz import gate
+from tests.fuzz import wall
 from tflab.exporters import text
 from tflab.records.blocks import Column, Table
 
@@ -51,7 +50,7 @@ def main() -> int:
         tuple(rows),
     )
     text.show_block(text.console(), table)
-    sound = gate.run(seconds=args.seconds) & gate.run(seconds=args.seconds, way=gate.WALL)
+    sound = wall.run(seconds=args.seconds)
     true = subprocess.run([sys.executable, "-m", "tests.fuzz.formulas"]).returncode == 0
     return 0 if sound and true and not any(failures for _, _, failures in rows) else 1
 

@@ -1,5 +1,4 @@
-"""Fuzz target: a graph from a file, up to what is told of its nodes and functions, and of what
-running it would touch."""
+"""Fuzz target: a graph from a file, up to what is told of its nodes and functions."""
 
 from __future__ import annotations
 
@@ -16,16 +15,16 @@ try:
     import atheris
 except ImportError:  # seeds can be written without it
     from tflab.exporters import text
+    from tflab.models import graph_file
     from tflab.records.stages import Frontend
     from tflab.runtime import functions, nodes
-    from tflab.saved_graphs import graph_files, permissions, reach
     from tflab.views import stages
 else:
     with atheris.instrument_imports(include=["tflab"]):
         from tflab.exporters import text
+        from tflab.models import graph_file
         from tflab.records.stages import Frontend
         from tflab.runtime import functions, nodes
-        from tflab.saved_graphs import graph_files, permissions, reach
         from tflab.views import stages
 
 OPENED = 3  # functions whose bodies are drawn
@@ -49,11 +48,8 @@ def seeds() -> Mapping[str, bytes]:
 
 
 def read(path: Path) -> None:
-    file = graph_files.read(path)
+    file = graph_file.read(path)
     found = nodes.from_graph_def(file.graph_def, {}, {})
-    names = [node.name for node in found]
-    tuple(permissions.effects(reach.nodes_reached(file.graph_def, names)))
-    permissions.locked(file.graph_def)
     called = functions.of_graph_def(file.graph_def)
     out = text.console(StringIO())
     stage = Frontend(None, found, functions=called)

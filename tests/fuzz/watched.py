@@ -1,6 +1,6 @@
 """Watched: runs graphs at random in the current folder, each to its end or to its refusal.
 
-    python -m tests.fuzz.watched SEED FIRST LAST [--allow] [--wall FOLDER]
+    python -m tests.fuzz.watched SEED FIRST LAST [--wall FOLDER]
 
 With --wall the kernel confines this process first: it writes to that folder alone, and reads what
 Python and TensorFlow are made of.
@@ -21,22 +21,22 @@ from tflab.runtime import quiet_import
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 quiet_import.load()  # leaves out Keras, which no graph needs
 
+
 from tests.fuzz.random_graphs import Maker
-from tflab.cli import confinement, landlock
-from tflab.errors import EffectsError, TflabError
+from tflab.cli import confined, landlock
+from tflab.errors import TflabError
 from tflab.lifecycle import frontend
-from tflab.models import saved
+from tflab.models import graph_file, saved
 from tflab.records.options import Options, Saved
 from tflab.runtime import private, refusals, session
-from tflab.saved_graphs import graph_files
 
 MARK = "/watched-graph-"
 TRACEBACK = "ended in"
-REFUSED, BLOCKED, GATED, RAN = "refused by the runtime", "not imported", "gated", "ran"
+REFUSED, BLOCKED, RAN = "refused by the runtime", "not imported", "ran"
 SECONDS = 2  # of one step; what waits for ever is given up
 
 
-def main(seed: int, first: int, last: int, allow: bool, folder: Path) -> None:
+def main(seed: int, first: int, last: int, folder: Path) -> None:
     refusals.TIME_LIMIT_S = SECONDS
     # Only through a checkpoint is a MetaGraphDef restored
     (folder / "graph.index").touch()
@@ -52,21 +52,22 @@ def main(seed: int, first: int, last: int, allow: bool, folder: Path) -> None:
         path.write_bytes(content.SerializeToString())
         print(number, op, place, end=" | ", flush=True)
         os.path.exists(f"{MARK}{number}")
-        print(outcome(path, allow), flush=True)
+        print(outcome(path), flush=True)
         path.unlink()
     os.path.exists(f"{MARK}end")
 
 
 def confine(folder: str) -> None:
     """Let this process write to a folder alone, and reach no network."""
-    landlock.confine(confinement.installed(), [folder, "/dev/null"])
+    readable = (*confined.SYSTEM, *confined.installed(), "/proc/self/cmdline", folder)
+    landlock.confine(readable, [folder, "/dev/null"])
 
 
-def outcome(path: Path, allow: bool) -> str:
+def outcome(path: Path) -> str:
     """How far a graph came on the way of any graph from a file."""
 
     def build() -> Any:
-        return saved.build(graph_files.read(path), Saved(side_effects=allow))
+        return saved.build(graph_file.read(path), Saved(trust=True))
 
     try:
         stage = frontend.build((str(path), build), Options())
@@ -78,8 +79,6 @@ def outcome(path: Path, allow: bool) -> str:
         options = Options(without=("grappler",))
         with session.opened(stage.program.graph, options, start) as live:
             step.callable(live)()
-    except EffectsError:
-        return GATED
     except TflabError:
         return REFUSED
     except Exception as error:  # that is not how tflab says what is wrong
@@ -91,7 +90,7 @@ if __name__ == "__main__":
     wall = sys.argv[sys.argv.index("--wall") + 1] if "--wall" in sys.argv else ""
     if wall:
         confine(wall)
-    main(*map(int, sys.argv[1:4]), allow="--allow" in sys.argv, folder=Path(wall or "."))
+    main(*map(int, sys.argv[1:4]), folder=Path(wall or "."))
     # Threads of ops that wait for ever would keep the process from its end
     sys.stdout.flush()
     os._exit(0)

@@ -2,7 +2,6 @@
 edges alone, and the lines of TensorFlow that made them."""
 
 import linecache
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,8 @@ import tensorflow as tf
 
 from tests import walks
 from tests.lifecycle.test_gradient_check import differentiated
-from tflab import lifecycle
-from tflab.analysis import chain_rule, gradient_graph, gradient_nodes
-from tflab.analysis.gradient_graph import GradientGraph
-from tflab.lifecycle import derived_again, meaning
+from tflab.analysis import gradient_nodes
 from tflab.records.graph import node_of
-from tflab.records.options import Options
 
 pytestmark = pytest.mark.tensorflow
 
@@ -125,31 +120,3 @@ def test_the_line_is_within_the_gradient_function_or_what_it_calls(walked):
     assert lines["loss_grad/Tile"].function == "_SumGrad"  # which _MeanGrad calls
     assert lines["mul_grad/tuple/control_dependency"].function == "_GradientsHelper"
     assert "mul(math_ops.conj(x), grad)" in lines["mul_grad/Mul_1"].code
-
-
-@every_model
-def test_gradients_derived_again_are_those_that_tensorflow_noted(name, walked):
-    stage = walked(name)["backward"]
-    known = meaning.attributes(stage.program.graph, stage.nodes)
-    made = tuple(gradient for gradient in stage.gradients if gradient.nodes)
-    inputs = {node.name: node.inputs for node in stage.nodes}
-    loss = stage.program.loss.op.name
-    updates = {loss: [name for name in stage.update_nodes if inputs[name]]}
-    graph = GradientGraph(stage.nodes, made, stage.shared_nodes, (), known)
-    graph, losses = derived_again.checked(stage.program, graph, updates, Options())
-    assert losses == (loss,)
-    again = gradient_nodes.described(graph, gradient_graph.ends(graph), {})
-    assert list(again) == [replace(node, line=None) for node in stage.gradient_nodes]
-    assert chain_rule.links(graph, gradient_graph.ends(graph)) == stage.chain_rule
-
-
-def test_gradients_in_a_file_are_explained_without_lines(walked, tmp_path):
-    stage = walked("toy")["backward"]
-    path = tmp_path / "toy.pb"
-    path.write_bytes(stage.program.graph.as_graph_def().SerializeToString())
-    *_, again = lifecycle.walk(str(path), Options(), "backward")
-    assert again.inferred and again.chain_rule == stage.chain_rule
-    formulas = {node.name: node.formula for node in stage.gradient_nodes}
-    assert {node.name: node.formula for node in again.gradient_nodes} == formulas
-    assert {node.line for node in again.gradient_nodes} == {None}
-    assert again.derivatives == ()

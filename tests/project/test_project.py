@@ -24,8 +24,6 @@ WITHOUT_TENSORFLOW = (
     "follow.node_history",
     "report.drawing",
     "report.graph_states",
-    "saved_graphs.effects",
-    "saved_graphs.reach",
     "convert.__main__",
     "convert.read",
     "convert.conversion",

@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 
-from tflab.cli import command, confined, confinement
+from tflab.cli import command
 from tflab.errors import UsageError
 from tflab.records.options import (
     BATCH_SIZES,
-    CONNECTS,
-    READS,
     SWITCHES,
-    WRITES,
     Options,
     Saved,
 )
@@ -196,7 +193,7 @@ def saved(parser: argparse.ArgumentParser) -> None:
         type=feed,
         metavar="NAME=FILE.npy",
         help="feed a placeholder, an input of the signature or any other tensor from a file; all "
-        "other placeholders and inputs are fed made-up values",
+        "other placeholders and inputs are fed seeded values",
     )
     add(
         "--shape",
@@ -204,33 +201,18 @@ def saved(parser: argparse.ArgumentParser) -> None:
         default=(),
         type=shape,
         metavar="NAME=1,224,224,3",
-        help="feed made-up values of this shape to a placeholder of unknown shape, or to any "
-        "other tensor; NAME= is a scalar",
+        help="feed seeded values of this shape; by default an open first dimension is the batch "
+        "size, and any other is 1. NAME= is a scalar",
     )
-    add(
-        "--allow-side-effects",
+    trust(group)
+
+
+def trust(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--trust",
         action="store_true",
-        help="run a graph whose ops may have side effects on files or other machines, or call "
-        "Python. If the kernel confines the process, it can still reach only what the next "
-        "three options allow",
-    )
-    for what in ("read", "write"):
-        add(
-            f"--allow-{what}",
-            nargs="+",
-            default=(),
-            type=command.folder(f"folder to {what}"),
-            metavar="DIR",
-            help=f"let the graph {what} files in these folders",
-        )
-    add("--allow-network", action="store_true", help="let the graph connect to other machines")
-    add(
-        "--import-seconds",
-        default=confined.IMPORT_S,
-        type=command.count("number of seconds for the import"),
-        metavar="N",
-        help="stop TensorFlow's import of the graph after this time, and only parse the graph "
-        "(default: %(default)s)",
+        help="run a graph from a file in an ordinary process: it can read and write what you can, "
+        "and use the network",
     )
 
 
@@ -257,23 +239,10 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def saved_of(args: argparse.Namespace) -> Saved:
-    effects = {
-        READS: args.allow_read,
-        WRITES: args.allow_write,
-        CONNECTS: args.allow_network,
-    }
-    allowed = tuple(effect for effect, given in effects.items() if given)
-    if allowed and not args.allow_side_effects and not confinement.is_available():
-        raise UsageError(
-            "--allow-read, --allow-write and --allow-network need Landlock, which this kernel does "
-            "not have. Give --allow-side-effects if you trust the graph with all of your files."
-        )
-    command.MAY_QUOTE.set(bool(args.allow_side_effects or allowed))
     return Saved(
         signature=args.signature,
         loss=args.loss,
         feeds=tuple(args.feed),
         shapes=tuple(args.shape),
-        side_effects=args.allow_side_effects,
-        allowed=allowed,
+        trust=args.trust,
     )

@@ -18,7 +18,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from typing import BinaryIO, NoReturn
 
 from tflab.cli import gone, interrupts, terminal
@@ -32,8 +31,6 @@ NEEDED = (
 )
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 INTERRUPTED = interrupts.INTERRUPTED
-# Whether TensorFlow's log may quote files, which a graph from a file reads with permission
-MAY_QUOTE = ContextVar("may quote", default=False)
 
 
 class Parser(argparse.ArgumentParser):
@@ -149,7 +146,6 @@ def file(what: str) -> Callable[[str], str]:
 def run(body: Callable[[], int]) -> int:
     """Run a command's body; turn errors into a sentence and an exit status."""
     prepare_streams()
-    MAY_QUOTE.set(False)
     with chatter_kept() as chatter, interrupts.raised() as ended:
         try:
             try:
@@ -283,8 +279,6 @@ def writes_to_descriptor_2() -> bool:
 
 def show(chatter: BinaryIO) -> None:
     """Print the kept log; a repeated message is shown once, with its count."""
-    if MAY_QUOTE.get():
-        return
     chatter.seek(0)
     lines = chatter.read().decode(errors="backslashreplace").splitlines()
     messages = Counter(line.rpartition("] ")[2] for line in lines if line.strip())

@@ -215,13 +215,3 @@ def shown_by(show: Callable[[], Any]) -> Iterator[None]:
         yield
     finally:
         current.show = None
-
-
-def forget() -> None:
-    """Let signals end a fork of a command's process like a new process."""
-    global current
-    signal.set_wakeup_fd(-1)
-    for number in SIGNALS:
-        if signal.getsignal(number) is current:
-            signal.signal(number, leave if number == signal.SIGINT else signal.SIG_DFL)
-    current = None

@@ -1,5 +1,5 @@
-"""Landlock: Linux restricts this process, and all processes that it starts, to the given files and
-ports.
+"""Landlock: Linux restricts this process, and all processes that it starts, to the given files, and
+takes the network from them.
 
 A process needs no privileges for it, and cannot undo it. Source: the kernel's
 Documentation/userspace-api/landlock.rst and include/uapi/linux/landlock.h. Each ABI handles more: 1
@@ -9,8 +9,8 @@ signals and abstract sockets.
 Python packages for Landlock support only files and ports, or start programs. The three system calls
 here need less code than either.
 
-Landlock restricts the ports of TCP, but not other protocols. A filter of system calls (seccomp)
-refuses their sockets, and io_uring, which could open them. Sources: the kernel's
+Landlock does not restrict Unix sockets, UDP, or TCP before ABI 4. A filter of system calls
+(seccomp) refuses all sockets, and io_uring, which could open them. Sources: the kernel's
 Documentation/userspace-api/seccomp_filter.rst, include/uapi/linux/{filter,seccomp,audit}.h.
 """
 
@@ -21,7 +21,6 @@ import errno
 import os
 import platform
 import signal
-import socket
 import stat
 import struct
 import sys
@@ -30,7 +29,7 @@ from contextlib import suppress
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # system calls, the same on x86-64 and ARM
 VERSION = 1  # the flag that asks for the ABI
-BENEATH, PORT = 1, 2  # kinds of rules
+BENEATH = 1  # the kind of rule for files
 NO_NEW_PRIVILEGES, DEATH_SIGNAL = 38, 1  # of prctl
 
 # Rights to files, in the order of their bits, and the ABI that introduced them
@@ -64,21 +63,17 @@ def die_with_parent() -> None:
     prctl(DEATH_SIGNAL, signal.SIGKILL)
 
 
-def confine(
-    readable: Iterable[str], writable: Iterable[str], ports: Iterable[int] | None = ()
-) -> None:
+def confine(readable: Iterable[str], writable: Iterable[str]) -> None:
     """Confine this process permanently. It can read below these paths, write below the writable
-    ones, bind and connect to these TCP ports only (None: any network), and signal only its
-    children.
+    ones, open no socket, and signal only its children.
 
     Missing paths are ignored. Raises OSError if the kernel refuses.
     """
     version = abi()
-    if not version:
+    if not (version and can_filter()):
         raise OSError("this kernel has no Landlock")
     every = next(RIGHTS_OF_ABI[known] for known in (5, 3, 2, 1) if version >= known)
-    handled_ports = TCP if version >= 4 and ports is not None else 0
-    fields = (every, handled_ports, SCOPES if version >= 6 else 0)
+    fields = (every, TCP if version >= 4 else 0, SCOPES if version >= 6 else 0)
     attributes = struct.pack("=QQQ", *fields)[: 8 if version < 4 else 16 if version < 6 else 24]
     ruleset = checked(call(CREATE_RULESET, attributes, len(attributes), 0))
     try:
@@ -86,13 +81,9 @@ def confine(
             allow(ruleset, path, every & ~IOCTL)
         for path in readable:
             allow(ruleset, path, READ)
-        for port in ports or () if handled_ports else ():
-            rule = struct.pack("=QQ", TCP, port)
-            checked(call(ADD_RULE, ruleset, PORT, rule, 0))
         prctl(NO_NEW_PRIVILEGES, 1)
         checked(call(RESTRICT_SELF, ruleset, 0))
-        if ports is not None:
-            only_tcp()
+        refuse_sockets()
     finally:
         os.close(ruleset)
 
@@ -121,11 +112,9 @@ def checked(result: int) -> int:
 ARCHITECTURES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 IO_URING_SETUP = 425
 FOREIGN = 0x40000000  # x86-64: system calls from here on are of another ABI
-NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16  # places in struct seccomp_data
-LOAD, AND, RETURN, EQUAL, AT_LEAST = 0x20, 0x54, 0x06, 0x15, 0x35  # instructions of BPF
+NUMBER, ARCHITECTURE = 0, 4  # places in struct seccomp_data
+LOAD, RETURN, EQUAL, AT_LEAST = 0x20, 0x06, 0x15, 0x35  # instructions of BPF
 VERDICTS = {"allow": 0x7FFF0000, "refuse": 0x00050000 | errno.EACCES}
-KIND = 0xF  # of a socket's type, without its flags
-INTERNET, INTERNET_6_BIT = 2, 8  # AF_INET, and the bit that AF_INET6 adds
 SECCOMP, FILTER = 22, 2  # of prctl
 
 # Instruction, value, and where to go if a comparison is true or false: "" is the next one
@@ -133,16 +122,14 @@ Instruction = tuple[int, int, str, str]
 
 
 def can_filter() -> bool:
-    """Whether this kernel has such filters, and this module knows its system calls."""
+    """Return whether this kernel has such filters, and this module knows its system calls."""
     known = platform.machine() in ARCHITECTURES and sys.byteorder == "little"
     return known and sys.platform == "linux" and os.path.exists("/proc/sys/kernel/seccomp")
 
 
-def only_tcp() -> None:
-    """Allow this process only TCP sockets, permanently; do nothing if `can_filter` is false.
-    Raises OSError if the kernel refuses."""
-    if not can_filter():
-        return
+def refuse_sockets() -> None:
+    """Allow this process no new sockets, permanently. Pairs of sockets, which lead nowhere else,
+    remain. Raises OSError if the kernel refuses."""
     architecture, opens = ARCHITECTURES[platform.machine()]
     program: list[Instruction] = [
         (LOAD, ARCHITECTURE, "", ""),
@@ -150,16 +137,7 @@ def only_tcp() -> None:
         (LOAD, NUMBER, "", ""),
         (AT_LEAST, FOREIGN, "refuse", ""),
         (EQUAL, IO_URING_SETUP, "refuse", ""),
-        (EQUAL, opens, "", "allow"),
-        (LOAD, ARGUMENTS, "", ""),  # the address family
-        (AND, 0xFFFFFFFF ^ INTERNET_6_BIT, "", ""),
-        (EQUAL, INTERNET, "", "refuse"),
-        (LOAD, ARGUMENTS + 8, "", ""),
-        (AND, KIND, "", ""),
-        (EQUAL, socket.SOCK_STREAM, "", "refuse"),
-        (LOAD, ARGUMENTS + 16, "", ""),  # the protocol; 0 is TCP for a stream
-        (EQUAL, 0, "allow", ""),
-        (EQUAL, socket.IPPROTO_TCP, "allow", "refuse"),
+        (EQUAL, opens, "refuse", "allow"),
     ]
     code = b"".join(instructions(program))
     content = ctypes.create_string_buffer(code, len(code))

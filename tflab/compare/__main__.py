@@ -19,7 +19,6 @@ from tflab.cli import (
     arguments,
     command,
     confined,
-    confinement,
     environment,
     interrupts,
     new_files,
@@ -55,8 +54,8 @@ def run(argv: Sequence[str]) -> int:
     if len(set(sizes)) < len(sizes):
         raise UsageError(f"The batch sizes {sizes} contain duplicates; list each once.")
     check_cluster(args)
-    if confinement.is_wanted(models.is_file(args.model)):
-        return confinement.run("compare", argv, args, outputs(args))
+    if confined.is_wanted(models.is_file(args.model), args.trust):
+        return confined.run("compare", argv, args, outputs(args))
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model, arguments.saved_of(args))
     if args.save and not confined.CONFINED:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import lcm
 
+from tflab import models
 from tflab.analysis import ledger, op_table, statistics
 from tflab.cli import terminal
 from tflab.compare import sweep
@@ -14,14 +15,14 @@ from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
 from tflab.lifecycle import split as over_tasks
-from tflab.records.graph import UPDATE
+from tflab.records.graph import UPDATE, node_of
 from tflab.records.measured import OpStats
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Backward, Placement
-from tflab.runtime import load, measure, own_process, session, trace
-from tflab.saved_graphs import effects, reach
+from tflab.runtime import load, measure, nodes, own_process, session, trace
 from tflab.units import plural
 
+CALLS_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 COLD = 5  # ops of the first step that are shown
 SPLITS = {"inference": "test", "training": "train"}  # phase -> split of its data
 TRAINING_IMAGES = 2_000  # of the training split: enough steps, but done in a few seconds
@@ -77,6 +78,7 @@ def prepare(
             f"The batch sizes are {batch_sizes!r}; give a sequence of whole numbers from 1, such "
             "as (1, 16, 64)."
         )
+    options = models.with_soft_placement(model, options)
     before = load.average() if chosen.load_before is None else chosen.load_before
     backward = with_gradients(model, replace(options, explained=False))
     if options.cluster:
@@ -125,13 +127,12 @@ def prepare(
 def python_caller(job: measure.Job) -> str | None:
     """A node of the step, or of its start, that calls a Python function. The GraphDef has only the
     function's number, so another process cannot run the step."""
-    graph_def, step, start = job.graph.as_graph_def(), job.step, job.start
-    reached = chain(
-        reach.nodes_reached(graph_def, (*step.fetches, *step.targets), step.feeds),
-        reach.nodes_reached(graph_def, start.targets, start.feeds),
-    )
-    calls_python = effects.PATTERNS["calls Python"]
-    return next((n.name for n in reached if calls_python.fullmatch(n.node_def.op)), None)
+    ends = (*job.step.fetches, *job.step.targets, *job.start.targets)
+    needed = nodes.needed(job.graph, [node_of(end) for end in ends])
+    graph_def = job.graph.as_graph_def()
+    of_functions = chain.from_iterable(f.node_def for f in graph_def.library.function)
+    reached = chain((node for node in graph_def.node if node.name in needed), of_functions)
+    return next((node.name for node in reached if node.op in CALLS_PYTHON), None)
 
 
 def first_step(

@@ -285,9 +285,9 @@ def of_model(name: str) -> Any:
     from tflab import models
 
     if models.is_file(name):
-        from tflab.saved_graphs import graph_files
+        from tflab.models import graph_file
 
-        return graph_files.read(Path(name)).graph_def
+        return graph_file.read(Path(name)).graph_def
     return built(models.find(name))
 
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tflab import datasets
 from tflab.datasets import Column, Dataset
 from tflab.errors import TflabError
-from tflab.saved_graphs import made_up
+from tflab.models import saved
 
 ROWS = 1024  # of made-up data
 OPEN = 8  # the size of an unknown dimension other than the batch
@@ -39,9 +39,9 @@ def fed(
         rows = rows_of(free, batch_size)
     else:
         rows = fixed_rows([*map(partial(tensor_of, graph), values), *free])
-    notes, needed = {}, {op.name for op in operations}
+    notes = {}
     for tensor in free:
-        values[tensor.name], notes[tensor.name] = invented(tensor, rows, needed)
+        values[tensor.name], notes[tensor.name] = invented(tensor, rows)
     columns: dict[str, Column] = {
         name: value if batched and in_rows(tensor_of(graph, name)) else datasets.Whole(value, rows)
         for name, value in values.items()
@@ -111,7 +111,7 @@ def values_of(graph: tf.Graph, given: Any) -> dict[str, np.ndarray]:
     return values
 
 
-def invented(tensor: Any, rows: int, needed: set[str]) -> tuple[np.ndarray, str]:
+def invented(tensor: Any, rows: int) -> tuple[np.ndarray, str]:
     """Made-up values for a placeholder, and a description of them."""
     name = tensor.op.name
     if tensor.shape.rank is None:
@@ -122,8 +122,4 @@ def invented(tensor: Any, rows: int, needed: set[str]) -> tuple[np.ndarray, str]
     shape = [OPEN if size is None else size for size in tensor.shape]
     if in_rows(tensor):
         shape[0] = rows
-    value, why = made_up.fitting_values(tensor, shape, needed)
-    if not why:
-        floats = tensor.dtype.is_floating or tensor.dtype.is_complex
-        why = "standard normal numbers" if floats else "plain values"
-    return value, f"The values of {name} are made up: {why}."
+    return saved.seeded(name, tensor.dtype, shape), f"The values of {name} are seeded."

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tflab import models
-from tflab.cli import arguments, command, confinement, environment, interrupts, terminal
+from tflab.cli import arguments, command, confined, environment, interrupts, terminal
 from tflab.errors import RefusedError, UsageError
 from tflab.records.node_history import NodeHistory
 from tflab.records.options import Options
@@ -53,8 +53,8 @@ def parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     if args.run:
         return run_recorded(args)
-    if confinement.is_wanted(models.is_file(args.model)):
-        return confinement.run("follow", argv, args, {})
+    if confined.is_wanted(models.is_file(args.model), args.trust):
+        return confined.run("follow", argv, args, {})
     options = Options(
         batch_size=args.batch_size,
         devices=args.devices,

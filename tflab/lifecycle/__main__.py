@@ -20,7 +20,6 @@ from tflab.cli import (
     arguments,
     command,
     confined,
-    confinement,
     environment,
     interrupts,
     new_files,
@@ -153,9 +152,9 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
             f"--experiments runs steps, but the stages up to {stop} run none. Give --stage "
             f"{STAGES[-1]}, or omit --stage."
         )
-    if confinement.is_wanted(models.is_file(args.model)):
+    if confined.is_wanted(models.is_file(args.model), args.trust):
         run_folder = {"--logdir": new_files.new_run(args.logdir, args.model)}
-        return confinement.run("lifecycle", argv, args, run_folder if is_kept(args, stop) else {})
+        return confined.run("lifecycle", argv, args, run_folder if is_kept(args, stop) else {})
     from tflab.runtime import dumps, quiet_import
 
     dumps.prepare()

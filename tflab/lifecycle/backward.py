@@ -6,6 +6,7 @@ per op. Still nothing is computed: the graph has grown its other half.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tflab.analysis import chain_rule
-from tflab.errors import EffectsError, RefusedError, TflabError
+from tflab.errors import RefusedError, TflabError
 from tflab.lifecycle import check_points, derivatives, gradient_check, graph_copies, meaning
 from tflab.records.graph import (
     BACKWARD,
@@ -30,6 +31,9 @@ from tflab.records.options import Options, Program
 from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck
 from tflab.runtime import functions, nodes, phases, private
 
+# What an optimiser's nodes, and the nodes of `tf.gradients`, are called
+UPDATES = re.compile(r"(Resource)?(Sparse)?Apply\w+")
+GRADIENTS = re.compile(r"(^|/)gradients(_\d+)?/")
 NOT_NEEDED = "the loss does not depend on it"
 SAMPLED = "only a sample of the variables is checked"
 UNKNOWN = "tflab could not confirm which tensor is its gradient"
@@ -50,7 +54,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     """
     program = frontend.live
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
-        return meaning.of_file(frontend, options)
+        return unchanged(frontend)
     # TensorFlow does not do so by default; over several devices a gradient follows its forward op.
     with private.gradient_calls() as calls:
         derived = derive(program, together=options.devices > 1 or bool(options.cluster))
@@ -73,6 +77,27 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         variable_count=len(pairs),
     )
     return explained(stage, pairs, calls, options) if options.explained else stage
+
+
+def unchanged(frontend: Frontend) -> Backward:
+    """Return the stage of a graph to which nothing is added. Which of its nodes are gradients is
+    not looked for: only that it has some."""
+    program = frontend.live
+    program.graph.finalize()
+    return Backward(
+        program=program,
+        nodes=frontend.nodes,
+        functions=frontend.functions,
+        update_nodes=tuple(
+            node.name
+            for node in frontend.nodes
+            if node.phase == UPDATE or UPDATES.fullmatch(node.op)
+        ),
+        inferred=any(
+            node.phase == BACKWARD or GRADIENTS.search(node.name) or node.op.endswith("Grad")
+            for node in frontend.nodes
+        ),
+    )
 
 
 def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Backward:
@@ -134,8 +159,6 @@ def check_gradients(stage: Backward, pairs: list, options: Options) -> gradient_
         return gradient_check.Checked((), f"no step can be run. {reason}")
     try:
         return gradient_check.check(program, stage.nodes, pairs, options)
-    except EffectsError as error:
-        return gradient_check.Checked((), f"nothing was run. {str(error).rstrip('.')}")
     except RefusedError as error:
         if program.model.optimizer is not None:
             raise

@@ -17,7 +17,6 @@ from tflab.cli import interrupts, new_files
 from tflab.errors import TflabError
 from tflab.exporters import chrome_trace, tensorboard, xspace
 from tflab.exporters.tensorboard import Captured
-from tflab.lifecycle import least_memory
 from tflab.records.options import Options, Program
 from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.timed import Capture, StepTime
@@ -50,10 +49,6 @@ def take(
     session runs them all, so that XLA numbers its clusters equally for all of them.
     """
     sizes, left_out = sizes_of(placement)
-    for size in sizes:
-        if refusal := least_memory.refusal(placement.user_nodes, placement.fetches, size):
-            left_out = (*left_out, f"A batch of {size} is not captured. {refusal}")
-            sizes = tuple(other for other in sizes if other != size)
     if execution is not None:
         sizes, too_slow = affordable(sizes, execution, seconds)
         left_out += too_slow

@@ -19,7 +19,7 @@ from tflab.analysis import chain_rule, evaluation, formula_text
 from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
-from tflab.errors import EffectsError, RefusedError
+from tflab.errors import RefusedError
 from tflab.lifecycle import gradient_check, graph_copies
 from tflab.records.gradients import Derivative
 from tflab.records.graph import node_of
@@ -56,7 +56,7 @@ def read(
     try:
         run = computed(program, dict(zip(ends, pairs, strict=True)), names, options)
     # a graph from a file can be differentiated even if it cannot run
-    except (EffectsError, RefusedError) as error:
+    except RefusedError as error:
         return (), f"no step ran. {str(error).rstrip('.')}"
     known = (
         Derivative(

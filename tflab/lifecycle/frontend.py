@@ -19,11 +19,10 @@ from tflab.datasets import Dataset, Whole
 from tflab.errors import TflabError, reason
 from tflab.escaping import with_full_stop
 from tflab.lifecycle import split
-from tflab.models import compiled, saved
+from tflab.models import keras, saved
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
 from tflab.runtime import functions, libraries, nodes, private
-from tflab.saved_graphs import graph_files, permissions
 
 ROWS_OF_NOTHING = 2**16  # a model without feeds runs with any batch size
 SEED = 1  # of the graph: the same weights in every run
@@ -45,7 +44,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     try:
         with private.noted(libraries.includes):
             model = call_model(name, function, graph)
-            if compiled.is_keras(model):
+            if keras.is_keras(model):
                 model, graph = from_keras(name, function, model, options)
     except saved.NotImportableError as error:
         return Frontend(
@@ -117,32 +116,24 @@ def from_keras(
     A model that cannot be called in a graph, or whose feeds or fetches the user sets, is exported
     and read like a graph from a file.
     """
-    keras_model = keras_result if compiled.is_eager(keras_result) else compiled.eagerly(function)
+    keras_model = keras_result if keras.is_eager(keras_result) else keras.eagerly(function)
     why = "Options such as --feed and --fetch name nodes of the exported graph."
-    if options.of_file == Saved():
+    if options.of_file == Saved(trust=options.saved.trust):
         graph = tf.Graph()
         try:
-            model = call_model(name, lambda: compiled.build(keras_model, name), graph)
+            return call_model(name, lambda: keras.build(keras_model, name), graph), graph
         except TflabError as error:
             why = str(error)
-        else:
-            check_run = permissions.Permissions(name).check if models.is_file(name) else None
-            return replace(model, check_run=check_run), graph
-    file = graph_files.exported(lambda: keras_model, name)
+    file = keras.exported(lambda: keras_model, name)
     graph = tf.Graph()
-    model = call_model(name, lambda: saved.build(file, options.of_file), graph)
+    of_file = replace(options.of_file, trust=True)  # what Keras exported here
+    model = call_model(name, lambda: saved.build(file, of_file), graph)
+    notes = [*model.notes, f"{with_full_stop(why)} Its exported graph is used instead."]
     not_trained = model.not_trained
-    if compiled.is_compiled(keras_model) and model.loss is None:
-        not_trained = (
-            f"'{name}' is compiled with {compiled.compiled_with(keras_model)}, so tflab runs the "
-            "inference graph that Keras exports for it."
-        )
-    notes = (
-        *model.notes,
-        f"{with_full_stop(why)} Its exported graph is used instead.",
-        *([not_trained] if not_trained else []),
-    )
-    return replace(model, notes=notes, not_trained=not_trained), graph
+    if keras.is_compiled(keras_model) and model.loss is None:
+        not_trained = f"'{name}' is compiled, but the graph that Keras exports only infers."
+        notes.append(not_trained)
+    return replace(model, notes=tuple(notes), not_trained=not_trained), graph
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:

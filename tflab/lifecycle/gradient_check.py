@@ -64,8 +64,7 @@ def check(
 
     The error of an element is |analytic - numeric|, divided by the largest gradient examined in
     its variable. A variable has no error if both are 0 within rounding (see `rounding_of`).
-    A random loss has no derivative to compare with. Raises RefusedError if the loss cannot run,
-    EffectsError if it may not.
+    A random loss has no derivative to compare with. Raises RefusedError if the loss cannot run.
     """
     pairs = [(g, v) for g, v in pairs if g is not None and dtype_of(v) == tf.float32]
     if not pairs:

@@ -1,4 +1,4 @@
-"""Meaning: the calls of `tf.gradients`, or the gradients in a file, as records for formulas."""
+"""Meaning: the calls of `tf.gradients`, or the as records for formulas."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.analysis import chain_rule, gradient_graph, gradient_nodes, gradient_search, op_rules
+from tflab.analysis import chain_rule, gradient_nodes, op_rules
 from tflab.analysis.gradient_graph import GradientGraph
-from tflab.lifecycle import derived_again
 from tflab.records.gradients import GradientCall
 from tflab.records.graph import Node, Source
-from tflab.records.options import Options
-from tflab.records.stages import Backward, Frontend, Gradient
+from tflab.records.stages import Backward
 from tflab.runtime import functions, libraries, nodes, private
 
 SMALL = 64  # elements of a constant whose value may appear in a formula
@@ -124,25 +122,6 @@ def tensor_name(tensor: str) -> str:
     return tensor if ":" in tensor else f"{tensor}:0"
 
 
-def of_gradients(
-    stage: Backward, updates: Mapping[str, Sequence[str]], options: Options
-) -> Backward:
-    """The same for gradients in a file, as far as values confirm it. The lines of their nodes are
-    unknown. `updates` are the nodes that take the gradients of each loss."""
-    by_node = attributes(stage.program.graph, stage.nodes)
-    with_nodes = tuple(gradient for gradient in stage.gradients if gradient.nodes)
-    graph = GradientGraph(stage.nodes, with_nodes, stage.shared_nodes, (), by_node)
-    graph, losses = derived_again.checked(stage.program, graph, updates, options)
-    ends = gradient_graph.ends(graph)
-    links = chain_rule.links(graph, ends)
-    return replace(
-        stage,
-        gradient_nodes=gradient_nodes.described(graph, ends, {}),
-        chain_rule=links,
-        losses=losses,
-    )
-
-
 def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
     """For each gradient node the line of TensorFlow that made it: in the file of the gradient
     function, or at the call in that file."""
@@ -186,65 +165,3 @@ def file_of(op: tf.Operation) -> str | None:
     except LookupError:
         return None
     return inspect.unwrap(function).__code__.co_filename if function else None
-
-
-# Gradients that a graph from a file came with
-
-
-def of_file(frontend: Frontend, options: Options) -> Backward:
-    """The backward stage of a graph to which nothing is added, with the gradients that it contains.
-
-    Edges show which nodes lead from a loss to an update; names show which forward op they belong
-    to.
-    """
-    graph = frontend.live.graph
-    graph.finalize()
-    ones = nodes.constants_of_one(graph)
-    stage = of_search(frontend, gradient_search.search(frontend.nodes, ones), options)
-    if stage.losses or not stage.update_nodes:
-        return stage
-    terms = gradient_search.search(frontend.nodes, ones, sums=False)
-    with_terms = of_search(frontend, terms, options)
-    return with_terms if with_terms.losses else stage
-
-
-def with_lines_of_work(listed: Iterable[Node], owners: Mapping[str, str]) -> Iterator[Node]:
-    """The nodes, of which those of a file also get the lines of their forward ops."""
-    lines: dict[str, Source | None] = {}
-    for node in listed:
-        if node.source and not node.forward_source:
-            node = replace(node, forward_source=lines.get(owners.get(node.name, "")))
-        lines[node.name] = node.line
-        yield node
-
-
-def of_search(frontend: Frontend, search: gradient_search.Found, options: Options) -> Backward:
-    """The same for gradients that were found by a search."""
-    program = frontend.live
-    order = [node.name for node in frontend.nodes]
-    owners = gradient_search.owners(order, search.gradients)
-    by_forward: dict[str, list[str]] = {}
-    for name, forward in owners.items():
-        by_forward.setdefault(forward, []).append(name)
-    gradients = {*search.gradients, *filter(gradient_search.SCOPE.fullmatch, order)}
-    updates = (name for training in search.trainings for name in training.updates)
-    updates_of = {t.loss: t.updates for t in search.trainings if t.loss}
-    stage = Backward(
-        program=program,
-        nodes=tuple(with_lines_of_work(frontend.nodes, owners)),
-        functions=frontend.functions,
-        gradients=tuple(
-            Gradient(
-                node.name,
-                node.op,
-                registered(program.graph.get_operation_by_name(node.name))[0],
-                tuple(by_forward[node.name]),
-            )
-            for node in frontend.nodes
-            if node.name in by_forward
-        ),
-        update_nodes=tuple(dict.fromkeys(updates)),
-        shared_nodes=tuple(name for name in order if name in gradients - owners.keys()),
-        inferred=bool(owners or search.gradients),
-    )
-    return of_gradients(stage, updates_of, options) if stage.inferred else stage

@@ -15,11 +15,12 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import atomic, xla
+from tflab import atomic, models, xla
 from tflab.analysis import branches, ledger, passes
-from tflab.errors import TflabError, UsageError, did_you_mean
-from tflab.lifecycle import least_memory, split
-from tflab.records.graph import Node, Source, node_of
+from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
+from tflab.escaping import with_full_stop
+from tflab.lifecycle import split
+from tflab.records.graph import FORWARD, Node, Source, node_of
 from tflab.records.options import Options, Program, Start
 from tflab.records.placed import Fate, Generated, Partition, Snapshot, Transfer
 from tflab.records.stages import Backward, Placement
@@ -57,9 +58,11 @@ def place_once(backward: Backward, options: Options) -> Placement:
     fetched = resolve(program, options.fetches)
     session.ready(program)
     fetches = fetched or default_fetches(program)
-    least_memory.check(backward.nodes, fetches, options.batch_size)
     step = session.step_of(program, fetches)
-    observed = run_instrumented(program, step, options)
+    try:
+        observed = run_instrumented(program, step, options)
+    except RefusedError as error:
+        raise with_hint(error, program) from error
     graphs = observed.metadata.partition_graphs
     shapes = trace.output_shapes(observed.metadata.step_stats)
     names = (node.name for graph in graphs for node in graph.node)
@@ -76,7 +79,8 @@ def place_once(backward: Backward, options: Options) -> Placement:
         program=program,
         nodes=remaining,
         user_nodes=backward.nodes,
-        backward_nodes=backward.added_nodes or recognised(backward),
+        backward_nodes=backward.added_nodes
+        or tuple(node.name for node in backward.nodes if node.phase != FORWARD),
         gradients={
             node.name: node.towards
             for node in backward.gradient_nodes
@@ -101,6 +105,18 @@ def place_once(backward: Backward, options: Options) -> Placement:
     )
 
 
+def with_hint(error: RefusedError, program: Program) -> RefusedError:
+    """Return the error with the options that may help, if values were made up for the step."""
+    made_up = program.model.made_up
+    if type(error) is RefusedError and made_up and models.is_file(program.name):
+        name = made_up[0]
+        error.args = (
+            f"{with_full_stop(str(error))} It was fed seeded values; give --feed {name}=FILE.npy, "
+            f"--shape {name}=SIZES, or --fetch NAME for another part.",
+        )
+    return error
+
+
 def nodes_not_run(
     remaining: Sequence[Node], sent: Sequence[Transfer], step_stats: Any
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -109,12 +125,6 @@ def nodes_not_run(
         return (), (UNKNOWN,)
     ran = trace.node_names(step_stats)
     return branches.not_taken(remaining, ran, ((one.send, one.recv) for one in sent)), ()
-
-
-def recognised(backward: Backward) -> tuple[str, ...]:
-    """The gradients and updates that a graph came with."""
-    owned = (name for gradient in backward.gradients for name in gradient.nodes)
-    return (*owned, *backward.shared_nodes, *backward.update_nodes)
 
 
 def generated_code(

@@ -23,12 +23,12 @@ from tflab.analysis import values as analysis
 from tflab.errors import TflabError
 from tflab.lifecycle import recorded_step
 from tflab.lifecycle.recorded_step import Arrays, Ran
+from tflab.models.saved import ASSIGNMENTS
 from tflab.records.graph import Node, graph_def_name, node_of, output_name, reach, turned_around
 from tflab.records.options import Options, Program
 from tflab.records.stages import Placement
 from tflab.records.values import COMPUTED, Defined
 from tflab.runtime import debugger, nodes, session
-from tflab.saved_graphs.starting import ASSIGNMENTS
 from tflab.units import plural
 
 # Nodes that run functions: the graph that runs has no nodes of these names
@@ -149,9 +149,6 @@ def set_to(live: tf1.Session, program: Program, readers: Mapping[str, str], star
             )
         setters[name] = op
     feeds = {op.inputs[1]: start[name] for name, op in setters.items()}
-    if program.model.check_run:
-        fed = [tensor.name for tensor in feeds]
-        program.model.check_run(program.graph, [op.name for op in setters.values()], fed, ())
     live.run(list(setters.values()), feeds)
 
 

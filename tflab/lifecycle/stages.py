@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tflab import models
 from tflab.cli import terminal
-from tflab.errors import RefusedError, UnreadyError
 from tflab.exporters import notebook
-from tflab.lifecycle import advice, backward, execution, frontend, placement
+from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records.options import Options
 from tflab.records.stages import Stage
 from tflab.runtime import session
@@ -27,6 +27,7 @@ def run_stages(model: str, options: Options, runs: bool) -> Iterator[Stage]:
     If a step will run, its data are checked before the first stage is returned. A graph that cannot
     run is shown nevertheless, and the first stage that has to run it refuses it.
     """
+    options = models.with_soft_placement(model, options)
     with terminal.phase("frontend"):
         built = frontend.of_model(model, options)
     if built.program and built.program.model.fixed_batch:
@@ -37,12 +38,9 @@ def run_stages(model: str, options: Options, runs: bool) -> Iterator[Stage]:
     with terminal.phase("backward"):
         derived = backward.differentiate(built, options)
     yield derived
-    try:
-        with terminal.phase("placement"):
-            placed = placement.place(derived, options)
-        yield placed
-        with terminal.phase("execution"):
-            executed = execution.execute(placed, options)
-        yield executed
-    except (RefusedError, UnreadyError) as error:
-        raise advice.with_advice(error, derived.program, options) from error
+    with terminal.phase("placement"):
+        placed = placement.place(derived, options)
+    yield placed
+    with terminal.phase("execution"):
+        executed = execution.execute(placed, options)
+    yield executed

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tflab.cli import command, confined
+from tflab.cli import command
 from tflab.errors import UsageError, did_you_mean, reason
-from tflab.records.options import Model, Saved
+from tflab.records.options import Model, Options, Saved
 from tflab.runtime import quiet_import
 
 MODELS = {
@@ -32,6 +32,7 @@ MODELS = {
 # A name that must be a path: it has a slash and is not a Python file, or it ends like a graph file.
 GRAPHS = re.compile(r"[^:]*/(?!.*\.py(:|$))[^:]*|.*\.(pb|pbtxt|keras|h5|hdf5|meta)$")
 
+KERAS = ".keras"  # the suffix of a Keras model
 
 # What to do with a program instead of a model function
 ELSE = (
@@ -118,6 +119,12 @@ def is_file(name: str) -> bool:
     return name not in MODELS and os.path.exists(name) and not name.endswith(".py")
 
 
+def with_soft_placement(model: str, options: Options) -> Options:
+    """Return the options with which the graph of a model runs: one from a file is placed on the
+    devices that are here."""
+    return replace(options, soft_placement=True) if is_file(model) else options
+
+
 def is_module(name: str) -> bool:
     """Whether this is the name of a module that can be imported."""
     try:
@@ -127,34 +134,11 @@ def is_module(name: str) -> bool:
 
 
 def from_file(path: str, options: Saved) -> Any:
-    """A saved graph, imported into the default graph. For a file with a compiled Keras model it is
-    that model, unless the user says what to feed or fetch, or its loss or optimiser cannot be
-    loaded."""
+    """Return the Keras model in a file; another graph is imported into the default graph."""
     from pathlib import Path
 
-    from tflab.models import compiled, saved
-    from tflab.saved_graphs import graph_files, keras_archives
+    from tflab.models import graph_file, keras, saved
 
-    with confined.importing(path):
-        config, why = keras_archives.compile_config(Path(path)), ""
-        if config and options == Saved():
-            try:
-                return compiled.from_file(Path(path), config)
-            except UsageError:
-                raise
-            except Exception as error:  # Keras may raise anything
-                why = f" These cannot be loaded: {first_sentence(error)}."
-        model = saved.build(graph_files.read(Path(path)), options)
-        if not config or model.loss is not None:
-            return model
-        not_trained = (
-            f"'{path}' is compiled with {keras_archives.compiled_with(config)}, so tflab runs the "
-            f"inference graph that Keras exports for it.{why}"
-        )
-        return replace(model, not_trained=not_trained, notes=(*model.notes, not_trained))
-
-
-def first_sentence(error: Exception) -> str:
-    """The first sentence of an error's message, otherwise its type."""
-    words = reason(error).strip() or type(error).__name__
-    return words.splitlines()[0].partition(". ")[0].rstrip(".")
+    if path.endswith(KERAS):
+        return keras.from_file(Path(path), options.trust)
+    return saved.build(graph_file.read(Path(path)), options)

@@ -1,32 +1,50 @@
-"""Saved: a graph from a file as a Model. Missing information is chosen or made up, and its notes
-say so.
+"""Saved: a graph from a file as a Model.
 
-Fetched are the user's fetches, otherwise those that `fetching` finds. Fed are the user's arrays,
-otherwise values made up with a seed. Variables get the values of a checkpoint, otherwise of their
-initialisers, otherwise values made up with a seed.
+Fetched are the user's fetches, otherwise the outputs of its signature, the train op that it
+collects, or what no other node uses. Fed are the user's arrays, otherwise seeded values by dtype
+and static shape: the first open dimension is the batch, any other is 1. Variables get the values of
+the checkpoint beside the file, otherwise of their initialisers, otherwise seeded values.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
-from tflab.analysis import gradient_search
 from tflab.analysis.ledger import nodes_needed
 from tflab.cli import confined
-from tflab.errors import TflabError, UsageError
+from tflab.datasets import Column, Dataset, Whole
+from tflab.errors import TflabError, UsageError, did_you_mean, reason
 from tflab.escaping import with_full_stop
-from tflab.records.graph import Function, Node
+from tflab.models import graph_file
+from tflab.models.graph_file import GraphFile
+from tflab.records.graph import VARIABLES, Function, Node, node_of, reach
 from tflab.records.options import Model, Saved, Start
 from tflab.runtime import functions, nodes, refusals
-from tflab.saved_graphs import endless, feeding, fetching, permissions, sparse_inputs, starting
-from tflab.saved_graphs.fetching import PLACEHOLDERS
-from tflab.saved_graphs.graph_files import GraphFile
-from tflab.saved_graphs.starting import VARIABLES
+from tflab.units import plural, size
+
+LISTED = 5  # names that a sentence lists
+PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
+ASSIGNMENTS = ("AssignVariableOp", "Assign")
+# Nodes without users that compute nothing: they keep, set, read or check a variable
+BOOKS = (*VARIABLES, *ASSIGNMENTS, "ReadVariableOp", "VarIsInitializedOp", "IsVariableInitialized")
+SAVERS = re.compile(r"(Save|Restore)(V2|Slices?)?|MergeV2Checkpoints")
+STRING = tf.string.as_datatype_enum
+HANDLES = ("resource", "variant")  # dtypes of values that only a graph itself can make
+SEED = 1
+LARGEST = 2**30  # bytes of seeded values for one tensor
+ROWS_BYTES, MOST_ROWS, LEAST_ROWS = 64 * 2**20, 1024, 64  # of the rows of one tensor
+UNBOUND = 2**16  # rows if no fed tensor has a batch dimension
+SCOPE = "tflab_start"  # the name scope of assignments that tflab adds
+
+Shape = tuple[int | None, ...]  # None as first dimension is the batch
 
 
 class NotImportableError(TflabError):
@@ -44,210 +62,173 @@ def build(file: GraphFile, options: Saved) -> Model:
     """Import the graph into the default graph and find out how to run it.
 
     Raises NotImportableError if TensorFlow rejects the graph, UsageError if the options name
-    something that it does not have. If only running is impossible, for example because of a queue
-    that no node fills, the model has the reason as `unready`, and the graph is still shown.
+    something that it does not have. If it has nothing to run, the model has the reason as
+    `unready`, and the graph is still shown.
     """
-    graph = tf.compat.v1.get_default_graph()
-    graph_def, moved = permissions.on_this_machine(file.graph_def)
-    graph_def, paths = permissions.with_paths(graph_def, starting.table_initialisation(file).feeds)
-    import_graph(replace(file, graph_def=graph_def), graph, options, paths)
+    graph = tf1.get_default_graph()
+    import_graph(file, graph, options.trust)
     graph_nodes = nodes.from_graph(graph)
-    signature = fetching.signature_of(file, options.signature)
-    loss = fetching.tensor(graph, options.loss) if options.loss else None
-    fetches, why = what_runs(file, graph, graph_nodes, signature, options)
+    signature = graph_file.signature_of(file, options.signature)
+    loss = tensor(graph, options.loss) if options.loss else None
+    fetches, why = fetches_of(file, graph, graph_nodes, signature, options.fetches)
     ends = (*fetches, *([loss.name] if loss is not None else []))
-    user_feeds = feeding.feeds_of_user(graph, signature, options)
-    fed, needed, unfed = what_is_fed(graph, graph_nodes, signature, user_feeds, ends)
-    handles = [tensor for tensor in fed if tensor.dtype in feeding.HANDLES]
-    fed = [tensor for tensor in fed if tensor.dtype not in feeding.HANDLES]
-    start, unready = None, None
-    iterators: list[str] = []
-    try:
-        columns, made_up = feeding.columns_of(graph, fed, needed, user_feeds)
-    except UsageError:
-        raise
-    except TflabError as error:
-        columns, made_up, unready = {}, [], error
-    fixed = feeding.fixed_batch(columns)
-    try:
-        if unready:
-            raise unready
-        if not fetches:
-            raise fetching.nothing_to_run(graph_nodes)
-        feeding.refuse_handles(handles)
-        start, iterators = started(file, graph, graph_nodes, needed, fed)
-    except TflabError as error:
-        unready = error
-    notes = notes_of(file, fetches, why, start, moved, fixed, made_up)
-    permitted = permissions.Permissions(file.name, options.allowed, paths)
+    files, shapes = given(graph, signature, options)
+    fed, needed = fed_tensors(graph, graph_nodes, signature, (*files, *shapes), ends)
+    arrays = {name: load(name, path) for name, path in files.items()}
+    columns, phrases = columns_of(fed, arrays, shapes)
+    start = start_of(file, graph, graph_nodes, needed)
+    sizes = [len(c.value) for c in columns.values() if isinstance(c, Whole) and np.ndim(c.value)]
+    fixed = max(sizes) if sizes and len(sizes) == len(columns) else None
+    runs = f"runs {listed(fetches)} ({why})" if fetches else "has nothing to run by default"
+    notes = [f"The graph is from '{file.name}', a {file.kind}. It {runs}."]
+    notes += [start.about] if start.about else []
+    notes += [f"Fed are seeded values: {'; '.join(phrases)}."] if phrases else []
     return Model(
         output=output_of(graph, graph_nodes, fetches),
-        feeds={tensor: feeding.label(tensor) for tensor in fed},
-        data=lambda split, _: feeding.dataset(split, columns, bool(made_up)),
+        feeds={tensor: label(tensor) for tensor in fed},
+        data=lambda split, _: dataset(split, columns, bool(phrases)),
         loss=loss,
         fetches=fetches,
         parameters=parameters(graph, graph_nodes, loss, fed),
-        notes=(*notes, *unfed, *iterators),
+        notes=tuple(notes),
         start=start,
         lines=file.lines,
-        made_up=tuple(feeding.label(t) for t in fed if t.name not in user_feeds.files),
-        unready=unready,
-        fixed_batch=fixed and fixed[1],
+        made_up=tuple(label(t) for t in fed if t.name not in arrays),
+        unready=None if fetches else nothing_to_run(file.name),
+        fixed_batch=fixed,
         captured=(),
-        check_run=None if options.side_effects else permitted.check,
     )
 
 
-def started(
-    file: GraphFile, graph: tf.Graph, graph_nodes: Sequence[Node], needed: set[str], fed: list[Any]
-) -> tuple[Start, list[str]]:
-    """What is run once before the first step, and a sentence for each iterator that it
-    initialises."""
-    begun = [op.name for op in endless.beginnings(graph, needed)]
-    needed = needed | nodes_needed(graph_nodes, begun, ())
-    endless.refuse(graph, needed, {tensor.name for tensor in fed})
-    start = starting.start_of(file, graph, graph_nodes, needed)
-    sentences = [f"'{name}' runs once, to initialise an iterator." for name in begun]
-    return replace(start, targets=(*start.targets, *begun)), sentences
+# The import
 
 
-def what_runs(
-    file: GraphFile,
-    graph: tf.Graph,
-    graph_nodes: Sequence[Node],
-    signature: Any,
-    options: Saved,
-) -> tuple[tuple[str, ...], str]:
-    """The fetches, and why these; none if the user chose none and there is no clear choice."""
-    wanted = fetching.asked_for(graph, graph_nodes, options.fetches)
-    if wanted:
-        return wanted, "as asked for"
-    graph_functions = functions.of_graph(graph, file.lines)
-    return fetching.fetches_of(
-        graph_nodes, graph_functions, signature, training_of(graph, graph_nodes)
-    )
-
-
-def training_of(graph: tf.Graph, graph_nodes: Sequence[Node]) -> tuple[str, ...]:
-    """The loss and the train op of the first training in the graph."""
-    for training in gradient_search.search(graph_nodes, nodes.constants_of_one(graph)).trainings:
-        return (*([f"{training.loss}:0"] if training.loss else []), *training.train_ops)
-    return ()
-
-
-def what_is_fed(
-    graph: tf.Graph,
-    graph_nodes: Sequence[Node],
-    signature: Any,
-    user_feeds: feeding.FeedOptions,
-    ends: Sequence[str],
-) -> tuple[list[tf.Tensor], set[str], list[str]]:
-    """The tensors to feed, the nodes that the ends then need, and the inputs of the signature that
-    cannot be fed. An input of the signature that depends on what the user feeds is not fed."""
-    tensors = [graph.get_tensor_by_name(name) for name in user_feeds.tensors]
-    by_user = {tensor.op.name for tensor in tensors}
-    inputs, unfed = feeding.inputs_of(graph, signature)
-    named_tensors = [
-        *tensors,
-        *(t for t in inputs if not nodes_needed(graph_nodes, [t.name], ()) & by_user),
-    ]
-    needed = nodes_needed(graph_nodes, ends, [tensor.name for tensor in named_tensors])
-    if ends:
-        feeding.check_used(user_feeds, graph, needed, ends)
-    placeholders = [
-        graph.get_tensor_by_name(f"{node.name}:0")
-        for node in graph_nodes
-        if node.op in PLACEHOLDERS and node.name in needed
-    ]
-    placeholders += sparse_inputs.open_defaults(graph, needed)
-    fed = {t.name: t for t in (*named_tensors, *placeholders) if t.op.name in needed}
-    return list(fed.values()), needed, unfed
-
-
-def notes_of(
-    file: GraphFile,
-    fetches: Sequence[str],
-    why: str,
-    start: Start | None,
-    moved: str,
-    fixed: tuple[str, int] | None,
-    made_up: Sequence[str],
-) -> Iterator[str]:
-    origin = "exported as " if file.given else ""
-    runs = f"runs {', '.join(fetches)} ({why})" if fetches else "has no default fetches"
-    yield f"The graph is from '{file.name}', {origin}a {file.kind}. It {runs}."
-    if start is not None and start.about:
-        yield start.about
-    if moved:
-        yield moved
-    if fixed:
-        name, rows = fixed
-        yield (
-            f"The graph has a fixed batch size: the first dimension of '{name}' is {rows:,}, so "
-            f"each step has {rows:,} rows."
-        )
-    if made_up:
-        yield f"These values are made up from dtype and shape, with a seed: {'; '.join(made_up)}."
-
-
-def import_graph(
-    file: GraphFile, graph: tf.Graph, options: Saved, paths: Sequence[str] = ()
-) -> None:
-    """Import the graph of a file. `paths` are constants that contain the path of an asset."""
-    if confined.unimported():
-        raise not_importable(file, confined.unimported())
-    if circle := endless.circle(file.graph_def):
-        names = ", ".join(f"'{name}'" for name in circle)
-        raise not_importable(file, f"its functions call one another in an endless cycle: {names}")
-    graph_def = (
-        file.graph_def
-        if options.side_effects
-        else permissions.locked(file.graph_def, options.allowed, paths)
-    )
+def import_graph(file: GraphFile, graph: tf.Graph, trusted: bool) -> None:
+    if why := confined.unimported(trusted):
+        raise not_importable(file, why)
     try:
-        with graph.as_default():
-            tf.import_graph_def(graph_def, name="")
+        with graph.as_default(), confined.importing(str(file.path)):
+            tf.import_graph_def(prepared(file), name="")
+    except MemoryError as error:
+        raise not_importable(file, "TensorFlow needs too much memory to import it") from error
     except Exception as error:  # TensorFlow raises many types
-        if options.side_effects or options.allowed:
-            # The message may quote a file that was read. Without permission no file is read, and
-            # the error is the same.
-            import_graph(file, tf.Graph(), replace(options, side_effects=False, allowed=()), paths)
-            raise not_importable(
-                file,
-                "to infer a shape, TensorFlow read a value that does not fit. To see the graph, "
-                "omit the --allow options",
-            ) from error
-        if isinstance(error, MemoryError):
-            raise not_importable(file, "TensorFlow needs too much memory to import it") from error
-        reason = " ".join(str(error).split()).partition(" [[")[0]
-        reason = refusals.without_open_bracket(reason) or type(error).__name__
-        missing = re.search(r"Op type not registered '([^']+)'", reason)
+        why = refusals.sentence(str(error)) or type(error).__name__
+        missing = re.search(r"Op type not registered '([^']+)'", why)
         if missing:
             library = missing[1].partition(">")[0] if ">" in missing[1] else "its library"
-            reason = (
+            why = (
                 f"it has an op of the type '{missing[1]}', which TensorFlow {tf.__version__} does "
                 f"not know. It belongs to {library} or to another version"
             )
-        raise not_importable(file, reason) from error
+        raise not_importable(file, why) from error
 
 
-def not_importable(file: GraphFile, reason: str) -> NotImportableError:
+def not_importable(file: GraphFile, why: str) -> NotImportableError:
     lines = nodes.graph_lines(file.lines)
     makers = {name: Node(name, "", source=source) for name, source in lines.items()}
     return NotImportableError(
-        f"The graph '{file.name}' cannot be imported: {with_full_stop(reason)}",
+        f"The graph '{file.name}' is shown but cannot be run: {with_full_stop(why)}",
         nodes.from_graph_def(file.graph_def, makers, {}),
         functions.of_graph_def(file.graph_def, file.lines),
     )
 
 
+def prepared(file: GraphFile) -> Any:
+    """Return the graph with all devices on this machine, because soft placement replaces a missing
+    device only within the same job, and with its assets at the place where they are now."""
+    copy = type(file.graph_def)()
+    copy.CopyFrom(file.graph_def)
+    for body in (copy.node, *(function.node_def for function in copy.library.function)):
+        for node in body:
+            if node.device:
+                node.device = local(node.device)
+    assets = {node_of(name): path for name, path in graph_file.tables(file).feeds.items()}
+    for node in copy.node:
+        if node.op == "Const" and node.name in assets and node.attr["dtype"].type == STRING:
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(assets[node.name]))
+    return copy
+
+
+def local(device: str) -> str:
+    """Return the same device on this machine; "" (any device) for an invalid name."""
+    try:
+        spec = tf.DeviceSpec.from_string(device)
+    except ValueError:
+        return ""
+    return tf.DeviceSpec(device_type=spec.device_type, device_index=spec.device_index).to_string()
+
+
+# What runs
+
+
+def fetches_of(
+    file: GraphFile,
+    graph: tf.Graph,
+    graph_nodes: Sequence[Node],
+    signature: Any,
+    names: Iterable[str],
+) -> tuple[tuple[str, ...], str]:
+    """Return what to fetch, and why. The user's names that are not here may be gradients that
+    `--loss` adds later."""
+    ops = {op.name: op for op in graph.get_operations()}
+    asked = [
+        name if ":" in name or not ops[name].outputs else f"{name}:0"
+        for name in names
+        if node_of(name) in ops
+    ]
+    if asked:
+        return tuple(tensor(graph, name).name if ":" in name else name for name in asked), (
+            "as asked for"
+        )
+    outputs = sorted(signature.outputs.items()) if signature is not None else []
+    of_signature = tuple(name for _, info in outputs for name in graph_file.tensors_of(info))
+    if of_signature:
+        known = tuple(tensor(graph, name).name for name in of_signature)
+        return known, f"the {'output' if len(known) == 1 else 'outputs'} of its signature"
+    if train_ops := [name for name in graph_file.collected(file, "train_op") if name in ops]:
+        return tuple(train_ops), "its collection train_op"
+    inputs = {n.name: [*map(node_of, n.inputs), *n.control_inputs] for n in graph_nodes}
+    used = {name for names in inputs.values() for name in names}
+    sinks = [
+        node
+        for node in graph_nodes
+        if node.name not in used
+        and node.op not in (*BOOKS, "Const", *PLACEHOLDERS)
+        and node.outputs
+        and node.outputs[0].dtype not in HANDLES
+    ]
+    types = {node.name: node.op for node in graph_nodes}
+    fetches = tuple(
+        f"{node.name}:0"
+        for node in sinks
+        if not any(SAVERS.fullmatch(types.get(name, "")) for name in reach([node.name], inputs))
+    )
+    return fetches, f"no other node uses {'it' if len(fetches) == 1 else 'them'}"
+
+
+def nothing_to_run(name: str) -> TflabError:
+    return TflabError(
+        f"'{name}' has nothing to run by default: every output is used by another node, or only "
+        "keeps, saves or restores variables. Give --fetch NAME."
+    )
+
+
+def tensor(graph: tf.Graph, name: str) -> tf.Tensor:
+    try:
+        return graph.get_tensor_by_name(name if ":" in name else f"{name}:0")
+    except (KeyError, ValueError) as error:
+        names = [output.name for op in graph.get_operations() for output in op.outputs]
+        hint = did_you_mean(name if ":" in name else f"{name}:0", names, LISTED)
+        raise UsageError(f"There is no tensor '{name}' in the graph.{hint}") from error
+
+
 def output_of(
     graph: tf.Graph, graph_nodes: Sequence[Node], fetches: Sequence[str]
 ) -> tf.Tensor | None:
-    """The first fetched tensor, otherwise a tensor that the fetches need."""
+    """Return the first fetched tensor, otherwise a tensor that the fetches need."""
     named = next((name for name in fetches if ":" in name), None)
     if named:
-        return fetching.tensor(graph, named)
+        return tensor(graph, named)
     ops = map(graph.get_operation_by_name, nodes_needed(graph_nodes, fetches, ()))
     return next((op.outputs[0] for op in ops if op.outputs), None)
 
@@ -255,8 +236,8 @@ def output_of(
 def parameters(
     graph: tf.Graph, graph_nodes: Sequence[Node], loss: Any, fed: Sequence[tf.Tensor]
 ) -> tuple[tf.Tensor, ...]:
-    """The tensors with respect to which a chosen loss is differentiated: the variables, or the
-    feeds if there are none."""
+    """Return the tensors with respect to which a chosen loss is differentiated: the variables, or
+    the feeds if there are none."""
     if loss is None:
         return ()
     behind = nodes_needed(graph_nodes, [loss.name], ())
@@ -266,3 +247,265 @@ def parameters(
         if node.op in VARIABLES and node.name in behind
     ]
     return tuple(handles or [tensor for tensor in fed if tensor.dtype.is_floating])
+
+
+# What is fed
+
+
+def label(tensor: tf.Tensor) -> str:
+    """Return the name of a fed tensor for readers: `x` for a placeholder, else `dequeue:1`."""
+    return tensor.op.name if tensor.op.type in PLACEHOLDERS else tensor.name
+
+
+def given(
+    graph: tf.Graph, signature: Any, options: Saved
+) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
+    """Return the user's files and shapes by tensor. Raises UsageError for one that cannot be
+    fed."""
+    keys = dict(signature.inputs) if signature is not None else {}
+    ops = {op.name: op.type for op in graph.get_operations()}
+
+    def named(name: str) -> str:
+        if name in keys and name not in ops and keys[name].name:
+            name = keys[name].name
+        if node_of(name) not in ops:
+            holders = sorted(op for op, kind in ops.items() if kind in PLACEHOLDERS)
+            hint = did_you_mean(name, list(ops), LISTED)
+            raise UsageError(
+                f"There is no tensor '{name}' to feed; the placeholders are: "
+                f"{listed(holders) or 'none'}.{hint}"
+            )
+        fed = tensor(graph, name)
+        if not graph.is_feedable(fed) or fed.dtype.name in HANDLES:
+            raise UsageError(f"'{name}' cannot be fed. Feed a tensor that is computed from it.")
+        return fed.name
+
+    return (
+        {named(name): path for name, path in options.feeds},
+        {named(name): shape for name, shape in options.shapes},
+    )
+
+
+def fed_tensors(
+    graph: tf.Graph,
+    graph_nodes: Sequence[Node],
+    signature: Any,
+    names: Iterable[str],
+    ends: Sequence[str],
+) -> tuple[list[tf.Tensor], set[str]]:
+    """Return the tensors to feed, and the nodes that the ends then need: those that the user names,
+    the inputs of the signature, and the placeholders that the ends still need."""
+    by_user = [graph.get_tensor_by_name(name) for name in dict.fromkeys(names)]
+    inputs = dict(signature.inputs).values() if signature is not None else ()
+    of_signature = [tensor(graph, name) for info in inputs for name in graph_file.tensors_of(info)]
+    chosen = {t.name: t for t in (*by_user, *of_signature) if graph.is_feedable(t)}
+    needed = nodes_needed(graph_nodes, ends, list(chosen))
+    for one in by_user:
+        if ends and one.op.name not in needed:
+            raise UsageError(
+                f"'{label(one)}' is not needed for {listed(ends)}, so nothing can be fed to it. "
+                "Leave it out, or give another --fetch."
+            )
+    holders = [
+        graph.get_tensor_by_name(f"{node.name}:0")
+        for node in graph_nodes
+        if node.op in PLACEHOLDERS and node.name in needed
+    ]
+    fed = {t.name: t for t in (*chosen.values(), *holders) if t.op.name in needed}
+    return [t for t in fed.values() if t.dtype.name not in HANDLES], needed
+
+
+def load(name: str, file: str) -> np.ndarray:
+    """Return the array to feed to `name`, mapped from its file: a header that declares more than
+    the file has takes no memory. Raises UsageError if the file does not contain one array."""
+    try:
+        confined.check_plain(Path(file))
+        return np.lib.format.open_memmap(file, mode="r")
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"'{file}' cannot be fed to '{name}': {with_full_stop(reason(error))} Give a .npy file "
+            "with one array."
+        ) from error
+
+
+def columns_of(
+    fed: Sequence[tf.Tensor],
+    arrays: Mapping[str, np.ndarray],
+    shapes: Mapping[str, tuple[int, ...]],
+) -> tuple[dict[str, Column], list[str]]:
+    """Return the data by fed tensor, and a phrase about each that has seeded values."""
+    all_shapes = {
+        tensor.name: feed_shape(tensor, shapes.get(tensor.name), arrays.get(tensor.name))
+        for tensor in fed
+    }
+    rows = rows_of(fed, all_shapes, arrays)
+    columns: dict[str, Column] = {}
+    phrases = []
+    for tensor in fed:
+        name, shape = label(tensor), all_shapes[tensor.name]
+        full = tuple(rows if dim is None else dim for dim in shape)
+        if tensor.name in arrays:
+            values = np.asarray(arrays[tensor.name])
+            values = values[:rows] if shape[:1] == (None,) else values
+        else:
+            values = seeded(name, tensor.dtype, full)
+            sizes = ", ".join("batch" if dim is None else str(dim) for dim in shape)
+            phrases.append(f"{name} {tensor.dtype.base_dtype.name} [{sizes}]")
+        columns[name] = values if shape[:1] == (None,) else Whole(values, rows)
+    return columns, phrases
+
+
+def feed_shape(
+    tensor: tf.Tensor, chosen: tuple[int, ...] | None, array: np.ndarray | None
+) -> Shape:
+    """Return the shape to feed: of the user's array or option, otherwise the static one, in which
+    the first open dimension is the batch (None) and any other is 1; a vector if none is known."""
+    static = tensor.shape
+    dims = static.as_list() if static.rank is not None else [None]
+    shape = tuple(array.shape) if array is not None else chosen
+    if shape is None:
+        return tuple(dim or (None if at == 0 else 1) for at, dim in enumerate(dims))
+    if not static.is_compatible_with(shape):
+        what = "its array has" if array is not None else "--shape gives"
+        sizes = ", ".join("any" if dim is None else str(dim) for dim in dims)
+        raise UsageError(
+            f"'{label(tensor)}' takes the shape [{sizes}], but {what} {list(shape)}. Give one that "
+            "fits."
+        )
+    batched = bool(shape) and dims[:1] == [None] and (array is not None or static.rank is not None)
+    return (None, *shape[1:]) if batched else shape
+
+
+def rows_of(
+    fed: Sequence[tf.Tensor], shapes: Mapping[str, Shape], arrays: Mapping[str, np.ndarray]
+) -> int:
+    """Return the number of rows: of the user's arrays, otherwise as many as fit in memory."""
+    batched = [tensor for tensor in fed if shapes[tensor.name][:1] == (None,)]
+    lengths = [len(arrays[tensor.name]) for tensor in batched if tensor.name in arrays]
+    if lengths:
+        if not min(lengths):
+            raise UsageError("An array that --feed names has no rows; give one that has.")
+        return min(lengths)
+    if not batched:
+        return UNBOUND
+    row_bytes = [
+        prod(dim or 1 for dim in shapes[t.name][1:]) * max(1, t.dtype.size or 1) for t in batched
+    ]
+    return max(LEAST_ROWS, min(MOST_ROWS, ROWS_BYTES // max(1, *row_bytes)))
+
+
+def seeded(name: str, dtype: tf.DType, shape: Sequence[int]) -> np.ndarray:
+    """Return values of a dtype and shape: normally distributed, zeros and ones, or empty strings; a
+    scalar is 0.5 (a probability, a rate) or False."""
+    plain = dtype.base_dtype
+    needed_bytes = prod(shape) * max(1, plain.size or 1)
+    if needed_bytes > LARGEST:
+        raise UsageError(
+            f"'{name}' takes {size(needed_bytes)}, but tflab makes at most {size(LARGEST)} of "
+            "seeded values. Give --feed or --shape."
+        )
+    rng = np.random.default_rng(SEED)
+    if plain == tf.string:
+        return np.full(shape, b"", object)
+    if not len(shape) and (plain.is_floating or plain.is_bool):
+        return np.array(0.5 if plain.is_floating else False, plain.as_numpy_dtype)
+    if plain.is_floating or plain.is_complex:
+        return rng.standard_normal(shape, np.float32).astype(plain.as_numpy_dtype)
+    # Whole numbers are indices or labels: 0 and 1 are valid for most
+    return rng.integers(0, 2, shape).astype(plain.as_numpy_dtype)
+
+
+def dataset(split: str, columns: Mapping[str, Column], made: bool) -> Dataset:
+    name = "seeded values" if made else "the arrays that were given"
+    all_columns = columns or {"row": np.arange(UNBOUND)}
+    return Dataset(name, split, all_columns, "the model's own data" if made else None)
+
+
+# The initial values of its variables
+
+
+def start_of(
+    file: GraphFile, graph: tf.Graph, graph_nodes: Sequence[Node], needed: set[str]
+) -> Start:
+    """Return how the variables that the fetches need get their initial values, and tables too."""
+    variables = [node.name for node in graph_nodes if node.op in VARIABLES and node.name in needed]
+    tables = graph_file.tables(file)
+    if not variables:
+        return checked(Start(tables.targets, tables.feeds), file, graph)
+    saver = file.meta.saver_def if file.meta is not None else None
+    if file.checkpoint and saver is not None and saver.restore_op_name:
+        feeds = {saver.filename_tensor_name: file.checkpoint, **tables.feeds}
+        targets = (node_of(saver.restore_op_name), *tables.targets)
+        about = f"Variables have the values of the checkpoint of '{file.name}'."
+        return checked(Start(targets, feeds, about), file, graph)
+    kept = tf.train.load_checkpoint(file.checkpoint) if file.checkpoint else None
+    assigned = {
+        node_of(node.inputs[0]): node.name
+        for node in reversed(graph_nodes)
+        if node.op in ASSIGNMENTS and node.name.endswith("/Assign")
+    }
+    counts = dict.fromkeys(("the checkpoint", "an initialiser", "a seed"), 0)
+    begun: list[str] = []
+    for name in variables:
+        if kept is not None and kept.has_tensor(name):
+            counts["the checkpoint"] += 1
+            begun.append(add_assignment(graph, name, kept.get_tensor(name)))
+        elif name in assigned:
+            counts["an initialiser"] += 1
+            begun.append(assigned[name])
+        else:
+            counts["a seed"] += 1
+            begun.append(add_assignment(graph, name))
+    parts = [f"{count:,} from {source}" for source, count in counts.items() if count]
+    about = f"{plural(len(variables), 'variable')} got values: {', '.join(parts)}."
+    return checked(Start((*begun, *tables.targets), tables.feeds, about), file, graph)
+
+
+def checked(start: Start, file: GraphFile, graph: tf.Graph) -> Start:
+    """Return the same start. Raises TflabError if the file names nodes that the graph does not
+    have."""
+    ops = {op.name: op for op in graph.get_operations()}
+    wrong = [name for name in start.targets if name not in ops]
+    for name in start.feeds:
+        try:
+            fed = graph.get_tensor_by_name(name)
+        except (KeyError, ValueError):
+            fed = None
+        if fed is None or fed.dtype != tf.string or not fed.shape.is_compatible_with([]):
+            wrong.append(name)
+    if wrong:
+        raise TflabError(
+            f"'{file.name}' says that '{wrong[0]}' restores or initialises it, but its graph has "
+            "no such node. Save it again, or give its GraphDef."
+        )
+    return start
+
+
+def add_assignment(graph: tf.Graph, name: str, values: np.ndarray | None = None) -> str:
+    """Add a node that assigns values, or seeded ones, to a variable; return its name."""
+    op = graph.get_operation_by_name(name)
+    dtype = tf.dtypes.as_dtype(op.get_attr("dtype"))
+    shape = tf.TensorShape(op.get_attr("shape"))
+    if values is None and not shape.is_fully_defined():
+        raise TflabError(f"The variable '{name}' has no values, no initialiser and no known shape.")
+    with graph.as_default(), tf1.name_scope(f"{SCOPE}/"):
+        held = tf.constant(values, dtype) if values is not None else small(dtype, shape)
+        if op.type == "VarHandleOp":
+            return tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=held).name
+        return tf.raw_ops.Assign(ref=op.outputs[0], value=held).op.name
+
+
+def small(dtype: tf.DType, shape: tf.TensorShape) -> tf.Tensor:
+    """Return values that a step makes when it runs: small normally distributed numbers, zeros and
+    ones, or empty strings."""
+    if dtype == tf.string:
+        return tf.fill(shape, "")
+    if dtype.is_floating or dtype.is_complex:
+        return tf.cast(tf.random.stateless_normal(shape, [SEED, 0], stddev=0.1), dtype)
+    return tf.cast(tf.random.stateless_uniform(shape, [SEED, 0], 0, 2, tf.int32), dtype)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many there are more."""
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return f"{', '.join(names[:LISTED])}{more}"

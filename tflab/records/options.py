@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -61,17 +61,10 @@ class Model:
     made_up: tuple[str, ...] = ()  # columns of the data with made-up values
     not_trained: str = ""  # why it has no loss or no optimiser, if that needs a reason
     unready: TflabError | None = None  # why no step of it can run, and what would help
-    # Called before a run: (graph, what is to run, what is fed, the feeds with a path of tflab's
-    # own)
-    check_run: Callable[[Any, Iterable[str], Collection[str], Collection[str]], None] | None = None
     fixed_batch: int | None = None  # the only batch size that the graph accepts, if it has one
     captured: tuple[int, ...] = BATCH_SIZES  # further batch sizes that are measured for TensorBoard
     # The values of the variables that generated the data: training should reach them
     answer: Mapping[str, float] = field(default_factory=dict)
-
-
-# Effects of ops that have an option of their own, as in `Effect.what`
-READS, WRITES, CONNECTS = "reads files", "writes files", "connects to other machines"
 
 
 @dataclass(frozen=True)
@@ -83,8 +76,7 @@ class Saved:
     feeds: tuple[tuple[str, str], ...] = ()  # (tensor, .npy file)
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()  # (tensor, the shape to feed)
     fetches: tuple[str, ...] = ()  # what to run instead of the graph's own choice
-    side_effects: bool = False  # whether ops may have any effect
-    allowed: tuple[str, ...] = ()  # the effects that ops may have without it, by `Effect.what`
+    trust: bool = False  # whether it may run in a process that nothing confines
 
 
 @dataclass(frozen=True)

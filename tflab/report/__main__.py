@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import atomic, models
-from tflab.cli import arguments, command, confined, confinement, interrupts, new_files, terminal
+from tflab.cli import arguments, command, confined, interrupts, new_files, terminal
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.escaping import visible
+from tflab.records.options import Saved
 from tflab.report import selection
 from tflab.runtime import dumps
 
@@ -68,17 +69,18 @@ def parser() -> argparse.ArgumentParser:
         f"(default: {' '.join(selection.CONFIGS)}, and gpu if there is one)",
     )
     arguments.data_dir(parser)
+    arguments.trust(parser)
     return parser
 
 
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
-    if confinement.is_wanted(models.is_file(args.model)):
+    if confined.is_wanted(models.is_file(args.model), args.trust):
         out = Path(args.out) if args.out else free()
         place = new_files.folder_place(out, staging(out))
-        return confinement.run("report", argv, args, {"--out": place})
+        return confined.run("report", argv, args, {"--out": place})
     names = selection.chosen(args.chapters, args.model)
     dumps.prepare()  # before the model imports TensorFlow
-    models.find(args.model)
+    models.find(args.model, Saved(trust=args.trust))
     granted = confined.output("--out")
     out = granted[1] if granted else Path(args.out) if args.out else free()
     with terminal.phase("report"), interrupts.held():
@@ -100,6 +102,7 @@ def measured(args: argparse.Namespace, names: Sequence[str]) -> Lab:
         tuple(names),
         args.data_dir,
         tuple(args.configs),
+        args.trust,
     )
     return lab.measure(wanted, announced())
 
@@ -117,6 +120,7 @@ def repeated(args: argparse.Namespace) -> str:
     parts = ["python", "-m", "tflab.report", "--model", args.model]
     parts += ["--chapters", *args.chapters] if args.chapters else []
     parts += ["--configs", *args.configs] if args.configs else []
+    parts += ["--trust"] if args.trust else []
     return shlex.join(parts)
 
 

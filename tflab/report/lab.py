@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,13 +18,13 @@ from tflab.compare.configurations import DEFAULT
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
 from tflab.records.measured import Comparison
-from tflab.records.options import BATCH_SIZES, Options
+from tflab.records.options import BATCH_SIZES, Options, Saved
 from tflab.records.stages import Frontend
 from tflab.records.trained import History
 from tflab.report import selection
 from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.report.selection import TOY
-from tflab.runtime import devices, load
+from tflab.runtime import child, devices, load
 from tflab.train import history
 
 STEPS = 50  # measured steps of each walk
@@ -47,6 +46,7 @@ class Wanted:
     chapters: tuple[str, ...]
     data_dir: str | None = None
     configs: tuple[str, ...] = ()  # besides the default
+    trust: bool = False  # whether a graph from a file runs in this process
 
 
 def measure(wanted: Wanted, announce: Announce) -> Lab:
@@ -60,6 +60,7 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         steps=STEPS,
         data_dir=wanted.data_dir,
         soft_placement=models.is_file(wanted.model),  # the devices were another machine's
+        saved=Saved(trust=wanted.trust),
     )
     # Fields of the lab
     measured: dict[str, Any] = dict.fromkeys(("toy", "walked", "history", "compared"))
@@ -207,9 +208,11 @@ def train(model: str, options: Options) -> tuple[History, bool]:
     """
     with atomic.temporary("training") as folder:
         logdir = folder / "run"
-        command = [sys.executable, "-m", "tflab.train", "--model", model, "--epochs", str(EPOCHS)]
+        command = [*child.python(), "-m", "tflab.train", "--model", model, "--epochs", str(EPOCHS)]
         command += ["--logdir", str(logdir)]
         command += ["--data-dir", options.data_dir] if options.data_dir else []
+        # The process has the rights of this one
+        command += ["--trust"] if models.is_file(model) else []
         variables = {**os.environ, "TMPDIR": str(atomic.process_folder())}
         path, complete, status = logdir / history.NAME, True, 0
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=variables) as process:

@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from tflab import atomic
+from tflab.cli import confined
 from tflab.errors import TflabError
 from tflab.runtime import dumps, quiet_import
 
@@ -135,7 +136,12 @@ def framed(args: tuple[Any, ...]) -> bytes:
 
 
 def command(function: str, *options: str) -> list[str]:
-    return [sys.executable, "-m", "tflab.runtime.child", function, *options]
+    return [*python(), "-m", "tflab.runtime.child", function, *options]
+
+
+def python() -> list[str]:
+    """The command that starts Python; in a confined process it is another one."""
+    return confined.python() if confined.CONFINED else [sys.executable]
 
 
 def surroundings(environment: Mapping[str, str] | None) -> dict[str, str]:

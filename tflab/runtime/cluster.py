@@ -18,7 +18,6 @@ from typing import IO
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.cli import confined
 from tflab.errors import TflabError
 from tflab.runtime import child, server
 
@@ -61,7 +60,7 @@ def process() -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     that ends: then nobody holds its standard input open."""
     with tempfile.TemporaryFile() as notes:
         task = subprocess.Popen(
-            [sys.executable, "-m", "tflab.worker", f"{LOCAL}:{confined.port()}", "--watched"],
+            [sys.executable, "-m", "tflab.worker", f"{LOCAL}:0", "--watched"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=notes,

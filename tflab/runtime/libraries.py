@@ -16,7 +16,7 @@ from typing import Any
 
 TFLAB = str(Path(__file__).parents[1])
 # What tflab makes of a Keras model and of a program on the live page
-OWN = tuple(os.path.join(TFLAB, part) for part in ("models/compiled.py", "explore/program.py"))
+OWN = tuple(os.path.join(TFLAB, part) for part in ("models/keras.py", "explore/program.py"))
 FOLDERS = OWN + tuple(
     os.path.dirname(spec.origin) + os.sep
     for spec in map(importlib.util.find_spec, ("tensorflow", "keras", "tf_keras"))

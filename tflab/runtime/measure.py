@@ -152,7 +152,7 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
             if interrupts.is_waiting():  # while the step waited for what failed
                 return Outcome(interrupted=True)
             job = jobs[turn.job]
-            failure = refusals.refused(error, job.options, job.graph)
+            failure = refusals.refused(error, job.options)
             failure.batch_size = turn.batch_size
             return Outcome(failure=failure)
     return Outcome()

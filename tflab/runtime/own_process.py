@@ -97,7 +97,7 @@ def run_plan(
                 times[places[turn.job]][turn.batch_size].append(timed.wall_ns)
     except tf.errors.OpError as error:
         job = jobs[turn.job]
-        raise refusals.refused(error, job.options, job.graph) from None
+        raise refusals.refused(error, job.options) from None
     return times
 
 

@@ -22,7 +22,6 @@ from collections.abc import Iterator, Sequence
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.cli import confined
 from tflab.errors import LostTaskError, RefusedError, TflabError, UsageError
 from tflab.units import plural
 
@@ -68,7 +67,7 @@ KEPT: list[tf.distribute.Server] = []  # a server that is collected shuts down i
 def own_address(host: str) -> str:
     """The address of this process's own server at one of this machine's hosts: it holds the
     session's master, so that the graph is rewritten here, and is fed from here."""
-    return start(f"{host}:{confined.port()}")
+    return start(f"{host}:0")
 
 
 def check_free(host: str, port: int) -> None:
@@ -156,7 +155,7 @@ def sockets() -> Iterator[socket.socket]:
     """The sockets of this process, each of them open until the next one is asked for."""
     try:
         descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
-    except OSError:  # a child of a confined process may not list them; other systems have no /proc
+    except OSError:  # other systems have no /proc
         descriptors = [*range(os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else 0)]
     for descriptor in descriptors:
         try:
@@ -174,8 +173,7 @@ def host_towards(address: str) -> str:
     Raises TflabError where no route leads there.
     """
     host, _, port = address.rpartition(":")
-    # To connect a datagram socket asks for the route and sends nothing; a confined process has none
-    kind = socket.SOCK_STREAM if confined.CONFINED else socket.SOCK_DGRAM
+    kind = socket.SOCK_DGRAM  # to connect such a socket asks for the route, and sends nothing
     try:
         family, _, _, _, name = socket.getaddrinfo(host.strip("[]"), port, type=kind)[0]
         with socket.socket(family, kind) as probe:

@@ -96,20 +96,14 @@ def fresh(
         with private.ctrl_c_kept():
             yield session
     except tf.errors.OpError as error:
-        raise refusals.refused(error, options, graph) from error
+        raise refusals.refused(error, options) from error
     finally:
         cluster.close(session) if tasks else session.close()
 
 
 def start_of(program: Program) -> Start:
-    """The model's own way to initialise its variables, otherwise their initialisers.
-
-    Raises EffectsError if that has effects other than on tensors and is not allowed to.
-    """
-    start = program.model.start or Start(initializers(program.graph))
-    if program.model.check_run:
-        program.model.check_run(program.graph, start.targets, start.feeds, start.feeds)
-    return start
+    """The model's own way to initialise its variables, otherwise their initialisers."""
+    return program.model.start or Start(initializers(program.graph))
 
 
 def initializers(graph: tf.Graph) -> tuple[str, ...]:
@@ -168,13 +162,8 @@ def shared_steps(live: tf1.Session, step: Step, level: int) -> tuple[Any, Any, A
 
 
 def step_of(program: Program, fetches: Sequence[str]) -> Step:
-    """The step that computes these fetches; names of tensors are fetched, names of nodes run.
-
-    Raises EffectsError if it has effects other than on tensors and is not allowed to.
-    """
+    """The step that computes these fetches; names of tensors are fetched, names of nodes run."""
     feeds = tuple(sorted(tensor.name for tensor in program.model.feeds))
-    if program.model.check_run:
-        program.model.check_run(program.graph, fetches, feeds, ())
     return Step(
         feeds=feeds,
         fetches=tuple(name for name in fetches if ":" in name),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from tflab import models
 from tflab.cli import arguments, command, interrupts, new_files, terminal
 from tflab.escaping import visible
-from tflab.records.options import Options
+from tflab.records.options import Options, Saved
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -83,6 +83,7 @@ def parser() -> argparse.ArgumentParser:
         help="folder of the results for TensorBoard (default: runs/<model>-train-<time>)",
     )
     arguments.data_dir(parser)
+    arguments.trust(parser)
     return parser
 
 
@@ -113,12 +114,13 @@ def run(args: argparse.Namespace) -> int:
         with interrupts.held():
             show(folder)
     if status:
-        note(f"Interrupted. To continue:  {resuming(settings, folder)}")
+        note(f"Interrupted. To continue:  {resuming(settings, folder, args.trust)}")
     return status
 
 
-def resuming(settings: Settings, folder: Path) -> str:
+def resuming(settings: Settings, folder: Path, trust: bool) -> str:
     again = ["--resume", "--model", settings.model, "--logdir", str(folder)]
+    again += ["--trust"] if trust else []
     return f"python -m tflab.train {shlex.join(again)}"
 
 
@@ -131,10 +133,10 @@ def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, 
     }
     model = args.model or (saved.model if saved else arguments.MODEL)
     seed = settings_given.get("seed", saved.seed if saved else SEED)
-    function = models.find(model)
+    function = models.find(model, Saved(trust=args.trust))
     from tflab.train import trainer
 
-    options = Options(data_dir=args.data_dir)
+    options = Options(data_dir=args.data_dir, saved=Saved(trust=args.trust))
     ready = trainer.prepare(model, function, seed, options)
     train, test = map(ready.program.dataset, ("train", "test"))
     data = {"data": train.name, "train_rows": train.size, "test_rows": test.size}

@@ -6,16 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 from tensorflow.core.framework.function_pb2 import FunctionDef
 from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
 
-from tests import graphs
+from tests import attacks, graphs
 from tflab import lifecycle
+from tflab.cli import confined
 from tflab.errors import RefusedError, TflabError, UsageError
+from tflab.models import graph_file, saved
 from tflab.records.graph import Call, Function, Source
 from tflab.records.options import Options, Saved
-from tflab.runtime import functions, nodes, refusals, session
-from tflab.saved_graphs import debug_info, graph_files
+from tflab.runtime import debug_info, functions, nodes, refusals, session
 
 pytestmark = pytest.mark.tensorflow
 
@@ -58,7 +60,7 @@ def test_every_form_goes_through_all_stages_and_its_account_closes(form, tmp_pat
     assert list(stages) == list(lifecycle.STAGES)
     assert closes(stages["placement"])
     assert stages["execution"].steps == 2
-    assert "made-up values" in stages["execution"].data
+    assert "seeded values" in stages["execution"].data
 
 
 def test_a_loop_body_has_a_run_for_every_iteration(tmp_path):
@@ -82,16 +84,6 @@ def test_a_checkpoint_beside_a_meta_graph_gives_the_values(tmp_path):
     with session.fresh(program.graph, Options()) as live:
         session.begin(live, session.start_of(program))
         assert np.array_equal(live.run("w/Read/ReadVariableOp:0"), reader.get_tensor("w"))
-
-
-def test_a_train_op_in_the_file_is_run_with_its_loss(tmp_path):
-    stages = walk(graphs.meta_graph(tmp_path / "meta"))
-    assert stages["placement"].fetches == ("loss:0", "Adam")
-    backward = stages["backward"]
-    assert backward.inferred
-    made = {gradient.forward: gradient.nodes for gradient in backward.gradients}
-    assert "gradients/MatMul_grad/MatMul_1" in made["MatMul"]
-    assert made.keys() == {"loss", "y", "MatMul"}
 
 
 def test_a_chosen_loss_is_derived_by_the_variables_behind_it(tmp_path):
@@ -118,20 +110,6 @@ def test_given_arrays_are_fed_and_said_to_be(tmp_path):
     assert np.array_equal(batch, np.ones([16, 4]))
 
 
-def test_an_array_of_another_shape_is_refused_with_both_shapes(tmp_path):
-    np.save(tmp_path / "x.npy", np.ones([20, 5], np.float32))
-    with pytest.raises(UsageError) as error:
-        walk(
-            graphs.saved_model_v2(tmp_path / "v2"),
-            "frontend",
-            feeds=(("serving_default_x", str(tmp_path / "x.npy")),),
-        )
-    assert str(error.value) == (
-        f"'{tmp_path / 'x.npy'}' has the shape [20, 5], but 'serving_default_x:0' takes [any, 4]. "
-        "Feed it an array of that shape."
-    )
-
-
 def test_a_placeholder_of_a_fixed_shape_is_fed_whole(tmp_path):
     def build():
         _, y = graphs.dense()
@@ -155,26 +133,10 @@ def test_an_open_dimension_is_the_users_to_choose(tmp_path):
     chosen = walk(path, "frontend", shapes=(("x", (1, 5, 3)),))["frontend"].program
     (x,) = next(session.feed_batches(chosen, 2))
     assert x.shape == (2, 5, 3)
-    with pytest.raises(UsageError, match="'x' has the shape"):
+    with pytest.raises(
+        UsageError, match=r"takes the shape \[any, any, 3\], but --shape gives \[1, 5, 4\]"
+    ):
         walk(path, "frontend", shapes=(("x", (1, 5, 4)),))
-
-
-def test_variables_without_any_value_get_one_from_a_seed(tmp_path):
-    graph = graphs.graph_def(graphs.dense)
-    names = [node.name for node in graph.node]
-    for name in ("w/Assign", "w/Initializer/random_uniform"):
-        del graph.node[names.index(name)]
-        names.remove(name)
-    stages = walk(graphs.write(tmp_path / "g.pb", graph))
-    assert any("1 has values made up with a seed" in note for note in stages["frontend"].notes)
-    assert closes(stages["placement"])
-
-
-def test_a_graph_that_reads_files_needs_leave_to(tmp_path):
-    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.file_reader))
-    with pytest.raises(UsageError, match=r"ReadFile \(ReadFile\) reads files. Give --allow-"):
-        walk(path)
-    assert walk(path, "frontend", side_effects=True)["frontend"].nodes
 
 
 def test_a_step_that_waits_for_ever_is_given_up(tmp_path, monkeypatch):
@@ -182,31 +144,6 @@ def test_a_step_that_waits_for_ever_is_given_up(tmp_path, monkeypatch):
     path = graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.endless_queue))
     with pytest.raises(RefusedError, match="did not end within 1 s"):
         walk(path)
-
-
-def test_a_device_that_is_not_here_is_replaced_and_named(tmp_path):
-    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.on_a_gpu))
-    placement = walk(path)["placement"]
-    (out,) = [assignment for assignment in placement.assignments if assignment.name == "out"]
-    assert out.device.endswith("CPU:0")
-    assert "GPU:0" in out.reason
-
-
-@pytest.mark.parametrize(
-    ("nodes", "reason"),
-    [
-        ([("a", "Addons>Foo", ())], "type 'Addons>Foo', which TensorFlow .* belongs to Addons"),
-        ([("a", "Identity", ("b",)), ("b", "Identity", ("a",))], "cycle"),
-        ([("a", "NoOp", ()), ("a", "NoOp", ())], "not unique"),
-        ([("a", "Identity", ("gone",))], "Unknown input node 'gone'"),
-    ],
-)
-def test_a_graph_that_cannot_be_imported_is_shown_all_the_same(nodes, reason, tmp_path):
-    stages = lifecycle.walk(graphs.write(tmp_path / "g.pb", graphs.bare(*nodes)))
-    frontend = next(stages)
-    assert [node.name for node in frontend.nodes] == [name for name, _, _ in nodes]
-    with pytest.raises(TflabError, match=f"cannot be imported: .*{reason}"):
-        next(stages)
 
 
 @pytest.mark.parametrize(
@@ -222,19 +159,12 @@ def test_a_graph_that_cannot_be_imported_is_shown_all_the_same(nodes, reason, tm
             {"feeds": (("no", "x.npy"),)},
             "no tensor 'no' to feed; .* are: .*serving_default_x",
         ),
-        ({"feeds": (("serving_default_x", "no.npy"),)}, "'no.npy' cannot be fed"),
+        ({"feeds": (("serving_default_x", "no.npy"),)}, "'no.npy' cannot be read: No such file"),
     ],
 )
 def test_what_is_asked_for_has_to_be_there(saved_options, message, tmp_path):
     with pytest.raises(UsageError, match=message):
         walk(graphs.saved_model_v2(tmp_path / "v2"), "frontend", **saved_options)
-
-
-def test_a_keras_file_is_told_of_under_its_own_name(tmp_path):
-    path = FORMS["keras"](tmp_path)
-    notes = walk(path, "frontend")["frontend"].notes
-    assert notes[0].startswith(f"The graph is from '{path}', exported as a SavedModel. It runs ")
-    assert notes[1] == f"Variables have the values of '{path}'."
 
 
 def test_another_signature_can_be_chosen(tmp_path):
@@ -251,13 +181,214 @@ def test_a_function_that_returns_a_keras_model_is_a_model():
     assert set(stages["frontend"].program.layers.values()) >= {"embedding", "lstm"}
 
 
-def test_nodes_of_a_keras_file_come_from_the_functions_that_keras_exports(tmp_path):
-    path = str(tmp_path / "lstm.keras")
-    graphs.lstm().save(path)
-    stages = walk(path, stop="placement")
+# What runs, what is fed, and the first values of variables
+
+
+def fetched(build, meta=None, **options):
+    """What a graph fetches by default."""
+    file = graph_file.GraphFile("GraphDef", Path("g"), "g", graphs.graph_def(build), meta)
+    with tf.Graph().as_default():
+        return saved.build(file, Saved(**options)).fetches
+
+
+def test_without_a_signature_or_a_train_op_the_sinks_are_fetched():
+    def two_ends():
+        _, y = graphs.dense()
+        tf.identity(y, name="first")
+        tf.add(y, 1.0, name="second")
+        tf.constant(1.0, name="unused")
+
+    assert fetched(two_ends) == ("first:0", "second:0")
+
+
+def test_what_saves_or_keeps_a_variable_is_no_sink():
+    def with_saver():
+        graphs.reference_variables()
+        tf1.train.Saver()
+
+    assert fetched(with_saver) == ("out:0",)
+
+
+def test_the_train_op_that_a_meta_graph_collects_is_fetched():
+    meta = tf1.MetaGraphDef()
+    meta.collection_def["train_op"].node_list.value.append("Adam")
+    assert fetched(graphs.trained, meta) == ("Adam",)
+
+
+def test_a_graph_with_nothing_to_run_is_shown_and_says_so(tmp_path):
+    def variables():
+        tf1.get_variable("v", [2], use_resource=True)
+
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(variables))
+    stages = lifecycle.walk(path, Options())
+    assert {node.name for node in next(stages).nodes} >= {"v"}
+    with pytest.raises(TflabError, match=r"has nothing to run by default: .* Give --fetch NAME\."):
+        list(stages)
+
+
+@pytest.mark.parametrize(
+    ("static", "chosen", "fed"),
+    [
+        ([None, 4], None, (None, 4)),
+        ([None, None, 3], None, (None, 1, 3)),
+        ([2, None], None, (2, 1)),
+        ([], None, ()),
+        (None, None, (None,)),
+        (None, (3, 5), (3, 5)),
+        ([None, None], (9, 5), (None, 5)),
+        ([None], (0,), (None,)),
+    ],
+)
+def test_an_open_first_dimension_is_the_batch_and_any_other_is_one(static, chosen, fed):
+    with tf.Graph().as_default():
+        assert saved.feed_shape(tf1.placeholder(tf.float32, static), chosen, None) == fed
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "values"),
+    [
+        (tf.float32, (), 0.5),
+        (tf.bool, (), False),
+        (tf.string, (2,), [b"", b""]),
+        (tf.int64, (3,), [0, 1, 1]),
+        (tf.bool, (3,), [False, True, True]),
+    ],
+)
+def test_seeded_values_follow_from_dtype_and_shape(dtype, shape, values):
+    array = saved.seeded("x", dtype, shape)
+    assert (array.dtype, array.tolist()) == (np.dtype(dtype.as_numpy_dtype), values)
+
+
+def test_seeded_floats_are_normally_distributed_and_the_same_each_time():
+    array = saved.seeded("x", tf.float16, (1000, 3))
+    assert np.array_equal(array, saved.seeded("x", tf.float16, (1000, 3)))
+    assert (abs(array.mean()) < 0.1, abs(array.std() - 1) < 0.1) == (True, True)
+
+
+def test_a_tensor_that_is_too_large_is_not_made():
+    with pytest.raises(UsageError, match=r"'x' takes 4\.00 GiB, but tflab makes at most 1\.00"):
+        saved.seeded("x", tf.float32, (2**30,))
+
+
+def test_a_file_that_is_no_array_or_declares_more_than_it_has_is_one_sentence(tmp_path):
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"no array")
+    with pytest.raises(UsageError, match=r"x\.npy' cannot be fed to 'x': the magic string is not"):
+        saved.load("x", str(path))
+    with path.open("wb") as file:
+        declared = {"descr": "<f4", "fortran_order": False, "shape": (10**12,)}
+        np.lib.format.write_array_header_1_0(file, declared)
+    with pytest.raises(UsageError, match=r"cannot be fed to 'x': mmap length is greater than"):
+        saved.load("x", str(path))
+
+
+def test_an_array_of_objects_is_not_unpickled(tmp_path):
+    np.save(tmp_path / "x.npy", np.array([Path()], object), allow_pickle=True)
+    with pytest.raises(UsageError, match="Python objects"):
+        saved.load("x", str(tmp_path / "x.npy"))
+
+
+def test_what_is_fed_is_said_in_one_sentence_and_needs_to_be_used(tmp_path):
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.dense))
+    notes = walk(path, "frontend")["frontend"].notes
+    assert notes == (
+        f"The graph is from '{path}', a GraphDef. It runs y:0 (no other node uses it).",
+        "1 variable got values: 1 from an initialiser.",
+        "Fed are seeded values: x float32 [batch, 4].",
+    )
+    np.save(tmp_path / "x.npy", np.ones([20, 4], np.float32))
+    with pytest.raises(UsageError, match=r"'x' is not needed for w/Read/ReadVariableOp:0, so"):
+        walk(
+            path, "frontend", fetches=("w/Read/ReadVariableOp",), feeds=(("x", tmp_path / "x.npy"),)
+        )
+
+
+def test_a_step_that_fails_names_the_options_that_the_user_has(tmp_path):
+    def product():
+        x = tf1.placeholder(tf.float32, None, name="x")
+        tf.matmul(x, tf.ones([4, 2]), name="out")
+
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(product))
+    with pytest.raises(RefusedError) as error:
+        walk(path)
+    assert str(error.value).endswith(
+        " It was fed seeded values; give --feed x=FILE.npy, --shape x=SIZES, or --fetch NAME for "
+        "another part."
+    )
+    assert walk(path, shapes=(("x", (16, 4)),))["placement"].nodes
+
+
+def without(graph, *names):
+    """The graph without these nodes."""
+    for place in reversed(range(len(graph.node))):
+        if graph.node[place].name in names:
+            del graph.node[place]
+    return graph
+
+
+@pytest.mark.parametrize("source", ["the checkpoint", "an initialiser", "a seed"])
+def test_variables_get_the_values_of_the_checkpoint_else_an_initialiser_else_a_seed(
+    source, tmp_path
+):
+    graph = graphs.graph_def(graphs.dense)
+    if source == "a seed":
+        without(graph, "w/Assign", "w/Initializer/random_uniform")
+    path = graphs.write(tmp_path / "model.pb", graph)
+    if source == "the checkpoint":
+        with tf.Graph().as_default(), tf1.Session() as live:
+            graphs.dense()
+            tf1.global_variables()[0].load(np.full([4, 3], 7, np.float32), live)
+            tf1.train.Saver().save(live, str(tmp_path / "model"))
+    stages = walk(path)
+    assert f"1 variable got values: 1 from {source}." in stages["frontend"].notes
     assert closes(stages["placement"])
-    origins = {origin.origin for origin in stages["placement"].origins}
-    assert any(origin.startswith("function_optimizer, from Stateful") for origin in origins)
+    program = stages["frontend"].program
+    with session.fresh(program.graph, Options()) as live:
+        session.begin(live, session.start_of(program))
+        values = live.run("w/Read/ReadVariableOp:0")
+    assert (values == 7).all() == (source == "the checkpoint")
+    assert values.std() > 0 or source == "the checkpoint"
+
+
+def test_a_device_of_another_machine_is_replaced_by_one_that_is_here(tmp_path):
+    def on_a_cluster():
+        with tf1.device("/job:worker/replica:0/task:3/device:GPU:1"):
+            tf.tanh(tf1.placeholder(tf.float32, [None, 4], name="x"), name="out")
+
+    placement = walk(graphs.write(tmp_path / "g.pb", graphs.graph_def(on_a_cluster)))["placement"]
+    assert {node.device.rpartition("/")[2] for node in placement.nodes} == {"device:CPU:0"}
+
+
+def test_a_graph_with_gradients_says_so_and_names_none(tmp_path):
+    stage = walk(graphs.meta_graph(tmp_path / "meta"), "backward")["backward"]
+    assert (stage.inferred, stage.gradients, stage.added_nodes) == (True, (), ())
+    stage = walk(FORMS["v1"](tmp_path), "backward")["backward"]
+    assert not stage.inferred
+
+
+def test_a_graph_that_nothing_confines_is_shown_and_not_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(confined, "ENABLED", True)
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.dense))
+    stages = lifecycle.walk(path, Options())
+    assert {node.name for node in next(stages).nodes} >= {"x", "w", "y"}
+    with pytest.raises(TflabError, match="is shown but cannot be run: nothing confines this"):
+        next(stages)
+    assert walk(path, "placement", trust=True)["placement"].nodes
+
+
+def test_an_asset_is_read_from_the_folder_that_the_model_is_in_now(tmp_path):
+    path = Path(graphs.saved_model_v1(tmp_path / "v1"), "saved_model.pb")
+    with attacks.changed(path) as meta:
+        attacks.add_text(meta.graph_def.node, "asset", tmp_path / "where it was")
+        meta.graph_def.node.add(name="read", op="ReadFile", input=["asset"])
+        for name, node in {"rows": "asset:0", "../../secret": "asset:1"}.items():
+            meta.asset_file_def.add(filename=name).tensor_info.name = node
+    (path.parent / "assets").mkdir()
+    (path.parent / "assets" / "rows").write_bytes(b"7")
+    program = walk(path.parent, "placement", fetches=("read:0",))["frontend"].program
+    assert program.model.start.feeds == {"asset:0": str(path.parent / "assets" / "rows")}
+    with session.opened(program.graph, Options(), session.start_of(program)) as live:
+        assert live.run("read:0") == b"7"
 
 
 # Functions in the library of a graph
@@ -275,7 +406,7 @@ def test_the_functions_of_a_file_are_read_with_who_calls_them(tmp_path):
 
 
 def test_a_saved_function_is_read_alike_before_and_after_the_import(tmp_path):
-    file = graph_files.read(Path(graphs.saved_model_v2(tmp_path / "v2")))
+    file = graph_file.read(Path(graphs.saved_model_v2(tmp_path / "v2")))
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(file.graph_def, name="")
     read = functions.of_graph(graph)
@@ -312,7 +443,7 @@ def test_an_unimportable_graph_shows_its_functions_and_those_that_it_lacks(tmp_p
     inputs = ("x", "strange:output:1", "call:output:no", "^x")
     graph.library.function.append(called("a", "gone", "Addons>Bar", inputs))
     stage = next(lifecycle.walk(graphs.write(tmp_path / "g.pb", graph)))
-    assert "cannot be imported" in stage.blocked
+    assert "cannot be run" in stage.blocked
     strange, gone = stage.functions
     assert strange.nodes[1].inputs == ("x", "strange:output:1", "call:output:no")
     assert strange.nodes[1].control_inputs == ("x",)

@@ -1,12 +1,11 @@
-"""The gate, tried with graphs at random: what it lets through touches nothing.
+"""The wall, tried with graphs at random: what the kernel confines touches nothing.
 
-    python -m tests.fuzz.gate [--graphs N | --seconds N] [--seed N] [--allow | --wall]
+    python -m tests.fuzz.wall [--graphs N | --seconds N] [--seed N] [--free]
 
-Each graph has one op of any type that TensorFlow registers. What the gate lets through runs in a
-process whose system calls strace writes down, in a folder with nothing but a bait. Nothing may be
-written, made, removed or connected to, and nothing read but what a run reads anyway. With --allow
-the gate is open, which shows that there is something to be seen. With --wall the gate is open as
-well, and the kernel confines the process: a call that it refuses touches nothing.
+Each graph has one op of any type that TensorFlow registers. It runs in a process whose system calls
+strace writes down, in a folder with nothing but a bait. Nothing may be written, made, removed or
+connected to, and nothing read but what a run reads anyway; a call that the kernel refuses touches
+nothing. With --free nothing confines the process, which shows that there is something to be seen.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,7 +43,6 @@ CALL = re.compile(r"^(\d+)\s+(\w+)\((.*)$")
 UNFINISHED = "<unfinished ...>"
 RESUMED = re.compile(r"^\d+\s+<\.\.\. \w+ resumed>(.*)$")
 FAILED = re.compile(r"\) += -1 (E[A-Z]+) ")
-ALLOW, WALL = "--allow", ("--allow", "--wall")
 PATH = re.compile(r'"((?:[^"\\]|\\.)*)"')
 LOOKING = (  # without opening anything
     *("access", "faccessat", "faccessat2", "stat", "lstat", "newfstatat", "statx", "fstat"),
@@ -72,24 +70,22 @@ class Tried:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.gate", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.wall", description=__doc__)
     parser.add_argument("--graphs", type=int, default=0, help="how many, else as time allows")
     parser.add_argument("--seconds", type=int, default=60, help="default: 60")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--allow", action="store_true", help="open the gate")
-    parser.add_argument("--wall", action="store_true", help="let only the kernel confine graphs")
+    parser.add_argument("--free", action="store_true", help="confine nothing")
     args = parser.parse_args()
-    way = (ALLOW,) if args.allow else WALL if args.wall else ()
-    return 0 if run(args.seed, args.graphs, args.seconds, way) else 1
+    return 0 if run(args.seed, args.graphs, args.seconds, not args.free) else 1
 
 
-def run(seed: int = 1, graphs: int = 0, seconds: float = 60, way: Sequence[str] = ()) -> bool:
+def run(seed: int = 1, graphs: int = 0, seconds: float = 60, walled: bool = True) -> bool:
     """Try graphs and print what came of them; False where one touched something."""
     if not shutil.which("strace"):
         print(NO_STRACE)
         return False
-    every = list(tried(seed, graphs, seconds, way))
-    text.show_block(text.console(), table(every, way))
+    every = list(tried(seed, graphs, seconds, walled))
+    text.show_block(text.console(), table(every, walled))
     for graph in every:
         if graph.touched or graph.failed:
             print(f"{graph.number} {graph.op} ({graph.place}), {graph.outcome}:")
@@ -97,13 +93,13 @@ def run(seed: int = 1, graphs: int = 0, seconds: float = 60, way: Sequence[str] 
     return bool(every) and not any(graph.touched or graph.failed for graph in every)
 
 
-def table(graphs: list[Tried], way: Sequence[str] = ()) -> Table:
+def table(graphs: list[Tried], walled: bool = True) -> Table:
     count = Counter(("a traceback" if graph.failed else graph.outcome) for graph in graphs)
     rows = [("built", str(len(graphs)), f"{len({graph.op for graph in graphs})} types of ops")]
     rows += [(outcome, str(number), "") for outcome, number in sorted(count.items())]
     rows += [("touched something", str(sum(bool(graph.touched) for graph in graphs)), "")]
     return Table(
-        f"Graphs at random, watched from outside{' ' if way else ''}{' '.join(way)}",
+        f"Graphs at random, watched from outside{'' if walled else ', not confined'}",
         (
             Column("graphs", lambda row: row[0]),
             Column("how many", lambda row: row[1], right=True),
@@ -113,13 +109,13 @@ def table(graphs: list[Tried], way: Sequence[str] = ()) -> Table:
     )
 
 
-def tried(seed: int, graphs: int, seconds: float, way: Sequence[str] = ()) -> Iterator[Tried]:
+def tried(seed: int, graphs: int, seconds: float, walled: bool = True) -> Iterator[Tried]:
     """Try so many graphs, or as many as there is time for."""
     end = time.monotonic() + seconds
     first = 0
     while first < graphs if graphs else time.monotonic() < end:
         last = min(first + CHUNK, graphs) if graphs else first + CHUNK
-        chunk = process(seed, first, last, way, None if graphs else end)
+        chunk = process(seed, first, last, walled, None if graphs else end)
         if not chunk and not graphs and time.monotonic() > end:
             return
         if not chunk:
@@ -128,7 +124,7 @@ def tried(seed: int, graphs: int, seconds: float, way: Sequence[str] = ()) -> It
         first = chunk[-1].number + 1
 
 
-def process(seed: int, first: int, last: int, way: Sequence[str], end: float | None) -> list[Tried]:
+def process(seed: int, first: int, last: int, walled: bool, end: float | None) -> list[Tried]:
     """Try graphs in one process, as many as it survives."""
     with TemporaryDirectory(prefix="tflab-gate-") as folder:
         here = Path(folder, "here")
@@ -139,8 +135,8 @@ def process(seed: int, first: int, last: int, way: Sequence[str], end: float | N
         work = Path(folder, "inside")
         work.mkdir()
         command = [sys.executable, "-m", "tests.fuzz.watched", str(seed), str(first), str(last)]
-        command += [*way, *([str(work)] if way == WALL else [])]
-        temporary = str(work) if way == WALL else folder
+        command += ["--wall", str(work)] if walled else []
+        temporary = str(work) if walled else folder
         own = {"PYTHONPATH": str(ROOT), "HOME": str(here), "TMPDIR": temporary}
         environment = {**os.environ, **own}
         out = Path(folder, "out")
@@ -154,7 +150,7 @@ def process(seed: int, first: int, last: int, way: Sequence[str], end: float | N
                 start_new_session=True,
             )
             wait(child, out, end)
-        touched = Touched(folder, walled=way == WALL)
+        touched = Touched(folder, walled=walled)
         touched.read(trace.read_text(errors="replace").splitlines())
         return list(graphs_of(out.read_text(), touched))
 

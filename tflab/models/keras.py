@@ -1,4 +1,4 @@
-"""Compiled: a Keras model as a Model, with the loss and the optimiser with which it was compiled.
+"""Keras: a Keras model as a Model, with the loss and the optimiser with which it was compiled.
 
 Keras calls the model and its loss in the graph that is being built, with variables of that graph
 instead of its own (`keras.StatelessScope`). So nodes have the names of the layers and the lines
@@ -8,6 +8,8 @@ replaces them if it makes the same steps.
 
 from __future__ import annotations
 
+import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +19,13 @@ from typing import Any
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.errors import TflabError
+from tflab import atomic
+from tflab.cli import confined
+from tflab.errors import TflabError, reason
+from tflab.escaping import with_full_stop
+from tflab.models import graph_file, saved
 from tflab.records.options import Model
-from tflab.runtime import private
-from tflab.saved_graphs import feeding, keras_archives
+from tflab.runtime import private, refusals
 
 MOST_BYTES = 2**30  # of variables: the graph, limited to 2 GiB, contains their values
 # Options of Keras's optimisers that change the formula
@@ -38,22 +43,47 @@ def is_keras(model: Any) -> bool:
     )
 
 
-def from_file(path: Path, config: Mapping[str, Any]) -> Any:
-    """The Keras model in a file, compiled according to its `keras_archives.compile_config`.
+def from_file(path: Path, trusted: bool) -> Any:
+    """Return the Keras model in a file, compiled if Keras can do that.
 
-    Code in the file is not loaded (`safe_mode`). Keras may raise anything.
+    Code in the file is not loaded (`safe_mode`). Raises TflabError if Keras cannot load it.
     """
-    import keras
-
-    keras_archives.check(path)
-    keras_archives.check_compile_config(config)
+    if why := confined.unimported(trusted):
+        raise TflabError(f"The Keras model '{path}' is not loaded: {with_full_stop(why)}")
+    confined.model_files(path)
 
     def load() -> Any:
-        model = tf.keras.models.load_model(path, compile=False, safe_mode=True)
-        model.compile(**keras.saving.deserialize_keras_object(dict(config), safe_mode=True))
-        return model
+        try:
+            return tf.keras.models.load_model(path, safe_mode=True)
+        except Exception:  # a loss or an optimiser that Keras does not know
+            return tf.keras.models.load_model(path, compile=False, safe_mode=True)
 
-    return eagerly(load)
+    try:
+        # Keras warns that it does not load the state of the optimiser, which has another one here
+        with confined.importing(str(path)), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return eagerly(load)
+    except Exception as error:  # Keras may raise anything
+        raise TflabError(f"Keras cannot load '{path}': {told_by_keras(error)}") from error
+
+
+CAUSE = "Exception encountered:"  # before the reason, in an error of Keras about a layer
+
+
+def told_by_keras(error: Exception) -> str:
+    """Return the first sentence of Keras's error, and the cause that it gives further down."""
+    lines = [line.strip() for line in reason(error).splitlines() if line.strip()]
+    causes = [line.partition(CAUSE)[2].strip() for line in lines if line.startswith(CAUSE)]
+    messages = dict.fromkeys(filter(None, [*lines[:1], *causes[-1:]])) or [type(error).__name__]
+    return " ".join(with_full_stop(refusals.sentence(text)) for text in messages)
+
+
+def exported(make: Callable[[], Any], name: str) -> graph_file.GraphFile:
+    """Return a Keras model as a SavedModel in a temporary folder, which is removed when Python
+    exits."""
+    folder = tempfile.mkdtemp(prefix="keras-", dir=atomic.process_folder())
+    eagerly(lambda: make().export(folder, format="tf_saved_model", verbose=False))
+    return graph_file.read(Path(folder), name)
 
 
 def is_eager(model: Any) -> bool:
@@ -75,7 +105,6 @@ def build(model: Any, name: str) -> Model:
     Raises TflabError if the inputs of the model are unknown or its variables are too large; Keras
     may raise anything else.
     """
-    graph = tf1.get_default_graph()
     variables_of_model = [*model.trainable_variables, *model.non_trainable_variables]
     values = eagerly(lambda: [variable.numpy() for variable in variables_of_model])
     if not getattr(model, "inputs", None) or sum(value.nbytes for value in values) > MOST_BYTES:
@@ -115,15 +144,13 @@ def build(model: Any, name: str) -> Model:
             "updates": moves if optimizer else (),
             "parameters": () if optimizer else tuple(v.handle for v in variables if v.trainable),
         }
-    needed = {op.name for op in graph.get_operations()}
     every = [*inputs, *labels]
-    columns, phrases = feeding.columns_of(graph, every, needed, feeding.FeedOptions({}, {}))
-    made_up = "; ".join(phrases)
-    notes.append(f"These values are made up from dtype and shape, with a seed: {made_up}.")
+    columns, phrases = saved.columns_of(every, {}, {})
+    notes.append(f"Fed are seeded values: {'; '.join(phrases)}.")
     return Model(
         output=heads[0],
-        feeds={tensor: feeding.label(tensor) for tensor in every},
-        data=lambda split, _: feeding.dataset(split, columns, True),
+        feeds={tensor: saved.label(tensor) for tensor in every},
+        data=lambda split, _: saved.dataset(split, columns, True),
         notes=tuple(notes),
         made_up=tuple(columns),
         **rest,
@@ -152,11 +179,6 @@ def in_graph(own: Sequence[Any], values: Sequence[Any], lines: Mapping[int, Any]
 def is_compiled(model: Any) -> bool:
     """Whether a Keras model has a loss to train with."""
     return bool(getattr(model, "compiled", False)) and model.loss is not None
-
-
-def compiled_with(model: Any) -> str:
-    """`the loss 'mse' and the optimiser 'Adam'`, of a compiled Keras model."""
-    return keras_archives.compiled_with(model.get_compile_config() or {})
 
 
 def has_own_step(model: Any) -> bool:

@@ -1,0 +1,313 @@
+"""Confined: which files belong to a model, and what a command in a confined process can do."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import needs
+from tflab.cli import confined
+from tflab.errors import UsageError
+
+# Files of models
+
+
+def make(folder, *names):
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("content")
+
+
+def names_of(folder, model):
+    return {str(path.relative_to(folder)) for path in confined.model_files(folder / model)}
+
+
+NEIGHBOURS = ("s2.pb", "s.txt", "secret.txt", "checkpoint", "s-1.index", "s.index.bak", "s.data-1")
+
+
+def test_of_a_file_the_checkpoint_of_exactly_its_stem_belongs_to_it(tmp_path):
+    make(tmp_path, "s.pb", "s.index", "s.data-00000-of-00002", "s.data-00001-of-00002", *NEIGHBOURS)
+    expected = {"s.pb", "s.index", "s.data-00000-of-00002", "s.data-00001-of-00002"}
+    assert names_of(tmp_path, "s.pb") == expected
+
+
+def test_the_stem_of_a_meta_graph_ends_before_its_suffix(tmp_path):
+    make(tmp_path, "m.ckpt-10.meta", "m.ckpt-10.index", "m.ckpt-100.index", "m.index")
+    assert names_of(tmp_path, "m.ckpt-10.meta") == {"m.ckpt-10.meta", "m.ckpt-10.index"}
+
+
+def test_of_a_saved_model_its_parts_belong_to_it_and_nothing_beside_them(tmp_path):
+    own = ("saved_model.pb", "variables/variables.index", "assets/words", "fingerprint.pb")
+    make(tmp_path, *own, "secret.txt", "other/saved_model.pb", "saved_model.pb.bak")
+    expected = {"saved_model.pb", "variables", "assets", "fingerprint.pb"}
+    assert names_of(tmp_path, ".") == expected
+    assert names_of(tmp_path, "saved_model.pb") == expected
+
+
+def test_a_link_within_the_parts_of_a_saved_model_is_followed(tmp_path):
+    make(tmp_path, "saved_model.pb", "assets/words")
+    (tmp_path / "assets" / "again").symlink_to("words")
+    assert names_of(tmp_path, ".") == {"saved_model.pb", "assets"}
+
+
+def test_a_name_with_signs_of_patterns_has_no_other_files(tmp_path):
+    make(tmp_path, "[ab].pb", "a.index", "[ab].index")
+    assert names_of(tmp_path, "[ab].pb") == {"[ab].pb", "[ab].index"}
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [("s.index", "outside"), ("s.index", "s.pb"), ("s.data-00000-of-00001", "gone")],
+)
+def test_a_checkpoint_that_is_a_link_is_refused(name, target, tmp_path):
+    make(tmp_path, "s.pb", "outside")
+    (tmp_path / name).symlink_to(tmp_path / target)
+    with pytest.raises(UsageError, match=f"{name}' is a link to another place"):
+        confined.model_files(tmp_path / "s.pb")
+
+
+@pytest.mark.parametrize("place", ["assets", "assets/words", "variables/deep/x", "saved_model.pb"])
+def test_a_link_out_of_a_saved_model_is_refused(place, tmp_path):
+    folder = tmp_path / "model"
+    make(folder, "saved_model.pb", "secret")
+    make(tmp_path, "outside")
+    for target in (tmp_path / "outside", folder / "secret"):
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).unlink(missing_ok=True)
+        (folder / place).symlink_to(target)
+        with pytest.raises(UsageError, match=r"is a link to another place"):
+            confined.model_files(folder)
+
+
+def test_what_is_no_plain_file_is_refused_with_its_kind(tmp_path):
+    make(tmp_path, "saved_model.pb")
+    (tmp_path / "assets").mkdir()
+    os.mkfifo(tmp_path / "assets" / "pipe")
+    with pytest.raises(UsageError, match=r"pipe' cannot be read: it is a pipe, not a file\."):
+        confined.model_files(tmp_path)
+    with pytest.raises(UsageError, match="'/dev/zero' cannot be read: it is a device"):
+        confined.check_plain(Path("/dev/zero"))
+
+
+def test_a_file_that_declares_much_and_holds_little_and_one_larger_than_memory(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.truncate(40 * 2**30)
+    with pytest.raises(UsageError) as error:
+        confined.check_plain(path)
+    assert str(error.value) == (
+        f"'{path}' cannot be read: it has 40.0 GiB, of which only 0 B are written."
+    )
+    make(tmp_path, "small")
+    monkeypatch.setattr(confined.environment, "free_memory", lambda: 6)
+    with pytest.raises(UsageError, match=r"it has 7 B, but only 6 B of memory is free"):
+        confined.check_plain(tmp_path / "small")
+    monkeypatch.setattr(confined.environment, "free_memory", lambda: 7)
+    confined.check_plain(tmp_path / "small")
+
+
+def test_a_folder_without_a_graph_is_not_granted(tmp_path):
+    make(tmp_path, "secret")
+    with pytest.raises(UsageError, match=r"has no saved_model\.pb, but secret"):
+        confined.model_files(tmp_path)
+
+
+# Whether a command is confined
+
+
+@pytest.mark.parametrize(
+    ("from_file", "trusted", "landlock", "wanted"),
+    [
+        (True, False, 7, True),
+        (True, True, 7, False),
+        (False, False, 7, False),
+        (True, False, 0, False),
+    ],
+)
+def test_only_a_file_without_trust_is_confined(from_file, trusted, landlock, wanted, monkeypatch):
+    monkeypatch.setattr(confined, "ENABLED", True)
+    monkeypatch.setattr(confined.landlock, "abi", lambda: landlock)
+    monkeypatch.setattr(confined.landlock, "can_filter", lambda: True)
+    assert confined.is_wanted(from_file, trusted) == wanted
+
+
+def test_without_landlock_and_without_trust_nothing_is_imported(monkeypatch):
+    monkeypatch.setattr(confined, "ENABLED", True)
+    assert confined.unimported(True) == ""
+    assert confined.unimported(False) == (
+        "nothing confines this process, which Linux does with Landlock (5.13 and later). --trust "
+        "runs the graph without"
+    )
+
+
+def test_folders_that_only_pythonpath_names_are_not_read(monkeypatch):
+    own = ["/somewhere/secrets", "/somewhere/site-packages"]
+    monkeypatch.setattr(sys, "path", [*own, *sys.path])
+    assert not {own[0], os.getcwd(), str(Path.home())} & {*confined.installed()}
+    assert {own[1], sys.prefix} <= {*confined.installed()}
+
+
+# In a confined process
+
+STATE = """
+import json, os, sys
+from tflab.cli import confined
+sys.modules["tflab.state"] = package = type(sys)("tflab.state")
+package.__path__ = []
+sys.modules["tflab.state.__main__"] = module = type(sys)("tflab.state.__main__")
+
+def tried(action):
+    try:
+        return str(action())
+    except OSError as error:
+        return type(error).__name__
+
+def main(argv):
+    import subprocess
+    child = [*confined.python(), "-c", "import tflab.units; print(open(%r).read())" % argv[1]]
+    print(json.dumps({
+        "environment": sorted(os.environ),
+        "secret": tried(lambda: open(argv[1]).read()),
+        "model": tried(lambda: open(argv[0]).read()),
+        "environ": tried(lambda: open("/proc/self/environ").read()),
+        "status": tried(lambda: open("/proc/self/status").read()),
+        "list": tried(lambda: os.listdir(os.path.dirname(argv[1]))),
+        "input": sys.stdin.read(),
+        "child": subprocess.run(child, capture_output=True, text=True).stderr.splitlines()[-1],
+        "output": tried(lambda: open(os.path.dirname(argv[1]) + "/new", "w")),
+    }))
+    return 7
+
+module.main = main
+sys.argv = ["", "state", *sys.argv[1:]]
+sys.exit(confined.main())
+"""
+
+
+@needs.LANDLOCK
+@pytest.mark.slow
+def test_a_confined_process_has_an_empty_environment_and_reads_the_model_alone(tmp_path):
+    make(tmp_path, "s.pb", "secret")
+    program = (
+        "import os, sys, argparse; from tflab.cli import command, confined\n"
+        "own = confined.python\n"
+        f"confined.python = lambda: [*own(), '-c', {STATE!r}]\n"
+        "start = confined.subprocess.Popen\n"
+        "def started(words, **more):\n"
+        "    at = words.index('-m')\n"
+        "    return start([*words[:at], *words[at + 3:]], **more)\n"
+        "confined.subprocess.Popen = started\n"
+        "args = argparse.Namespace(model=sys.argv[1])\n"
+        "sys.exit(command.run(lambda: confined.run('state', sys.argv[1:], args, {})))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "s.pb"), str(tmp_path / "secret")],
+        env={**os.environ, "TOKEN": "open sesame", "LANG": "C.UTF-8"},
+        input="typed",
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 7, done.stderr
+    state = json.loads(done.stdout)
+    kept = {"HOME", "TMPDIR", "PYTHONPATH", "PYTHONUSERBASE", "PYTHONSAFEPATH", *confined.KEPT}
+    assert {*state.pop("environment")} <= {*kept, "LC_CTYPE"}
+    assert "PermissionError" in state.pop("child")
+    assert state == {
+        "secret": "PermissionError",
+        "model": "content",
+        "environ": "PermissionError",
+        "status": "PermissionError",
+        "list": "PermissionError",
+        "output": "PermissionError",
+        "input": "",
+    }
+
+
+# Commands on graphs from files
+
+
+def command(folder, *arguments):
+    """(exit status, standard output, standard error) of a command in a folder of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tflab", *map(str, arguments)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.tensorflow
+@needs.LANDLOCK
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", "--batch-sizes", "4", "--images", "16"),
+        ("report", "--chapters", "batch-sizes", "--out", "report"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_what_measures_in_processes_of_its_own_does_so_for_a_file(tmp_path, arguments):
+    import tensorflow as tf
+    import tensorflow.compat.v1 as tf1
+
+    from tests import graphs
+
+    def product():
+        x = tf1.placeholder(tf.float32, [None, 8], name="x")
+        tf.matmul(x, tf.ones([8, 2]), name="out")
+
+    graphs.write(tmp_path / "g.pb", graphs.graph_def(product))
+    status, out, err = command(tmp_path, *arguments, "--model", "g.pb")
+    assert (status, "ended with status" in err) == (0, False), err
+    assert "Batch 4" in out or (tmp_path / "report" / "report.html").exists()
+
+
+@pytest.mark.tensorflow
+@needs.LANDLOCK
+def test_a_killed_process_is_one_sentence_and_what_was_known_is_printed(tmp_path):
+    from tests import graphs
+
+    graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.dense))
+    arguments = ("--model", "g.pb", "--steps", "1000000", "--format", "json")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tflab", "lifecycle", *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    partial = None
+    while partial is None and process.poll() is None:
+        time.sleep(0.2)
+        kept = list(temporary_of(process.pid).glob("confined-*/partial"))
+        stages = [path for path in kept if '"placement"' in path.read_text()]
+        partial = stages[0] if stages else None
+    (child,) = children_of(process.pid)
+    os.kill(child, signal.SIGKILL)
+    out, err = process.communicate()
+    assert process.returncode == 1
+    assert err.splitlines()[-1].startswith(
+        "tflab: The graph ended the process that ran it, with SIGKILL after"
+    )
+    document = json.loads(out)
+    assert [stage["stage"] for stage in document["stages"]][-1] == "placement"
+
+
+def temporary_of(pid):
+    found = list(Path(tempfile.gettempdir()).glob(f"tflab-{pid}-*.tmp"))
+    return found[0] if found else Path("nowhere")
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(word) for word in file.read().split()]

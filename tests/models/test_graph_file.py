@@ -1,0 +1,110 @@
+"""Graph files: recognised by content; everything else is refused in one sentence."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests import graphs
+from tflab.errors import TflabError, UsageError
+from tflab.models import graph_file
+from tflab.runtime import refusals
+
+pytestmark = pytest.mark.tensorflow
+
+
+def test_each_kind_is_recognised_by_its_content(tmp_path):
+    graph = graphs.graph_def(graphs.dense)
+    path_of_kind = {
+        "GraphDef": graphs.write(tmp_path / "saved_model.txt", graph),
+        "SavedModel": graphs.saved_model_v2(tmp_path / "graph.pb"),
+        "MetaGraphDef": graphs.meta_graph(tmp_path / "meta.pbtxt"),
+    }
+    for kind, path in path_of_kind.items():
+        assert graph_file.read(tmp_path / path).kind == kind
+
+
+def test_a_saved_model_knows_its_variables(tmp_path):
+    folder = tmp_path / "v2"
+    graphs.saved_model_v2(folder)
+    assert graph_file.read(folder).checkpoint == str(folder / "variables" / "variables")
+    assert (
+        graph_file.read(folder / "saved_model.pb").checkpoint == graph_file.read(folder).checkpoint
+    )
+
+
+def test_only_the_checkpoint_of_the_same_stem_belongs_to_a_graph(tmp_path):
+    path = Path(graphs.meta_graph(tmp_path / "meta"))
+    assert graph_file.read(path).checkpoint == str(path.parent / "model")
+    graph = graphs.graph_def(graphs.dense)
+    assert graph_file.read(Path(graphs.write(path.parent / "other.pb", graph))).checkpoint is None
+    beside = graph_file.read(Path(graphs.write(path.parent / "model.pb", graph)))
+    assert beside.checkpoint == str(path.parent / "model")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(100), "is not a graph, or is damaged"),
+        (b"# Read me\n\nThis is no graph.\n", "is not a graph, or is damaged"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(100), "save it as .keras"),
+        (b"PK\x03\x04 and no more", "is a zip archive. Only a Keras model"),
+        (
+            b'step_stats { dev_stats { device: "CPU:0" node_stats { node_name: "x" } } }',
+            "is not a graph but the trace of a step. Try: python -m tflab.convert .*graph.pb$",
+        ),
+        (b"\x0a\xff\xff\xff\xff\x07", "is not a graph, or is damaged"),  # claims 2 GiB
+    ],
+)
+def test_what_is_no_graph_is_refused(content, message, tmp_path):
+    path = tmp_path / "graph.pb"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        graph_file.read(path)
+
+
+def test_a_folder_says_what_is_in_it_instead(tmp_path):
+    (tmp_path / "model.index").touch()
+    with pytest.raises(UsageError, match=r"has no saved_model.pb, but model.index"):
+        graph_file.read(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graphs")
+    graph = graphs.graph_def(graphs.dense)
+    graphs.saved_model_v2(folder / "v2")
+    return [
+        graph.SerializeToString(),
+        str(graph).encode(),
+        (folder / "v2" / "saved_model.pb").read_bytes(),
+    ]
+
+
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_damage_gives_a_graph_or_one_sentence(contents, tmp_path, data):
+    content = bytearray(data.draw(st.sampled_from(contents)))
+    for _ in range(data.draw(st.integers(0, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path / "graph"
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    try:
+        assert graph_file.read(path).graph_def.node
+    except TflabError as error:
+        assert str(path) in str(error)
+
+
+def test_a_message_is_not_cut_within_a_bracket():
+    cut = refusals.without_open_bracket
+    assert cut("indices[0] = 5 is not in [0, 3)") == "indices[0] = 5 is not in [0, 3)"
+    assert cut("shapes differ (as in (a), but") == "shapes differ"
+    assert cut("(from here") == "(from here"
+
+
+def test_a_long_message_is_cut():
+    text = "a" * 3_000_000
+    assert refusals.sentence(text) == f"{text[: refusals.MOST]} ..."
+    assert refusals.sentence(text[: refusals.MOST]) == text[: refusals.MOST]

@@ -1,0 +1,270 @@
+"""The wall: the kernel keeps a graph from all that it was not given, whatever is in the graph."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+from google.protobuf import text_format
+
+from tests import attacks, graphs, needs
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.slow, needs.LANDLOCK]
+
+# What it prints of each graph: how it ended, and the values of its step
+CONFINED = """
+import json, os, sys
+from tflab.cli import confined, landlock
+if sys.argv[1] == "confined":
+    readable = (*confined.SYSTEM, *confined.installed(), "/proc/self/cmdline", os.getcwd())
+    landlock.confine(readable, [os.environ["TMPDIR"], "/dev/null"])
+from tflab.runtime import dumps, quiet_import
+dumps.prepare()  # else each placement would need another process
+quiet_import.load()
+import tensorflow as tf
+from tflab import lifecycle
+from tflab.errors import TflabError
+from tflab.lifecycle import placement
+from tflab.records import Options, Saved
+placement.SMALL = 0  # the code of small graphs, which XLA makes in another process, is not wanted
+options = Options(steps=2, saved=Saved(trust=True))
+for path in sys.argv[2:]:
+    ended = "ran"
+    try:
+        *_, last = lifecycle.walk(path, options)
+        ended = "ran " + " ".join(str(value.values) for value in last.values)
+    except TflabError as error:
+        ended = f"sentence {error}"
+    except Exception as error:
+        ended = f"traceback {error!r}"
+    print(json.dumps([path, ended]), flush=True)
+"""
+SECRET = "16111213"  # exact in float32, and too long to stand in other values by chance
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with attacks in one folder, and what they want in another."""
+    place = tmp_path_factory.mktemp("wall")
+    for name in ("work", "outside"):
+        (place / name).mkdir()
+    (place / "outside" / "secret").write_text(f"{SECRET}\n")
+    return place
+
+
+@pytest.fixture(scope="module")
+def attempts(place):
+    """The paths of graphs that write or read what is outside."""
+    paths = []
+    for way in attacks.WAYS:
+        (place / "work" / way.__name__).mkdir()
+        paths.append(way(place / "work" / way.__name__, place / "outside" / f"by_{way.__name__}"))
+    for name, build in attacks.reading(place / "outside" / "secret").items():
+        graph = graphs.graph_def(build)
+        paths.append(graphs.write(place / "work" / f"{name}.pb", graph))
+    return [str(path) for path in paths]
+
+
+def ends(place, attempts, way):
+    work = str(place / "work")
+    own = {"TMPDIR": work, "HOME": work, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        [sys.executable, "-c", CONFINED, way, *attempts],
+        cwd=place / "work",
+        env={**os.environ, **own},
+        capture_output=True,
+        text=True,
+    )
+    return dict(map(json.loads, done.stdout.splitlines())), done.stdout + done.stderr
+
+
+def test_no_attack_reaches_anything_outside(place, attempts):
+    ended, said = ends(place, attempts, "confined")
+    assert [*ended] == attempts, said
+    assert [end for end in ended.values() if end.startswith("traceback")] == []
+    assert SECRET not in said
+    assert [path.name for path in (place / "outside").iterdir()] == ["secret"]
+
+
+def test_without_the_kernel_the_same_attacks_succeed(place, attempts):
+    names = ("behind_an_initialiser", "behind_a_main_op", "in_functions", "text.pb", "dataset.pb")
+    chosen = [path for path in attempts if any(f"/{name}" in path for name in names)]
+    ended, _ = ends(place, chosen, "free")
+    written = {path.name for path in (place / "outside").iterdir()} - {"secret"}
+    assert {"by_behind_an_initialiser", "by_behind_a_main_op", "by_in_functions"} <= written
+    read = {Path(path).name for path, end in ended.items() if SECRET in end}
+    assert read == {"text.pb", "dataset.pb"}, ended
+
+
+# The whole command, with a model in a folder of downloads
+
+PROGRAM = """
+import sys
+from tflab.__main__ import main
+from tflab.cli import confined
+confined.IMPORT_S = int(sys.argv[1])
+sys.exit(main(["lifecycle", *sys.argv[2:]]))
+"""
+
+
+def run(folder, *arguments, import_s=120, **variables):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(import_s), "--steps", "2", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **variables},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+def number_in(path):
+    """A graph with the number that a file contains."""
+    text = lambda: tf.strings.to_number(tf.io.read_file(str(path)), name="out")  # noqa: E731
+    return graphs.graph_def(text)
+
+
+@pytest.mark.parametrize("name", ["s2.pb", "secret.txt", "checkpoint", "other.index", "s.data-1"])
+def test_a_neighbour_of_the_model_is_not_read(name, tmp_path):
+    (tmp_path / name).write_text(SECRET)
+    model = graphs.write(tmp_path / "s.pb", number_in(tmp_path / name))
+    status, said = run(tmp_path, "--model", model)
+    assert (status, SECRET in said) == (1, False)
+    assert "Permission denied. The graph runs confined; --trust runs it without" in said
+    if name == "secret.txt":
+        assert run(tmp_path, "--model", model, "--trust")[0] == 0
+
+
+@pytest.mark.parametrize("place", ["self", "thread-self", "parent"])
+def test_no_variables_of_an_environment_are_read(place, tmp_path):
+    process = os.getpid() if place == "parent" else place
+    model = graphs.write(tmp_path / "s.pb", number_in(f"/proc/{process}/environ"))
+    status, said = run(tmp_path, "--model", model, SECRET=SECRET)
+    assert (status, "Permission denied" in said, SECRET in said) == (1, True, False), said
+
+
+def folder_model(tmp_path):
+    return Path(graphs.saved_model_v1(tmp_path / "downloads" / "v1"))
+
+
+def pipe(folder, outside):
+    (folder / "assets").mkdir()
+    os.mkfifo(folder / "assets" / "words")
+    return folder, "it is a pipe, not a file"
+
+
+def link_out(folder, outside):
+    (folder / "assets").mkdir()
+    (folder / "assets" / "words").symlink_to(outside)
+    return folder, "is a link to another place, and tflab does not follow it"
+
+
+def link_to_a_neighbour_in_the_folder(folder, outside):
+    (folder / "secret").write_text(SECRET)
+    (folder / "assets.extra").symlink_to(folder / "secret")
+    return folder, "is a link to another place, and tflab does not follow it"
+
+
+def sparse(folder, outside):
+    with (folder / "variables" / "more").open("wb") as file:
+        file.truncate(40 * 2**30)
+    return folder, "it has 40.0 GiB, of which only 0 B are written"
+
+
+def checkpoint_link(folder, outside):
+    path = Path(graphs.meta_graph(folder / "meta"))
+    (data,) = path.parent.glob("*.data-*")
+    os.replace(data, outside)
+    data.symlink_to(outside)
+    return path, "is a link to another place, and tflab does not follow it"
+
+
+def device(folder, outside):
+    (folder / "g.pb").symlink_to("/dev/zero")
+    return folder / "g.pb", "it is a device, not a file"
+
+
+TRAPS = (pipe, link_out, link_to_a_neighbour_in_the_folder, sparse, checkpoint_link, device)
+
+
+@pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.__name__)
+@pytest.mark.parametrize("trust", [(), ("--trust",)], ids=["confined", "trusted"])
+def test_what_is_no_plain_file_of_the_model_is_refused_before_anything_is_opened(
+    trap, trust, tmp_path
+):
+    outside = tmp_path / "outside"
+    outside.write_text(SECRET)
+    model, why = trap(folder_model(tmp_path), outside)
+    began = time.monotonic()
+    status, said = run(tmp_path, "--model", str(model), *trust)
+    assert (status, why in said) == (2, True), said
+    assert time.monotonic() - began < 60
+    assert SECRET not in said
+
+
+def function(name, *calls):
+    """A function as text that hands its number on, through calls of these."""
+    taken, nodes = "a", ""
+    for place, callee in enumerate(calls):
+        nodes += f"node_def {{ {call(callee, f'call{place}', taken)} }}"
+        taken = f"call{place}:output:0"
+    ends = 'input_arg { name: "a" type: DT_FLOAT } output_arg { name: "b" type: DT_FLOAT }'
+    signature = f'signature {{ name: "{name}" {ends} }}'
+    return f'function {{ {signature} {nodes} ret {{ key: "b" value: "{taken}" }} }}'
+
+
+def call(callee, name, taken):
+    types = "value { list { type: DT_FLOAT } }"
+    return (
+        f'name: "{name}" op: "PartitionedCall" input: "{taken}" '
+        f'attr {{ key: "f" value {{ func {{ name: "{callee}" }} }} }} '
+        f'attr {{ key: "Tin" {types} }} attr {{ key: "Tout" {types} }}'
+    )
+
+
+def calling(*functions):
+    x = 'name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }'
+    nodes = f"node {{ {x} }} node {{ {call('f0', 'call', 'x')} }}"
+    library = f"library {{ {' '.join(functions)} }} versions {{ producer: 1882 }}"
+    return text_format.Parse(f"{nodes} {library}", tf1.GraphDef())
+
+
+def nested():
+    """2^30 calls, of functions that each call the next twice."""
+    functions = [function(f"f{n}", *2 * [f"f{n + 1}"]) for n in range(30)]
+    return calling(*functions, function("f30"))
+
+
+def endless():
+    return calling(function("f0", "f1"), function("f1", "f0"))
+
+
+def many():
+    """150,000 functions in some 9 MB, which TensorFlow takes much more memory for."""
+    graph = calling(function("f0"))
+    for number in range(150_000):
+        graph.library.function.add().signature.name = f"a_function_with_a_longer_name_{number}"
+    return graph
+
+
+@pytest.mark.parametrize("made", [nested, endless, many], ids=lambda made: made.__name__)
+def test_a_graph_that_asks_for_too_much_is_shown_without_tensorflow(made, tmp_path):
+    model = graphs.write(tmp_path / "g.pb", made())
+    status, said = run(tmp_path, "--model", model, "--stage", "frontend", import_s=5)
+    assert (status, "call" in said, "Traceback" in said) == (0, True, False), said
+
+
+def test_a_variable_larger_than_the_memory_is_one_sentence(tmp_path):
+    def huge():
+        x = tf1.placeholder(tf.float32, [16, 10**9], name="x")
+        tf.identity(x, name="out")
+
+    model = graphs.write(tmp_path / "g.pb", graphs.graph_def(huge))
+    status, said = run(tmp_path, "--model", model)
+    assert (status, "'x' takes 59.6 GiB" in said) == (2, True), said

@@ -1,1 +1,0 @@
-"""Saved graphs: recognised, read, fed, and given initial values."""
