@@ -27,14 +27,13 @@ from tflab.report.contents import (
     ScriptLine,
     State,
 )
-from tflab.run import line_table, sampler, summary, tracings, view
+from tflab.run import line_table, summary, tracings, view
 from tflab.views import values
 from tflab.views.op_table import text_or_blank
 
 MOST_FILES = 10
 MOST_LINES = 5_000  # of a file that is shown completely
 HEADERS = ("forward", "backward", "updates", "waiting", "Python", "TensorFlow", "op runs")
-PYTHON = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER, "Python")  # owners with known lines
 
 
 def report(seen: Watched) -> Report:
