@@ -91,9 +91,7 @@ def begin(trainer: Any, folder: Path, seed: int, count: int) -> Generator[Any, N
 
     train, test = map(trainer.program.dataset, ("train", "test"))
     batch_size = trainer.recipe.batch_size
-    settings = Settings(
-        "lenet", train.name, train.size, test.size, batch_size, count, seed, one_thread=False
-    )
+    settings = Settings("lenet", train.name, train.size, test.size, batch_size, count, seed)
     history.create(folder / history.NAME, settings)
     return loop.train(trainer, settings, folder, None)
 

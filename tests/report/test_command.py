@@ -42,7 +42,6 @@ HEADER = {
     "batch_size": 50,
     "epochs": 1,
     "seed": 1,
-    "one_thread": False,
 }
 STEP = {"step": 1, "loss": 2.0, "accuracy": 0.1, "rate": 0.1, "seconds": 0.01}
 

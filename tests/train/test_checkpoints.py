@@ -19,7 +19,7 @@ from tflab.train.history import Settings
 
 pytestmark = pytest.mark.tensorflow
 
-SETTINGS = Settings("toy", "points", 1024, 256, 64, epochs=5, seed=1, one_thread=False)
+SETTINGS = Settings("toy", "points", 1024, 256, 64, epochs=5, seed=1)
 
 
 def graph_of(shape=(3, 4), optimizer=tf1.train.AdamOptimizer) -> tf.Graph:

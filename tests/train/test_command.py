@@ -67,13 +67,13 @@ def test_a_training_tells_every_epoch_and_where_to_see_more(here, capsys):
 
 
 def test_what_is_given_goes_before_the_recipe(here, capsys):
-    given = ("--epochs", "2", "--batch-size", "35", "--seed", "4", "--one-thread")
+    given = ("--epochs", "2", "--batch-size", "35")
     status, *_ = called(capsys, "--model", MODEL, *given)
     (folder,) = Path("runs").iterdir()
     assert status == 0
     assert re.fullmatch(r"tests.train.test_loop-build-train-\d{8}-\d{6}", folder.name)
     seen = history.settings(folder / history.NAME)
-    assert (seen.epochs, seen.batch_size, seen.seed, seen.one_thread) == (2, 35, 4, True)
+    assert (seen.epochs, seen.batch_size, seen.seed) == (2, 35, 1)
     assert len(history.read(folder / history.NAME).steps) == 4
 
 
@@ -98,12 +98,12 @@ def test_a_finished_training_is_told_again_and_left_as_it_is(here, capsys):
 
 def test_every_setting_that_differs_is_told(here, capsys):
     called(capsys, "--model", MODEL, "--logdir", "mine")
-    changed = ("--batch-size", "35", "--seed", "2", "--epochs", "4")
+    changed = ("--batch-size", "35", "--epochs", "4")
     status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine", "--resume", *changed)
     assert (status, out) == (2, "")
     assert err == (
         "tflab: The training in 'mine' can continue only with the same settings: batch size: 16 "
-        "before, 35 now; epochs: 3 before, 4 now; seed: 1 before, 2 now. The learning rate of "
+        "before, 35 now; epochs: 3 before, 4 now. The learning rate of "
         "every step depends on the number of epochs. To start again, omit --resume."
         "\n"
     )
@@ -192,9 +192,9 @@ def trainings(tmp_path_factory):
         done = run_here(train.main, *model, *args, folder=folder)
         return done.returncode, done.stdout, done.stderr
 
-    outcome = {name: ended("--one-thread", "--logdir", name) for name in ("one", "two")}
+    outcome = {name: ended("--logdir", name) for name in ("one", "two")}
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED, "--one-thread", *model, *where],
+        [sys.executable, "-c", KILLED, *model, *where],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
         capture_output=True,
@@ -215,7 +215,7 @@ def trainings(tmp_path_factory):
     return folder, outcome
 
 
-def test_one_thread_and_the_same_seed_give_the_same_weights(trainings):
+def test_two_trainings_end_with_the_same_weights(trainings):
     folder, outcome = trainings
     assert (outcome["one"][0], outcome["two"][0]) == (0, 0)
     one, two = (test_loop.values(folder / run, STEPS) for run in ("one", "two"))

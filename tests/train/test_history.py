@@ -23,9 +23,8 @@ TEN_ROWS = Settings(
     batch_size=4,
     epochs=3,
     seed=7,
-    one_thread=False,
 )
-SETTINGS = Settings("lenet", "MNIST", 10, 4, batch_size=5, epochs=2, seed=1, one_thread=True)
+SETTINGS = Settings("lenet", "MNIST", 10, 4, batch_size=5, epochs=2, seed=1)
 STEPS = [TimedStep(n, loss=1 / n, accuracy=n / 10, rate=0.1, seconds=0.5) for n in (1, 2, 3, 4)]
 EPOCHS = [Epoch(n, 2 * n, 1.5, 0.5, 1.25, 0.75, 1.0, 10.0) for n in (1, 2)]
 RECORDS = [*STEPS[:2], EPOCHS[0], *STEPS[2:], EPOCHS[1]]
@@ -54,7 +53,7 @@ def test_the_order_is_that_of_shuffled_batches():
 @pytest.mark.parametrize("batch_size", [0, 11, 1_000])
 def test_a_batch_that_cannot_be_cut_is_refused(batch_size):
     with pytest.raises(UsageError) as error:
-        Settings("m", "d", 10, 4, batch_size, 3, 7, False)
+        Settings("m", "d", 10, 4, batch_size, 3, 7)
     assert str(error.value) == (
         f"A batch of {batch_size:,} cannot be taken from the 10 training rows of d; choose a "
         "batch size from 1 to 10."
@@ -133,12 +132,12 @@ def test_what_was_written_is_read(path):
 
 def test_a_line_holds_the_fields_of_its_record_by_name(tmp_path):
     path = tmp_path / "h"
-    history.create(path, Settings("toy", "XOR", 20, 8, 4, epochs=3, seed=9, one_thread=False))
+    history.create(path, Settings("toy", "XOR", 20, 8, 4, epochs=3, seed=9))
     write(path, [TimedStep(1, 2.5, 0.75, 0.01, seconds=0.125)])
     write(path, [Epoch(1, 5, 1.5, 0.5, 1.25, 0.625, seconds=2.0, images_per_second=10.0)])
     assert path.read_text() == (
         '{"model": "toy", "data": "XOR", "train_rows": 20, "test_rows": 8, "batch_size": 4, '
-        '"epochs": 3, "seed": 9, "one_thread": false}\n'
+        '"epochs": 3, "seed": 9}\n'
         '{"step": 1, "loss": 2.5, "accuracy": 0.75, "rate": 0.01, "traced": false, '
         '"seconds": 0.125}\n'
         '{"epoch": 1, "step": 5, "train_loss": 1.5, "train_accuracy": 0.5, "test_loss": 1.25, '
@@ -237,7 +236,7 @@ def test_what_a_resumed_training_did_once_more_counts_once(path, done, steps, ep
     assert [epoch.step for epoch in history.read(path).epochs][-1:] == [done + 1]
 
 
-HEADER = "model, data, train_rows, test_rows, batch_size, epochs, seed, one_thread"
+HEADER = "model, data, train_rows, test_rows, batch_size, epochs, seed"
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def build() -> Model:
     )
 
 
-SETTINGS = Settings("small", "noise", 70, 30, 16, epochs=3, seed=1, one_thread=True)
+SETTINGS = Settings("small", "noise", 70, 30, 16, epochs=3, seed=1)
 STEPS = 15
 
 
@@ -189,15 +189,6 @@ def test_it_learns(straight):
     _, records = straight
     losses = [record.train_loss for record in records if isinstance(record, Epoch)]
     assert losses == sorted(losses, reverse=True)
-
-
-def test_one_thread_is_one_thread():
-    config = loop.config_of(SETTINGS, Options())
-    assert config.inter_op_parallelism_threads == config.intra_op_parallelism_threads == 1
-    assert (
-        loop.config_of(replace(SETTINGS, one_thread=False), Options()).inter_op_parallelism_threads
-        == 0
-    )
 
 
 # Stops

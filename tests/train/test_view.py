@@ -11,7 +11,7 @@ from tflab.records.trained import Epoch, History
 from tflab.train import view
 from tflab.train.history import Settings, TimedStep
 
-SETTINGS = Settings("lenet", "MNIST", 60_000, 10_000, 128, 8, 1, True)
+SETTINGS = Settings("lenet", "MNIST", 60_000, 10_000, 128, 8, 1)
 EPOCHS = (
     Epoch(1, 469, 0.393, 0.8749, 0.0742, 0.9771, 2.31, 25_974.0),
     Epoch(2, 938, 0.00338, 0.9993, 0.0305, 0.9926, 2.25, 26_667.0),
@@ -26,7 +26,7 @@ def printed(history) -> str:
 def test_the_plan_says_what_is_trained_on_what_and_how():
     assert view.plan_line(SETTINGS) == (
         "lenet on MNIST: 8 epochs of 60,000 rows in 469 steps of up to 128, tested on 10,000 "
-        "test rows. Seed 1, one thread."
+        "test rows. Seed 1."
     )
 
 
@@ -163,7 +163,7 @@ def test_a_training_where_only_some_epochs_have_right_answers_shows_those():
 
 
 def test_the_plan_counts_the_last_step_which_is_smaller_and_is_silent_about_all_threads():
-    settings = Settings("toy", "points", 1_001, 503, 100, 1, 7, False)
+    settings = Settings("toy", "points", 1_001, 503, 100, 1, 7)
     assert view.plan_line(settings) == (
         "toy on points: 1 epoch of 1,001 rows in 11 steps of up to 100, tested on 503 test rows. "
         "Seed 7."

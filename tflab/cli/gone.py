@@ -26,7 +26,7 @@ GONE = {
     "--values-at": "--values takes the number of the run",
     "--no-v1": "TensorFlow 1 is emulated only with --v1",
     "--stacks": "--lines and --html show where the time went",
-    "--op-runs": FORMATS,
+    "--op-runs": "--lines, --html and --format json show where the time went",
     "--with": SAVED,
     "--force": "--out names a new folder",
     "--answers": "the page shows each answer after its question",

@@ -163,7 +163,7 @@ def training(lab: Lab) -> Iterator[Part]:
         f"Trained for this report. {means} over rows; the test uses all test rows at the end of "
         f"each epoch.{left_out(lab.history)}",
         f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs) or EPOCHS} "
-        f"--batch-size {lab.history.batch_size} --seed {lab.history.seed}",
+        f"--batch-size {lab.history.batch_size}",
     )
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from tflab.train.history import Settings, TimedStep
     from tflab.train.trainer import Trainer
 
-SEED = 1
-SETTINGS = ("model", "batch_size", "epochs", "seed", "one_thread")  # options that are settings
+SEED = 1  # of the initial weights and of the order of the rows
+SETTINGS = ("model", "batch_size", "epochs")  # options that are settings
 RECENT = 50  # steps; the progress bar shows their mean
 
 
@@ -58,18 +58,6 @@ def parser() -> argparse.ArgumentParser:
         type=command.count("batch size"),
         metavar="N",
         help="rows of data in each step (default: the model's)",
-    )
-    add(
-        "--seed",
-        type=command.count("seed", 0),
-        metavar="N",
-        help=f"seed of the initial weights and of the order of the rows (default: {SEED})",
-    )
-    add(
-        "--one-thread",
-        action="store_true",
-        default=None,
-        help="compute on one thread, so that every run on this machine ends with identical weights",
     )
     add(
         "--resume",
@@ -132,7 +120,7 @@ def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, 
         name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None
     }
     model = args.model or (saved.model if saved else arguments.MODEL)
-    seed = settings_given.get("seed", saved.seed if saved else SEED)
+    seed = saved.seed if saved else SEED
     function = models.find(model, Saved(trust=args.trust))
     from tflab.train import trainer
 
@@ -145,7 +133,6 @@ def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, 
         "batch_size": ready.recipe.batch_size,
         "epochs": ready.recipe.epochs,
         "seed": seed,
-        "one_thread": False,
     }
     return ready, Settings(**{**(asdict(saved) if saved else defaults), **settings_given, **data})
 

@@ -37,7 +37,6 @@ class Settings:
     batch_size: int
     epochs: int
     seed: int  # of the initial weights and of the order
-    one_thread: bool
 
     def __post_init__(self) -> None:
         if not 1 <= self.batch_size <= self.train_rows:

@@ -23,7 +23,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import datasets
 from tflab.cli import interrupts
 from tflab.errors import TflabError
-from tflab.records.options import Options, Program
+from tflab.records.options import Program
 from tflab.records.trained import Epoch
 from tflab.runtime import refusals, server, session
 from tflab.train import checkpoints, finder, history, prediction_images, summaries
@@ -67,7 +67,7 @@ def train(
             stand_in = data.name if data.stands_in_for else ""
             event_files = stack.enter_context(summaries.opened(folder, done, stand_in))
         graph = trainer.program.graph
-        config = config_of(settings, trainer.options)
+        config = session.config_of(trainer.options)
         live = stack.enter_context(session.fresh(graph, trainer.options, config))
         stack.enter_context(interrupts.held())
         batch_size = settings.batch_size
@@ -98,13 +98,6 @@ def steps_before(path: Path, settings: Settings, done: int) -> list[TimedStep]:
         for step in history.read(path).steps
         if isinstance(step, TimedStep) and begin < step.step <= done
     ]
-
-
-def config_of(settings: Settings, options: Options) -> tf1.ConfigProto:
-    config = session.config_of(options)
-    if settings.one_thread:
-        config.inter_op_parallelism_threads = config.intra_op_parallelism_threads = 1
-    return config
 
 
 def epoch_steps(run: RunningTraining, epoch: int, done: int) -> Iterator[TimedStep]:

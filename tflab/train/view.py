@@ -16,7 +16,7 @@ def plan_line(settings: Settings) -> str:
         f"{settings.model} on {settings.data}: {plural(settings.epochs, 'epoch')} of "
         f"{settings.train_rows:,} rows in {plural(settings.epoch_steps, 'step')} of up to "
         f"{settings.batch_size:,}, tested on {plural(settings.test_rows, 'test row')}. Seed "
-        f"{settings.seed}{', one thread' if settings.one_thread else ''}."
+        f"{settings.seed}."
     )
 
 
