@@ -85,7 +85,7 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
     import tensorflow.compat.v1 as tf1
     from tensorflow.python.client.timeline import Timeline
 
-    from tflab.analysis import accumulator, op_stats, op_table
+    from tflab.analysis import op_table, statistics
     from tflab.runtime import trace
 
     builder = tf1.profiler.ProfileOptionBuilder
@@ -95,15 +95,15 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
     def records() -> list[Any]:
         return list(trace.op_runs(0, stats, steps.types))
 
-    def statistics() -> object:
-        folded = accumulator.Accumulator()
+    def of_nodes() -> object:
+        folded = statistics.Accumulator()
         folded.add(*trace.durations(stats, 0))
         return folded.stats(steps.types, {}, {})
 
     return {  # tables are made from records, statistics from an accumulator
-        BASE: lambda: op_table.table(op_stats.fold(records()), "node", 1, None),
+        BASE: lambda: op_table.table(statistics.fold(records()), "node", 1, None),
         "tflab: records": records,
-        "tflab: statistics": statistics,
+        "tflab: statistics": of_nodes,
         "Timeline": lambda: Timeline(stats).generate_chrome_trace_format(),
         "Timeline, show_memory": lambda: Timeline(stats).generate_chrome_trace_format(
             show_memory=True

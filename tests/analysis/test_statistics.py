@@ -1,6 +1,9 @@
 """Op statistics: runs that were kept are folded exactly."""
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tflab.analysis import statistics
 from tflab.records.measured import NodeStats
@@ -34,3 +37,90 @@ def test_a_node_that_ran_as_two_types_is_folded_as_two():
         ("x", "Conv2D", 2, 10),
         ("x", "Kernel", 2, 8),
     ]
+
+
+# Many steps, of which only nodes and times are kept
+
+RUNS = st.tuples(st.sampled_from("abcd"), st.integers(0, 2**20), st.integers(0, 2**42))
+STEPS = st.lists(st.lists(RUNS, max_size=8), max_size=8)
+NAMES = st.sets(st.sampled_from("abcde"))
+
+
+def accumulated(*steps) -> statistics.Accumulator:
+    """Statistics of steps, each a list of runs: (node, start, duration)."""
+    accumulator = statistics.Accumulator()
+    for step in steps:
+        names, starts, durations = zip(*step, strict=True) if step else ((), (), ())
+        accumulator.add(list(names), list(starts), list(durations))
+    return accumulator
+
+
+def rows(accumulator, names="abcd"):
+    return accumulator.stats(dict.fromkeys(names, "Mul"), {"a": "CPU:0"}, {"a": 64})
+
+
+def test_type_device_and_memory_are_looked_up_by_name_and_a_name_without_a_type_is_no_node():
+    accumulator = accumulated([("_SOURCE", 0, 1), ("a", 5, 10), ("b", 20, 7)], [("a", 7, 30)])
+    assert rows(accumulator) == (
+        NodeStats("a", "Mul", "CPU:0", 2, 40, 20, 10, 30, 6, 64, 10),
+        NodeStats("b", "Mul", "", 1, 7, 7, 7, 7, 20, 0, 0),
+    )
+    assert rows(accumulated()) == rows(accumulated([], [])) == ()
+
+
+@settings(max_examples=40)
+@given(STEPS, NAMES, st.sampled_from([1, 3, 16_384]), st.integers(0, 8))
+def test_statistics_of_several_nodes_are_those_of_all_their_runs_and_steps(
+    steps, names, chunk, asked
+):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics, "CHUNK", chunk)
+        accumulator = accumulated(*steps[:asked])
+        rows(accumulator)  # to ask in between changes nothing
+        for step in steps[asked:]:
+            accumulator.add(*([run[place] for run in step] for place in range(3)))
+    runs = sorted(run[2] for step in steps for run in step if run[0] in names)
+    of_steps = sorted(sum(run[2] for run in step if run[0] in names) for step in steps)
+    assert accumulator.steps == len(steps)
+    if runs:
+        assert accumulator.quantile(names, 0.5) == runs[(len(runs) - 1) // 2]
+        assert accumulator.quantile(names, 1) == runs[-1]
+    else:
+        with pytest.raises(ValueError, match="without runs"):
+            accumulator.quantile(names, 0.5)
+    if steps:
+        assert accumulator.step_median_ns(names) == of_steps[(len(steps) - 1) // 2]
+        assert accumulator.step_std_ns(names) == pytest.approx(np.std(of_steps), rel=1e-9)
+    else:
+        assert accumulator.step_median_ns(names) is accumulator.step_std_ns(names) is None
+    for row in rows(accumulator):
+        own = [run for step in steps for run in step if run[0] == row.name]
+        assert (row.calls, row.total_ns) == (len(own), sum(run[2] for run in own))
+        assert row.start_ns == pytest.approx(np.mean([run[1] for run in own]))
+        assert row.std_ns == pytest.approx(np.std([run[2] for run in own]), rel=1e-9)
+
+
+def test_medians_of_rounds_are_those_of_their_steps():
+    accumulator = accumulated(*([("a", 0, ns), ("b", 0, 1)] for ns in (1, 5, 3, 7, 9)))
+    rounds = [range(3), range(3, 6), range(6, 9)]
+    assert accumulator.round_medians_ns(["a", "b"], rounds) == (4.0, 9.0)
+    assert accumulator.round_medians_ns(["c"], rounds) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "count, q, rank", [(1, 0.95, 1), (2, 0.95, 2), (20, 0.95, 19), (30, 0.1, 3), (4, 0.5, 2)]
+)
+def test_a_quantile_is_the_run_of_the_nearest_rank(count, q, rank):
+    assert statistics.rank(q, count) == rank
+
+
+def test_ctrl_c_while_runs_are_put_into_columns_counts_nothing_twice(monkeypatch):
+    accumulator = accumulated([("a", 0, 5)])
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(statistics.np, "repeat", interrupted)
+        rows(accumulator)
+    assert [(row.calls, row.total_ns) for row in rows(accumulator)] == [(1, 5)]

@@ -8,7 +8,7 @@ run. Deviations are those of the values themselves (divided by n, not by n - 1),
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil
 
@@ -22,77 +22,49 @@ from tflab.records.timed import OpRun
 CHUNK = 16_384  # runs that are put into columns at once, because NumPy is cheap in bulk
 
 
-class Statistics:
-    """The durations of runs by node and type, to be asked for one node or several together.
+def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
+    """Return one NodeStats for each node and type, in the order of the runs.
 
-    `steps` is their number, if there are steps without runs.
+    A recorded trace may have a node with several types: the op that launched a kernel, and the
+    kernel.
     """
-
-    def __init__(self, runs: Iterable[OpRun], steps: int | None = None) -> None:
-        self._runs = table = op_runs.of(runs)
-        self._groups = Index()  # (node, type) -> its number
-        group = renumbered([kind[:2] for kind in table.kinds], self._groups)[table.kind]
-        self._firsts = table.kind[np.unique(group, return_index=True)[1]].tolist()
-        self._in_order = op_runs.in_order(group)
-        own_steps, self._step = np.unique(table.step, return_inverse=True)
-        self._steps = steps or len(own_steps)
-        places = np.argsort(group, kind="stable")
-        counts = np.bincount(group, minlength=len(self._groups))
-        self._places = np.split(places, np.cumsum(counts)[:-1])  # of the runs of each group
-
-    def nodes(self) -> tuple[NodeStats, ...]:
-        """One NodeStats for each node and type, in the order of the runs.
-
-        A recorded trace may have a node with several types: the op that launched a kernel, and the
-        kernel.
-        """
-        runs = self._runs
-        begin: np.ndarray = np.full(self._steps, np.iinfo(np.int64).max)
-        np.minimum.at(begin, self._step, runs.start_ns)
-        since = runs.start_ns - begin[self._step]
-        found = dict(zip(sorted(self._in_order), self._firsts, strict=True))
-        return tuple(
-            self._node(runs.kinds[found[group]], self._places[group], since)
-            for group in self._in_order
-        )
-
-    def _node(self, kind: tuple[str, str, str], places: np.ndarray, since: np.ndarray) -> NodeStats:
-        durations = np.sort(self._runs.duration_ns[places])
-        calls, total = len(durations), int(durations.sum())
-        return NodeStats(
-            name=kind[0],
-            op=kind[1],
-            device=kind[2],
-            calls=calls,
-            total_ns=total,
-            mean_ns=total / calls,
-            median_ns=quantile(durations, 0.5),
-            p95_ns=quantile(durations, 0.95),
-            start_ns=int(since[places].sum()) / calls,
-            requested_bytes=round(int(self._runs.requested_bytes[places].sum()) / calls),
-            std_ns=float(durations.std()),
-        )
-
-    def _of(self, nodes: Iterable[NodeStats]) -> np.ndarray:
-        """The places of the runs of these nodes."""
-        return np.concatenate([self._places[self._groups[node.name, node.op]] for node in nodes])
-
-    def quantile(self, nodes: Iterable[NodeStats], q: float) -> int:
-        """The q-quantile of the durations of all runs of these nodes."""
-        return quantile(np.sort(self._runs.duration_ns[self._of(nodes)]), q)
-
-    def std_ns(self, nodes: Iterable[NodeStats]) -> float:
-        """The deviation of the durations of all runs of these nodes."""
-        return float(self._runs.duration_ns[self._of(nodes)].std())
-
-    def step_times(self, nodes: Iterable[NodeStats]) -> np.ndarray:
-        """The time that each step spends in these nodes together, in ascending order."""
-        places = self._of(nodes)
-        return np.sort(sums(self._step[places], self._runs.duration_ns[places], self._steps))
+    table = op_runs.of(runs)
+    group = renumbered([kind[:2] for kind in table.kinds], Index())[table.kind]
+    steps, step = np.unique(table.step, return_inverse=True)
+    begin: np.ndarray = np.full(len(steps), np.iinfo(np.int64).max)
+    np.minimum.at(begin, step, table.start_ns)
+    since = table.start_ns - begin[step]
+    places = places_of(group)
+    return tuple(
+        node_stats(table.take(places[number]), since[places[number]])
+        for number in op_runs.in_order(group)
+    )
 
 
-class Collector:
-    """The runs of many steps, of which only node, start and duration are kept: 24 bytes a run."""
+def node_stats(runs: OpRuns, since_ns: np.ndarray) -> NodeStats:
+    """Return the statistics of the runs of one node as one type, and of their starts within their
+    steps."""
+    name, op, device = runs.kinds[int(runs.kind[0])]
+    durations = np.sort(runs.duration_ns)
+    calls, total = len(runs), int(durations.sum())
+    return NodeStats(
+        name=name,
+        op=op,
+        device=device,
+        calls=calls,
+        total_ns=total,
+        mean_ns=total / calls,
+        median_ns=quantile(durations, 0.5),
+        p95_ns=quantile(durations, 0.95),
+        start_ns=int(since_ns.sum()) / calls,
+        requested_bytes=round(int(runs.requested_bytes.sum()) / calls),
+        std_ns=float(durations.std()),
+    )
+
+
+class Accumulator:
+    """The runs of many steps, of which only node, start and duration are kept: 24 bytes a run.
+    `add` each step, then ask for statistics of one node or several together."""
 
     def __init__(self) -> None:
         self.steps = 0
@@ -101,7 +73,12 @@ class Collector:
         self._starts: list[int] = []
         self._durations: list[int] = []
         self._lengths: list[int] = []  # the number of those runs in each step
-        self._parts: list[tuple[np.ndarray, ...]] = []  # node, step, start and duration
+        self._node: np.ndarray = np.zeros(0, np.int32)
+        self._step: np.ndarray = np.zeros(0, np.int32)
+        self._start_ns: np.ndarray = np.zeros(0, np.int64)
+        self._duration_ns: np.ndarray = np.zeros(0, np.int64)
+        self._parts: list[tuple[np.ndarray, ...]] = []  # columns that are not joined yet
+        self._places: list[np.ndarray] = []  # of the runs of each node
 
     def add(self, names: list[str], starts_ns: list[int], durations_ns: list[int]) -> None:
         """Add one step: for each run its node, its start since the start of the step, and its
@@ -119,46 +96,95 @@ class Collector:
         computed before one is stored."""
         first = self.steps - len(self._lengths)
         step: np.ndarray = np.repeat(np.arange(first, self.steps, dtype=np.int32), self._lengths)
-        nodes: np.ndarray = renumbered(self._names, self._nodes).astype(np.int32)
-        times = (np.array(self._starts, np.int64), np.array(self._durations, np.int64))
-        self._parts.append((nodes, step, *times))
+        node: np.ndarray = renumbered(self._names, self._nodes).astype(np.int32)
+        start_ns, duration_ns = (
+            np.array(self._starts, np.int64),
+            np.array(self._durations, np.int64),
+        )
+        self._parts.append((node, step, start_ns, duration_ns))
         self._names, self._starts, self._durations, self._lengths = [], [], [], []
 
-    def runs(
+    def _join(self) -> None:
+        """Join the columns, and find the runs of each node."""
+        if self._lengths:
+            self._settle()
+        if self._parts:
+            whole = (self._node, self._step, self._start_ns, self._duration_ns)
+            columns = zip(whole, *self._parts, strict=True)
+            self._node, self._step, self._start_ns, self._duration_ns = map(np.concatenate, columns)
+            self._parts = []
+            self._places = places_of(self._node)
+
+    def stats(
         self,
         types: Mapping[str, str],
         devices: Mapping[str, str],
         requested_bytes: Mapping[str, int],
-    ) -> OpRuns:
-        """The runs of the nodes that have a type; a name without one, such as the executor's own
-        _SOURCE, is not a node of the graph."""
-        self._settle()
-        nodes, step, start_ns, duration_ns = map(np.concatenate, zip(*self._parts, strict=True))
+    ) -> tuple[NodeStats, ...]:
+        """Return one NodeStats for each node that ran and has a type, in the order of the first
+        runs. A name without one, such as the executor's own _SOURCE, is not a node of the graph."""
+        self._join()
         kinds = [(name, types.get(name, ""), devices.get(name, "")) for name in self._nodes]
         requested = np.array([requested_bytes.get(name, 0) for name in self._nodes], np.int64)
-        found = OpRuns(
-            kinds,
-            op_runs.of(()).allocations,
-            nodes,
-            step,
-            start_ns,
-            duration_ns,
-            requested[nodes],
+        columns = (self._node, self._step, self._start_ns, self._duration_ns)
+        sizes = requested[self._node] if self._nodes else self._duration_ns
+        runs = OpRuns(kinds, op_runs.of(()).allocations, *columns, sizes)
+        return tuple(
+            node_stats(runs.take(places), self._start_ns[places])
+            for (name, *_), places in zip(kinds, self._places, strict=True)
+            if name in types
         )
-        return found.of_kinds(lambda kind: kind[0] in types)
+
+    def _of(self, names: Iterable[str]) -> np.ndarray:
+        """Return the places of the runs of these nodes."""
+        self._join()
+        known = set(names) & self._nodes.keys()
+        none: np.ndarray = np.zeros(0, np.int64)
+        return np.concatenate([none, *(self._places[self._nodes[name]] for name in known)])
+
+    def quantile(self, names: Iterable[str], q: float) -> int:
+        """Return the q-quantile of the durations of all runs of these nodes; ns. Raises ValueError
+        if none of them ever ran."""
+        places = self._of(names)
+        if not len(places):
+            raise ValueError("without runs there is no quantile")
+        return quantile(np.sort(self._duration_ns[places]), q)
+
+    def _step_times(self, names: Iterable[str]) -> np.ndarray:
+        """Return the time that each step spends in these nodes together."""
+        places = self._of(names)
+        return sums(self._step[places], self._duration_ns[places], self.steps)
+
+    def step_std_ns(self, names: Iterable[str]) -> float | None:
+        """Return the standard deviation of the time that a step spends in these nodes together; ns.
+        None without steps."""
+        return float(self._step_times(names).std()) if self.steps else None
+
+    def step_median_ns(self, names: Iterable[str]) -> float | None:
+        """Return the median time that a step spends in these nodes together, by nearest rank; ns.
+        None without steps."""
+        return float(quantile(np.sort(self._step_times(names)), 0.5)) if self.steps else None
+
+    def round_medians_ns(self, names: Iterable[str], rounds: Sequence[range]) -> tuple[float, ...]:
+        """Return, for each round of steps, the median time that a step spends in these nodes
+        together; ns. It is 0 if they did not run. Rounds without a step are left out."""
+        times = self._step_times(names)
+        own = (times[steps.start : steps.stop] for steps in rounds)
+        return tuple(float(np.median(part)) for part in own if len(part))
 
 
-def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
-    """One NodeStats for each node and type, in the order of the runs."""
-    return Statistics(runs).nodes()
+def places_of(groups: np.ndarray) -> list[np.ndarray]:
+    """Return for each group, from 0 on, the places of its rows."""
+    ends = np.cumsum(np.bincount(groups))
+    return np.split(np.argsort(groups, kind="stable"), ends[:-1]) if len(groups) else []
 
 
 def quantile(ascending: np.ndarray, q: float) -> int:
-    """The q-quantile of values in ascending order."""
+    """Return the q-quantile of values in ascending order."""
     return int(ascending[rank(q, len(ascending)) - 1])
 
 
 def rank(q: float, runs: int) -> int:
-    """The rank of the q-quantile, from 1, among this many runs sorted by duration."""
+    """Return the rank of the q-quantile, from 1, among this many runs sorted by duration."""
     # Exact decimal fractions: in floats, 0.1 * 30 is a little more than 3.
     return ceil(Fraction(str(q)) * runs)

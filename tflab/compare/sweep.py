@@ -1,5 +1,5 @@
-"""Sweep: the same work at several batch sizes, and the tables of it. Results are aggregated
-immediately, so memory does not grow."""
+"""Sweep: the same work at several batch sizes, and the tables of it. Of a traced step only
+the nodes and times of its op runs are kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from tflab import datasets
 from tflab.analysis import batch_fit, memory, op_table, statistics, step_times, wires
-from tflab.analysis.accumulator import Accumulator
+from tflab.analysis.statistics import Accumulator
 from tflab.records.cluster import Received
 from tflab.records.measured import Compared, Costs, OpStats, StepTimes
 from tflab.records.options import Options, Program

@@ -24,8 +24,8 @@ class NodeStats:
     calls: int
     total_ns: int
     mean_ns: float
-    median_ns: float  # within 1 %
-    p95_ns: float  # within 1 %
+    median_ns: float
+    p95_ns: float
     start_ns: float  # mean time from the start of the step: the order of execution
     requested_bytes: int  # that a call requested from its allocators, mean over the steps
     std_ns: float  # standard deviation of the calls
