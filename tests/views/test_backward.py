@@ -7,7 +7,6 @@ import pytest
 
 from tests.records_by_hand import read
 from tflab.records.blocks import in_full
-from tflab.records.gradients import Link
 from tflab.records.graph import Call, Function, Node
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.views import backward, stages
@@ -234,53 +233,6 @@ def test_forty_forward_ops_are_listed_from_the_last_and_the_others_counted():
     ]
 
 
-def test_gradients_in_a_file_are_known_by_edges_names_and_values():
-    known = Gradient("mul", "Mul", "_MulGrad (math_grad.py:1404)", ("gradients/mul/Mul",))
-    unknown = Gradient("loss", "Mean", None, ("gradients/loss/Tile", "gradients/loss/Shape"))
-    stage = Backward(
-        None,
-        (*FORWARD, *ADDED),
-        gradients=(known, unknown),
-        shared_nodes=("gradients/ys",),
-        update_nodes=("train/apply",),
-        losses=("loss", "l2"),
-        inferred=True,
-    )
-    table = [
-        "Forward ops in the order of differentiation (last first), and their gradient nodes",
-        DERIVED,
-        ("loss", "Mean", "", "2", "Tile, Shape"),
-        ("mul", "Mul", "_MulGrad", "1", "Mul"),
-        "",
-    ]
-    by_names = ". According to their names, 3 of them belong to 2 forward ops; "
-    unknown = (
-        "their values did not confirm which of them are the gradients of a loss. Nothing was added."
-    )
-    assert shown(stage) == [
-        "The graph came with gradients: 4 nodes that lead from 'loss' and 'l2' to 1 update of "
-        f"variables, as its edges show{by_names}TensorFlow derived 'loss' and 'l2' again and got "
-        "the same values. Nothing was added.",
-        table,
-    ]
-    stage = replace(stage, losses=())
-    assert shown(replace(stage, update_nodes=(), shared_nodes=())) == [
-        f"The graph came with gradients: 3 nodes{by_names}{unknown}",
-        table,
-    ]
-    assert shown(replace(stage, gradients=())) == [
-        "The graph came with gradients: 1 node and 1 update of variables, as its edges show. "
-        f"Their names do not say to which forward ops they belong; {unknown}"
-    ]
-
-
-def test_of_several_losses_the_steps_are_those_of_the_first():
-    steps = (Link("loss", "", "w", "w", "dL/dw", "x", True),)
-    stage = Backward(None, FORWARD, losses=("loss", "l2"), chain_rule=steps, inferred=True)
-    assert "The steps below start from 'loss'." in shown(stage)
-    assert "The steps below start from 'loss'." not in shown(replace(stage, losses=("loss",)))
-
-
 def test_a_model_without_a_loss_has_nothing_added():
     assert shown(Backward(None, FORWARD)) == [
         "The model has no loss or no optimiser, and its graph holds no gradients. There is "
@@ -308,3 +260,8 @@ def test_of_many_forward_ops_those_that_are_numbered_alike_are_one_row():
         ("step_5/MatMul", "3"),
     ]
     assert len(in_full(table).rows) == 42
+
+
+def test_a_graph_that_came_with_gradients_says_so_and_nothing_else():
+    stage = replace(STAGE, inferred=True)
+    assert list(backward.blocks(stage)) == ["The graph came with gradients. Nothing was added."]

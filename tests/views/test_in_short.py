@@ -241,7 +241,7 @@ def test_of_many_derivatives_none_is_written_and_gradients_may_be_unchecked():
 
 
 def test_gradients_that_came_with_a_graph_were_not_added():
-    came = "The graph came with its gradients; nothing was added."
+    came = "The graph came with gradients; nothing was added."
     assert shown(Backward(None, NODES, inferred=True)) == [came]
     assert shown(Backward(None, NODES)) == [
         "There is nothing to differentiate, so nothing was added."

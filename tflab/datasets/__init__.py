@@ -26,24 +26,6 @@ class Whole:
         return self.value
 
 
-class Renumbered(Whole):
-    """A column of indices that begin with the index of a row; in each batch rows count from 0."""
-
-    def __getitem__(self, rows: Any) -> np.ndarray:
-        rows_copied = self.value[rows].copy()
-        rows_copied[:, 0] = np.arange(len(rows_copied))
-        return rows_copied
-
-
-class CountedWhole(Whole):
-    """A column whose value in each batch is a shape, and whose first size is the number of rows."""
-
-    def __getitem__(self, rows: Any) -> np.ndarray:
-        shape = self.value.copy()
-        shape[0] = len(np.arange(self.rows)[rows])
-        return shape
-
-
 Column = np.ndarray | Whole
 CHANNELS = (1, 3, 4)  # of an image
 

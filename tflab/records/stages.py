@@ -107,7 +107,7 @@ class Backward(Shown):
     gradient_checks: tuple[GradientCheck, ...] = ()
     data: str = ""  # name of the data set, as in Execution
     variable_count: int = 0  # trainable variables; if there are very many, only some are checked
-    # The nodes of `added_nodes` that the optimiser made; of a file, those that take its gradients
+    # The nodes of `added_nodes` that the optimiser made; else the graph's own updates
     update_nodes: tuple[str, ...] = ()
     # nodes that start or add up gradients of several forward ops
     shared_nodes: tuple[str, ...] = ()
@@ -115,9 +115,7 @@ class Backward(Shown):
     # (variable, why it was not checked), if others were
     unchecked_variables: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
     no_formula: str = field(default="", metadata={"json": None})  # why some derivatives have none
-    # whether `gradients` were in the file, and were found by its edges, names and values
-    inferred: bool = False
-    losses: tuple[str, ...] = ()  # the losses whose gradients they are, by values
+    inferred: bool = False  # whether the graph came with gradients, which are not looked into
     functions: tuple[Function, ...] = ()
     added_functions: tuple[str, ...] = ()  # the names in `functions` that gradients added
     gradient_nodes: tuple[GradientNode, ...] = ()  # the purpose of each gradient node

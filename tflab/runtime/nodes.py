@@ -55,20 +55,6 @@ def needed(graph: tf.Graph, names: Iterable[str]) -> set[str]:
     return reach(names, parents)
 
 
-def constants_of_one(graph: tf.Graph) -> set[str]:
-    """The constants of a float type all of whose elements are 1, except very large ones."""
-    constants = (op for op in graph.get_operations() if op.type == "Const")
-    floats = (op for op in constants if op.outputs[0].dtype.is_floating)
-    return {op.name for op in floats if all_ones(op)}
-
-
-def all_ones(constant: tf.Operation) -> bool:
-    count = constant.outputs[0].shape.num_elements()
-    if not count or count > MOST_ELEMENTS:
-        return False
-    return bool((tf.make_ndarray(constant.get_attr("value")) == 1).all())
-
-
 def graph_lines(lines: Lines) -> dict[str, Source | None]:
     """Those of the nodes that are in no function."""
     return {node: source for (inside, node), source in lines.items() if inside is None}

@@ -16,7 +16,7 @@ from tflab.views.words import LONGEST, counted
 
 def blocks(stage: Backward) -> Iterable[Block]:
     if stage.inferred:
-        yield from found_in_file(stage)
+        yield "The graph came with gradients. Nothing was added."
         return
     if not stage.added_nodes:
         why = stage.program.model.not_trained if stage.program else ""
@@ -43,34 +43,6 @@ def blocks(stage: Backward) -> Iterable[Block]:
             f"What the optimiser gets for {chain_rule.name_list(stage.processed)} is not the "
             f"gradient of the loss itself: other nodes change it first."
         )
-
-
-def found_in_file(stage: Backward) -> Iterable[Block]:
-    """Gradients that came with a graph, and how they were found."""
-    node_count = sum(len(gradient.nodes) for gradient in stage.gradients)
-    losses = " and ".join(f"'{name}'" for name in stage.losses)
-    ends = f"that lead from {losses} to " if losses else "and "
-    updates = plural(len(stage.update_nodes), "update") + " of variables"
-    ops = plural(len(stage.gradients), "forward op")
-    whose = f"According to their names, {node_count:,} of them belong to {ops}"
-    if not stage.gradients:
-        whose = "Their names do not say to which forward ops they belong"
-    evidence = (
-        f"TensorFlow derived {losses} again and got the same values"
-        if losses
-        else "their values did not confirm which of them are the gradients of a loss"
-    )
-    yield (
-        f"The graph came with gradients: {plural(node_count + len(stage.shared_nodes), 'node')}"
-        + (f" {ends}{updates}, as its edges show" if stage.update_nodes else "")
-        + f". {whose}; {evidence}. Nothing was added."
-    )
-    if stage.chain_rule and len(stage.losses) > 1:
-        yield f"The steps below start from '{stage.losses[0]}'."
-    yield from chain_rule.opening(stage)
-    yield from chain_rule.nodes(stage)
-    if stage.gradients:
-        yield derived(stage)
 
 
 def derived(stage: Backward) -> Table:

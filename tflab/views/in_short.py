@@ -107,7 +107,7 @@ def types_of(stage: Frontend) -> Table:
 
 def derived(stage: Backward) -> Iterator[Block]:
     if stage.inferred:
-        yield "The graph came with its gradients; nothing was added."
+        yield "The graph came with gradients; nothing was added."
     elif not stage.added_nodes:
         yield "There is nothing to differentiate, so nothing was added."
     if rows := tuple(gradient_facts(stage)):
