@@ -8,7 +8,6 @@ import pytest
 from tests.records_by_hand import LOAD, LOAD_LINE, op_stats, run
 from tests.report import test_graph_states
 from tests.shown import grid
-from tests.views.test_values import value
 from tflab.errors import UsageError
 from tflab.follow import node_history, view
 from tflab.records.blocks import Table
@@ -28,7 +27,6 @@ from tflab.records.placed import (
 )
 from tflab.records.stages import Backward, Frontend, Gradient, Placement
 from tflab.records.timed import CriticalPath
-from tflab.records.values import Defined
 
 LINE = Source("model.py", 7, "build", "y = tf.nn.relu(tf.matmul(x, w))")
 CPU = "/device:CPU:0"
@@ -364,20 +362,6 @@ def test_an_error_names_the_five_nearest_names_and_the_graph():
     message = str(error.value)
     assert message.startswith("There is no node 'layer' in the graph of lenet. Did you mean 'layer")
     assert message.count("layer") == 1 + 5
-
-
-def test_an_heir_with_another_value_is_left_out():
-    """The step without passes has another value than the node that took over."""
-    ledger = (Fate("a", "removed", "pass", "b"), Fate("c", "removed", "pass", "b"))
-    held = value("b:0", (2.0,), ())
-    reference = (
-        Defined(**vars(value("a:0", (3.0,), ())), held_by=None),
-        Defined(**vars(value("c:0", (2.0,), ())), held_by="b"),
-    )
-    ran = replace(EXECUTION, values=(held,), defined=reference)
-    kept = node_history.borne_out(replace(PLACEMENT, ledger=ledger), ran)
-    assert kept.ledger == (Fate("a", "removed", "pass", None), ledger[1])
-    assert node_history.borne_out(PLACEMENT, None) == PLACEMENT
 
 
 def test_a_node_did_not_run_if_neither_its_carrier_nor_a_measured_step_says_so():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.follow.test_values import HISTORIES, MEANINGS, defined
+from tests.follow.test_values import HISTORIES, MEANINGS
 from tests.report.lab_by_hand import LAB
 from tests.views.test_values import value
 from tflab.follow import values
@@ -16,13 +16,13 @@ TAKES = {
     **HISTORIES,
     "product": replace(HISTORIES["product"], op="Mul", inputs=("x", "gate_1")),
 }
-X = replace(value("x:0", (0.5, -2.0), (2,), "_Arg", "fed", mean=-0.75), node="_arg_x")
+X = value("x:0", (0.5, -2.0), (2,), "Placeholder", "fed", mean=-0.75)
 BACK = value("back:0", (3.0, 1.5), (2,), mean=2.25)
 PRODUCT = value("product:0", (1.5, -3.0), (2,), mean=-0.75)
 SUM = value("sum:0", (-1.5,), (), mean=-1.5)
 Y = value("y", (0.5,), (), "VarHandleOp", "variable", after=(1.25,), mean=0.5)
 ROW = Question(
-    "In row 2 of the recorded batch of x*y + z, x is -2 and dL/d(mul) is 1.5. What does this row "
+    "In row 2 of the first batch of x*y + z, x is -2 and dL/d(mul) is 1.5. What does this row "
     "add to dL/dy?",
     ("-3", "-2", "-0.5", "1.5", "3"),
     "",
@@ -30,7 +30,7 @@ ROW = Question(
     "product computed x * dL/d(mul) -> dL/dy: -2 * 1.5 = -3.",
 )
 WAY = Question(
-    "On the recorded batch of x*y + z, dL/dy is -1.5 where y is 0.5. Will the step make y larger "
+    "On the first batch of x*y + z, dL/dy is -1.5 where y is 0.5. Will the step make y larger "
     "or smaller?",
     ("larger", "smaller"),
     "",
@@ -40,11 +40,9 @@ WAY = Question(
 
 
 def walked(*rows, histories=TAKES):
-    reference = [defined(row) for row in rows if row.kind == "computed"]
     # The gate hands on what `back` computes
-    gates = [row for row in reference if row.node == "back"]
-    reference += [replace(row, tensor="gate_1:0", node="gate_1") for row in gates]
-    return Walked("toy", (), values.with_values(histories, MEANINGS, rows, reference, ()))
+    gates = [replace(row, tensor="gate_1:0", node="gate_1") for row in rows if row.node == "back"]
+    return Walked("toy", (), values.with_values(histories, MEANINGS, [*rows, *gates]))
 
 
 def asked(*rows):

@@ -11,7 +11,7 @@ from tests.views.test_values import value
 from tflab.records.gradients import Link
 from tflab.records.graph import Node
 from tflab.records.stages import Backward, Execution
-from tflab.records.values import PathPoint, RecordedStep
+from tflab.records.values import PathPoint, ValuesStep
 from tflab.report import drawing, graph_chapter
 from tflab.report.contents import DrawnGraph, Method
 from tflab.runtime import trace
@@ -126,12 +126,12 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
         PathPoint(0, None, {"y": 0.0, "z": 1.0}),
         PathPoint(1, 6.954, {"y": 0.91696, "z": 2.1}),
     )
-    step = RecordedStep("the first", 1, (), points, {"y": 3.0, "z": 2.0})
+    step = ValuesStep("the first", 1, (), points, {"y": 3.0, "z": 2.0}, ())
     link = Link("loss", "mean(w)", "w", "read", "dL/dw", "dL/d(loss)", True)
     known = {
         Backward: {"chain_rule": (link,)},
         Execution: {
-            "recorded_step": step,
+            "values_step": step,
             "values": (value("w", (1.0,)),),
         },
     }
@@ -140,8 +140,8 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
     parts = shown(graph_chapter.parts(walked, "a model"))
     about, drawn, rule, _, steps, _, path, *_, recipe = parts
     assert about.endswith(
-        " Nothing is computed before the graph runs: the numbers in the drawing come from the "
-        "first, recorded later."
+        " Nothing is computed before the graph runs: the numbers in the drawing are the "
+        "program's values in the first."
     )
     assert rule == "The chain rule, for this graph: dL/dw = dL/dw. L is loss = mean(w)."
     assert steps[2:] == [("loss", "mean(w)", "w", "dL/d(loss)"), 0]

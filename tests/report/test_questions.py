@@ -10,7 +10,6 @@ from tests.report.test_graph_states import EXECUTION, PLACEMENT
 from tflab.follow import node_history
 from tflab.records.placed import Fate
 from tflab.records.timed import Spread
-from tflab.records.values import Defined
 from tflab.report import questions
 from tflab.report.contents import Question
 
@@ -155,11 +154,11 @@ def defined(batch, constant=(10, 5)):
     """The outputs of some nodes; that of w_grad is the larger of those that stay."""
     shapes = {"x": (batch, 4), "relu": (batch, 10), "loss": (), "sum": (5,), "w_grad": constant}
     rows = (value(f"{name}:0", (), shape=shape) for name, shape in shapes.items())
-    return tuple(Defined(**vars(row), held_by=None) for row in rows)
+    return tuple(rows)
 
 
 def test_a_program_is_asked_about_with_its_own_numbers():
-    asked = questions.of_program(walked(defined=defined(16)), defined(32))
+    asked = questions.of_program(walked(values=defined(16)), defined(32))
     assert asked == (ADDED, WRITTEN_RUN, GOES, LONGEST, DOUBLES)
 
 
@@ -169,8 +168,8 @@ def test_what_this_machine_cannot_tell_is_not_asked():
         run._replace(duration_ns=7_000) if run.name == "loss" else run for run in EXECUTION.runs
     ]
     assert list(questions.takes_longest(walked(runs=tuple(late)))) == []
-    assert list(questions.doubles(walked(defined=defined(16)), defined(16))) == []
-    assert list(questions.doubles(walked(defined=defined(16)), defined(32, (20, 5)))) == []
+    assert list(questions.doubles(walked(values=defined(16)), defined(16))) == []
+    assert list(questions.doubles(walked(values=defined(16)), defined(32, (20, 5)))) == []
 
 
 def test_the_answer_says_with_what_a_node_was_merged():

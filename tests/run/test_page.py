@@ -72,14 +72,14 @@ def graph_of(file):
     )
 
 
-NOTHING = dict.fromkeys(("mean", "std", "min", "max", "zeros"))
+NOTHING = dict.fromkeys(("mean", "min", "max"))
 VALUES = RecordedValues(
     group=2,
     run=3,
     ns=900,
     values=(
         Value(
-            **{**NOTHING, "mean": -2.0, "std": 0.5, "min": -3e38, "max": -1.5},
+            **{**NOTHING, "mean": -2.0, "min": -3e38, "max": -1.5},
             values=(-3e38, -1.5, "NaN"),
             not_finite=1,
             tensor="y:0",
@@ -88,7 +88,6 @@ VALUES = RecordedValues(
             kind="computed",
             dtype="float32",
             shape=(3,),
-            calls=1,
             after=None,
             moved=None,
         ),
@@ -102,20 +101,17 @@ VALUES = RecordedValues(
             kind="constant",
             dtype="string",
             shape=(3,),
-            calls=1,
             after=None,
             moved=None,
         ),
     ),
     origins=(
         NotFinite(
-            *("y:0", "y", "_Fused", "computed", "float32", 1, 0, 3, 1),
+            *("y:0", "y", "_Fused", "computed", "float32", 1, 0, 3),
             source=None,
-            inside=None,
             derives=None,
             overflow=False,
             entered=(Entered("x", 2, 2, 0, 1, -4.0, 1e300),),
-            optimised=True,
         ),
     )
     * 3,
@@ -318,9 +314,8 @@ def test_the_end_says_where_nan_comes_from(seen):
     assert [*view.values_of(VALUES)] == [
         "Values of run 3 of group 2: 1 of 2 tensors have NaN or Inf.",
         *[
-            "NaN came from y (_Fused, in the graph that ran), whose inputs were all finite. Of "
-            "its 3 elements, 1 is NaN. Its inputs: x: 2 elements, 1 negative, from -4 "
-            "to 1e+300."] * 2,
+            "NaN came from y (_Fused), whose inputs were all finite. Of its 3 elements, 1 is NaN. "
+            "Its inputs: x: 2 elements, 1 negative, from -4 to 1e+300."] * 2,
         "1 other node produced NaN or Inf independently.",
     ]  # fmt: skip
     two = replace(VALUES, origins=VALUES.origins[:2])
@@ -338,7 +333,7 @@ def test_the_end_says_which_runs_were_checked_for_nan(seen):
 
     found = replace(GROUPS[1], not_finite={"loss:0": 7, "mean:0": 4})
     first = "Run 4 of group 2 was the first to fetch NaN or Inf: mean:0."
-    again = "Run the program again with --values-at 4 to record that run."
+    again = "Run the program again with --values 4 to see that run."
     assert (said(found), said(found, run=4), said(found, number=1)) == (
         [first, again],
         [first],
@@ -356,11 +351,10 @@ def test_the_next_run_to_record_is_one_that_can_have_made_nan():
     """A variable that had NaN before the recorded run got it earlier. That a run fetched none
     does not mean that it made none: its update may have."""
     w = replace(VALUES.origins[0], tensor="w", node="w", kind="variable")
-    held = replace(VALUES, origins=(w,), updated=("w",), spoiled=("w",))
-    made = replace(VALUES, updated=("w",), spoiled=("w",))
-    harmless = replace(made, spoiled=())
+    held = replace(VALUES, origins=(w,), updated=("w",))
+    made = replace(VALUES, updated=("w",))
     before = "w had NaN or Inf before run {}: an earlier run made it."
-    again = "Run the program again with --values-at {} to record that run."
+    again = "Run the program again with --values {} to see that run."
 
     def said(recorded, run, first):
         return " ".join(view.advice(replace(recorded, run=run), first))
@@ -373,15 +367,13 @@ def test_the_next_run_to_record_is_one_that_can_have_made_nan():
     assert said(replace(held, updated=("v",)), 3, 2) == (
         "Group 2 does not update w: other runs made it not finite."
     )
-    assert said(made, 1, 2) == "In run 1, the update of w received NaN or Inf."
     assert said(made, 2, 2) == said(made, 2, 0) == ""
-    assert said(made, 3, 2) == said(harmless, 1, 2) == again.format(2)
+    assert said(made, 3, 2) == said(made, 1, 2) == again.format(2)
 
 
 def test_a_node_of_a_recorded_graph_has_its_values(seen):
     histories = recorded.histories(seen.graph, recorded.stages(seen.graph), VALUES)
     assert histories["y"].values == VALUES.values[:1]
-    assert page.drawn_graph(seen.graph, VALUES).histories["m"].carrier_values == VALUES.values[:1]
     assert page.drawn_graph(seen.graph).histories["y"].values == ()
 
 
@@ -428,13 +420,12 @@ def test_a_recorded_graph_knows_the_branches_that_no_traced_run_took(seen):
         ops={"x": OpTimes(2, 30), "m_": OpTimes(2, 30)},
     )
 
-    def not_run(graph, values=None):
-        histories = recorded.histories(graph, recorded.stages(graph), values)
+    def not_run(graph):
+        histories = recorded.histories(graph, recorded.stages(graph), None)
         return {name: history.not_run for name, history in histories.items()}
 
     told = dict.fromkeys(("x", "m", "six", "y", "init", "g", "m_"), False)
     assert not_run(graph) == {**told, "m": True, "y": True}
-    assert not_run(graph, VALUES) == told  # the recorded run has the value of `y`
     unknown = replace(graph, traced=0, ops={})
     assert not_run(unknown) == {**told, "m": None, "y": None, "m_": None}
     assert page.life(replace(seen, graph=graph))["numbers"]["nodes that ran"] == 2

@@ -311,26 +311,6 @@ def test_messages_of_files_have_their_fields(make, module, content, what, monkey
 
 
 @pytest.mark.tensorflow
-def test_the_debugger_watches_every_output(graph, monkeypatch):
-    from tensorflow.python.debug.lib import debug_utils
-
-    watches = private.debug_options(graph, "/folder").debug_tensor_watch_opts
-    names = {watch.node_name for watch in watches}
-    assert {"x", "square", "*"} <= names  # the last: also what the runtime makes
-    assert {url for watch in watches for url in watch.debug_urls} == {"file:///folder"}
-    assert {op for watch in watches for op in watch.debug_ops} == {"DebugIdentity"}
-    monkeypatch.delattr(debug_utils, "watch_graph")
-    lost(lambda: private.debug_options(graph, "/folder"), "The runtime's debugger")
-
-
-def test_other_files_of_the_debugger_are_a_sentence():
-    def raised():
-        raise private.no_values("a file has no tensor")
-
-    lost(raised, "The values of a step")
-
-
-@pytest.mark.tensorflow
 def test_the_arguments_of_a_function_have_types_that_one_can_read():
     import tensorflow as tf
 

@@ -11,7 +11,7 @@ from tflab.records.graph import Function, Node
 from tflab.records.placed import Fate, Origin, Partition, Pass, Takeover, Toggle, Transfer
 from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck, Placement
 from tflab.records.timed import CriticalPath, KernelTime, Spread
-from tflab.records.values import PathPoint, RecordedStep
+from tflab.records.values import PathPoint, ValuesStep
 from tflab.views import in_short, placement
 
 NODES = (
@@ -79,12 +79,13 @@ MEASURED = replace(
         op_stats(f"n{number}", ops=("Mul",), self_ns=1_000 * number, share=number / 2_000)
         for number in range(1_006)
     ),
-    recorded_step=RecordedStep(
+    values_step=ValuesStep(
         "the first step",
         1,
         (),
         (PathPoint(0, None, {"y": 2.0, "z": 1.0}), PathPoint(10, 0.1, {"y": 2.98, "z": 1.25})),
         {"y": 3.0, "z": 2.0},
+        (),
     ),
 )
 
@@ -358,7 +359,7 @@ def test_the_load_a_failure_and_an_interruption_stand_above_the_facts():
     [
         ({"wall_ns": 0}, "time"),
         ({"critical_path": CriticalPath((), 0, 0)}, "order"),
-        ({"recorded_step": None}, "training"),
+        ({"values_step": None}, "training"),
         ({"nodes": (Node("cluster_0_1/xla_run", "_XlaRun"),)}, "memory"),
     ],
 )

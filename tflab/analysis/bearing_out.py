@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 from tflab.analysis.ledger import Graph, is_inside
 from tflab.records.graph import Node, node_of, reach
-from tflab.records.placed import Fate, Takeover
-from tflab.records.values import COMPUTED, CONSTANT, Defined, Value
+from tflab.records.placed import Takeover
 
 # node -> the nodes that take it, and the index of that input
 Users = Mapping[str, Sequence[tuple[str, int]]]
@@ -159,32 +158,3 @@ def shared_heirs(heir_of: Mapping[str, Heir], old: Graph) -> set[str]:
         if heir.node not in old and old[name].inputs and old[name].op not in PASS_ON
     )
     return {name for name, count in counts.items() if count > 1}
-
-
-def borne_out_by_values(
-    ledger: Sequence[Fate], recorded: Sequence[Value], reference: Sequence[Defined]
-) -> Iterator[Fate]:
-    """The fates, without heirs that do not have the value that they should.
-
-    `recorded` are the values of a step, and `reference` those of the same step without passes,
-    each with the tensor that had the same value. A fused node that is inside a kernel has no such
-    tensor; but the kernel has the value of the last node that was fused into it.
-    """
-    ran = {value.node for value in recorded if value.kind in (CONSTANT, COMPUTED)}
-    held: dict[str, set[str]] = {}  # node of the program -> the nodes that had its value
-    for value in reference:
-        held.setdefault(value.node, set()).update({node_of(value.held_by)} if value.held_by else ())
-    fused: dict[str, list[str]] = {}
-    for fate in ledger:
-        if fate.fate == "fused" and fate.into:
-            fused.setdefault(fate.into, [fate.into]).append(fate.name)
-    for fate in ledger:
-        names = [fate.name] if fate.has_value else []
-        names = fused.get(fate.into or "", []) if fate.fate == "fused" else names
-        known = [held[name] for name in names if name in held]
-        if fate.into not in ran or fate.fate == "compiled" or not known or any(known):
-            yield fate
-        elif fate.into == fate.name:
-            yield Fate(fate.name, "executed", fate.by, None)
-        else:
-            yield Fate(fate.name, "removed", fate.by, None)

@@ -1,8 +1,4 @@
-"""Not finite: the nodes that made NaN or Inf from finite inputs, and what those inputs were.
-
-A node in a loop computes its tensor several times in a step; its n-th run takes what the other
-nodes of the loop computed in their n-th runs.
-"""
+"""Not finite: the nodes that made NaN or Inf from finite inputs, and what those inputs were."""
 
 from __future__ import annotations
 
@@ -14,20 +10,9 @@ import numpy as np
 
 from tflab.analysis.values import computable
 from tflab.records.graph import Node, node_of
-from tflab.records.placed import Transfer
 from tflab.records.values import Entered
 
-# Ops that pass on their inputs: none of them is the origin of a NaN
-HANDING_ON = frozenset(
-    prefix + op
-    for prefix in ("", "Ref")
-    for op in ("Identity", "Switch", "Merge", "Enter", "Exit", "NextIteration")
-)
 CONSTANT = "Const"
-ASSIGNING = frozenset(("Assign", "AssignVariableOp"))  # the same, into a variable
-# Prefixes of types that keep tensors in a list and return them unchanged. A debugger sees only the
-# handle of the list; loops keep the values for their gradients in such lists.
-KEEPING = ("Optional", "Stack", "TensorArray", "TensorList")
 # Element-wise: an element of the output depends only on the elements at its position
 ELEMENTWISE = frozenset(
     (
@@ -51,86 +36,87 @@ DEFINED_EVERYWHERE = frozenset(
 
 @dataclass(frozen=True)
 class Bad:
-    """The first non-finite value of a tensor."""
+    """The elements of a tensor that are not finite."""
 
-    call: int  # from 0
     nan: int
     infinite: int
     size: int
 
 
-def record_of(array: np.ndarray, call: int) -> Bad | None:
-    """The record of a non-finite tensor; None if it is finite."""
+def record_of(array: np.ndarray) -> Bad | None:
+    """Return the record of a tensor that is not finite; None if it is finite."""
     array = computable(array)
     if array.dtype.kind not in "fc":
         return None
     nan, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
-    return Bad(call, nan, infinite, array.size) if nan or infinite else None
+    return Bad(nan, infinite, array.size) if nan or infinite else None
 
 
 def origins(
-    ordered: Sequence[Node],
+    nodes: Sequence[Node],
+    known: Collection[str],
     bads: Mapping[str, Bad],
-    transfers: Iterable[Transfer],
-    spoiled: Collection[str] = frozenset(),
+    spoiled: Mapping[str, str],
 ) -> list[tuple[Node, str]]:
-    """The nodes whose output is not finite although all their inputs are, each with that output.
+    """Return the nodes with an output that is not finite although all their inputs are, each with
+    that output; `nodes` are in topological order.
+
+    `known` are the tensors whose values are known, as in a GraphDef (`split:1`, plain `mul`), and
+    variables by the name of their node; `bads` are those that are not finite. A node takes what is
+    known before it: inputs without a value, such as handles, lists and the nodes inside a loop, are
+    passed through. `spoiled` are the nodes whose update made a variable not finite, with that
+    variable; a node that reads it afterwards is no origin.
 
     An infinite constant is assumed to be intended, such as a mask. What it makes infinite is no
-    origin, but a node that makes NaN from it is. If there is no other origin, the constant is the
-    origin.
-
-    `bads` is keyed by tensor as in a GraphDef: `split:1`, plain `mul`. The output of a node that
-    updates a variable is `update:w`. `spoiled` are the variables that became non-finite in the
-    step: a node that reads one afterwards is no origin, and neither is an update of a variable that
-    another update already spoiled.
+    origin, but a node that makes NaN from it is. If there is no other origin, the constant is.
     """
-    sent = {transfer.recv: transfer.tensor for transfer in transfers}
+    by_name = {node.name: node for node in nodes}
     outputs: dict[str, list[str]] = {}
     for tensor in bads:
         outputs.setdefault(node_of(tensor), []).append(tensor)
-    bad_nodes: list[tuple[Node, str]] = []
-    spoiled_variables: set[str] = set()  # variables that received non-finite values
+    found: list[tuple[Node, str]] = []
     constants: list[tuple[Node, str]] = []
     meant: set[str] = set()  # tensors that only infinite constants make infinite
-    for node in ordered:
-        if node.name not in outputs or node.op.startswith(KEEPING):
+    changed: set[str] = set()  # variables that an update before made not finite
+    for node in nodes:
+        variable = spoiled.get(node.name)
+        own = [variable] if variable else outputs.get(node.name, [])
+        if not own:
             continue
-        consumed = [*node.inputs, *([sent[node.name]] if node.name in sent else [])]
-        tensor = min(outputs[node.name], key=lambda name: bads[name].call)
-        updates = tensor.partition(":")[2] in spoiled
-        if not updates and any(node_of(other) in spoiled for other in consumed):
+        taken = consumed(node, by_name, known)
+        if not variable and taken & {*spoiled.values()} - {*bads}:
             continue
-        causes = {other for other in consumed if comes_before(bads, other, tensor, node.op)}
-        infinite = not any(bads[output].nan for output in outputs[node.name])
-        if infinite and not updates and (causes <= meant if causes else node.op == CONSTANT):
-            constants += [] if causes else [(node, tensor)]
-            meant.update(outputs[node.name])
-        elif causes and (updates or not causes <= meant):
-            spoiled_variables.update([tensor.partition(":")[2]] if updates else [])
-        elif node.op not in ASSIGNING:
-            bad_nodes.append((node, tensor))
-    own = [
-        (node, tensor)
-        for node, tensor in bad_nodes
-        if tensor.partition(":")[2] not in spoiled_variables
-    ]
-    return own or constants
+        causes = {tensor for tensor in taken if tensor in bads}
+        infinite = not variable and not any(bads[tensor].nan for tensor in own)
+        if infinite and (causes <= meant if causes else node.op == CONSTANT):
+            constants += [] if causes else [(node, own[0])]
+            meant.update(own)
+        elif (not causes or (not variable and causes <= meant)) and variable not in changed:
+            found.append((node, own[0]))
+        changed |= {variable} if variable else set()
+    return found or constants
 
 
-def comes_before(bads: Mapping[str, Bad], consumed: str, produced: str, op: str) -> bool:
-    """Whether an input of a node was already non-finite when the node made its non-finite
-    output."""
-    if consumed not in bads:
-        return False
-    return op in HANDING_ON or bads[consumed].call <= bads[produced].call
+def consumed(node: Node, by_name: Mapping[str, Node], known: Collection[str]) -> set[str]:
+    """Return the known tensors and variables that a node takes, through inputs without a value."""
+    waiting, seen, taken = [*node.inputs], set[str](), set[str]()
+    while waiting:
+        tensor = waiting.pop()
+        if tensor in seen:
+            continue
+        seen.add(tensor)
+        if tensor in known:
+            taken.add(tensor)
+        elif node_of(tensor) in by_name:
+            waiting += by_name[node_of(tensor)].inputs
+    return taken
 
 
 def inputs_at_fault(
     op: str, out: np.ndarray, inputs: Iterable[tuple[str, np.ndarray | None]]
 ) -> Iterator[Entered]:
-    """The inputs of a node where its output is not finite: for an element-wise op the elements at
-    those positions, otherwise all."""
+    """Yield the inputs of a node where its output is not finite: for an element-wise op the
+    elements at those positions, otherwise all."""
     mask = ~np.isfinite(computable(out))
     for tensor, array in inputs:
         if array is None or (values := computable(array)).dtype.kind not in "fiu":

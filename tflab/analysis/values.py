@@ -1,42 +1,37 @@
-"""Values: statistics of the elements of tensors, and the order of tensors."""
+"""Values: which tensors of a step can be fetched, and the statistics of their elements."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tflab.analysis import critical_path
-from tflab.records.graph import Node
-from tflab.records.placed import Transfer
+from tflab.analysis import ledger
+from tflab.records.graph import Node, node_of
 from tflab.records.values import Statistics
 
 KEPT = 64  # elements of a tensor whose values are kept
 LONGEST = 64  # characters of an element that is text
-# By bytes per element: passes add in another order, and half precision has few digits
-ROUNDING = {2: 0.03, 4: 1e-4, 8: 1e-9, 16: 1e-9}
-NO_NUMBERS: dict[str, None] = dict.fromkeys(("mean", "std", "min", "max"))
+NOT_VALUES = ("resource", "variant")  # types of handles
+NO_NUMBERS: dict[str, None] = dict.fromkeys(("mean", "min", "max"))
 
 
 def statistics(array: np.ndarray) -> Statistics:
-    """The elements, if they are few, and their statistics."""
+    """Return the elements, if they are few, and their statistics."""
     array = np.asarray(array)
     few = array if array.dtype.kind == "b" else computable(array)
     values = tuple(map(element, few.ravel().tolist())) if array.size <= KEPT else None
     array = computable(array)
     if array.dtype.kind not in "fiubc":  # text
-        return Statistics(values, **NO_NUMBERS, zeros=None, not_finite=0)
+        return Statistics(values, **NO_NUMBERS, not_finite=0)
     finite = array[np.isfinite(array)]
-    zeros = float(np.mean(array == 0)) if array.size else None
     not_finite = array.size - finite.size
     if array.dtype.kind == "c" or not finite.size:
-        return Statistics(values, **NO_NUMBERS, zeros=zeros, not_finite=not_finite)
-    with np.errstate(over="ignore", invalid="ignore"):  # sums of the largest float64
-        mean, std = finite.mean(dtype=np.float64), finite.std(dtype=np.float64)
-    least, most = finite.min().item(), finite.max().item()
-    return Statistics(values, float(mean), float(std), least, most, zeros, not_finite)
+        return Statistics(values, **NO_NUMBERS, not_finite=not_finite)
+    with np.errstate(over="ignore"):  # sums of the largest float64
+        mean = float(finite.mean(dtype=np.float64))
+    return Statistics(values, mean, finite.min().item(), finite.max().item(), not_finite)
 
 
 def computable(array: np.ndarray) -> np.ndarray:
@@ -73,47 +68,52 @@ def largest_change(before: np.ndarray, after: np.ndarray) -> float | None:
     return float(change.max()) if change.size else None
 
 
-def in_order(
-    nodes: Sequence[Node], transfers: Iterable[Transfer], us: Mapping[str, int]
-) -> list[Node]:
-    """Nodes after their inputs and, if that leaves a choice, in the order of time.
+def needed(graph: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> tuple[Node, ...]:
+    """Return the nodes that a step needs, in the order of the graph."""
+    names = ledger.nodes_needed(graph, fetches, feeds)
+    return tuple(node for node in graph if node.name in names)
 
-    The debugger records a tensor while its consumers may already run, so its times alone are not an
-    order. `us` has the time of each recorded node.
+
+def fetchable(graph: Sequence[Node], feeds: Collection[str]) -> list[str]:
+    """Return the tensors (`mul:0`) of these nodes that one `session.run` can fetch.
+
+    These are the outputs that are values: no handles of resources or lists, no references to
+    variables, nothing that is fed, and nothing inside a loop or branch, where a tensor may not
+    exist, or exists many times.
     """
-    by_name = {node.name: node for node in nodes}
-    parents = critical_path.in_order(critical_path.dependencies(nodes, transfers))
-    waiting = {name: len(set(before)) for name, before in parents.items()}
-    children: dict[str, list[str]] = {}
-    for name, before in parents.items():
-        for parent in set(before):
-            children.setdefault(parent, []).append(name)
-    ready = [(us.get(name, 0), name) for name, count in waiting.items() if not count]
-    heapq.heapify(ready)
-    ordered = []
-    while ready:
-        time, name = heapq.heappop(ready)
-        ordered.append(by_name[name])
-        for child in children.get(name, ()):
-            waiting[child] -= 1
-            if not waiting[child]:
-                heapq.heappush(ready, (us.get(child, time), child))
-    return ordered
+    inside = depths(graph)
+    return [
+        f"{node.name}:{number}"
+        for node in graph
+        if not inside[node.name] and node.op != "Placeholder"
+        for number, output in enumerate(node.outputs)
+        if output.dtype not in NOT_VALUES
+        and not output.dtype.endswith("_ref")
+        and f"{node.name}:{number}" not in feeds
+    ]
 
 
-def agree(first: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two tensors hold the same numbers within rounding: their largest difference, compared
-    with the largest element. Non-finite and integer elements must be equal."""
-    first, other = computable(first), computable(other)
-    if first.shape != other.shape or first.dtype != other.dtype:
-        return False
-    if first.dtype.kind not in "fc":
-        return bool(np.array_equal(first, other))
-    finite = np.isfinite(other)
-    if not np.array_equal(first[~finite], other[~finite], equal_nan=True):
-        return False
-    with np.errstate(over="ignore"):
-        difference = np.abs(first[finite] - other[finite]).max(initial=0)
-        return bool(
-            difference <= ROUNDING[first.dtype.itemsize] * np.abs(other[finite]).max(initial=0)
-        )
+def depths(graph: Iterable[Node]) -> dict[str, int]:
+    """Return in how many loops and branches each node is; `graph` is in topological order, but for
+    the edges that lead back in a loop.
+
+    Enter and Switch lead inside. The Merge that joins a branch leads out, the one that begins a
+    loop does not. Exit leaves both the Switch and the Enter of its loop.
+    """
+    inside: dict[str, int] = {}
+    ops = {node.name: node.op.removeprefix("Ref") for node in graph}
+    for node in graph:
+        before = [*map(node_of, node.inputs), *node.control_inputs]
+        depth = max((inside.get(name, 0) for name in before), default=0)
+        op = ops[node.name]
+        if op in ("Enter", "Switch"):
+            depth += 1
+        elif op == "Exit":
+            depth -= 2
+        elif op == "Merge":
+            begins = any(
+                ops.get(name) in ("Enter", "NextIteration") for name in map(node_of, node.inputs)
+            )
+            depth -= not begins
+        inside[node.name] = max(depth, 0)
+    return inside

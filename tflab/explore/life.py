@@ -63,7 +63,7 @@ def through_stages(
     last = life_of(stages, file, file) | {"stage": VALUES}
     if asked.predict:
         larger = replace(options, batch_size=2 * options.batch_size)
-        twice = () if rows else values.record(executed, placed, larger).defined
+        twice = () if rows else values.record(executed, placed, larger).values
         walked = Walked(file, stages, node_history.histories(stages))
         last["questions"] = html.readable(questions.of_program(walked, twice))
     yield last

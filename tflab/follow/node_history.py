@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 from tflab import models
-from tflab.analysis import bearing_out
 from tflab.analysis.ledger import INLINED_FROM
 from tflab.errors import UsageError, did_you_mean
 from tflab.exporters import notebook
@@ -49,11 +48,10 @@ def histories(
         path = ran.critical_path
     by_name = from_program(known[Frontend], known.get(Backward))
     if Placement in known:
-        by_name = with_placement(by_name, borne_out(known[Placement], ran))
+        by_name = with_placement(by_name, taken_branches(known[Placement], ran))
     by_name = with_times(by_name, path, tables or {}, ran.load if ran else None)
     meanings = known[Backward].gradient_nodes if Backward in known else ()
-    recorded = (ran.values, ran.defined, ran.nodes) if ran else ((), (), ())
-    return values.with_values(by_name, meanings, *recorded)
+    return values.with_values(by_name, meanings, ran.values if ran else ())
 
 
 def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
@@ -100,15 +98,12 @@ def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
     return by_name
 
 
-def borne_out(placement: Placement, ran: Execution | None) -> Placement:
-    """The placement with the fates that agree with the values of a step, if these are known, and
-    without branches that another step took."""
-    if ran is None:
+def taken_branches(placement: Placement, ran: Execution | None) -> Placement:
+    """Return the placement without the branches that a measured step took."""
+    if ran is None or not placement.not_run:
         return placement
-    ledger = bearing_out.borne_out_by_values(placement.ledger, ran.values, ran.defined)
-    known = {run.name for run in ran.runs} if placement.not_run else set()
-    not_run = tuple(name for name in placement.not_run if name not in known)
-    return replace(placement, ledger=tuple(ledger), not_run=not_run)
+    known = {run.name for run in ran.runs}
+    return replace(placement, not_run=tuple(n for n in placement.not_run if n not in known))
 
 
 def with_placement(by_name: Histories, placement: Placement) -> Histories:

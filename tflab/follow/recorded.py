@@ -67,7 +67,7 @@ def histories(
         }
     if recorded_values is None:
         return plain
-    return values.with_values(plain, (), recorded_values.values, (), stages[-1].nodes)
+    return values.with_values(plain, (), recorded_values.values)
 
 
 def needed(graph: Recorded) -> Recorded:

@@ -121,7 +121,6 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
 def sections(history: NodeHistory) -> tuple[Section, ...]:
     """The stages that know something about the node."""
     fate = fate_words(history.fate) if history.fate else ""
-    fate += ", with other inputs" if history.other_inputs is not None else ""
     own = history.carrier == history.name and history.ran_as
     if own and history.not_run is not False:
         own = None

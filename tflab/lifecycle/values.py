@@ -1,240 +1,294 @@
-"""Values: the values of one further step, which is not timed.
+"""Values: the program's values in one step, and the origins of NaN and Inf among them.
 
-Each tensor has one row, under one name. What cannot be recorded becomes a note; the stage does not
-fail.
+The step is the first one after initialisation, on the first batch, in a session of its own. What
+cannot be fetched becomes a note; the stage does not fail.
 """
 
 from __future__ import annotations
 
-import os
-import re
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import prod
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
-from tflab import atomic
-from tflab.analysis import feature_maps
+from tflab.analysis import feature_maps, not_finite
 from tflab.analysis import values as analysis
 from tflab.errors import TflabError
-from tflab.lifecycle import not_finite, recorded_step, reference_step
-from tflab.records.graph import Node, Source
-from tflab.records.options import Options
-from tflab.records.placed import Fate
+from tflab.records.graph import UPDATE as UPDATING
+from tflab.records.graph import Node, graph_def_name, node_of, output_name
+from tflab.records.options import Options, Program
 from tflab.records.stages import Execution, Placement
-from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE, Maps, RecordedStep, Value
-from tflab.runtime import debugger, session
+from tflab.records.values import (
+    COMPUTED,
+    CONSTANT,
+    FED,
+    UPDATE,
+    VARIABLE,
+    Entered,
+    Maps,
+    NotFinite,
+    PathPoint,
+    Value,
+    ValuesStep,
+)
+from tflab.runtime import nodes, session
+from tflab.runtime import values as runtime
+from tflab.runtime.values import Arrays, Fetched
 from tflab.units import plural
 
-LISTED = 3  # names in a note
-# Nodes that run other nodes, which the debugger does not see
-OPAQUE = {*reference_step.CALLS, *reference_step.CHOICES, "_XlaRun", "XlaLaunch"}
-STANDS_IN = re.compile(r"ArithmeticOptimizer/[A-Za-z0-9]+_")  # ReplaceMulWithSquare_
-CLUSTER = re.compile(r"cluster_\d+_\d+")  # XLA numbers them anew in every session
+WHICH = "the first step after initialisation, on the first batch"
+PATH_STEPS = 10  # further steps, if the goal of the variables is known
+# Packages of tflab that add nodes to a program: gradients, updates, training
+OWN = tuple(Path(__file__).parents[1] / name for name in ("lifecycle", "train"))
+FIRST = (FED, VARIABLE)  # origins from before the step come first
 
 
 def record(execution: Execution, placement: Placement, options: Options) -> Execution:
-    """The execution with the values of one step; with a note if it could not be recorded."""
+    """Return the execution with the program's values; with a note if they could not be fetched."""
     try:
         return recorded(execution, placement, options)
     except KeyboardInterrupt:
         return replace(execution, interrupted=True)
-    except (TflabError, OSError) as error:
-        note = f"The values of a step were not recorded. {error}"
-        about = RecordedStep(recorded_step.WHICH, None, (note,), (), {})
-        return replace(execution, recorded_step=about)
+    except TflabError as error:
+        note = f"The program's values were not fetched. {error}"
+        return replace(execution, values_step=ValuesStep(WHICH, None, (note,), (), {}, ()))
 
 
 def recorded(execution: Execution, placement: Placement, options: Options) -> Execution:
-    """Run the step with the debugger, which writes into a temporary folder, and read the files;
-    then the same for the reference step."""
+    """Return the execution with the values of one step. Raises TflabError."""
     start = time.perf_counter_ns()
-    needed = space_needed(execution, placement)
-    if reason := debugger.refusal(names_of(placement), *needed, os.fspath(atomic.process_folder())):
-        raise TflabError(reason)
     program = placement.program
-    with atomic.temporary("values") as place, atomic.temporary("reference") as reference_place:
-        ran = recorded_step.run(os.fspath(place), placement, options)
-        about = not_finite.knowledge_of(program)
-        values_read = read(ran)
-        reference, notes = reference_step.reference_of(
-            os.fspath(reference_place), placement, ran, options
-        )
-        both = (
-            reference_step.compared(placement, ran, reference)
-            if reference
-            else reference_step.Both()
-        )
-        maps = maps_of(placement, ran, reference) if reference else None
-        lines = sources(placement.user_nodes, placement.ledger, placement.nodes)
-        origins = not_finite.of_both(ran, reference, about, lines)
-    ordered = analysis.in_order(ran.nodes, placement.transfers, ran.us)
-    rows = tuple(
-        replace(row, agrees=both.agrees.get(row.tensor))
-        for row in rows_of(ordered, ran, values_read)
-    )
-    step_record = RecordedStep(
-        which=recorded_step.WHICH,
-        ns=time.perf_counter_ns() - start,
-        notes=(*notes_of(ran, execution.nodes, options), *notes, *both.notes),
-        path=ran.path,
-        answer=dict(program.model.answer) if ran.path else {},
-        not_finite=not_finite.results(ran),
-        reference_not_finite=not_finite.results(reference) if reference else None,
-    )
+    step = session.step_of(program, placement.fetches)
+    listed = nodes_of(program, placement.user_nodes)
+    graph = analysis.needed(listed, placement.fetches, step.feeds)
+    wanted = analysis.fetchable(graph, step.feeds)
+    tensors = runtime.selected(program.graph, wanted, options.batch_size)
+    batches = session.feed_batches(program, options.batch_size)
+    with session.fresh(program.graph, options, runtime.config_of(options)) as live:
+        session.begin(live, session.start_of(program))
+        values = runtime.fetch(live, step, next(batches), tensors)
+        path = path_of(live, program, placement, step, batches, values)
     return replace(
         execution,
-        values=rows,
-        defined=both.defined,
-        not_finite=origins,
-        recorded_step=step_record,
-        maps=maps,
+        values=tuple(rows(graph, values)),
+        not_finite=origins(graph, values, program.graph),
+        values_step=ValuesStep(
+            which=WHICH,
+            ns=time.perf_counter_ns() - start,
+            notes=tuple(notes_of(graph, tensors, values)),
+            path=path,
+            answer=dict(program.model.answer) if path else {},
+            not_finite=results(values),
+        ),
+        maps=maps_of(placement, values),
     )
 
 
-def maps_of(
-    placement: Placement, ran: recorded_step.Ran, reference: recorded_step.Ran
-) -> Maps | None:
-    """Return the feature maps of the program's tensors."""
-    users = {node.name: node for node in placement.user_nodes}
-    return feature_maps.maps(
-        placement.user_nodes,
-        placement.backward_nodes,
-        placement.gradients,
-        ran.fed,
-        ran.before,
-        lambda tensor: reference_step.value(tensor, users, reference),
+def nodes_of(program: Program, listed: Iterable[Node]) -> tuple[Node, ...]:
+    """Return the nodes of a program; for those of gradients and updates, lines of tflab do not
+    count. An update that tflab added has the line that made the optimiser."""
+    return tuple(
+        replace(node, source=node.source or program.optimizer_line)
+        if node.phase == UPDATING
+        else node
+        for node in map(without_own_line, listed)
     )
 
 
-def names_of(placement: Placement) -> Iterator[str]:
-    yield from (node.name for node in placement.nodes)
-    yield from debugger.names_of(placement.program.graph.as_graph_def())
+def without_own_line(node: Node) -> Node:
+    is_of_tflab = node.source is not None and Path(node.source.file).parent in OWN
+    return replace(node, source=None) if is_of_tflab else node
 
 
-def space_needed(execution: Execution, placement: Placement) -> tuple[int, int]:
-    """The number of bytes and files that the debugger will write, by the shapes and runs of the
-    graph."""
-    runs = Counter(run.name for run in execution.runs)
-    bytes_ = files = 0
-    for node in placement.nodes:
-        calls = max(1, runs[node.name] // max(1, execution.steps))
-        for output in node.outputs:
-            dims = [dim or 0 for dim in output.shape or ()]
-            bytes_ += calls * prod(dims) * tf.dtypes.as_dtype(output.dtype).size
-            files += calls
-    return bytes_, files
+# Rows
 
 
-ValuesByTensor = Mapping[str, Value]  # by tensor as a GraphDef writes it
+def rows(graph: Iterable[Node], values: Fetched) -> Iterator[Value]:
+    """Yield the feeds, then variables and computed tensors in topological order."""
+    for tensor, array in values.fed.items():
+        yield value_of(array, tensor=tensor, node=node_of(tensor), op="Placeholder", kind=FED)
+    for node in graph:
+        if node.name in values.before:
+            yield variable(node, values)
+        for number in range(len(node.outputs)):
+            computed = values.computed.get(output_name(node.name, number))
+            if computed is not None:
+                kind = CONSTANT if node.op == not_finite.CONSTANT else COMPUTED
+                tensor = f"{node.name}:{number}"
+                yield value_of(computed, tensor=tensor, node=node.name, op=node.op, kind=kind)
 
 
-def read(ran: recorded_step.Ran) -> ValuesByTensor:
-    """Everything that the debugger recorded, with feeds and variables: each under one name."""
-    by_tensor: dict[str, Value] = {}
-    ops = {node.name: node.op for node in ran.nodes}
-    for tensor, paths in ran.files.items():
-        dumped = ran.dumped(paths[-1])
-        if dumped.node in ran.places or dumped.array is None:
-            continue
-        op = ops.get(dumped.node, "")
-        by_tensor[tensor] = recorded_step.value_of(
-            dumped.array,
-            tensor=f"{dumped.node}:{dumped.output}",
-            node=dumped.node,
-            op=op,
-            kind=CONSTANT if op == "Const" else COMPUTED,
-            dtype=dumped.dtype,
-            calls=len(paths),
-        )
-    for node, tensor in ran.places.items():
-        by_tensor[node] = fed(ran, tensor, node)
-    for name in ran.before:
-        by_tensor[name] = variable(ran, name, ops.get(name, ""))
-    return by_tensor
-
-
-def rows_of(
-    ordered: Iterable[Node], ran: recorded_step.Ran, values_read: ValuesByTensor
-) -> Iterator[Value]:
-    """Feeds that no node took, then every tensor in the order of execution."""
-    files = set(ran.places.values())
-    yield from (fed(ran, tensor, "") for tensor in ran.fed if tensor not in files)
-    by_node: dict[str, list[Value]] = {}
-    for value in sorted(values_read.values(), key=lambda value: value.tensor):
-        by_node.setdefault(value.node, []).append(value)
-    for node in ordered:
-        yield from by_node.get(node.name, ())
-
-
-def fed(ran: recorded_step.Ran, tensor: str, node: str) -> Value:
-    """A feed; if no node takes it, it has no node in the graph that ran."""
-    array = np.asarray(ran.fed[tensor])
-    op = "_Arg" if node else ""
-    return recorded_step.value_of(array, tensor=tensor, node=node, op=op, kind=FED)
-
-
-def variable(ran: recorded_step.Ran, name: str, op: str) -> Value:
-    """A variable before the step, and after it."""
-    before, after = ran.before[name], ran.after.get(name)
-    value = recorded_step.value_of(before, tensor=name, node=name, op=op, kind=VARIABLE)
+def variable(node: Node, values: Fetched) -> Value:
+    """Return the row of a variable: before the step, and after it."""
+    before, after = values.before[node.name], values.after.get(node.name)
+    value = value_of(before, tensor=node.name, node=node.name, op=node.op, kind=VARIABLE)
     if after is None:
         return value
     moved = analysis.largest_change(before, after)
     return replace(value, after=analysis.statistics(after), moved=moved)
 
 
-def sources(
-    user_nodes: Iterable[Node], ledger: Iterable[Fate], ran: Iterable[Node]
-) -> dict[str, Source]:
-    """The lines of executed nodes; a node that replaced another has the line of that one.
-
-    The arithmetic optimiser names a node after the one that it replaces.
-    """
-    by_name = {node.name: node.line for node in user_nodes if node.line}
-    lines = {fate.into: by_name[fate.name] for fate in ledger if fate.into and fate.name in by_name}
-    for node in ran:
-        replaced = by_name.get(STANDS_IN.sub("", node.name))
-        if line := node.line or by_name.get(node.name) or lines.get(node.name) or replaced:
-            lines[node.name] = line
-    return lines
+def value_of(array: np.ndarray, **known: Any) -> Value:
+    """Return the row of a tensor."""
+    array = np.asarray(array)
+    return Value(
+        **vars(analysis.statistics(array)),
+        **known,
+        dtype=tf.dtypes.as_dtype(array.dtype).name,
+        shape=array.shape,
+        after=None,
+        moved=None,
+    )
 
 
-def notes_of(ran: recorded_step.Ran, measured: Iterable[Node], options: Options) -> Iterator[str]:
-    """What of the step was not recorded, and whether the graph differed from the measured one."""
-    opaque = [
-        node.name
-        for node in ran.nodes
-        if node.op in OPAQUE and (node.name in ran.us or not node.outputs)  # that ran
-    ]
-    if opaque:
-        more = f" and {len(opaque) - LISTED:,} more" if len(opaque) > LISTED else ""
+def path_of(
+    live: tf1.Session,
+    program: Program,
+    placement: Placement,
+    step: session.Step,
+    batches: Iterator[Sequence[np.ndarray]],
+    first: Fetched,
+) -> tuple[PathPoint, ...]:
+    """Return the values of the variables in the next steps, if their goal is known."""
+    if not (program.model.answer and program.train_op in placement.fetches):
+        return ()
+    readers = session.variable_readers(program.graph, program.model.answer)
+    run_next = step.callable(live)
+    points = []
+    for number in range(PATH_STEPS + 1):
+        fetched: Mapping[str, Any] = first.fetched
+        at: Arrays = first.after if number else first.before
+        if number > 1:
+            fetched = dict(zip(step.fetches, run_next(*next(batches)), strict=True))
+            at = session.variable_values(live, readers)
+        loss = fetched.get(program.loss.name) if number else None
+        variables = {name: float(at[name]) for name in readers if name in at}
+        points.append(PathPoint(number, None if loss is None else float(loss), variables))
+    return tuple(points)
+
+
+def maps_of(placement: Placement, values: Fetched) -> Maps | None:
+    """Return the feature maps; None if no image was fed."""
+    return feature_maps.maps(
+        placement.user_nodes,
+        placement.backward_nodes,
+        placement.gradients,
+        values.fed,
+        values.before,
+        lambda tensor: values.computed.get(tensor, values.fed.get(f"{tensor}:0")),
+    )
+
+
+def notes_of(graph: Sequence[Node], tensors: Sequence[str], values: Fetched) -> Iterator[str]:
+    """Yield what of the step has no values."""
+    known = {node_of(tensor) for tensor in (*tensors, *values.fed)} | {*values.before}
+    depths = analysis.depths(graph)
+    inside = sum(depth > 0 for depth in depths.values())
+    if inside:
         yield (
-            "Values inside functions and clusters were not recorded, only their inputs and outputs "
-            f"({plural(len(opaque), 'node')}: {', '.join(opaque[:LISTED])}{more})."
-            f"{' Without --xla these nodes are recorded.' if options.xla else ''}"
+            f"{plural(inside, 'node')} inside loops and branches have no values: only what goes in "
+            "and what comes out is fetched."
         )
-    unread = sum(node.op in session.HANDLES and node.name not in ran.before for node in ran.nodes)
+    unread = sum(node.op in session.HANDLES and node.name not in known for node in graph)
     if unread:
         yield (
             f"The values of {plural(unread, 'variable')} were not read: they are not initialised, "
             "or every node that reads them waits for another node."
         )
-    if other := differences(ran.nodes, measured):
-        yield (
-            f"The recorded graph differs from the measured one: {other:,} of its nodes have a "
-            "different name or op."
-        )
 
 
-def differences(recorded: Iterable[Node], measured: Iterable[Node]) -> int:
-    """The number of nodes of one graph that the other lacks, by name and type."""
-    ones, others = (
-        Counter((CLUSTER.sub("cluster", node.name), node.op) for node in graph)
-        for graph in (recorded, measured)
+# NaN and Inf
+
+
+def results(values: Fetched) -> tuple[str, ...]:
+    """Return the results of a step that are not finite: fetched tensors, then variables."""
+    every = {**values.fetched, **values.after}
+    return tuple(name for name, array in every.items() if not_finite.record_of(np.asarray(array)))
+
+
+def origins(graph: Sequence[Node], values: Fetched, live: tf.Graph) -> tuple[NotFinite, ...]:
+    """Return the origins of NaN and Inf in topological order, those from before the step first."""
+    fed = {graph_def_name(tensor): array for tensor, array in values.fed.items()}
+    known = {**values.computed, **fed, **values.before}
+    bads = {
+        name: bad
+        for name, array in known.items()
+        if (bad := not_finite.record_of(np.asarray(array)))
+    }
+    after = {
+        name: bad
+        for name, array in values.after.items()
+        if name not in bads and (bad := not_finite.record_of(array))
+    }
+    if not (bads or after):
+        return ()
+    spoiled = dict(updates(graph, after))
+    found = not_finite.origins(graph, known.keys(), bads, spoiled)
+    if not results(values):  # an infinite constant did no harm
+        found = [(node, tensor) for node, tensor in found if node.op != not_finite.CONSTANT]
+    by_name = {node.name: node for node in graph}
+    made = (
+        origin(node, tensor, values, {**bads, **after}, by_name, live) for node, tensor in found
     )
-    return max((ones - others).total(), (others - ones).total())
+    return tuple(sorted(made, key=lambda one: one.kind not in FIRST))  # a stable sort
+
+
+def updates(graph: Sequence[Node], variables: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the nodes that update these variables, each with its variable."""
+    by_name = {node.name: node for node in graph}
+    for node in graph:
+        if any(word in node.op for word in ("Assign", "Apply", "Scatter")):
+            for tensor in node.inputs:
+                name = node_of(tensor)
+                while name in by_name and by_name[name].op in ("Identity", "Enter"):
+                    name = node_of(by_name[name].inputs[0])
+                if name in variables:
+                    yield node.name, name
+
+
+def origin(
+    node: Node,
+    tensor: str,
+    values: Fetched,
+    bads: Mapping[str, not_finite.Bad],
+    by_name: Mapping[str, Node],
+    live: tf.Graph,
+) -> NotFinite:
+    """Return the record of an origin, with its line and what it took."""
+    fed = {graph_def_name(name): np.asarray(array) for name, array in values.fed.items()}
+    known = {**values.computed, **fed, **values.before}
+    if tensor in values.after and node.name != tensor:
+        kind, out = UPDATE, values.after[tensor]
+    elif tensor in fed:
+        kind, out = FED, fed[tensor]
+    elif tensor in values.before:
+        kind, out = VARIABLE, values.before[tensor]
+    else:
+        kind = CONSTANT if node.op == not_finite.CONSTANT else COMPUTED
+        out = values.computed[tensor]
+    entered: tuple[Entered, ...] = ()
+    if kind in (COMPUTED, UPDATE):
+        taken = not_finite.consumed(node, by_name, known.keys())
+        arrays = ((name, known[name]) for name in known if name in taken)
+        entered = tuple(not_finite.inputs_at_fault(node.op, out, arrays))
+    line = node.line or (by_name[tensor].line if tensor in by_name else None)
+    bad = bads[tensor]
+    return NotFinite(
+        tensor=tensor if ":" in tensor or kind in (VARIABLE, UPDATE) else f"{tensor}:0",
+        node=node.name,
+        op=node.op,
+        kind=kind,
+        dtype=tf.dtypes.as_dtype(out.dtype).name,
+        nan=bad.nan,
+        infinite=bad.infinite,
+        size=bad.size,
+        source=line,
+        derives=nodes.forward_of(live, node.name),
+        overflow=bool(entered) and not_finite.overflowed(node.op, entered),
+        entered=entered,
+    )

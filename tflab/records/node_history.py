@@ -10,7 +10,7 @@ from tflab.records.gradients import GradientNode
 from tflab.records.graph import Source, Tensor
 from tflab.records.measured import OpStats
 from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
-from tflab.records.values import Defined, Value
+from tflab.records.values import Value
 from tflab.records.verdicts import Load
 
 
@@ -93,14 +93,9 @@ class NodeHistory(Shown):
     critical: bool = False
     load: Load | None = None  # of the machine when its times were measured
     meaning: GradientNode | None = None  # for a gradient node, its purpose
-    # Its outputs in the recorded step: as the program defines them, or for other nodes as they ran
-    values: tuple[Value, ...] = ()
-    # The inputs of the executed node of this name, if it computes something else than the program's
-    other_inputs: tuple[str, ...] | None = None
-    own_values: tuple[Value, ...] = ()  # what that node computed
-    taken: tuple[Value, ...] = ()  # the inputs of its carrier in that step
-    carrier_values: tuple[Value, ...] = ()  # the outputs of the carrier, if that is another node
-    gradient: Defined | None = None  # of the loss with respect to its first output, in that step
+    values: tuple[Value, ...] = ()  # its outputs in the step of the program's values
+    taken: tuple[Value, ...] = ()  # its inputs in that step
+    gradient: Value | None = None  # of the loss with respect to its first output, in that step
     later_consumers: tuple[str, ...] = ()  # the consumers that were added with the gradients
     # What differentiation added to a loop or a branch, so that it keeps values for its gradient
     gained_inputs: tuple[str, ...] = ()  # tensors

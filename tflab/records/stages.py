@@ -34,7 +34,7 @@ from tflab.records.timed import (
     Spread,
     StepTime,
 )
-from tflab.records.values import Defined, Maps, NotFinite, RecordedStep, Value
+from tflab.records.values import Maps, NotFinite, Value, ValuesStep
 from tflab.records.verdicts import Experiment, Load, Untried
 
 
@@ -191,13 +191,10 @@ class Execution(Shown):
     one_by_one: Experiment | None = None  # what running the ops of a step one by one adds
     interrupted: bool = False  # whether these are only the steps until Ctrl-C
     load: Load | None = None  # of the machine
-    # of one step, in the order of execution
+    # The program's values in one step, in topological order
     values: tuple[Value, ...] = field(default=(), repr=False)
-    # The tensors of that step as the program defines them
-    defined: tuple[Defined, ...] = field(default=(), repr=False, metadata={"json": None})
     not_finite: tuple[NotFinite, ...] = ()  # the origins of NaN and Inf in that step
-    # the step of those values; None if it was not requested
-    recorded_step: RecordedStep | None = None
+    values_step: ValuesStep | None = None  # that step; None if it was not requested
     # The feature maps of that step; None if no image was fed
     maps: Maps | None = field(default=None, repr=False, metadata={"json": None})
     network: Network | None = None  # of a graph that ran on several tasks

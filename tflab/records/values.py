@@ -1,4 +1,4 @@
-"""Values: the numbers of one step, which was recorded and not timed."""
+"""Values: the program's values in one step, which is not timed."""
 
 from __future__ import annotations
 
@@ -20,43 +20,29 @@ UPDATE = "update"  # of non-finite values also: a variable, by the node that upd
 class Statistics:
     """The elements of a tensor, and their statistics.
 
-    Mean, deviation, minimum and maximum are those of the finite elements; None if there are none,
-    or if the elements are not real numbers.
+    Mean, minimum and maximum are those of the finite elements; None if there are none, or if the
+    elements are not real numbers.
     """
 
     values: tuple[Any, ...] | None  # in row-major order; None if there are too many to keep
     mean: float | None
-    std: float | None  # standard deviation
     min: float | None
     max: float | None
-    zeros: float | None  # share of the elements
     not_finite: int  # elements that are NaN or infinite
 
 
 @dataclass(frozen=True)
 class Value(Statistics):
-    """A tensor of the recorded step. A variable has its value before the step."""
+    """A tensor of the program. A variable has its value before the step."""
 
     tensor: str  # `x:0` for a feed, `y` for a variable, otherwise the output of a node: `mul:0`
-    node: str  # that it comes from, in the graph that ran
-    op: str  # the type that ran
+    node: str  # that it comes from
+    op: str
     kind: str  # fed, variable, constant or computed
     dtype: str
     shape: Shape
-    calls: int  # how often the step computed it; in a loop this is the last value
     after: Statistics | None  # of a variable: after the step
     moved: float | None  # of a variable: the largest change of an element
-    # Whether the program's node of this name computes the same by definition; None if there is no
-    # such node, or if the reference step cannot tell
-    agrees: bool | None = field(default=None, kw_only=True)
-
-
-@dataclass(frozen=True)
-class Defined(Value):
-    """A tensor of the program as the program defines it: computed in the reference step, without
-    graph passes."""
-
-    held_by: str | None  # the tensor of the graph that ran with the same numbers, within rounding
 
 
 @dataclass(frozen=True)
@@ -77,20 +63,17 @@ class NotFinite:
     """A tensor with NaN or infinite elements that were computed from finite ones alone."""
 
     tensor: str  # for an update, the variable
-    node: str  # inside a function, its name there
+    node: str
     op: str
     kind: str  # fed, variable, constant, computed or update
     dtype: str
     nan: int  # elements
     infinite: int
     size: int
-    call: int  # index, from 1, of this computation in the step; in a loop it may not be the first
     source: Source | None  # the user's line
-    inside: str | None  # the node of the graph that calls the function which contains the node
     derives: str | None  # for a gradient node, the forward node
     overflow: bool  # whether the true result is finite but too large for its type
     entered: tuple[Entered, ...]
-    optimised: bool  # whether it was found in the graph that ran; otherwise in the reference step
 
 
 @dataclass(frozen=True)
@@ -103,18 +86,17 @@ class PathPoint:
 
 
 @dataclass(frozen=True)
-class RecordedStep:
-    """Which step was recorded, and what is missing from its values."""
+class ValuesStep:
+    """The step that computed the values, and what is missing from them."""
 
-    which: str  # step
-    ns: int | None  # time of recording it, with its session; None if it was not recorded
-    notes: tuple[str, ...]  # what could not be recorded, or why there are no values
+    which: str
+    ns: int | None  # time of its session; None if it did not run
+    notes: tuple[str, ...]  # what could not be fetched, or why there are no values
     path: tuple[PathPoint, ...]  # of scalar variables, if their goal is known
     answer: Mapping[str, float]  # the values of the variables that generated the data
-    # Fetched tensors, and variables after the step, that were not finite: in the step as it ran,
-    # and in the reference step; None if there is none
-    not_finite: tuple[str, ...] = ()
-    reference_not_finite: tuple[str, ...] | None = None
+    not_finite: tuple[
+        str, ...
+    ]  # fetched tensors, and variables after the step, that are not finite
 
 
 # The tensors that can be drawn, for the first row of the batch, as the program defines them. Arrays

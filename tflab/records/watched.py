@@ -123,19 +123,15 @@ class Recorded:
 
 @dataclass(frozen=True)
 class RecordedValues:
-    """The values of one run of the largest group, as the runtime's debugger wrote them.
-
-    A variable has the value that the run read.
-    """
+    """The values of one run of the largest group, fetched beside the program's own fetches."""
 
     group: int  # its place among the groups, from 1
     run: int  # its number in the group, from 1
-    ns: int  # time of the run with the debugger
+    ns: int  # time of the run with these fetches
     values: tuple[Value, ...]
     origins: tuple[NotFinite, ...]  # the nodes that made NaN or Inf of finite values
     not_finite: tuple[str, ...]  # fetched tensors with NaN or Inf
-    updated: tuple[str, ...] = ()  # variables that the run updated
-    spoiled: tuple[str, ...] = ()  # those of them whose update took NaN or Inf
+    updated: tuple[str, ...] = ()  # variables that the run may have updated
 
 
 @dataclass(frozen=True)

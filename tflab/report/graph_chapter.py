@@ -37,15 +37,15 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
     )
     if backward := differentiated(walked):
         yield from chain_rule.opening(backward)
-    if step.recorded_step and step.recorded_step.path:
-        yield values.path(step.recorded_step)
+    if step.values_step and step.values_step.path:
+        yield values.path(step.values_step)
     if placing.passes:
         yield placement.fate_counts(placing)
         yield placement.balance(placing)
         yield from placement.nodes_not_run(placing)
     yield Method(
         f"Colours and times in the graph: {contents.warm(step)} The times at each batch size in "
-        f"the panel are statistics of traced steps.{recorded_note(step)}",
+        f"the panel are statistics of traced steps.{values_source(step)}",
         f"{contents.walking(walked)}\n"
         f"python -m tflab.follow {example(walked)} --model {walked.model}",
     )
@@ -83,20 +83,19 @@ def equation(walked: Walked) -> str:
 
 def values_note(step: Execution) -> str:
     """A sentence that the drawing shows values before the stage that computes them."""
-    if step.recorded_step is None or not step.values:
+    if step.values_step is None or not step.values:
         return ""
     return (
-        " Nothing is computed before the graph runs: the numbers in the drawing come from "
-        f"{step.recorded_step.which}, recorded later."
+        " Nothing is computed before the graph runs: the numbers in the drawing are the program's "
+        f"values in {step.values_step.which}."
     )
 
 
-def recorded_note(step: Execution) -> str:
+def values_source(step: Execution) -> str:
     """Which step the values are from, if there are any."""
-    if step.recorded_step is None or not step.values:
+    if step.values_step is None or not step.values:
         return ""
-    which = f"{step.recorded_step.which}, recorded and not timed"
-    return f" Values and gradients are from {which}, as the program defines them."
+    return f" Values and gradients are the program's, in {step.values_step.which}; not timed."
 
 
 def sizes(walked: Walked) -> str:

@@ -19,7 +19,7 @@ from tflab.records.measured import Comparison
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Fate
 from tflab.records.stages import Backward
-from tflab.records.values import Defined, Value
+from tflab.records.values import COMPUTED, Value
 from tflab.report.contents import Lab, Question, Walked
 from tflab.report.selection import title_of
 from tflab.units import percent, plural, time
@@ -99,7 +99,7 @@ def of_fate(nodes: Sequence[Node], fates: dict[str, Fate]) -> Iterator[Fate]:
 # Questions about the program of a reader
 
 
-def of_program(walked: Walked, twice: Sequence[Defined]) -> tuple[Question, ...]:
+def of_program(walked: Walked, twice: Sequence[Value]) -> tuple[Question, ...]:
     """The questions about one program. `twice` are the tensors of its step at twice the batch."""
     return (
         *nodes_added(walked),
@@ -173,10 +173,10 @@ def takes_longest(walked: Walked) -> Iterator[Question]:
     )
 
 
-def doubles(walked: Walked, twice: Sequence[Defined]) -> Iterator[Question]:
+def doubles(walked: Walked, twice: Sequence[Value]) -> Iterator[Question]:
     """Which output doubles with the batch, with others that stay as large as they are."""
     step = walked.execution
-    small, large = (elements(tensors) for tensors in (step.defined, twice))
+    small, large = (elements(tensors) for tensors in (step.values, twice))
     histories = {name: walked.histories[name] for name in small if name in walked.histories}
     asked = [name for name, node in histories.items() if node.op not in PLAIN and name in large]
     # First gradients, and of those that stay the large ones: they take more thought
@@ -204,12 +204,12 @@ def is_gradient(history: NodeHistory) -> bool:
     return history.meaning is not None and not history.meaning.bookkeeping
 
 
-def elements(tensors: Sequence[Defined]) -> dict[str, int]:
-    """The number of elements in the first output of each node."""
+def elements(tensors: Sequence[Value]) -> dict[str, int]:
+    """Return the number of elements in the first output of each node that computes."""
     return {
         node_of(row.tensor): prod(size or 0 for size in row.shape or ())
         for row in tensors
-        if row.tensor.endswith(":0")
+        if row.kind == COMPUTED and row.tensor.endswith(":0")
     }
 
 
@@ -258,14 +258,14 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
 
 # Questions about gradients: what a row adds to dL/dy, and which way a step moves a variable.
 #
-# All numbers are those of the recorded step, which computes the same in every run. The wrong
+# All numbers are the program's values in one step, which computes the same in every run. The wrong
 # answers are the results of common mistakes.
 
 SMALL = 100  # nodes of a graph that is shown node by node
 
 
 def about_gradients(walked: Walked) -> Iterator[Question]:
-    """Questions about a small graph whose step was recorded."""
+    """Yield questions about a small graph whose values are known."""
     if len(walked.histories) <= SMALL:
         yield from row_of_product(walked)
         yield from way_of_variable(walked)
@@ -289,7 +289,7 @@ def row_of_product(walked: Walked) -> Iterator[Question]:
         options = tuple(dict.fromkeys(map(number, (product, -product, a, b, a + b))))
         if len(options) == 5:
             yield Question(
-                f"In row {row + 1} of the recorded batch of {title_of(walked.model)}, {left} is "
+                f"In row {row + 1} of the first batch of {title_of(walked.model)}, {left} is "
                 f"{number(a)} and {right} is {number(b)}. What does this row add to "
                 f"{node.towards}?",
                 tuple(sorted(options, key=float)),
@@ -334,7 +334,7 @@ def way_of_variable(walked: Walked) -> Iterator[Question]:
 
 def moved(model: str, name: str, before: float, after: float, gradient: float) -> Question:
     return Question(
-        f"On the recorded batch of {model}, {gradient_name(name)} is {number(gradient)} where "
+        f"On the first batch of {model}, {gradient_name(name)} is {number(gradient)} where "
         f"{name} is {number(before)}. Will the step make {name} larger or smaller?",
         ("larger", "smaller"),
         "",

@@ -166,7 +166,7 @@ def show_values(
 
 
 def flowed(history: NodeHistory) -> dict[str, str]:
-    """What a box shows of the recorded step: data and gradient, or why there are no data."""
+    """Return what a box shows of the program's values: data and gradient, or why there are none."""
     shown = {}
     texts = [
         brief(value, value.shape) + (f" → {brief(value.after, value.shape)}" if value.after else "")

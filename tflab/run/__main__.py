@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json")
 WHAT, PAGE = "measurement", "page"
+# Options that are followed by a value
+VALUED = ("--values", "--steps", "--overhead", "--logdir", "--html", "--save", "--format")
+THIRD = 3  # the run whose values are shown: after those that build and warm up
 NOTHING = "There is nothing for TensorBoard: no session ran, or a signal ended the program."
 
 
@@ -79,15 +82,12 @@ def parser() -> argparse.ArgumentParser:
     add("--lines", action="store_true", help="show the 15 costliest lines of the program")
     add(
         "--values",
-        action="store_true",
-        help="show the values of one run of the largest group, and the origin of NaN and Inf",
-    )
-    add(
-        "--values-at",
-        default=0,
+        nargs="?",
+        const=THIRD,
         type=command.count("number of a run"),
         metavar="RUN",
-        help="the run that --values records (default: 3, or the first after a fetched NaN or Inf)",
+        help="show the values of this run of the largest group, and the origin of NaN and Inf "
+        "(default: %(const)s)",
     )
     add_outputs(parser)
     return parser
@@ -127,7 +127,7 @@ def arguments(
     argv: Sequence[str] | None, read: list[argparse.Namespace], outputs: ExitStack
 ) -> int:
     """Read the arguments, and check that the requested outputs can be written."""
-    args = parser().parse_args(argv)
+    args = parser().parse_args(numbered(sys.argv[1:] if argv is None else argv))
     args.program = ["-m", *args.module] if args.module is not None else args.script
     if args.program in ([], ["-m"]):
         raise UsageError("There is no program to run; give the name of a Python file.")
@@ -147,12 +147,24 @@ def arguments(
     return 0
 
 
+def numbered(argv: Sequence[str]) -> list[str]:
+    """Return the arguments, with the number of a run for a `--values` that has none: argparse would
+    take the name of the program for it."""
+    words, place = list(argv), 0
+    while place < len(words) and words[place].startswith("-") and words[place] != "-m":
+        has_number = words[place + 1 : place + 2] and words[place + 1].lstrip("-").isdecimal()
+        if words[place] == "--values" and not has_number:
+            words[place] = f"--values={THIRD}"
+        place += 2 if words[place] in VALUED else 1
+    return words
+
+
 def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     """Run the program and show the results. Returns the exit status of the program."""
     settings = {"OVERHEAD": str(args.overhead), "STEPS": str(args.steps)}
     settings |= {"V1": "1"} if args.v1 else {}
-    if args.values or args.values_at:
-        settings["VALUES"] = str(args.values_at)
+    if args.values:
+        settings["VALUES"] = str(args.values)
     if args.place:
         settings["LOGDIR"] = str(args.place.work.absolute())
     if args.html or args.save or args.place or args.lines:

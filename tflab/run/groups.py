@@ -78,6 +78,7 @@ class RunGroup:
         return True
 
     def add(self, took_ns: int, step: WatchedRun, main: bool) -> None:
+        """Add the time of a run."""
         self.calls += 1
         if step.first:
             self.first_runs += 1
@@ -244,14 +245,18 @@ def without_longest(runs: int, ns: int, most_ns: int) -> float:
 class WatchedRun:
     """One run: its group, and the buffers of its trace."""
 
-    __slots__ = ("begun", "call", "dumps", "first", "group", "owned", "timed", "trace", "values")
+    __slots__ = (
+        *("begun", "call", "dumps", "fetches", "first", "group", "owned", "timed", "trace"),
+        "values",
+    )
 
     def __init__(self, group: RunGroup, call: PythonCall, first: bool, owned: bool) -> None:
         self.group, self.call, self.first, self.owned = group, call, first, owned
         self.timed = True  # whether its time counts as that of an untraced run
         self.begun = 0  # number of calls of functions when its profile began
         self.trace: tuple[Any, Any] | None = None  # tflab's own options and metadata
-        self.values: Any = None  # the Plan for which this run is traced or recorded
+        self.values: Any = None  # the Plan of the run whose tensors are fetched
+        self.fetches: list[Any] | None = None  # in place of the program's
         # Of a first run: its number if its graphs are dumped, 0 if another run's are at that time
         self.dumps: int | None = None
 

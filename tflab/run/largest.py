@@ -38,7 +38,7 @@ def fates(recorder: Any) -> dict[str, Any]:
         return {}
     if group.function:
         if recorder.values:
-            recorder.note("No values were recorded: the debugger does not see inside functions.")
+            recorder.note("Values are only shown for runs of sessions, not inside of functions.")
         if group.graph is not None:
             user_nodes = recorder.nodes_of(group.graph, final=True)
             keep(recorder, group, user_nodes, (), NOT_SEEN, ())
@@ -55,7 +55,7 @@ def fates(recorder: Any) -> dict[str, Any]:
     user_nodes = recorder.lines.nodes_of(group.graph)
     account = account_of(recorder, group, user_nodes, executed)
     if recorder.values:
-        record_values(recorder, group, user_nodes, account)
+        recorder.values.write(group)
     if account is None:
         return {}
     keep(recorder, group, user_nodes, executed, account, parts)
@@ -113,16 +113,6 @@ def is_built_as(group: RunGroup, other: RunGroup) -> bool:
         other.fetches,
         {*other.feeds},
     )
-
-
-def record_values(
-    recorder: Any, group: RunGroup, user_nodes: tuple[Node, ...], account: Account | None
-) -> None:
-    """Write the values of one run of the group; a note says so if they cannot be read."""
-    try:
-        recorder.values.write(group, user_nodes, account.ledger if account else ())
-    except (TflabError, OSError) as error:
-        recorder.note(f"The values of a run cannot be read. {error}")
 
 
 def keep(

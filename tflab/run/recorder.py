@@ -26,7 +26,7 @@ from tflab.run.program_graphs import MOST_CONSTANTS, Dumps, Lines, line_of
 from tflab.runtime import private
 
 if TYPE_CHECKING:
-    from tflab.run.recorded_values import Values
+    from tflab.run.values import Values
 
 MOST_GROUPS = 100  # later ones form one group of functions and one of sessions
 MOST_GRAPHS = 16  # graphs that are kept until the end
@@ -64,11 +64,12 @@ class Recorder:
         self.most_waiting = WAITING
         self.has_read = False  # a trace; the first costs more, because modules are imported
         self.log: private.Log | None = None
+        self.own_ns = 0  # of the main thread: the time in which values were fetched
         self.values: Values | None = None
         if watcher.values is not None:
-            from tflab.run import recorded_values  # few programs need it
+            from tflab.run import values  # few programs need it
 
-            self.values = recorded_values.Values(self)
+            self.values = values.Values(self)
 
     def begin_watching(self) -> Recorder:
         try:
@@ -116,7 +117,9 @@ class Recorder:
         if thread == self.main:
             self.sampler.leave(took_ns if step else 0)
         if step:
-            step.group.add(took_ns, step, thread == self.main)
+            usual_ns = min(took_ns, int(step.group.usual_ns())) if step.values else took_ns
+            step.group.add(usual_ns, step, thread == self.main)
+            self.own_ns += (took_ns - usual_ns) * (thread == self.main)
             if step.group.calls >= self.next_stop:
                 self.next_stop += self.watcher.steps
                 self.interrupt()
@@ -153,8 +156,10 @@ class Recorder:
             if self.log and group.graph is not None:
                 if step.first and self.may_be_written(group):
                     self.begin_first(step)
-                if not own and not (self.values and self.values.begin(step, session)):
+                if not own:
                     self.trace(step)
+            if self.values and group.graph is not None:
+                self.values.begin(step, session, feeds, fetches)
             return step
         except Exception as error:
             self.watcher.broke(error)
@@ -175,14 +180,18 @@ class Recorder:
             self.watcher.broke(error)
             return None
 
-    def results(self, step: WatchedRun | None, fetched: Any) -> Any:
-        """Look at the fetched values of a step, and return them."""
-        if self.values and step:
-            try:
-                self.values.look(step, fetched)
-            except Exception as error:
-                self.watcher.broke(error)
-        return fetched
+    def results(self, step: WatchedRun | None, session: Any, fetched: Any) -> Any:
+        """Look at the fetched values of a step, and return those that the program asked for."""
+        if not (self.values and step):
+            return fetched
+        own = fetched[: step.values.own] if step.values else fetched
+        try:
+            self.values.look(step, own)
+            if step.values:
+                self.values.take(step, session, fetched)
+        except Exception as error:
+            self.watcher.broke(error)
+        return own
 
     def end(self, step: WatchedRun | None) -> None:
         if step is None:
@@ -270,10 +279,7 @@ class Recorder:
                 group.executed = content
             else:
                 self.log.usual()
-                is_sample = not (step.values and step.values.folder)
-                if self.values and step.values:
-                    self.values.take(step, content)
-                if content and is_sample:
+                if content:
                     if self.watcher.logdir:
                         group.sample(took_ns, content)
                     self.waiting.append((group, content, took_ns, took_ns))
@@ -310,6 +316,7 @@ class Recorder:
             "graphs": [[line_of(node) for node in nodes] for nodes in graphs],
             "fates": self.fates() if final else {},
             "notes": self.notes,
+            "values_ns": self.own_ns,
             **self.functions.segment(),
         }
 

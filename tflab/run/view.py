@@ -257,11 +257,9 @@ def advice(recorded: RecordedValues, first: int) -> Iterator[str]:
         earlier = first if 0 < first < run else run - 1
         before = f" {held[0]} had NaN or Inf before run {run:,}: an earlier run made it."
         yield f"{'' if first == earlier else before} {again(earlier)}".strip()
-    elif run < first and recorded.spoiled:
-        yield f"In run {run:,}, the update of {recorded.spoiled[0]} received NaN or Inf."
     elif first not in (0, run):
         yield again(first)
 
 
 def again(run: int) -> str:
-    return f"Run the program again with --values-at {run} to record that run."
+    return f"Run the program again with --values {run} to see that run."

@@ -40,7 +40,7 @@ class Watcher:
         self.folder = given["FOLDER"]
         self.logdir = given.get("LOGDIR")
         self.keeps = "KEEP" in given  # the graph of the largest group
-        # The run whose values are recorded; 0: that which suits; None: no run
+        # The number of the run whose values are fetched; None: of no run
         self.values = int(given["VALUES"]) if "VALUES" in given else None
         self.overhead = float(given["OVERHEAD"])
         self.steps = int(given["STEPS"])
@@ -215,7 +215,8 @@ class Watcher:
             **self.sampler.segment(),
             **recorded,
             "notes": [*recorded.get("notes", ()), *v1.notes()],
-            "own_ns": perf_counter_ns() - self.finish_ns if final else 0,
+            "own_ns": recorded.get("values_ns", 0)
+            + (perf_counter_ns() - self.finish_ns if final else 0),
         }
 
     def finish(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from io import FileIO
@@ -26,7 +26,7 @@ from tflab.errors import TflabError
 from tflab.records.options import Program
 from tflab.records.trained import Epoch
 from tflab.runtime import refusals, server, session
-from tflab.train import checkpoints, finder, history, prediction_images, summaries
+from tflab.train import checkpoints, history, prediction_images, summaries
 from tflab.train.checkpoints import Checkpoint
 from tflab.train.history import Settings, TimedStep
 from tflab.train.trainer import Trainer
@@ -42,7 +42,6 @@ class RunningTraining:
     live: tf1.Session
     history_file: FileIO
     event_files: summaries.EventFiles
-    kept: finder.Kept
     # None in a resumed training, which was traced before, and over several tasks
     traced: summaries.TracedSteps | None
 
@@ -72,15 +71,11 @@ def train(
         stack.enter_context(interrupts.held())
         batch_size = settings.batch_size
         traced = None if start else summaries.begin_tracing(trainer, live, folder, batch_size)
-        kept = finder.Kept(trainer, live)
-        run = RunningTraining(
-            trainer, settings, folder, live, history_file, event_files, kept, traced
-        )
+        run = RunningTraining(trainer, settings, folder, live, history_file, event_files, traced)
         if start:
             checkpoints.restore(trainer.saver, live, start)
         else:
             session.begin(live, session.start_of(trainer.program))
-        keep(run, done)
         for epoch in range(done // settings.epoch_steps, settings.epochs):
             for step in epoch_steps(run, epoch, done):
                 steps.append(step)
@@ -114,9 +109,6 @@ def epoch_steps(run: RunningTraining, epoch: int, done: int) -> Iterator[TimedSt
         if ended - saved > PAUSE_S:
             save(run, before)
             saved = time.perf_counter()
-        if ended > run.kept.next_s:
-            keep(run, before)
-            ended = time.perf_counter()  # copying is not part of a step's time
         values = batch(before)
         rows = min(settings.batch_size, settings.train_rows - index * settings.batch_size)
         traced = run.traced if before in summaries.TRACED else None
@@ -126,7 +118,7 @@ def epoch_steps(run: RunningTraining, epoch: int, done: int) -> Iterator[TimedSt
             loss, *right = step_once(*values)
         if not math.isfinite(loss):
             what = f"the loss of step {before + 1:,}, in epoch {epoch + 1}, is {loss}"
-            raise divergence(run, what, before + 1)
+            raise divergence(run, what)
         now = time.perf_counter()
         step = TimedStep(
             step=before + 1,
@@ -146,7 +138,7 @@ def epoch_steps(run: RunningTraining, epoch: int, done: int) -> Iterator[TimedSt
         yield step
 
 
-def batches(run: RunningTraining) -> finder.Batch:
+def batches(run: RunningTraining) -> Callable[[int], list[Any]]:
     """The feeds of each step, by its number in the whole training, from 0."""
     settings = run.settings
     columns = list(session.feed_columns(run.trainer.program, "train").values())
@@ -199,21 +191,16 @@ def finite_weights(run: RunningTraining, step: int) -> dict[str, np.ndarray]:
     return weights
 
 
-def keep(run: RunningTraining, step: int) -> None:
-    """Copy the variables. Raises TflabError if one of them is not finite."""
-    if name := run.kept.copy(step):
-        raise no_number(run, name, step)
-
-
 def no_number(run: RunningTraining, name: str, step: int) -> TflabError:
-    return divergence(run, f"after step {step:,} '{name}' has values that are not finite", step)
+    return divergence(run, f"after step {step:,} '{name}' has values that are not finite")
 
 
-def divergence(run: RunningTraining, what: str, steps: int) -> TflabError:
-    """What is not finite after a number of steps, and its origin."""
+def divergence(run: RunningTraining, what: str) -> TflabError:
+    """Return the error of a training with values that are not finite."""
     return TflabError(
-        f"The training diverged: {what}. {finder.find(run.kept, batches(run), steps)} The earlier "
-        f"checkpoints are kept in '{run.folder / checkpoints.FOLDER}'."
+        f"The training diverged: {what}. The earlier checkpoints are kept in "
+        f"'{run.folder / checkpoints.FOLDER}'. `python -m tflab.lifecycle --model "
+        f"{run.settings.model}` shows the values of the first step."
     )
 
 

@@ -237,9 +237,8 @@ def step_facts(stage: Execution) -> Iterator[Fact]:
         yield "order", f"critical path: {chain}, {time(stage.critical_path.ns)} in a traced step"
     if stage.memory.peak_bytes and not execution.compiled(stage.nodes):
         yield "memory", f"at most {size(stage.memory.peak_bytes)} alive at once"
-    recorded = stage.recorded_step
-    if recorded and len(recorded.path) > 1:
-        first, last = recorded.path[0], recorded.path[-1]
+    if stage.values_step and len(stage.values_step.path) > 1:
+        first, *_, last = stage.values_step.path
         moves = (
             f"{name} from {number(start)} to {number(last.variables[name])}"
             for name, start in first.variables.items()

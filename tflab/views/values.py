@@ -1,4 +1,4 @@
-"""View of values: the numbers of one recorded step, and the origins of NaN and Inf."""
+"""View of values: the program's values in one step, and the origins of NaN and Inf."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tflab.records.values import (
     VARIABLE,
     Entered,
     NotFinite,
-    RecordedStep,
     Statistics,
     Value,
+    ValuesStep,
 )
-from tflab.units import percent, plural, time
+from tflab.units import plural, time
 from tflab.views.words import place
 
 FEW = 16  # elements of each tensor of a step whose numbers are all shown
@@ -32,11 +32,6 @@ WIDTH = 9  # characters of each of them
 ROWS = 12  # of a table of statistics
 CODE = 72  # characters of a line of code in a sentence
 IN_JSON = "--format json"
-OTHER = " *"  # after the type of a node that does not compute what the program says
-ABOUT_OTHER = (
-    "* Passes gave this node other inputs: it does not compute what the node of this name in the "
-    "program computes."
-)
 MOST_ORIGINS = 8  # origins of NaN and Inf that have a sentence
 ABOUT = {
     FED: "{what} was fed to {it}",
@@ -48,32 +43,25 @@ ABOUT = {
 
 
 def not_finite(stage: Execution) -> Iterable[Block]:
-    """The first sentences of the stage: the origins of NaN and Inf in the recorded step."""
-    step, origins = stage.recorded_step, stage.not_finite
-    if step is None or not origins:
+    """Yield the first sentences of the stage: the origins of NaN and Inf among the values."""
+    if stage.values_step is None or not stage.not_finite:
         return
-    yield from map(origin, origins[:MOST_ORIGINS])
-    if len(origins) > MOST_ORIGINS:
-        more = len(origins) - MOST_ORIGINS
+    yield from map(origin, stage.not_finite[:MOST_ORIGINS])
+    if len(stage.not_finite) > MOST_ORIGINS:
+        more = len(stage.not_finite) - MOST_ORIGINS
         yield f"Other nodes that independently produced NaN or Inf: {more:,} ({IN_JSON} lists all)."
-    yield consequence(step.not_finite)
-    if step.reference_not_finite is not None:
-        yield from difference(set(step.not_finite), set(step.reference_not_finite), origins)
+    yield consequence(stage.values_step.not_finite)
 
 
 def origin(record: NotFinite) -> str:
-    """`Inf came from log (Log, model.py:12: ...), whose inputs were all finite. ...`"""
+    """Return `Inf came from log (Log, model.py:12: ...), whose inputs were all finite. ...`"""
     what = "NaN" if not record.infinite else "NaN and Inf" if record.nan else "Inf"
     name = record.tensor if record.kind in (FED, VARIABLE) else record.node
     if record.tensor.rpartition(":")[2] not in ("0", record.tensor) and record.kind == COMPUTED:
         name += f":{record.tensor.rpartition(':')[2]}"
     about = [record.op] if record.kind in (COMPUTED, UPDATE) else []
-    if record.inside:
-        about.append(f"inside {record.inside}")
     if record.derives:
         about.append(f"of the gradient of {record.derives}")
-    if record.optimised:
-        about.append("in the graph that ran")
     if record.source:
         code = record.source.code
         about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
@@ -82,20 +70,11 @@ def origin(record: NotFinite) -> str:
     infinite = any(math.isinf(one.min) or math.isinf(one.max) for one in record.entered)
     inputs = "which had Inf as input" if infinite else "whose inputs were all finite"
     sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor, inputs=inputs)
-    if record.call > 1:
-        sentence += f", when it ran for the {ordinal(record.call)} time in the step"
     sentence += f". Of its {plural(record.size, 'element')}, {amounts(record)}"
     sentence += f": too large for {record.dtype}." if record.overflow else "."
     if record.entered:
         sentence += f" Its inputs: {'; '.join(map(input_text, record.entered))}."
     return sentence
-
-
-def ordinal(number: int) -> str:
-    """`2nd`, `13th`, `21st`."""
-    last = 0 if number % 100 in (11, 12, 13) else number % 10
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(last, "th")
-    return f"{number:,}{ending}"
 
 
 def amounts(record: NotFinite) -> str:
@@ -135,25 +114,15 @@ def consequence(results: Sequence[str]) -> str:
     return f"Not finite after the step: {names}{f' and {more:,} more' if more > 0 else ''}."
 
 
-def difference(ran: set[str], defined: set[str], origins: Sequence[NotFinite]) -> Iterator[str]:
-    """Results that passes made finite, or not finite."""
-    if only := sorted(map(graph_def_name, ran - defined)):
-        yield f"Without graph passes, {', '.join(only)} would be finite."
-    if only := sorted(map(graph_def_name, defined - ran)):
-        yield f"Without graph passes, {', '.join(only)} would not be finite."
-    if ran == defined and all(record.optimised for record in origins):
-        yield "Without graph passes, all tensors are finite."
-
-
 def blocks(stage: Execution) -> Iterable[Block]:
-    """The values of the recorded step: all numbers if they are few, otherwise statistics."""
-    step = stage.recorded_step
+    """Yield the program's values: all numbers if they are few, otherwise statistics."""
+    step = stage.values_step
     if step is None:
         return
     if step.ns is not None:
         yield (
-            f"Values of one recorded step: {step.which}. It is not among the timed steps; in its "
-            f"own session it took {time(step.ns)}."
+            f"The program's values in {step.which}, with graph passes off. This step is not among "
+            f"the timed ones; its session took {time(step.ns)}."
         )
         if step.path:
             yield path(step)
@@ -163,8 +132,6 @@ def blocks(stage: Execution) -> Iterable[Block]:
             yield numbers(stage.values)
         else:
             yield from statistics(stage.values)
-        if any(value.agrees is False for value in stage.values):
-            yield ABOUT_OTHER
     yield from step.notes
 
 
@@ -172,7 +139,7 @@ def is_small(value: Value) -> bool:
     return value.values is not None and len(value.values) <= FEW
 
 
-def path(step: RecordedStep) -> Table:
+def path(step: ValuesStep) -> Table:
     """The values of the variables step by step, and their goal."""
     names = list(step.path[0].variables)
     answer = ", ".join(f"{name} = {number(value)}" for name, value in step.answer.items())
@@ -192,12 +159,12 @@ def variable_column(name: str) -> Column:
 
 
 def numbers(values: Sequence[Value]) -> Table:
-    """Every number of a small step, in the order of execution; variables before and after it."""
+    """Return every number of a small step; variables before and after it."""
     return Table(
-        "What every node computed, in the order of execution",
+        "What every node computes",
         (
             Column("node", lambda row: row[0], elastic=True, name=True),
-            Column("type that ran", lambda row: row[1], elastic=True, name=True, spare=2),
+            Column("op", lambda row: row[1], elastic=True, name=True, spare=2),
             Column("shape", lambda row: row[2], spare=1),
             Column("values", lambda row: row[3], elastic=True, least=NUMBERS * WIDTH),
         ),
@@ -207,7 +174,7 @@ def numbers(values: Sequence[Value]) -> Table:
 
 def lines_of(value: Value) -> Iterator[tuple[str, str, str, str]]:
     """The rows of one tensor: its numbers, as many as fit on a line."""
-    name, op, shape = graph_def_name(value.tensor), type_of(value), dims(value)
+    name, op, shape = graph_def_name(value.tensor), value.op, dims(value)
     for line in lines(value.values or ()):
         yield name, op, shape, line
         name = op = shape = ""
@@ -216,11 +183,6 @@ def lines_of(value: Value) -> Iterator[tuple[str, str, str, str]]:
         for line in lines(value.after.values or ()):
             yield name, "", "", line
             name = ""
-
-
-def type_of(value: Value) -> str:
-    """The type that ran, marked if the program's node of this name computes something else."""
-    return f"{value.op or 'not needed'}{OTHER if value.agrees is False else ''}"
 
 
 def lines(values: Sequence[Any]) -> Iterator[str]:
@@ -259,9 +221,9 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
     shown = {id(value) for value in largest}
     bad = Column("not finite", lambda value: f"{value.not_finite:,}", right=True)
     yield Table(
-        "The largest tensors of the step, in the order of execution",
+        "The largest tensors of the step",
         (
-            Column("tensor", tensor_of, elastic=True, name=True),
+            Column("tensor", lambda value: graph_def_name(value.tensor), elastic=True, name=True),
             *COLUMNS,
             *([bad] if any(value.not_finite for value in largest) else []),
         ),
@@ -269,28 +231,14 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
         more=len(tensors) - len(largest),
         everything=(lambda: tensors) if len(tensors) > len(largest) else None,
     )
-    yield (
-        "Mean, standard deviation, minimum and maximum cover only the finite elements; zeros are "
-        "the elements that are 0."
-    )
-
-
-def tensor_of(value: Value) -> str:
-    return f"{graph_def_name(value.tensor)}{OTHER if value.agrees is False else ''}"
+    yield "Mean, minimum and maximum are those of the finite elements."
 
 
 COLUMNS = (
     Column("shape", lambda value: dims(value), spare=1),
     Column("mean", lambda value: number(value.mean), right=True),
-    Column("std", lambda value: number(value.std), right=True, spare=2),
     Column("min", lambda value: number(value.min), right=True),
     Column("max", lambda value: number(value.max), right=True),
-    Column(
-        "zeros",
-        lambda value: "" if value.zeros is None else percent(value.zeros),
-        right=True,
-        spare=3,
-    ),
 )
 
 
@@ -320,7 +268,7 @@ def amounts_of(value: Statistics, shape: Shape) -> str:
         return f"all {texts[0]} ({size:,})"
     if value.values is not None and size <= FEW:
         return ", ".join(texts) or "no elements"
-    statistics = (("mean", value.mean), ("std", value.std), ("min", value.min), ("max", value.max))
+    statistics = (("mean", value.mean), ("min", value.min), ("max", value.max))
     parts = [f"{name} {number(amount)}" for name, amount in statistics if amount is not None]
     if value.not_finite:
         parts.append(f"not finite {value.not_finite:,}")

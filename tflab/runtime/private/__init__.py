@@ -43,16 +43,15 @@ from tflab.runtime.private.sessions import (
     Building,
     Log,
     TraceBuffers,
+    fetch_alone,
     is_watched,
     tensor_name,
+    tensor_outputs,
     watch,
 )
 from tflab.runtime.private.steps import (
-    DEBUG_NODES,
     compiled_step,
     ctrl_c_kept,
-    debug_options,
-    no_values,
     read_dump_settings,
     shared_step,
 )

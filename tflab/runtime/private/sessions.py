@@ -13,7 +13,7 @@ import ctypes
 import inspect
 import linecache
 from _thread import allocate_lock, get_ident
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import CodeType
 from typing import Any, Protocol
@@ -31,9 +31,10 @@ NOTED = "tflab_noted"  # the local variable that passes the result of the first 
 RUN = (f"{NOTED} = {WATCHER}.enter()", f"{WATCHER}.leave({NOTED})")
 STEP = (
     f"{NOTED} = {WATCHER}.begin(self, options, feed_dict, fetch_list, target_list, run_metadata)\n"
-    f"if {NOTED} and {NOTED}.trace: options, run_metadata = {NOTED}.trace",
+    f"if {NOTED} and {NOTED}.trace: options, run_metadata = {NOTED}.trace\n"
+    f"if {NOTED} and {NOTED}.fetches: fetch_list = {NOTED}.fetches",
     f"{WATCHER}.end({NOTED})",
-    f"{WATCHER}.results({NOTED}, None)",  # with the result in place of None
+    f"{WATCHER}.results({NOTED}, self, None)",  # with the result in place of None
 )
 PARTIAL = (f"{NOTED} = {WATCHER}.begin_part(self, fetch_list)", f"{WATCHER}.end({NOTED})")
 COMPILED = (f"{NOTED} = {WATCHER}.begin_compiled(self._session)", f"{WATCHER}.end({NOTED})")
@@ -53,7 +54,7 @@ class SessionWatcher(Protocol):
 
     def begin_compiled(self, session: Any) -> Any: ...
 
-    def results(self, noted: Any, values: Any) -> Any: ...
+    def results(self, noted: Any, session: Any, values: Any) -> Any: ...
 
     def end(self, noted: Any) -> None: ...
 
@@ -198,6 +199,31 @@ def tensor_name(output: Any) -> str:
     if oper is None:
         return client.TF_OperationName(output)
     return f"{client.TF_OperationName(oper)}:{output.index}"
+
+
+def tensor_outputs(graph: Any, names: Iterable[str]) -> list[Any]:
+    """Return what a session's client takes for tensors (`mul:0`) that are to be fetched.
+
+    `Tensor._as_tf_output` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
+    """
+    with corner("the outputs of nodes", FILE, "Values are not shown."):
+        return [graph.get_tensor_by_name(name)._as_tf_output() for name in names]
+
+
+def fetch_alone(session: Any, output: Any) -> Any:
+    """Return the value of a tensor in a run of its own that no watcher sees; None if it fails.
+
+    `TF_SessionRun_wrapper` in tensorflow/python/client/pywrap_tf_session.py, TensorFlow 2.21.0.
+    """
+    from tensorflow.python.client import pywrap_tf_session as client
+    from tensorflow.python.framework import errors
+
+    with corner("a run of a session", FILE, "Values are not shown."):
+        run = client.TF_SessionRun_wrapper
+        try:
+            return run(session._session, None, {}, [output], [], None)[0]
+        except errors.OpError:  # a variable that is not initialised
+            return None
 
 
 class TraceBuffers:
