@@ -146,10 +146,7 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
     assert rule == "The chain rule, for this graph: dL/dw = dL/dw. L is loss = mean(w)."
     assert steps[2:] == [("loss", "mean(w)", "w", "dL/d(loss)"), 0]
     assert drawn.chain_rule == "dL/dw = dL/dw"
-    assert recipe.how.endswith(
-        " Values and gradients are from the first, recorded and not timed, as the program "
-        "defines them."
-    )
+    assert recipe.how.endswith(" Values and gradients are the program's, in the first; not timed.")
     assert path == [
         "Training moves the variables towards those that the data were generated with: y = 3, z = "
         "2",

@@ -22,7 +22,7 @@ from tflab.records.timed import Capture
 from tflab.records.values import Maps
 
 LARGE = 2**16  # bytes of one constant
-RECORDED = "recorded step"  # the run of its feature maps
+RECORDED = "values"  # the run of its feature maps
 IMAGES = "what the network saw"  # the tag of the feature maps
 
 
@@ -81,7 +81,7 @@ def write_executed(
 
 
 def write_images(logdir: str | Path, maps: Maps) -> None:
-    """Write the picture of feature maps and gradients as the run `recorded step`, in Images."""
+    """Write the picture of feature maps and gradients as the run `values`, in Images."""
     png = plots.png(plots.feature_maps.draw(maps))
     width, height = struct.unpack(">II", png[16:24])  # of its header
     image = tf1.Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png)
