@@ -162,8 +162,7 @@ def values(parser: argparse.ArgumentParser) -> None:
         "--no-values",
         dest="values",
         action="store_false",
-        help="do not record the tensor values of an extra, untimed step (all elements of tensors "
-        "up to 64 elements, statistics of larger ones; nothing if they exceed 1 GiB in total)",
+        help="do not fetch the program's values in a further, untimed step",
     )
 
 

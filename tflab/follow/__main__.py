@@ -43,7 +43,6 @@ def parser() -> argparse.ArgumentParser:
     arguments.batch_sizes(parser, "rows of data in the steps of the table of times")
     arguments.devices(parser)
     add("--xla", action="store_true", help="compile with XLA where possible, and show the code")
-    arguments.values(parser)
     arguments.output_format(parser, FORMATS)
     arguments.data_dir(parser)
     arguments.saved(parser)
@@ -59,7 +58,6 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         batch_size=args.batch_size,
         devices=args.devices,
         xla=args.xla,
-        values=args.values,
         soft_placement=models.is_file(args.model),  # the devices were another machine's
         data_dir=args.data_dir,
         saved=arguments.saved_of(args),
