@@ -51,7 +51,7 @@ def test_the_text_says_why_a_batch_size_has_no_times(pairs):
     assert done.returncode == 1, done.stderr
     said = " ".join(done.stdout.split())
     assert "A batch of 1 is not measured. The runtime refused the step: Input to resh" in said
-    assert "A batch of 5000 is not measured. The data (made-up values) have 1,024 rows." in said
+    assert "A batch of 5000 is not measured. The data (seeded values) have 1,024 rows." in said
 
 
 def test_a_step_that_fails_while_it_is_measured_begins_anew_without_it(stages, monkeypatch):

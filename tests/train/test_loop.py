@@ -298,9 +298,9 @@ def test_weights_that_are_no_numbers_are_never_saved(folder):
     with pytest.raises(TflabError) as error:
         list(trained(folder, sgd(lambda step, *_: math.inf if step == 9 else 0.01)))
     assert str(error.value) == (
-        "The training diverged: after step 10 'weights' has values that are not finite. In step "
-        "10: Inf was fed to learning_rate:0. Of its 1 element, 1 is infinite. The "
-        f"earlier checkpoints are kept in '{folder / checkpoints.FOLDER}'."
+        "The training diverged: after step 10 'weights' has values that are not finite. The "
+        f"earlier checkpoints are kept in '{folder / checkpoints.FOLDER}'. "
+        "`python -m tflab.lifecycle --model small` shows the values of the first step."
     )
     assert steps_in(folder) == [5]
     assert len(history.read(folder / history.NAME).epochs) == 1
