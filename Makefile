@@ -45,7 +45,7 @@ approve: $(TESTABLE)
 	APPROVE=1 $(BIN)/python -m pytest -q $(shell grep -rl "import approve" tests --include='test_*.py')
 
 stages: $(TESTABLE)
-	$(BIN)/python -m pytest -m "not mnist" -n $(WORKERS) --dist loadfile tests/lifecycle tests/runtime tests/xla
+	$(BIN)/python -m pytest -m "not mnist" -n $(WORKERS) --dist loadfile tests/lifecycle tests/runtime
 
 test-versions:
 	$(PYTHON) -m tests.on_versions

@@ -16,7 +16,6 @@ from tflab.records.placed import (
     FateChange,
     Generated,
     Kernel,
-    Machined,
     Origin,
     Partition,
     Pass,
@@ -372,11 +371,6 @@ def test_every_field_of_the_placement():
         taken=(Takeover("o", "fused", "q"), Takeover("p", "removed", None)),
         definitions=GRAPH,
     )
-    machined = Machined(
-        *("m", "multiply in f", ("fmul",), ("vmulps",), 8, True, ("by order",)),
-        llvm_owners=("multiply of m",),
-        machine_owners=("multiply of m", "add of n"),
-    )
     stage = Placement(
         PROGRAM,
         GRAPH,
@@ -391,9 +385,7 @@ def test_every_field_of_the_placement():
         transfers=(Transfer("a", "a/_0", "a/_1", "CPU:1", "CPU:0", "float32", (3, None), 48),),
         assignments=(Assignment("a", "CPU:1", "asked for"),),
         kernels=(Kernel("b", "AddV2", "CPU:0", "T=int64", 2, "cpu", "gpu"),),
-        generated=(
-            Generated("c0", ("b:0",), 4, (("k", ("add",), 99),), 0, (machined,), {"f.ll": "code"}),
-        ),
+        generated=(Generated("c0", ("b:0",), 4, (), {"f.ll": "code"}),),
         partition_graphs=(Live(),),
         toggle=Toggle(("remapper",), 5, 6, (FateChange("o", "fused", "executed"),)),
         not_run=("a",),
@@ -450,28 +442,6 @@ def test_every_field_of_the_placement():
                 "registrations": 2,
                 "constraints": "cpu",
                 "on_gpu": "gpu",
-            }
-        ],
-        "generated": [
-            {
-                "cluster": "c0",
-                "fetches": ["b:0"],
-                "batch_size": 4,
-                "kernels": [["k", ["add"], 99]],
-                "fusions_inside": 0,
-                "path": [
-                    {
-                        "node": "m",
-                        "hlo": "multiply in f",
-                        "llvm": ["fmul"],
-                        "machine": ["vmulps"],
-                        "lanes": 8,
-                        "fused": True,
-                        "inferred": ["by order"],
-                        "llvm_owners": ["multiply of m"],
-                        "machine_owners": ["multiply of m", "add of n"],
-                    }
-                ],
             }
         ],
         "toggle": {

@@ -16,10 +16,10 @@ from tflab.records.measured import OpStats
 from tflab.records.node_history import Became, NodeHistory, Together, Touch
 from tflab.records.placed import (
     Assignment,
+    CompiledKernel,
     Fate,
     Generated,
     Kernel,
-    Machined,
     Origin,
     Pass,
     Rewrite,
@@ -78,9 +78,7 @@ PLACEMENT = Placement(
     assignments=(Assignment("relu", CPU, "the default device"),),
     kernels=(Kernel("relu", "_FusedMatMul", CPU, "T=float32", 1, "CPU", None),),
     generated=(
-        Generated(
-            "c", (), 1, (), 0, (Machined("matmul", "dot", (), (), 1, False, (), (), ()),), {}
-        ),
+        Generated("c", (), 1, (CompiledKernel("dot.1", ("dot",), ("matmul",), 0, (), (), ()),), {}),
     ),
 )
 PATH = CriticalPath(("relu",), 10.0, 1.0, slack=(("_arg_x", 5.0), ("relu", 0.0)))
@@ -146,7 +144,7 @@ def test_a_fused_node_lives_on_in_its_carrier(histories):
     assert fused.kernel == PLACEMENT.kernels[0]
     assert fused.assignment == PLACEMENT.assignments[0]
     assert fused.touches == (Touch("remapper", 1, "fused", "relu"),)
-    assert [operation.hlo for operation in fused.code] == ["dot"]
+    assert [kernel.name for kernel in fused.code] == ["dot.1"]
 
 
 def test_a_carrier_knows_whose_work_it_does_and_what_each_pass_did_to_it(histories):

@@ -11,7 +11,7 @@ from tflab.follow.view import Code, NodeLink, PassLink, Section
 from tflab.records.blocks import Frame, Strip
 from tflab.records.graph import Source, Tensor
 from tflab.records.node_history import Became, NodeHistory, Touch
-from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
+from tflab.records.placed import Assignment, CompiledKernel, Fate, Kernel, Origin
 
 MANY = tuple(f"near{n}" for n in range(1, 27))  # two more than are named
 HISTORY = NodeHistory(
@@ -41,19 +41,7 @@ HISTORY = NodeHistory(
     ran_outputs=(Tensor("float32", (16, 3)),),
     assignment=Assignment("relu", "/job:localhost/device:CPU:1", "the default device"),
     kernel=Kernel("relu", "_FusedConv2D", "CPU", "T=float", 2, "label 'mkl'", "GPU: cuDNN"),
-    code=(
-        Machined(
-            node="conv",
-            hlo="add in fusion",
-            llvm=("fadd a", "fadd b", "fadd c"),
-            machine=(),
-            lanes=8,
-            fused=True,
-            inferred=("HLO -> LLVM by kind: no expression of the same form was found",),
-            llvm_owners=("add of conv", "exponential of exp"),
-            machine_owners=(),
-        ),
-    ),
+    code=(CompiledKernel("f", ("add",), ("conv",), 64, ("%a = add(%x, %y)",), ("fadd a",), ()),),
     times={
         4: op_stats(
             key="relu",
@@ -165,17 +153,9 @@ def test_the_history_of_a_fused_node_in_parts():
                 ("kernel registered for _FusedConv2D: label 'mkl'",),
                 ("a GPU would use (not run): GPU: cuDNN",),
                 ("code that XLA would generate for it; it did not run here:",),
-                (Code("HLO      add in fusion"),),
-                (Code("LLVM     fadd a"),),
-                (Code("         fadd b   (1 more like it)"),),
-                (Code("         inferred: HLO -> LLVM by kind"),),
-                (Code("         belong to one or more of add of conv, exponential of exp"),),
-                (
-                    Code(
-                        "         up to 8 elements at once; some may be fused multiply-adds, one "
-                        "instruction for two"
-                    ),
-                ),
+                (Code("f: add; 64 bytes of machine code"),),
+                (Code("HLO          %a = add(%x, %y)"),),
+                (Code("LLVM IR      fadd a"),),
             ),
         ),
         Section(

@@ -74,7 +74,7 @@ def test_an_environment_is_made_by_the_makefile():
     assert "-e '.' 'tensorflow==2.18.*'" in printed
     assert "-e '.[test,dev]' 'tensorflow==2.18.*'" in printed
     tests = re.findall(rf"^{re.escape(venv)}/bin/python -m pytest (.+)", printed, re.M)
-    assert [words.split()[-1] for words in tests][1:] == ["tests/xla"]
+    assert [words.split()[-1] for words in tests][1:] == ["tests/runtime"]
     assert len(tests) == 2
 
 

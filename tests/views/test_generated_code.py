@@ -2,129 +2,94 @@
 
 from dataclasses import replace
 
-from tests.records_by_hand import read, source
+from tests.records_by_hand import read
 from tflab.records.blocks import Frame, Strip, Table
 from tflab.records.graph import Node
-from tflab.records.placed import Fate, Generated, Machined
+from tflab.records.placed import CompiledKernel, Fate, Generated
 from tflab.records.stages import Placement
 from tflab.views import generated_code
 
-BY_FORM = "by kind: no expression of the same form"
-BY_WIDTH = "by width: no line table"
-STAGE = Placement(
-    program=None,
-    nodes=(Node("mul", "_Mul"),),
-    user_nodes=(
-        Node("add", "AddV2", source=source(24, "out = t + z")),
-        Node("mul", "Mul", source=source(23, "t = x * y")),
-        Node("exp", "Exp"),
+STAGE = Placement(program=None, nodes=(Node("mul", "_Mul"),), user_nodes=(Node("mul", "Mul"),))
+
+
+def kernel(name, size, *opcodes, **listings):
+    listings = {"hlo": ("%m = multiply(%a, %b)",), "llvm": (), "machine": ()} | listings
+    return CompiledKernel(name, opcodes, (f"{name}/node",), size, **listings)
+
+
+LARGE = kernel(
+    "large",
+    1_034,
+    "multiply",
+    hlo=tuple(f"%m.{n} = multiply(%a, %b)" for n in range(6)),
+    llvm=("define ptr @large() {", "  %1 = fmul   <8 x float> %a, %b", "  ret ptr null", "}"),
+    machine=(
+        "    47  c5f459c2  vmulps ymm0, ymm1, ymm2",
+        "    4b  c3  ret",
+        "    4c  c4e275aac2  vfmsub213ps ymm0, ymm1, ymm2",
     ),
 )
-MUL = Machined(
-    "mul",
-    "multiply in fusion",
-    ("fmul <8 x float> %a, %b", "fmul <8 x float> %c, %d", "fmul <8 x float> %e, %f"),
-    ("0x47 vmulps ymm2, ymm0", "0x4c vmulps ymm3, ymm0", "0x51 vmulps", "0x56 vmulps", "0x5b"),
-    8,
-    False,
-    (f"HLO -> LLVM {BY_FORM}", f"LLVM -> machine {BY_WIDTH}", "fusion -> function: of another"),
-    ("multiply of mul", "divide of XLA itself"),
-    ("multiply of mul", *(f"exponential of e{n}" for n in range(7))),
-)
-ADD = Machined(
-    "add",
-    "add in fusion",
-    ("fadd a", "fadd b"),
-    ("0x60 vfma",),
-    4,
-    True,
-    (f"LLVM -> machine {BY_WIDTH}",),
-    ("add of add",),
-    ("add of add",),
-)
-GONE = Machined(
-    *("exp", "subtract", (), (), 0, False),
-    inferred=("HLO -> LLVM, nothing is left: it was folded",),
-    llvm_owners=("subtract of exp",),
-    machine_owners=("subtract of exp",),
-)
-RUNTIME = Machined("made", "copy", ("load",), (), 1, False, (), ("copy of made",), ())
+SMALL = kernel("small", 200, "add", "add", "exponential", machine=("     0  c3  ret",))
 CODE = Generated(
     cluster="cluster_0",
     fetches=("loss", "out"),
     batch_size=16,
-    kernels=(
-        ("small", ("add", "add", "exponential"), 200),
-        ("large", ("multiply",), 1_034),
-        ("library", ("dot",), 0),
-    ),
-    fusions_inside=0,
-    path=(MUL, ADD, GONE, RUNTIME),
+    kernels=(SMALL, LARGE, kernel("library", 0, "dot")),
     listings={},
 )
-
 SENTENCE = (
     "XLA compiled cluster_0 to compute loss, out for a batch of 16: 3 kernels of 2 add, "
     "exponential, multiply, dot, 1,234 bytes of machine code."
 )
-FRAMES = (
-    Frame(
-        "mul model.py:23",
-        "t = x * y",
-        (
-            "HLO      multiply in fusion",
-            "         inferred: fusion -> function",
-            "LLVM     fmul <8 x float> %a, %b",
-            "         fmul <8 x float> %c, %d   (1 more like it)",
-            "         inferred: HLO -> LLVM by kind",
-            "         belong to one or more of multiply of mul, divide of XLA itself",
-            "machine  0x47 vmulps ymm2, ymm0",
-            "         0x4c vmulps ymm3, ymm0   (3 more like it)",
-            "         inferred: LLVM -> machine by width",
-            "         belong to one or more of multiply of mul, exponential of e0, exponential "
-            "of e1, exponential of e2, exponential of e3, exponential of e4 and 2 more",
-            "         up to 8 elements at once",
-        ),
-    ),
-    Frame(
-        "add model.py:24",
-        "out = t + z",
-        (
-            "HLO      add in fusion",
-            "LLVM     fadd a",
-            "         fadd b",
-            "machine  0x60 vfma",
-            "         inferred: LLVM -> machine by width",
-            "         up to 4 elements at once; inferred: fused multiply-adds, one instruction "
-            "for two",
-        ),
-    ),
-    Frame("exp", "", ("HLO      subtract", "         inferred: HLO -> LLVM, nothing is left")),
-    Frame("made", "", ("HLO      copy", "LLVM     load", "         one element at a time")),
-)
-BESIDE = ", in code that XLA would generate (not run here)"
 LISTINGS = (
     "The complete listings are in the logdir, under code/cluster_0, if the command runs all "
     "stages or has --logdir DIR."
 )
 COLUMNS = ("kernel", "fuses", "bytes of code")
+BESIDE = ", in code that XLA would generate (not run here)"
 
 
-def shown(generated: Generated = CODE, **changes) -> list:
-    return list(map(read, generated_code.blocks(replace(generated, **changes), STAGE)))
+def shown(**changes) -> list:
+    return list(map(read, generated_code.blocks(replace(CODE, **changes), STAGE)))
 
 
-def test_the_view_tells_the_way_from_the_line_to_the_instruction():
+def test_the_largest_kernels_are_listed_in_three_languages():
     assert shown() == [
         SENTENCE,
-        Strip(f"From source line to machine instruction{BESIDE}", FRAMES),
+        Strip(
+            f"large: large/node{BESIDE}",
+            (
+                Frame(
+                    "HLO",
+                    "6 operations",
+                    (*(f"%m.{n} = multiply(%a, %b)" for n in range(4)), "... and 2 more"),
+                ),
+                Frame(
+                    "LLVM IR",
+                    "4 lines, 1 of floating-point arithmetic",
+                    ("%1 = fmul <8 x float> %a, %b",),
+                ),
+                Frame(
+                    "machine code",
+                    "3 lines, 2 of floating-point arithmetic",
+                    (
+                        "47 c5f459c2 vmulps ymm0, ymm1, ymm2",
+                        "4c c4e275aac2 vfmsub213ps ymm0, ymm1, ymm2",
+                    ),
+                ),
+            ),
+        ),
+        Strip(
+            f"small: small/node{BESIDE}",
+            (
+                Frame("HLO", "1 operation", ("%m = multiply(%a, %b)",)),
+                Frame("machine code", "1 line", ("0 c3 ret",)),
+            ),
+        ),
         LISTINGS,
-        "Inferred, not read: HLO -> LLVM by kind: no expression of the same form; HLO -> LLVM, "
-        "nothing is left: it was folded; LLVM -> machine by width: no line table; fusion -> "
-        "function: of another.",
         [
-            "Kernels of the cluster; a kernel without code uses the code of an equal kernel, or "
-            "is done by the runtime",
+            "Kernels of the cluster; one without code shares the code of another kernel, or is "
+            "done by the runtime",
             COLUMNS,
             ("large", "multiply", "1,034"),
             ("small", "2 add, exponential", "200"),
@@ -134,82 +99,32 @@ def test_the_view_tells_the_way_from_the_line_to_the_instruction():
     ]
 
 
-def test_fusions_that_have_no_function_of_their_own_are_said_to_be_in_that_of_the_cluster():
-    *_, sentence, _, table = shown(fusions_inside=2)
-    assert sentence == (
-        "XLA wrote the code of 2 fusions into one function for the whole cluster, as it does in "
-        "TensorFlow 2.18, so it cannot be separated. 2.21 writes a function for each fusion."
-    )
-    assert table[0] == (
-        "Kernels of the cluster; a kernel without code uses the code of an equal kernel, is in "
-        "the function of the whole cluster, or is done by the runtime"
-    )
-
-
-def test_where_fusions_without_a_function_leave_nothing_to_follow_that_is_said():
-    assert shown(fusions_inside=1, path=())[2] == (
-        "XLA wrote the code of 1 fusion into one function for the whole cluster, as it does in "
-        "TensorFlow 2.18, so it cannot be separated. 2.21 writes a function for each fusion. No "
-        "line can be followed to its instructions here."
-    )
-
-
 def test_code_of_a_cluster_that_was_part_of_the_graph_did_run():
     stage = replace(STAGE, ledger=(Fate("mul", "compiled", "BuildXlaOpsPass", "cluster_0"),))
     _, strip, *_ = generated_code.blocks(CODE, stage)
-    assert strip.title == "From source line to machine instruction"
+    assert strip.title == "large: large/node"
 
 
-def test_operations_that_own_llvm_and_machine_code_alike_are_named_once():
-    both = ("add of a", "exponential of b")
-    code = replace(MUL, llvm_owners=both, machine_owners=both)
-    assert [line.strip() for line in generated_code.steps(code) if " of " in line] == [
-        "belong to one or more of add of a, exponential of b",
-        "belong to one or more of the same",
-    ]
+def test_a_cluster_of_one_kernel_has_no_table():
+    blocks = generated_code.blocks(replace(CODE, kernels=(LARGE,)), STAGE)
+    assert not any(isinstance(block, Table) for block in blocks)
 
 
-def test_a_multiply_add_among_the_instructions_of_several_may_be_anothers():
-    fused = replace(MUL, fused=True)
-    assert list(generated_code.steps(fused))[-1].strip() == (
-        "up to 8 elements at once; some may be fused multiply-adds, one instruction for two"
-    )
-
-
-def test_four_operations_are_followed_and_the_others_counted():
-    sentence, strip, *_ = shown(path=(*CODE.path, ADD, MUL))
-    assert sentence == SENTENCE
-    assert strip.frames == FRAMES
-    assert strip.title == (
-        f"From source line to machine instruction{BESIDE} (2 more operations in the listings)"
-    )
-    strip = shown(path=(*CODE.path, ADD))[1]
-    assert strip.title == (
-        f"From source line to machine instruction{BESIDE} (1 more operation in the listings)"
-    )
-
-
-def test_a_cluster_of_one_kernel_and_without_a_path_is_two_sentences():
-    assert shown(kernels=(("k", ("add", "dot"), 5_678),), path=()) == [
-        "XLA compiled cluster_0 to compute loss, out for a batch of 16: 1 kernel of add, dot, "
-        "5,678 bytes of machine code.",
-        LISTINGS,
-    ]
-
-
-def test_twelve_kernels_are_listed_and_the_others_counted():
-    kernels = tuple((f"k{n}", ("add",) * (n + 2), 100 + n) for n in range(15))
-    assert shown(kernels=kernels, path=())[-1][1:] == [
+def test_four_kernels_are_listed_and_twelve_are_in_the_table():
+    kernels = tuple(kernel(f"k{n}", 100 + n, *["add"] * (n + 2)) for n in range(15))
+    blocks = shown(kernels=kernels)
+    strips = [block.title.partition(":")[0] for block in blocks if isinstance(block, Strip)]
+    assert strips == ["k14", "k13", "k12", "k11"]
+    assert blocks[-1][1:] == [
         COLUMNS,
         *((f"k{n}", f"{n + 2} add", f"{100 + n}") for n in range(14, 2, -1)),
         "... and 3 more",
     ]
 
 
-def test_two_kernels_have_a_table_and_two_lanes_are_several():
-    two = replace(CODE, kernels=CODE.kernels[:2], path=(replace(RUNTIME, lanes=2),))
-    *_, strip, _, table = map(read, generated_code.blocks(two, STAGE))
-    assert strip.frames[0].lines[-1] == "         up to 2 elements at once"
-    assert [row[0] for row in table[2:-1]] == ["large", "small"]
-    single = replace(two, kernels=CODE.kernels[:1])
-    assert not any(isinstance(block, Table) for block in generated_code.blocks(single, STAGE))
+def test_a_kernel_as_lines_of_text():
+    assert list(generated_code.lines_of(SMALL)) == [
+        "small: 2 add, exponential; 200 bytes of machine code",
+        "HLO          %m = multiply(%a, %b)",
+        "machine code 0 c3 ret",
+    ]

@@ -10,6 +10,7 @@ from tflab.records.blocks import Frame, Strip
 from tflab.records.graph import Node
 from tflab.records.placed import (
     Assignment,
+    CompiledKernel,
     Fate,
     FateChange,
     Generated,
@@ -233,17 +234,17 @@ def test_without_passes_a_toggle_and_transfers_there_are_partitions_and_kernels(
 
 
 def test_every_cluster_of_generated_code_comes_last():
+    kernel = CompiledKernel("k", ("add",), (), 0, (), (), ())
     codes = tuple(
-        Generated(name, (f"{name}_out",), 5, (("k", ("add",), 64),), 0, (), {})
-        for name in ("cluster_0", "cluster_1")
+        Generated(name, (f"{name}_out",), 5, (kernel,), {}) for name in ("cluster_0", "cluster_1")
     )
     assert shown(generated=codes) == [
         *shown(),
-        "XLA compiled cluster_0 to compute cluster_0_out for a batch of 5: 1 kernel of add, 64 "
+        "XLA compiled cluster_0 to compute cluster_0_out for a batch of 5: 1 kernel of add, 0 "
         "bytes of machine code.",
         "The complete listings are in the logdir, under code/cluster_0, if the command runs all "
         "stages or has --logdir DIR.",
-        "XLA compiled cluster_1 to compute cluster_1_out for a batch of 5: 1 kernel of add, 64 "
+        "XLA compiled cluster_1 to compute cluster_1_out for a batch of 5: 1 kernel of add, 0 "
         "bytes of machine code.",
         "The complete listings are in the logdir, under code/cluster_1, if the command runs all "
         "stages or has --logdir DIR.",

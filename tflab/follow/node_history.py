@@ -19,7 +19,7 @@ from tflab.follow import values, view
 from tflab.records.graph import Node, makers, node_of, turned_around
 from tflab.records.measured import OpStats
 from tflab.records.node_history import Became, NodeHistory, Together, Touch
-from tflab.records.placed import Fate, Machined, Origin, Pass
+from tflab.records.placed import CompiledKernel, Fate, Origin, Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.records.timed import CriticalPath
 from tflab.records.verdicts import Load
@@ -121,7 +121,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
     touched = touches(placement.passes)
     assignments = {assignment.name: assignment for assignment in placement.assignments}
     kernels = {kernel.name: kernel for kernel in placement.kernels}
-    code = machined(placement)
+    code = compiled_kernels(placement)
     added = {
         name: replace(
             blank(node, "runtime"),
@@ -151,9 +151,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
                 for tensor, into in (fates[name].outputs if name in fates else ())
             ),
             code=tuple(
-                operation
-                for owner in dict.fromkeys((name, at))
-                for operation in code.get(owner, ())
+                dict.fromkeys(kernel for owner in (name, at) for kernel in code.get(owner, ()))
             ),
         )
     return placed
@@ -275,10 +273,11 @@ def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
         yield name, "moved", ""
 
 
-def machined(placement: Placement) -> dict[str, list[Machined]]:
-    """Node -> the operations of generated code that are its."""
-    by_node: dict[str, list[Machined]] = {}
+def compiled_kernels(placement: Placement) -> dict[str, list[CompiledKernel]]:
+    """Return the generated kernels that compute each node."""
+    by_node: dict[str, list[CompiledKernel]] = {}
     for code in placement.generated:
-        for operation in code.path:
-            by_node.setdefault(operation.node, []).append(operation)
+        for kernel in code.kernels:
+            for node in kernel.nodes:
+                by_node.setdefault(node, []).append(kernel)
     return by_node

@@ -17,8 +17,7 @@ from tflab.records.graph import node_of
 from tflab.records.node_history import Became, NodeHistory, Together, Touch
 from tflab.records.placed import Fate
 from tflab.units import percent, plural, short_device, time
-from tflab.views import execution, op_table, stages
-from tflab.views.generated_code import steps
+from tflab.views import execution, generated_code, op_table, stages
 from tflab.views.words import FATES, REMAINS, place, tensor
 
 KINDS = {
@@ -239,9 +238,9 @@ def code_lines(history: NodeHistory) -> Iterator[Line]:
         ran = history.fate is not None and history.fate.fate == "compiled"
         beside = "generated for it" if ran else "would generate for it; it did not run here"
         yield (f"code that XLA {beside}:",)
-    for operation in history.code:
-        for step in steps(operation):
-            yield (Code(step),)
+    for kernel in history.code:
+        for line in generated_code.lines_of(kernel):
+            yield (Code(line),)
 
 
 def became_lines(output: Became) -> Iterator[Line]:

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import atomic, models, xla
+from tflab import atomic, models
 from tflab.analysis import branches, ledger, passes
 from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import with_full_stop
@@ -24,9 +24,8 @@ from tflab.records.graph import FORWARD, Node, Source, node_of
 from tflab.records.options import Options, Program, Start
 from tflab.records.placed import Fate, Generated, Partition, Snapshot, Transfer
 from tflab.records.stages import Backward, Placement
-from tflab.runtime import child, devices, dumps, inlined, nodes, session, trace
+from tflab.runtime import child, devices, dumps, generated_code, inlined, nodes, session, trace
 from tflab.units import plural
-from tflab.xla import links
 
 SMALL = 100  # nodes of a graph whose code is shown without --xla
 ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
@@ -74,7 +73,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
     parts = [nodes.from_graph_def(graph, makers, shapes) for graph in graphs]
     remaining = tuple(node for part in parts for node in part)
     not_run, unknown = nodes_not_run(remaining, sent, observed.metadata.step_stats)
-    generated, notes = generated_code(program, fetches, observed, options)
+    generated, notes = code_of_step(program, observed, options)
     placement = Placement(
         program=program,
         nodes=remaining,
@@ -127,35 +126,31 @@ def nodes_not_run(
     return branches.not_taken(remaining, ran, ((one.send, one.recv) for one in sent)), ()
 
 
-def generated_code(
-    program: Program,
-    fetches: tuple[str, ...],
-    observed: Instrumented,
-    options: Options,
+def code_of_step(
+    program: Program, observed: Instrumented, options: Options
 ) -> tuple[tuple[Generated, ...], tuple[str, ...]]:
     """XLA's code for the step, with --xla; for a small graph, the code for the output alone.
 
     If the code is not available, the stage only has a note about it.
     """
     if options.xla:
-        return tuple(links.generated(observed.modules, fetches, options.batch_size)), ()
+        return observed.generated, ()
     small = len(program.graph.get_operations()) <= SMALL
     if options.cluster or not small or not options.explained:
         return (), ()  # XLA compiles for one process
     try:
-        return tuple(code_of_output(program, options)), ()
+        return code_of_output(program, options), ()
     except TflabError as error:
         return (), (f"No generated code is shown. {error}",)
 
 
-def code_of_output(program: Program, options: Options) -> Iterable[Generated]:
+def code_of_output(program: Program, options: Options) -> tuple[Generated, ...]:
     """The code for the model's output alone, compiled for a batch that fills vectors."""
     rows = min(ROWS, program.dataset("train").size)
     options = replace(options, xla=True, batch_size=rows, devices=1, soft_placement=True)
     fetches = (program.model.output.name,)
     needed = session.step_of(program, fetches)
-    observed = run_instrumented(program, needed, options)
-    return links.generated(observed.modules, fetches, rows)
+    return run_instrumented(program, needed, options).generated
 
 
 def with_ledger(
@@ -238,7 +233,7 @@ class Instrumented:
 
     metadata: Any  # RunMetadata: the graphs that ran, one per device, and the tensors they made
     snapshots: tuple[Snapshot, ...] = ()  # the graph between the passes
-    modules: tuple[xla.Module, ...] = ()  # what XLA compiled
+    generated: tuple[Generated, ...] = ()  # what XLA compiled
     notes: tuple[str, ...] = ()  # what could not be read, and why
 
 
@@ -273,11 +268,11 @@ def run_here(
 ) -> Instrumented:
     """Run the step in this process, which `dumps.prepare` has prepared."""
     metadata = tf1.RunMetadata()
-    generated = dumps.prepare()
-    assert generated is not None
-    dumps.empty(generated)
+    folder = dumps.prepare()
+    assert folder is not None
+    dumps.empty(folder)
     snapshots: tuple[Snapshot, ...] = ()
-    modules: tuple[xla.Module, ...] = ()
+    generated: tuple[Generated, ...] = ()
     notes = []
     with (
         session.fresh(graph, options) as live,
@@ -287,10 +282,11 @@ def run_here(
         read = observed(live, start, step, values, metadata, Path(graphs))
         try:
             snapshots = tuple(read())
-            modules = xla.read(generated) if options.xla else ()
+            if options.xla:
+                generated = generated_code.read(folder, step.fetches, options.batch_size)
         except TflabError as error:
             notes.append(str(error))
-    return Instrumented(metadata, snapshots, modules, tuple(notes))
+    return Instrumented(metadata, snapshots, generated, tuple(notes))
 
 
 Reader = Callable[[], Iterable[Snapshot]]

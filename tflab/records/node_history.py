@@ -9,7 +9,7 @@ from tflab.records.blocks import Shown
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Source, Tensor
 from tflab.records.measured import OpStats
-from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
+from tflab.records.placed import Assignment, CompiledKernel, Fate, Kernel, Origin
 from tflab.records.values import Value
 from tflab.records.verdicts import Load
 
@@ -84,7 +84,7 @@ class NodeHistory(Shown):
     inlined: tuple[str, ...] = field(default=(), metadata={"json": None})
     # What these took together, by batch size
     inlined_times: Mapping[int, Together] = field(default_factory=dict, metadata={"json": None})
-    code: tuple[Machined, ...] = ()
+    code: tuple[CompiledKernel, ...] = ()
     times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size
     # batch size -> the reason for missing times
     untimed: Mapping[int, str] = field(default_factory=dict)

@@ -119,20 +119,16 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Machined:
-    """One operation of a graph node, from HLO to the processor's instructions."""
+class CompiledKernel:
+    """One step of a compiled cluster: a function that XLA generated, or a call of a library."""
 
-    node: str
-    hlo: str  # `multiply in multiply_add_fusion`
-    llvm: tuple[str, ...]  # instructions, after optimisation
-    machine: tuple[str, ...]  # `0x47 vfmadd213ps ymm2, ymm0, ymm1`
-    lanes: int  # elements per instruction; 1: not a vector
-    fused: bool  # whether one instruction does this operation and another one
-    inferred: tuple[str, ...]  # which steps were inferred, and from what
-    # `add of dense/BiasAdd`: the operations that the instructions may belong to. Several if nothing
-    # in the dump distinguishes them
-    llvm_owners: tuple[str, ...]
-    machine_owners: tuple[str, ...]
+    name: str  # of the HLO operation, and of the function
+    opcodes: tuple[str, ...]  # of the HLO operations that were fused into it
+    nodes: tuple[str, ...]  # of the graph, for which XLA made these operations
+    bytes: int  # of machine code; 0 if it shares a function or the runtime does the work
+    hlo: tuple[str, ...] = field(repr=False)
+    llvm: tuple[str, ...] = field(repr=False)  # lines of LLVM IR, after optimisation
+    machine: tuple[str, ...] = field(repr=False)  # address, bytes in hexadecimal, instruction
 
 
 @dataclass(frozen=True)
@@ -142,11 +138,9 @@ class Generated:
     cluster: str
     fetches: tuple[str, ...]
     batch_size: int
-    kernels: tuple[tuple[str, tuple[str, ...], int], ...]  # name, HLO opcodes, bytes of code
-    fusions_inside: int  # fusions whose code is part of the one function of the whole cluster
-    path: tuple[Machined, ...]
+    kernels: tuple[CompiledKernel, ...]
     # File name -> HLO, LLVM IR or machine code, to be written to files
-    listings: Mapping[str, str] = field(repr=False, metadata={"json": None})
+    listings: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True)

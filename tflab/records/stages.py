@@ -152,7 +152,7 @@ class Placement(Shown):
     transfers: tuple[Transfer, ...] = ()
     assignments: tuple[Assignment, ...] = ()
     kernels: tuple[Kernel, ...] = ()
-    generated: tuple[Generated, ...] = ()
+    generated: tuple[Generated, ...] = field(default=(), metadata={"json": None})
     # Tensors that a step made several times, with different shapes: the shape of each time
     varying: Mapping[str, tuple[Shape, ...]] = field(
         default_factory=dict, repr=False, metadata={"json": None}

@@ -35,11 +35,11 @@ def prepare() -> Path | None:
     """
     if "tensorflow" in sys.modules:
         return None
-    from tflab import xla  # a program that tflab.run watches does not need it
+    from tflab.runtime import generated_code  # a program that tflab.run watches does not need it
 
     folder = atomic.process_folder() / "xla"
     folder.mkdir()
-    for name, value in (DUMP_ENVIRONMENT | xla.environment(folder)).items():
+    for name, value in (DUMP_ENVIRONMENT | generated_code.environment(folder)).items():
         if name == "TF_CPP_MIN_LOG_LEVEL" and name in os.environ:
             continue  # the user sets how much TensorFlow logs
         # The user's own flags stay; neither has an effect unless XLA is used. One that a parent

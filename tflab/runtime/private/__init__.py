@@ -7,7 +7,7 @@ TensorFlow it was checked with; all were checked with CHECKED. If another versio
 TflabError says so, and what still works.
 
 TensorFlow is imported when needed, because the variables for dumps must be set before. `dumps`
-knows the names of graph dumps, `tflab.xla` XLA's own flags and dumps.
+knows the names of graph dumps, `generated_code` XLA's own flags and dumps.
 """
 
 from tflab.runtime.private.corner import CHECKED, moved
