@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import tflab
-from tflab import atomic
+from tflab import temporary
 from tflab.cli import arguments, command, environment
 from tflab.errors import TflabError
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
@@ -209,7 +209,7 @@ def loaded() -> dict[str, Any]:
         (entry, *_) = metadata.entry_points(group="tensorboard_plugins", name="profile")
         options, loader = ArgumentParser(), entry.load()()
         loader.define_flags(options)
-        with atomic.temporary("logdir") as folder:
+        with temporary.folder("logdir") as folder:
             context = base_plugin.TBContext(logdir=str(folder), flags=options.parse_args([]))
             if loader.load(context) is None:
                 return {"error": "TensorBoard does not load it"}

@@ -304,7 +304,7 @@ def test_a_killed_process_is_one_sentence_and_what_was_known_is_printed(tmp_path
 
 
 def temporary_of(pid):
-    found = list(Path(tempfile.gettempdir()).glob(f"tflab-{pid}-*.tmp"))
+    found = list(Path(tempfile.gettempdir()).glob(f"tflab-{pid}-*"))
     return found[0] if found else Path("nowhere")
 
 

@@ -106,10 +106,10 @@ def test_an_exception_that_python_loses_is_raised_again():
 
 BODY = """
 import sys, time
-from tflab import atomic
+from tflab import temporary
 from tflab.cli import command
 def body():
-    with atomic.temporary("work"):
+    with temporary.folder("work"):
         print("begun", flush=True)
         time.sleep(60)
 sys.exit(command.run(body))

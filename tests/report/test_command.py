@@ -12,7 +12,6 @@ import pytest
 from tests.report.lab_by_hand import COMPARED
 from tflab import units
 from tflab.analysis import critical_path, passes, step_times
-from tflab.errors import UsageError
 from tflab.exporters.markdown import rendered
 from tflab.records.blocks import Table
 from tflab.records.options import Options
@@ -50,46 +49,6 @@ def training(folder, *lines):
     folder.mkdir()
     (folder / history.NAME).write_text("".join(json.dumps(line) + "\n" for line in lines))
     return str(folder)
-
-
-def test_a_report_that_is_there_already_stays(tmp_path):
-    (tmp_path / "report.md").write_text("mine")
-    with (
-        pytest.raises(UsageError, match=r"already has a report \(report\.md\)\. Give another"),
-        report.staging(tmp_path),
-    ):
-        pass
-    assert (tmp_path / "report.md").read_text() == "mine"
-
-
-def test_every_report_gets_a_folder_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for folder in ("report", "report-2", "report-3"):
-        assert report.free() == Path(folder)
-        Path(folder).mkdir()
-        (Path(folder) / "report.html").touch()
-
-
-def test_nothing_is_left_of_a_report_that_was_interrupted(tmp_path):
-    with pytest.raises(KeyboardInterrupt), report.staging(tmp_path / "new") as folder:
-        fill(folder)
-        raise KeyboardInterrupt
-    assert names(tmp_path) == []
-
-
-def test_what_cannot_be_written_is_told_at_once(tmp_path):
-    (tmp_path / "file").touch()
-    with (
-        pytest.raises(UsageError, match="cannot be written to"),
-        report.staging(tmp_path / "file" / "out"),
-    ):
-        pass
-
-
-def fill(folder):
-    (folder / "report.html").touch()
-    (folder / "report.md").touch()
-    (folder / "report_files").mkdir()
 
 
 def names(folder):
@@ -383,17 +342,3 @@ def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_star
     )
     assert trace.EXECUTOR in names
     assert f" ops of {len(names) - 1} are on the critical path." in timeline.caption
-
-
-def test_of_two_reports_into_one_folder_the_second_is_told_before_it_measures(tmp_path):
-    out = tmp_path / "out"
-    with pytest.raises(KeyboardInterrupt), report.staging(out):
-        with pytest.raises(UsageError) as error, report.staging(out):
-            pytest.fail("the body ran")
-        assert report.being_made(out)
-        raise KeyboardInterrupt
-    assert str(error.value) == (
-        f"Another run is writing '{out}' now; wait for it, or give another folder with --out."
-    )
-    assert not out.exists()
-    assert not report.being_made(out)

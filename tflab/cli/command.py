@@ -13,14 +13,14 @@ import importlib.util
 import logging
 import os
 import sys
-import tempfile
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, NoReturn
 
-from tflab.cli import gone, interrupts, terminal
+from tflab import temporary
+from tflab.cli import gone, interrupts, output_paths, terminal
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import visible
 
@@ -29,7 +29,6 @@ NEEDED = (
     *("tensorflow", "tensorboard", "xprof", "numpy", "google", "rich", "matplotlib", "jinja2"),
     *("igraph", "sklearn", "capstone", "elftools"),
 )
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 INTERRUPTED = interrupts.INTERRUPTED
 
 
@@ -191,7 +190,7 @@ def interrupted(ended: interrupts.Interrupts) -> int:
 
 def what_is_full(error: Exception) -> str | None:
     """An error that there is no space for an output, which may be standard output."""
-    if not isinstance(error, OSError) or error.errno not in NO_ROOM:
+    if not isinstance(error, OSError) or error.errno not in output_paths.NO_ROOM:
         return None
     try:
         sys.stdout.flush()
@@ -241,7 +240,7 @@ def chatter_kept() -> Iterator[BinaryIO]:
     TensorFlow logs to file descriptor 2 before this can be prevented. The log of its Python side
     goes to the same file.
     """
-    with temporary_file() as kept:
+    with temporary.file() as kept:
         if not writes_to_descriptor_2():
             yield kept
             return
@@ -259,14 +258,6 @@ def chatter_kept() -> Iterator[BinaryIO]:
             sys.stderr = python_stderr
             os.dup2(original, 2)
             os.close(original)
-
-
-def temporary_file() -> BinaryIO:
-    """Return a temporary file; if there is no folder for it, one that keeps nothing."""
-    try:
-        return tempfile.TemporaryFile()
-    except OSError:
-        return open(os.devnull, "w+b")
 
 
 def writes_to_descriptor_2() -> bool:

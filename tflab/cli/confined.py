@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import tflab
-from tflab import atomic, untrusted
+from tflab import temporary, untrusted
 from tflab.cli import environment, interrupts, landlock
 from tflab.errors import TflabError, UsageError
 from tflab.units import size
@@ -131,7 +131,7 @@ def run(
         check_plain(Path(file))
     model = model_files(Path(args.model))
     with ExitStack() as stack:
-        folder = stack.enter_context(atomic.temporary("confined"))
+        folder = stack.enter_context(temporary.folder("confined"))
         keep_fonts(folder)
         (folder / "python").mkdir()
         (folder / "python" / "tflab").symlink_to(Path(tflab.__file__).parent)

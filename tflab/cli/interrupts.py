@@ -133,7 +133,7 @@ def watch(command: Interrupts, reading: socket.socket) -> None:
 
 def give_up(command: Interrupts, number: Signals) -> None:
     """End the process, whose main thread does not return from TensorFlow."""
-    from tflab import atomic
+    from tflab import temporary
 
     with suppress(Exception):
         if command.show:
@@ -142,7 +142,9 @@ def give_up(command: Interrupts, number: Signals) -> None:
         sys.stderr.write(LEFT.format(number.name))
         sys.stderr.flush()
     with suppress(Exception):
-        atomic.remove_own(atomic.process_folder(), os.getpid())
+        # The main thread may return now, and miss what is removed
+        sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        temporary.remove_now()
     os._exit(128 + number)
 
 

@@ -21,7 +21,7 @@ from tflab.cli import (
     confined,
     environment,
     interrupts,
-    new_files,
+    output_paths,
     saved_files,
     terminal,
 )
@@ -59,7 +59,7 @@ def run(argv: Sequence[str]) -> int:
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model, arguments.saved_of(args))
     if args.save and not confined.CONFINED:
-        new_files.check(Path(args.save), WHAT)
+        output_paths.check(Path(args.save), WHAT)
     if not args.cluster:
         return run_on(args, sizes, ())
     quiet_import.load()
@@ -93,20 +93,20 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
             output.say_plots(args)
         if args.save:
             content = json.comparison(comparison, environment.describe())
-            new_files.write(Path(args.save), content.encode(), WHAT)
+            output_paths.write(Path(args.save), content.encode(), WHAT, "--save")
             terminal.say(f"\nThe comparison is in {visible(args.save)}", output.stream_of(args))
     if comparison.failure:
         raise RefusedError(comparison.failure)
     return command.INTERRUPTED if comparison.interrupted else 0
 
 
-def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[new_files.Run]]:
+def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[output_paths.Run]]:
     """The files that a confined process writes."""
-    places: dict[str, AbstractContextManager[new_files.Run]] = {}
+    places: dict[str, AbstractContextManager[output_paths.Run]] = {}
     if args.plots:
-        places["--plots"] = new_files.folder_place(Path(args.plots), output.new_plots(args.plots))
+        places["--plots"] = output_paths.folder_place(Path(args.plots), "--plots")
     if args.save:
-        places["--save"] = new_files.file_place(Path(args.save), WHAT)
+        places["--save"] = output_paths.file_place(Path(args.save), WHAT)
     return places
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
-from tflab.cli import confined, new_files, terminal
-from tflab.errors import UsageError
+from tflab.cli import output_paths, terminal
 from tflab.escaping import visible
 from tflab.records.measured import Comparison
 
@@ -22,15 +21,7 @@ def stream_of(args: argparse.Namespace) -> TextIO:
 
 def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
     """The folder for the plots, created before anything is measured."""
-    return new_plots(args.plots) if args.plots else nullcontext()
-
-
-@contextmanager
-def new_plots(folder: str) -> Iterator[Path]:
-    if not confined.CONFINED and not new_files.takable(Path(folder)):
-        raise UsageError(f"The folder '{folder}' is not empty; give --plots a new folder.")
-    with new_files.new_folder(Path(folder), "--plots") as work:
-        yield work
+    return output_paths.new_folder(Path(args.plots), "--plots") if args.plots else nullcontext()
 
 
 def say_plots(args: argparse.Namespace) -> None:

@@ -21,9 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from tflab import atomic
-from tflab.cli import command, interrupts, new_files, terminal
-from tflab.errors import TflabError, UsageError
+from tflab.cli import command, interrupts, output_paths, terminal
+from tflab.errors import UsageError
 from tflab.escaping import visible
 from tflab.units import plural
 
@@ -100,19 +99,12 @@ def output(name: str | None) -> Iterator[TextIO]:
     if name is None:
         yield sys.stdout
         return
-    final = Path(name)
-    opened = gzip.open if final.suffix == ".gz" else open
-    try:
-        with atomic.new_folder_beside(final) as work:
-            half = work / "half"
-            with opened(half, "xt", encoding="utf-8", newline="") as stream:
-                yield stream
-            final.open("x").close()  # fails if the name was taken meanwhile
-            half.replace(final)
-    except atomic.TakenError as error:
-        raise new_files.being_written(final, "--out") from error
-    except OSError as error:
-        raise TflabError(f"'{name}' cannot be written: {error.strerror or error}.") from error
+    opened = gzip.open if Path(name).suffix == ".gz" else open
+    with (
+        output_paths.new_file(Path(name), "file") as draft,
+        opened(draft, "xt", encoding="utf-8", newline="") as stream,
+    ):
+        yield stream
 
 
 def write_text(stream: TextIO, recorded: Recording) -> None:
@@ -150,9 +142,9 @@ def write_xspace(args: argparse.Namespace) -> int:
 
     if args.out is None:
         raise UsageError("An xspace goes into a logdir of TensorBoard; name one with --out.")
-    with new_files.new_folder(Path(args.out), "--out") as folder:
+    with output_paths.new_folder(Path(args.out), "--out") as folder:
         xspace.write(folder, [recorded(args).capture()])
-    terminal.say_command("Open it in TensorBoard:", new_files.opening_line(Path(args.out)))
+    terminal.say_command("Open it in TensorBoard:", output_paths.opening_line(Path(args.out)))
     return 0
 
 

@@ -22,7 +22,7 @@ from tflab.cli import (
     confined,
     environment,
     interrupts,
-    new_files,
+    output_paths,
     terminal,
 )
 from tflab.errors import TflabError, UsageError
@@ -153,7 +153,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
             f"{STAGES[-1]}, or omit --stage."
         )
     if confined.is_wanted(models.is_file(args.model), args.trust):
-        run_folder = {"--logdir": new_files.new_run(args.logdir, args.model)}
+        run_folder = {"--logdir": output_paths.new_run(args.logdir, args.model)}
         return confined.run("lifecycle", argv, args, run_folder if is_kept(args, stop) else {})
     from tflab.runtime import dumps, quiet_import
 
@@ -193,7 +193,7 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
     interrupted = cut_short = late = False
     stages: list[Stage] = []
     run_folder = (
-        new_files.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
+        output_paths.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
     )
     began = time.monotonic()
     with interrupts.held(), run_folder as place, terminal.phase(args.model):
@@ -249,7 +249,7 @@ def opening_lines(folder: Path, args: argparse.Namespace, stop: str) -> Iterator
     """What shows the files of a logdir, each with its command or its file."""
     from tflab.lifecycle import captures
 
-    yield "\nOpen it in TensorBoard:", new_files.opening_line(folder)
+    yield "\nOpen it in TensorBoard:", output_paths.opening_line(folder)
     if args.cluster and stop == STAGES[-1]:
         yield "Open it in ui.perfetto.dev:", visible(str(folder / captures.CHART))
 

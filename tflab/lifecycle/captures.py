@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tflab.analysis import wires
-from tflab.cli import interrupts, new_files
+from tflab.cli import interrupts, output_paths
 from tflab.errors import TflabError
 from tflab.exporters import chrome_trace, tensorboard, xspace
 from tflab.exporters.tensorboard import Captured
@@ -196,7 +196,7 @@ def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: floa
         if isinstance(stage, Execution) and placement and stage.step_times:
             write_steps(folder, stage, placement, profile=execution is None)
     for code in placement.generated if placement else ():
-        new_files.write_listings(folder / "code" / code.cluster, code.listings)
+        output_paths.write_listings(folder / "code" / code.cluster, code.listings)
     return captured
 
 

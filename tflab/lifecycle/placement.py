@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import atomic, models
+from tflab import models, temporary
 from tflab.analysis import branches, ledger, passes
 from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import with_full_stop
@@ -276,7 +276,7 @@ def run_here(
     notes = []
     with (
         session.fresh(graph, options) as live,
-        atomic.temporary("graphs") as graphs,
+        temporary.folder("graphs") as graphs,
     ):
         observed = over_tasks if options.cluster else in_process
         read = observed(live, start, step, values, metadata, Path(graphs))

@@ -19,7 +19,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import atomic
+from tflab import temporary
 from tflab.cli import confined
 from tflab.errors import TflabError, reason
 from tflab.escaping import with_full_stop
@@ -81,7 +81,7 @@ def told_by_keras(error: Exception) -> str:
 def exported(make: Callable[[], Any], name: str) -> graph_file.GraphFile:
     """Return a Keras model as a SavedModel in a temporary folder, which is removed when Python
     exits."""
-    folder = tempfile.mkdtemp(prefix="keras-", dir=atomic.process_folder())
+    folder = tempfile.mkdtemp(prefix="keras-", dir=temporary.process_folder())
     eagerly(lambda: make().export(folder, format="tf_saved_model", verbose=False))
     return graph_file.read(Path(folder), name)
 

@@ -10,20 +10,16 @@ obtained. With --chapters, only what those chapters need is measured.
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from itertools import count
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tflab import atomic, models
-from tflab.cli import arguments, command, confined, interrupts, new_files, terminal
+from tflab import models
+from tflab.cli import arguments, command, confined, interrupts, output_paths, terminal
 from tflab.compare.configurations import CONFIGURATIONS
-from tflab.errors import UsageError
 from tflab.escaping import visible
 from tflab.records.options import Saved
 from tflab.report import selection
@@ -32,8 +28,7 @@ from tflab.runtime import dumps
 if TYPE_CHECKING:
     from tflab.report.contents import Lab
 
-OUT = REPORT = "report"
-FILES = ("report.html", "report.md", "report_files")
+OUT = "report"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,8 +43,7 @@ def parser() -> argparse.ArgumentParser:
         "--out",
         type=command.folder("folder for the report"),
         metavar="DIR",
-        help=f"where to write the report (default: {OUT}, or {OUT}-2 and so on if that has a "
-        "report)",
+        help=f"a new folder for the report (default: {OUT}, or {OUT}-2 and so on if that is taken)",
     )
     add(
         "--chapters",
@@ -75,16 +69,17 @@ def parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     if confined.is_wanted(models.is_file(args.model), args.trust):
-        out = Path(args.out) if args.out else free()
-        place = new_files.folder_place(out, staging(out))
+        out = Path(args.out) if args.out else output_paths.free_name(Path(OUT))
+        place = output_paths.folder_place(out, "--out")
         return confined.run("report", argv, args, {"--out": place})
     names = selection.chosen(args.chapters, args.model)
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model, Saved(trust=args.trust))
     granted = confined.output("--out")
-    out = granted[1] if granted else Path(args.out) if args.out else free()
+    given = Path(args.out) if args.out else output_paths.free_name(Path(OUT))
+    out = granted[1] if granted else given
     with terminal.phase("report"), interrupts.held():
-        with staging(out) as folder:
+        with output_paths.new_folder(out, "--out") as folder:
             lab = measured(args, names)
             write(lab, args, names, folder)
         terminal.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
@@ -132,75 +127,6 @@ def announced() -> Callable[[str], None]:
         terminal.say(f"{time.monotonic() - start:5.0f} s  {visible(part)}", sys.stderr)
 
     return announce
-
-
-def free() -> Path:
-    """Return a new folder for the report, as for every run."""
-    names = (Path(OUT if number == 1 else f"{OUT}-{number}") for number in count(1))
-    return next(name for name in names if not (reported(name) or being_made(name)))
-
-
-def being_made(out: Path) -> bool:
-    """Whether a process that still runs is writing a report there."""
-    work = atomic.temporary_name(out / REPORT)
-    if not work.exists():
-        return False
-    with atomic.lock_if_free(work) as dead:
-        return not dead
-
-
-def reported(out: Path) -> list[str]:
-    """The report files in a folder."""
-    return [name for name in FILES if os.path.lexists(out / name)]
-
-
-@contextmanager
-def staging(out: Path) -> Iterator[Path]:
-    """A folder to write to, whose files move to `out` once all are complete.
-
-    Raises UsageError, before anything is computed, if there is already a report or nothing can be
-    written. A later failure leaves `out` unchanged.
-    """
-    if granted := confined.output("--out"):
-        yield granted[0]
-        confined.finish("--out")
-        return
-    check_none_there(out)
-    is_new = not out.exists()
-    with ExitStack() as stack:
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            stack.callback(remove_if_empty, out if is_new else None)
-            work = stack.enter_context(atomic.new_folder_beside(out / REPORT))
-        except atomic.TakenError as error:
-            raise new_files.being_written(out, "--out") from error
-        except OSError as error:
-            raise UsageError(
-                f"The report cannot be written to '{out}': {error.strerror}. "
-                "Give --out a folder that you may write to."
-            ) from error
-        check_none_there(out)  # one may have been finished meanwhile
-        try:
-            yield work
-            for name in FILES:
-                os.replace(work / name, out / name)
-        except OSError as error:
-            if error.errno in command.NO_ROOM:
-                raise new_files.disk_full(out, error) from error
-            raise
-
-
-def check_none_there(out: Path) -> None:
-    if existing := reported(out):
-        raise UsageError(
-            f"'{out}' already has a report ({existing[0]}). Give another folder with --out."
-        )
-
-
-def remove_if_empty(folder: Path | None) -> None:
-    with suppress(OSError):  # it is not empty
-        if folder:
-            folder.rmdir()
 
 
 if __name__ == "__main__":

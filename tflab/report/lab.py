@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from tflab import atomic, lifecycle, models
+from tflab import lifecycle, models, temporary
 from tflab.cli import environment, interrupts
 from tflab.compare import comparison
 from tflab.compare.comparison import RaceOptions, SweepOptions
@@ -206,14 +206,14 @@ def train(model: str, options: Options) -> tuple[History, bool]:
     Also returns whether it ended normally or by that limit, and not by a signal after its first
     step.
     """
-    with atomic.temporary("training") as folder:
+    with temporary.folder("training") as folder:
         logdir = folder / "run"
         command = [*child.python(), "-m", "tflab.train", "--model", model, "--epochs", str(EPOCHS)]
         command += ["--logdir", str(logdir)]
         command += ["--data-dir", options.data_dir] if options.data_dir else []
         # The process has the rights of this one
         command += ["--trust"] if models.is_file(model) else []
-        variables = {**os.environ, "TMPDIR": str(atomic.process_folder())}
+        variables = {**os.environ, "TMPDIR": str(temporary.process_folder())}
         path, complete, status = logdir / history.NAME, True, 0
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=variables) as process:
             try:

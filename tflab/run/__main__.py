@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tflab import atomic
+from tflab import temporary
 from tflab.cli import command, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.run import launch
@@ -132,17 +132,18 @@ def arguments(
     if args.program in ([], ["-m"]):
         raise UsageError("There is no program to run; give the name of a Python file.")
     launch.check(*args.program[:1])
+    temporary.process_folder()  # raises an error if there is none
     for name, what in ((args.save, WHAT), (args.html, PAGE)):
         if name:
-            from tflab.cli import new_files
+            from tflab.cli import output_paths
 
-            new_files.check(Path(name), what)
+            output_paths.check(Path(name), what)
     args.place = None
     if args.logdir:
-        from tflab.cli import new_files
+        from tflab.cli import output_paths
 
         name = Path(args.program[args.module is not None]).stem
-        args.place = outputs.enter_context(new_files.new_run(args.logdir, name))
+        args.place = outputs.enter_context(output_paths.new_run(args.logdir, name))
     read.append(args)
     return 0
 
@@ -169,7 +170,7 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
         settings["LOGDIR"] = str(args.place.work.absolute())
     if args.html or args.save or args.place or args.lines:
         settings["KEEP"] = "1"
-    with atomic.temporary("run") as folder:
+    with temporary.folder("run") as folder:
         ended = launch.run(args.program, Path(folder), settings, import_rest)
         from tflab.run import largest, summary
 
@@ -191,7 +192,7 @@ def import_rest() -> None:
 
 def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
     """Print and write the requested results."""
-    from tflab.cli import new_files
+    from tflab.cli import output_paths
     from tflab.exporters import json, text
 
     if args.format == "json":
@@ -204,7 +205,7 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         for block in view.blocks(seen, args.lines):
             text.show_block(out, block)
     for name, what, content in files(args, seen):
-        new_files.write(Path(name), content.encode(), what)
+        output_paths.write(Path(name), content.encode(), what)
     if args.place and not args.place.work.is_dir():
         outputs.pop_all()
         raise TflabError(f"The logdir '{args.logdir}' was removed while the program ran.")
@@ -216,7 +217,7 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         keep_life(args.place.work, seen)
     outputs.close()  # renames the logdir
     if written:
-        line = new_files.opening_line(args.place.final)
+        line = output_paths.opening_line(args.place.final)
         terminal.say_command("Open it in TensorBoard:", line, sys.stderr)
     elif args.place:
         terminal.say(NOTHING, sys.stderr)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from tflab import atomic
+from tflab import temporary
 from tflab.errors import UsageError
 from tflab.run import startup, watcher
 
@@ -149,7 +149,7 @@ def leave(status: int) -> int:
         return status
     sys.stdout.flush()
     sys.stderr.flush()
-    atomic.remove_own(atomic.process_folder(), os.getpid())
+    temporary.remove_now()
     with suppress(ImportError):
         import resource
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from tflab import atomic
+from tflab import temporary
 from tflab.records.blocks import Block
 from tflab.records.watched import Watched
 from tflab.run import largest, recorder, summary
@@ -66,7 +66,7 @@ def watch(overhead: float = 5.0) -> Iterator[Seen]:
         yield seen
         return
     turn_s = sys.getswitchinterval()
-    with atomic.temporary("run") as folder:
+    with temporary.folder("run") as folder:
         watcher = begin(str(folder), overhead)
         try:
             yield seen

@@ -16,12 +16,11 @@ import pickle
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-from tflab import atomic
+from tflab import temporary
 from tflab.cli import confined
 from tflab.errors import TflabError
 from tflab.runtime import dumps, quiet_import
@@ -80,7 +79,7 @@ def stream(
     Raises as `call` does, where an item is asked for.
     """
     with (
-        tempfile.TemporaryFile() as notes,
+        temporary.file() as notes,
         subprocess.Popen(
             command(function, STREAMED),
             stdin=subprocess.PIPE,
@@ -147,7 +146,7 @@ def python() -> list[str]:
 def surroundings(environment: Mapping[str, str] | None) -> dict[str, str]:
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     # What a child leaves behind is where this process removes it.
-    own_variables = {"PYTHONPATH": path, "TMPDIR": os.fspath(atomic.process_folder())}
+    own_variables = {"PYTHONPATH": path, "TMPDIR": os.fspath(temporary.process_folder())}
     return {**os.environ, **(environment or {}), **own_variables}
 
 

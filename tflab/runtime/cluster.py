@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,6 +17,7 @@ from typing import IO
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tflab import temporary
 from tflab.errors import TflabError
 from tflab.runtime import child, server
 
@@ -58,7 +58,7 @@ def close(session: tf1.Session) -> None:
 def process() -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     """A task in a process of its own. It ends with the context, and with this process, however
     that ends: then nobody holds its standard input open."""
-    with tempfile.TemporaryFile() as notes:
+    with temporary.file() as notes:
         task = subprocess.Popen(
             [sys.executable, "-m", "tflab.worker", f"{LOCAL}:0", "--watched"],
             stdin=subprocess.PIPE,

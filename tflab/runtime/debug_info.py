@@ -16,7 +16,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from tflab import untrusted
-from tflab.cli import new_files
+from tflab.cli import output_paths
 from tflab.errors import TflabError
 from tflab.records.graph import Lines, Node, Source
 from tflab.runtime import private
@@ -85,7 +85,7 @@ def save_graph(path: str, graph: Any = None) -> None:
     graph = graph or tf.compat.v1.get_default_graph()
     content = graph.as_graph_def(add_shapes=True)
     content.debug_info.CopyFrom(info_of(nodes.from_graph(graph)))
-    new_files.write(Path(path), content.SerializeToString(), "graph")
+    output_paths.write(Path(path), content.SerializeToString(), "graph")
 
 
 def info_of(nodes: tuple[Node, ...]) -> Any:

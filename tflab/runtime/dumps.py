@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tflab import atomic
+from tflab import temporary
 from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.records.placed import Snapshot
@@ -29,7 +29,7 @@ DumpedNode = tuple[Node, str | None]  # with its XLA cluster
 @functools.cache
 def prepare() -> Path | None:
     """Make the runtime ready to dump graphs, and XLA its code; None if TensorFlow is already
-    loaded.
+    loaded, or there is no temporary folder.
 
     Returns the folder for XLA's dumps, which is removed with the process.
     """
@@ -37,7 +37,10 @@ def prepare() -> Path | None:
         return None
     from tflab.runtime import generated_code  # a program that tflab.run watches does not need it
 
-    folder = atomic.process_folder() / "xla"
+    try:
+        folder = temporary.process_folder() / "xla"
+    except TflabError:  # which is raised again where a folder is needed
+        return None
     folder.mkdir()
     for name, value in (DUMP_ENVIRONMENT | generated_code.environment(folder)).items():
         if name == "TF_CPP_MIN_LOG_LEVEL" and name in os.environ:

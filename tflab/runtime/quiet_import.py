@@ -18,6 +18,8 @@ from glob import glob
 from importlib.util import find_spec
 from types import ModuleType
 
+from tflab import temporary
+
 NOTES = re.compile(
     r"I\d{4} |WARNING: All log messages before absl::InitializeLog\(\)"
     # TensorFlow 2.18 dates some of its lines, and prints this at every import
@@ -32,8 +34,12 @@ def load() -> None:
     shown."""
     if "tensorflow" in sys.modules:
         return
+    try:
+        tempfile.gettempdir()
+    except OSError:  # absl.testing, which TensorFlow imports, needs the name of one
+        os.environ.setdefault("TEST_TMPDIR", os.devnull)
     notes: re.Pattern[str] | None = None
-    with tempfile.TemporaryFile() as log_file:
+    with temporary.file() as log_file:
         sys.stderr.flush()
         terminal = os.dup(2)
         os.dup2(log_file.fileno(), 2)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import arguments, command, interrupts, new_files, terminal
+from tflab.cli import arguments, command, interrupts, output_paths, terminal
 from tflab.escaping import visible
 from tflab.records.options import Options, Saved
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.resume:
         folder = checkpoints.find_training(
-            Path(args.logdir or new_files.RUNS), args.model or arguments.MODEL
+            Path(args.logdir or output_paths.RUNS), args.model or arguments.MODEL
         )
         saved = history.settings(folder / history.NAME)
         if not args.model:
@@ -191,7 +191,7 @@ def show(folder: Path) -> None:
     from tflab.train import history, view
 
     text.show_blocks(view.blocks(history.read(folder / history.NAME)))
-    terminal.say_command("\nOpen it in TensorBoard:", new_files.opening_line(folder))
+    terminal.say_command("\nOpen it in TensorBoard:", output_paths.opening_line(folder))
 
 
 def note(sentence: str) -> None:

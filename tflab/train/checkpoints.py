@@ -11,7 +11,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import models
-from tflab.cli import new_files
+from tflab.cli import output_paths
 from tflab.errors import TflabError, UsageError
 from tflab.exporters import tensorboard
 from tflab.records.options import Program
@@ -31,12 +31,12 @@ KEPT = 3  # the newest ones
 
 def begin_training(logdir: str | None, program: Program, settings: Settings) -> Path:
     """Create a folder with the graph and a history without steps. Raises UsageError."""
-    folder = new_files.choose_run_folder(logdir, f"{settings.model}-train")
+    folder = output_paths.choose_run_folder(logdir, f"{settings.model}-train")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         history.create(folder / history.NAME, settings)
     except OSError as error:
-        raise new_files.unwritable_folder(folder, error) from error
+        raise output_paths.unwritable_folder(folder, error) from error
     tensorboard.write_graph(folder, program.graph)
     return folder
 

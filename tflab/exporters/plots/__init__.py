@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 
 from matplotlib.figure import Figure
 
-from tflab.cli import new_files
+from tflab.cli import output_paths
 from tflab.errors import UsageError
 from tflab.exporters.plots import (
     batch_sizes,
@@ -65,9 +65,9 @@ def save(
     paths = [Path(f"{path_without_suffix}.{name}") for name in formats]
     for path in paths:
         if os.path.lexists(path):
-            raise new_files.already_exists(path, PICTURE)
+            raise output_paths.already_exists(path, PICTURE)
     for path, name in zip(paths, formats, strict=True):
-        new_files.write(path, FORMATS[name](figure), PICTURE)
+        output_paths.write(path, FORMATS[name](figure), PICTURE)
     return paths
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tflab.cli import new_files
+from tflab.cli import output_paths
 from tflab.errors import TflabError, UsageError
 
 
 def test_a_file_is_written_into_a_folder_that_was_not_there(tmp_path):
-    new_files.write(tmp_path / "new" / "a", b"mine", "picture")
+    output_paths.write(tmp_path / "new" / "a", b"mine", "picture")
     assert (tmp_path / "new" / "a").read_bytes() == b"mine"
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["a"]
 
@@ -22,7 +22,7 @@ def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path):
     path = tmp_path / "a.svg"
     path.write_text("somebody else's")
     with pytest.raises(UsageError) as error:
-        new_files.write(path, b"mine", "picture")
+        output_paths.write(path, b"mine", "picture")
     assert (
         str(error.value) == f"The picture '{path}' exists already; remove it or give another path."
     )
@@ -42,14 +42,16 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch, number, kind):
 
     monkeypatch.setattr(os, "replace", failing)
     with pytest.raises(TflabError, match=f"cannot be written: {os.strerror(number)}") as error:
-        new_files.write(tmp_path / "a.svg", b"<svg />", "picture")
+        output_paths.write(tmp_path / "a.svg", b"<svg />", "picture")
     assert type(error.value) is kind
-    assert drafts == [(f".a.svg.{os.getpid()}", b"<svg />", "a.svg", b"")]
+    ((draft, *others),) = drafts
+    assert draft.startswith(f".a.svg.{os.getpid()}-")
+    assert others == [b"<svg />", "a.svg", b""]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_check_leaves_nothing_behind(tmp_path):
-    new_files.check(tmp_path / "new" / "a", "picture")
+    output_paths.check(tmp_path / "new" / "a", "picture")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -58,7 +60,7 @@ def test_a_check_says_before_anything_is_computed_what_a_write_would(tmp_path):
     for path, wrong in (("a", "exists already"), ("a/b", "cannot be written")):
         with pytest.raises(UsageError, match=wrong):
             (tmp_path / "file").write_text("")
-            new_files.check(tmp_path / path.replace("a/", "file/"), "picture")
+            output_paths.check(tmp_path / path.replace("a/", "file/"), "picture")
 
 
 class Clock(datetime):
@@ -71,12 +73,12 @@ class Clock(datetime):
 def here(tmp_path, monkeypatch) -> Path:
     """An empty current folder, at a time that stands still."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(new_files, "datetime", Clock)
+    monkeypatch.setattr(output_paths, "datetime", Clock)
     return tmp_path
 
 
 def write(folder: Path, text: str = "new") -> None:
-    with new_files.new_folder(folder) as work:
+    with output_paths.new_folder(folder) as work:
         (work / "events").write_text(text)
 
 
@@ -88,24 +90,24 @@ def files(folder: Path) -> list[str]:
 
 
 def test_without_a_logdir_a_run_is_named_after_its_model_and_time():
-    assert new_files.choose_run_folder(None, "lenet") == Path("runs/lenet-20260102-030405")
+    assert output_paths.choose_run_folder(None, "lenet") == Path("runs/lenet-20260102-030405")
 
 
 def test_a_logdir_that_is_new_or_empty_is_taken_as_it_is(here):
     (here / "empty").mkdir()
-    assert new_files.choose_run_folder("new/one", "toy") == Path("new/one")
-    assert new_files.choose_run_folder("empty", "toy") == Path("empty")
+    assert output_paths.choose_run_folder("new/one", "toy") == Path("new/one")
+    assert output_paths.choose_run_folder("empty", "toy") == Path("empty")
 
 
 def test_in_a_logdir_with_something_in_it_a_run_has_a_folder_of_its_own(here):
     write(here / "mine")
-    assert new_files.choose_run_folder("mine", "toy") == Path("mine/toy-20260102-030405")
+    assert output_paths.choose_run_folder("mine", "toy") == Path("mine/toy-20260102-030405")
 
 
 def test_runs_of_the_same_second_are_numbered():
     chosen = []
     for _ in range(3):
-        chosen.append(new_files.choose_run_folder(None, "toy").name)
+        chosen.append(output_paths.choose_run_folder(None, "toy").name)
         write(Path("runs", chosen[-1]))
     assert chosen == [
         "toy-20260102-030405",
@@ -127,7 +129,7 @@ def test_runs_of_the_same_second_are_numbered():
     ],
 )
 def test_the_name_of_a_model_never_becomes_a_path(model, name):
-    assert new_files.choose_run_folder(None, model) == Path("runs") / f"{name}-20260102-030405"
+    assert output_paths.choose_run_folder(None, model) == Path("runs") / f"{name}-20260102-030405"
 
 
 # Writing
@@ -135,7 +137,7 @@ def test_the_name_of_a_model_never_becomes_a_path(model, name):
 
 @pytest.mark.parametrize("folder", ["run", "deep/er/run", "run/"])
 def test_a_folder_bears_its_name_once_all_is_in_it(here, folder):
-    with new_files.new_folder(Path(folder)) as work:
+    with output_paths.new_folder(Path(folder)) as work:
         (work / "events").write_text("new")
         assert not Path(folder).exists()
         assert work.parent.samefile(Path(folder).parent)
@@ -150,7 +152,7 @@ def test_others_may_read_what_was_written(here):
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
 def test_a_failure_leaves_nothing(here, failure):
-    with pytest.raises(failure), new_files.new_folder(here / "run") as work:
+    with pytest.raises(failure), output_paths.new_folder(here / "run") as work:
         (work / "events").write_text("half")
         raise failure
     assert files(here) == []
@@ -173,7 +175,7 @@ def test_a_place_without_permission_is_named_before_anything_runs(here, monkeypa
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(UsageError) as error, new_files.new_folder(Path("run")):
+    with pytest.raises(UsageError) as error, output_paths.new_folder(Path("run")):
         pytest.fail("the body ran")
     assert str(error.value) == (
         "The logdir 'run' cannot be written: Permission denied. "
@@ -195,13 +197,13 @@ def test_the_line_to_type_finds_tensorboard(here, monkeypatch, on_path, beside, 
     if beside:
         (here / "bin/tensorboard").touch()
     monkeypatch.setattr(sys, "executable", str(here / "bin/python"))
-    monkeypatch.setattr(new_files.shutil, "which", lambda _: "found" if on_path else None)
-    assert new_files.opening_line(Path("runs/toy")) == f"{program} --logdir runs/toy"
+    monkeypatch.setattr(output_paths.shutil, "which", lambda _: "found" if on_path else None)
+    assert output_paths.opening_line(Path("runs/toy")) == f"{program} --logdir runs/toy"
 
 
 def test_a_disk_that_is_full_is_a_sentence_with_the_folder(tmp_path):
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    with pytest.raises(TflabError) as error, new_files.new_folder(tmp_path / "run") as work:
+    with pytest.raises(TflabError) as error, output_paths.new_folder(tmp_path / "run") as work:
         (work / "trace").write_text("half")
         raise full
     assert str(error.value) == (
@@ -215,10 +217,10 @@ def test_a_disk_that_is_full_is_a_sentence_with_the_folder(tmp_path):
 
 
 def test_two_runs_that_begin_at_once_have_a_folder_each(here):
-    with new_files.new_run(None, "toy") as first, new_files.new_run(None, "toy") as second:
+    with output_paths.new_run(None, "toy") as first, output_paths.new_run(None, "toy") as second:
         (first.work / "events").write_text("first")
         (second.work / "events").write_text("second")
-    assert [first.final.name, second.final.name] == ["toy-20260102-030405", "toy-20260102-030405-2"]
+    assert [second.final.name, first.final.name] == ["toy-20260102-030405", "toy-20260102-030405-2"]
     assert files(here / "runs") == [
         *("toy-20260102-030405", "toy-20260102-030405-2"),
         *("toy-20260102-030405-2/events", "toy-20260102-030405/events"),
@@ -226,30 +228,26 @@ def test_two_runs_that_begin_at_once_have_a_folder_each(here):
     assert (here / second.final / "events").read_text() == "second"
 
 
-def test_of_two_runs_into_one_new_logdir_the_second_is_told_and_a_later_one_is_within(here):
-    with new_files.new_run("mine", "toy") as first:
+def test_two_runs_into_one_new_logdir_have_a_folder_each(here):
+    with (
+        output_paths.new_run("mine", "toy") as first,
+        output_paths.new_run("mine", "toy") as second,
+    ):
         (first.work / "events").touch()
-        with pytest.raises(UsageError, match="Another run is writing 'mine' now"):
-            new_files.new_run("mine", "toy").__enter__()
-    with new_files.new_run("mine", "toy") as later:
-        pass
-    assert first.final == Path("mine")
-    assert later.final == Path("mine/toy-20260102-030405")
+        (second.work / "events").touch()
+    assert (second.final, first.final) == (Path("mine"), Path("mine-2"))
+    assert files(here) == ["mine", "mine-2", "mine-2/events", "mine/events"]
 
 
-def test_who_wants_a_folder_that_is_being_written_is_told(here):
-    with new_files.new_folder(here / "run", "--out") as work:
-        (work / "events").write_text("first")
-        with pytest.raises(UsageError) as error, new_files.new_folder(here / "run", "--out"):
-            pytest.fail("the body ran")
-    assert str(error.value) == (
-        f"Another run is writing '{here}/run' now; wait for it, or give another folder with --out."
-    )
-    assert files(here) == ["run", "run/events"]
+def test_a_folder_that_is_not_empty_is_refused(here):
+    write(here / "run")
+    with pytest.raises(UsageError) as error, output_paths.new_folder(here / "run", "--out"):
+        pytest.fail("the body ran")
+    assert str(error.value) == f"The folder '{here}/run' is not empty; give --out a new folder."
 
 
 def test_what_somebody_else_wrote_meanwhile_stays_and_the_result_has_the_next_name(here):
-    with pytest.raises(TflabError) as error, new_files.new_folder(here / "run") as work:
+    with pytest.raises(TflabError) as error, output_paths.new_folder(here / "run") as work:
         (work / "events").write_text("ours")
         (here / "run").mkdir()
         (here / "run/notes").write_text("theirs")
@@ -259,27 +257,9 @@ def test_what_somebody_else_wrote_meanwhile_stays_and_the_result_has_the_next_na
     assert files(here) == ["run", "run-2", "run-2/events", "run/notes"]
 
 
-def test_an_empty_folder_is_taken_where_none_may_be_replaced(here, monkeypatch):
-    replace = os.replace
-
-    def as_on_windows(source, target):
-        if os.path.isdir(target):
-            raise PermissionError(13, "Permission denied")
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", as_on_windows)
+def test_an_empty_folder_is_taken_and_no_empty_one_is_left(here):
     (here / "run").mkdir()
-    with new_files.new_folder(here / "run") as work:
-        (work / "events").touch()
+    write(here / "run")
+    with output_paths.new_folder(here / "nothing"):
+        pass
     assert files(here) == ["run", "run/events"]
-
-
-def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_else(here):
-    (here / ".old.tflab-unfinished").mkdir()
-    (here / ".old.tflab-unfinished/events").touch()
-    (here / ".precious").mkdir()
-    with new_files.new_folder(here / "live") as live, new_files.new_folder(here / "empty"):
-        (live / "events").touch()
-        assert ".live.tflab-unfinished" in files(here)
-        assert ".old.tflab-unfinished" not in files(here)
-    assert files(here) == [".precious", "live", "live/events"]

@@ -1,0 +1,68 @@
+"""Temporary folders: removed with their process, and one sentence if there is no place for them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tflab import temporary
+from tflab.errors import TflabError
+
+
+def test_a_folder_is_removed_with_its_context_and_that_of_the_process_at_its_end(tmp_path):
+    program = (
+        "from tflab import temporary\n"
+        "with temporary.folder('work') as folder:\n"
+        "    print(folder.parent == temporary.process_folder(), folder.is_dir())\n"
+        "print(folder.exists(), folder.parent.exists())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=Path(__file__).parents[1],
+        env={"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "True True\nFalse True\n"
+    assert not any(tmp_path.iterdir())
+
+
+def test_without_a_place_there_is_a_sentence_and_a_file_that_keeps_nothing(monkeypatch):
+    def refuse(*_, **__):
+        raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr(temporary.tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(temporary.tempfile, "TemporaryFile", refuse)
+    with pytest.raises(TflabError, match=r"^No temporary folder can be written: No usable"):
+        temporary.process_folder.__wrapped__()
+    with temporary.file() as file:
+        file.write(b"gone")
+        file.seek(0)
+        assert file.read() == b""
+
+
+NOWHERE = """
+import runpy, sys, tempfile
+def refuse(*_, **__):
+    raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+for name in ("TemporaryFile", "mkdtemp", "gettempdir"):
+    setattr(tempfile, name, refuse)
+runpy.run_module("tflab", run_name="__main__")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(("stage", "status"), [("frontend", 0), ("placement", 1)])
+def test_the_frontend_needs_no_temporary_folder(stage, status, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", NOWHERE, "lifecycle", "--stage", stage],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    assert ("No temporary folder can be written" in done.stderr) == bool(status)

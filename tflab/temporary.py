@@ -1,0 +1,56 @@
+"""Temporary: a temporary folder of this process and its children, removed when it ends."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from tflab.errors import TflabError
+
+
+@contextmanager
+def folder(purpose: str) -> Iterator[Path]:
+    """Make a folder in the temporary folder of this process; it is removed at the end."""
+    with tempfile.TemporaryDirectory(prefix=f"{purpose}-", dir=process_folder()) as name:
+        yield Path(name)
+
+
+@functools.cache
+def process_folder() -> Path:
+    """Return the temporary folder of this process. Raise TflabError if none can be made."""
+    try:
+        made = Path(tempfile.mkdtemp(prefix=f"tflab-{os.getpid()}-"))
+    except OSError as error:
+        raise TflabError(
+            f"No temporary folder can be written: {error.strerror}. Set TMPDIR to a folder that "
+            "you may write to."
+        ) from error
+    atexit.register(remove, made, os.getpid())
+    return made
+
+
+def remove(made: Path, process: int) -> None:
+    """Remove the temporary folder, unless this is a fork of its process."""
+    if os.getpid() == process:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def remove_now() -> None:
+    """Remove the temporary folder of a process that ends without `atexit`."""
+    if process_folder.cache_info().currsize:
+        remove(process_folder(), os.getpid())
+
+
+def file() -> BinaryIO:
+    """Return a temporary file; if there is no folder for it, one that keeps nothing."""
+    try:
+        return tempfile.TemporaryFile()
+    except OSError:
+        return open(os.devnull, "w+b")
