@@ -255,7 +255,6 @@ def test_every_field_of_the_backward_stage():
         shared_nodes=("s", "t"),
         unchecked="too many",
         inferred=True,
-        losses=("l",),
         functions=(CALLED,),
         added_functions=("grad_of_twice",),
         gradient_nodes=(
@@ -294,7 +293,6 @@ def test_every_field_of_the_backward_stage():
         "shared_nodes": ["s", "t"],
         "unchecked": "too many",
         "inferred": True,
-        "losses": ["l"],
         "functions": [WRITTEN_CALLED],
         "added_functions": ["grad_of_twice"],
         "gradient_nodes": [
