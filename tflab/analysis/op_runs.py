@@ -150,15 +150,18 @@ def of(runs: Iterable[OpRun]) -> OpRuns:
     """The runs in columns."""
     if isinstance(runs, OpRuns):
         return runs
+    rows = list(runs)
+    step, name, op, device, *numbers, allocated = zip(*rows, strict=True) if rows else [()] * 8
     kinds, allocators = Index(), Index()
-    rows: list[tuple[int, int, int, int, int]] = []
-    events: list[tuple[int, int, int, int]] = []
-    for place, (step, name, op, device, start, duration, requested, own) in enumerate(runs):
-        rows.append((kinds[name, op, device], step, start, duration, requested))
-        for us, size, allocator in own:
-            events.append((place, us, size, allocators[allocator]))
-    table, allocated = integers(rows, 5), integers(events, 4)
-    return OpRuns([*kinds], Allocations([*allocators], *allocated), *table)
+    kind = [kinds[key] for key in zip(name, op, device, strict=True)]
+    events = [
+        (place, us, size, allocators[allocator])
+        for place, own in enumerate(allocated)
+        for us, size, allocator in own
+    ]
+    columns = np.array([kind, step, *numbers], np.int64)
+    by_event = np.array(events, np.int64).reshape(-1, 4).T.copy()
+    return OpRuns([*kinds], Allocations([*allocators], *by_event), *columns)
 
 
 def concatenated(parts: Sequence[OpRuns]) -> OpRuns:
@@ -185,11 +188,6 @@ def in_order(numbers: np.ndarray) -> list[int]:
     """The different numbers, in the order in which they come first."""
     different, first = np.unique(numbers, return_index=True)
     return list(different[np.argsort(first)].tolist())
-
-
-def integers(rows: Sequence[tuple[int, ...]], columns: int) -> np.ndarray:
-    """The columns of rows of whole numbers."""
-    return np.array(rows, np.int64).reshape(-1, columns).T.copy()
 
 
 def sums(groups: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:

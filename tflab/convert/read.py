@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -126,15 +128,15 @@ def by_device(step: int, step_stats: Any, types: Mapping[str, str]) -> dict[str,
     """Return all rows of a step by device. A trace may contain a device more than once."""
     rows: dict[str, list[Any]] = {}
     for device in step_stats.dev_stats:
-        rows.setdefault(device.device, []).extend(device.node_stats)
+        rows.setdefault(device.device, []).append(device.node_stats)
     recorded = {}
     for device, own in rows.items():
         labels = RowTypes(device, types)
+        runs = partial(trace.device_runs, step, device, labels=labels)
         try:
-            recorded[device] = op_runs.of(trace.device_runs(step, device, own, labels))
+            recorded[device] = op_runs.of(runs(chain.from_iterable(own)))
         except OverflowError:
-            runs = trace.device_runs(step, device, own, labels)
-            recorded[device] = op_runs.of(map(in_64_bits, runs))
+            recorded[device] = op_runs.of(map(in_64_bits, runs(chain.from_iterable(own))))
     return recorded
 
 
