@@ -122,4 +122,6 @@ def invented(tensor: Any, rows: int) -> tuple[np.ndarray, str]:
     shape = [OPEN if size is None else size for size in tensor.shape]
     if in_rows(tensor):
         shape[0] = rows
-    return saved.seeded(name, tensor.dtype, shape), f"The values of {name} are seeded."
+    return saved.seeded(
+        name, tensor.dtype, shape
+    ), f"The values of {name} are made up, from a seed."

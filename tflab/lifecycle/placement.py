@@ -61,7 +61,8 @@ def place_once(backward: Backward, options: Options) -> Placement:
     try:
         observed = run_instrumented(program, step, options)
     except RefusedError as error:
-        raise with_hint(error, program) from error
+        add_hint(error, program)
+        raise
     graphs = observed.metadata.partition_graphs
     shapes = trace.output_shapes(observed.metadata.step_stats)
     names = (node.name for graph in graphs for node in graph.node)
@@ -104,8 +105,8 @@ def place_once(backward: Backward, options: Options) -> Placement:
     )
 
 
-def with_hint(error: RefusedError, program: Program) -> RefusedError:
-    """Return the error with the options that may help, if values were made up for the step."""
+def add_hint(error: RefusedError, program: Program) -> None:
+    """Add the options that may help to the error, if a graph from a file was fed seeded values."""
     made_up = program.model.made_up
     if type(error) is RefusedError and made_up and models.is_file(program.name):
         name = made_up[0]
@@ -113,7 +114,6 @@ def with_hint(error: RefusedError, program: Program) -> RefusedError:
             f"{with_full_stop(str(error))} It was fed seeded values; give --feed {name}=FILE.npy, "
             f"--shape {name}=SIZES, or --fetch NAME for another part.",
         )
-    return error
 
 
 def nodes_not_run(
