@@ -16,7 +16,6 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +122,8 @@ def declared() -> tuple[str, ...]:
     try:
         text = (PROJECT / "pyproject.toml").read_text("utf-8")
     except OSError:
+        from importlib import metadata  # `--help` does not need it
+
         own = metadata.distribution("tflab")
         return tuple(line for line in own.requires or () if "extra ==" not in line)
     # Python 3.10 has no parser for TOML, and the form of our own file is known.
@@ -160,6 +161,8 @@ def mnist() -> Check:
 
 def profile_plugin() -> Check:
     """Load TensorBoard's Profile plugin, which only one package may provide."""
+    from importlib import metadata
+
     entries = metadata.entry_points(group="tensorboard_plugins", name="profile")
     provided = {entry.dist.name: entry.dist.version for entry in entries if entry.dist}
     found = " and ".join(f"{name} {provided[name]}" for name in sorted(provided))
@@ -206,6 +209,8 @@ def loaded() -> dict[str, Any]:
         from xprof.convert import raw_to_tool_data
 
         default.get_dynamic_plugins()  # raises where a plugin would keep TensorBoard from starting
+        from importlib import metadata
+
         (entry, *_) = metadata.entry_points(group="tensorboard_plugins", name="profile")
         options, loader = ArgumentParser(), entry.load()()
         loader.define_flags(options)

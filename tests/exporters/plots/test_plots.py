@@ -214,7 +214,7 @@ HOSTILE_EXAMPLES = {
     "op_bars": ((total(HOSTILE, HOSTILE + "2", 1, 1),), "node"),
     "batch_sizes": (replace(COMPARISON, model=HOSTILE, rows=compared(**{HOSTILE: {1: (1, 1)}})),),
     "timeline": (
-        [replace(RUNS[1], name=HOSTILE, device=HOSTILE, duration_ns=10**6)],
+        [RUNS[1]._replace(name=HOSTILE, device=HOSTILE, duration_ns=10**6)],
         STEP,
         CriticalPath((HOSTILE,), 1, 1),
     ),
