@@ -16,7 +16,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorflow.python.framework import ops as registry  # of gradient functions (TF 2.21)
 
-from tflab.lifecycle import finite_differences, meaning
+from tflab.lifecycle import gradient_check, meaning
 from tflab.records.blocks import Table
 from tflab.views.words import counted
 
@@ -51,10 +51,8 @@ def gradient_by_hand(formula: str) -> tuple[object, ...]:
             """A loss whose gradient by z is the arriving gradient."""
             return float((live.run(output, {**values, x: at}) * values[arriving]).sum())
 
-        h = finite_differences.STEPS[tf.float64]
-        slopes = [
-            finite_differences.slope(loss, values[x], element, h) for element in range(by_hand.size)
-        ]
+        h = gradient_check.STEPS[tf.float64]
+        slopes = gradient_check.differences_at(loss, values[x], np.arange(by_hand.size), h)
     name, _ = meaning.registered(output.op)
     types = counted(op.type for op in made)
     return (

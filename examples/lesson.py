@@ -126,9 +126,10 @@ def against(usual_ns: Sequence[int], other_ns: Sequence[int]) -> str:
     """
     stretch = max(1, len(usual_ns) // OBSERVATIONS)
     starts = range(0, len(usual_ns) - stretch + 1, stretch)
-    ratios = [
-        median(other_ns[start : start + stretch]) / median(usual_ns[start : start + stretch])
-        for start in starts
-    ]
-    (verdict,) = verdicts.verdicts([ratios])
+    ratios, control = [], []
+    for start in starts:
+        usual = usual_ns[start : start + stretch]
+        ratios.append(median(other_ns[start : start + stretch]) / median(usual))
+        control.append(median(usual[1::2] or usual) / median(usual[::2]))  # the usual with itself
+    (verdict,) = verdicts.of_race([(ratios, control)])
     return f"{verdict.ratio:.2f} x" if verdict.word in ("slower", "faster") else "within the noise"

@@ -236,7 +236,7 @@ def test_json_holds_what_was_asked_for(toy):
 def test_values_are_left_out_where_they_are_not_wanted(run_in):
     done, _ = run_in("--no-values", "--steps", "1", "--format", "json")
     executed = json.loads(done.stdout)["stages"][-1]
-    assert (executed["values"], executed["recorded_step"]) == ([], None)
+    assert (executed["values"], executed["values_step"]) == ([], None)
 
 
 def test_json_has_the_machine(toy):

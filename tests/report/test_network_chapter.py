@@ -26,7 +26,7 @@ def test_the_chapter_has_a_picture_its_reading_and_its_recipe():
     assert isinstance(picture, Picture) and picture.name == "feature_maps"
     assert picture.caption.startswith("The network reads the first image as 1, with 62.5 %; its ")
     assert "This is the first step after initialisation, for" in picture.caption
-    assert picture.svg.count("<image") == 10
+    assert picture.svg.count("<image") == 5
     assert isinstance(recipe, Method)
     assert recipe.command.startswith("python -m tflab.lifecycle --model lenet")
 

@@ -87,6 +87,5 @@ def test_a_saved_graph_has_the_lines_of_its_nodes(graph, tmp_path):
     *_, backward = lifecycle.walk(path, stop="backward")
     (gradient,) = (node for node in backward.nodes if node.name == "gradients/y_grad/MatMul")
     assert "minimize(" in gradient.source.code  # that call made it
-    assert gradient.line == node.source  # its cost belongs to the loss
     with pytest.raises(UsageError, match="exists already"):
         tflab.save_graph(path, graph)

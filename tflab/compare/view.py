@@ -267,8 +267,8 @@ def configs(comparison: Comparison) -> Iterator[Block]:
         (
             Column("batch", lambda row: str(row.batch_size), right=True),
             Column("configuration", lambda row: row.config),
-            Column("step", lambda row: time(row.step_ns), right=True),
-            Column("default", lambda row: time(row.default_ns), right=True),
+            Column("step, median", lambda row: time(row.step_ns), right=True),
+            Column("default, median", lambda row: time(row.default_ns), right=True),
             Column("ratio", text_of(ratio_text)),
             Column("control", text_of(control_text)),
         ),
