@@ -128,7 +128,7 @@ def test_a_task_that_stands_still_in_a_step_is_named_after_its_time_limit(pool, 
 
 
 def test_ctrl_c_does_not_wait_for_a_task_of_ours_that_stands_still(pool, two_tasks, monkeypatch):
-    """The task is ended for that. A step on a task of somebody else is abandoned with its process."""
+    """The task is ended for that. A step on a task of others is abandoned with its process."""
     monkeypatch.setattr(server, "ANSWER_S", 1)
     address = pool[4]
     task = server.STARTED[address]

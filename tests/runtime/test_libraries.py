@@ -22,7 +22,7 @@ INSTALLED = "/opt/lib/python3.12/site-packages"
         ("/programs/train.py", False),
         ("/programs/keras/train.py", False),
         (f"{libraries.TFLAB}/models/lenet.py", False),
-        (f"{libraries.TFLAB}/models/compiled.py", True),
+        (f"{libraries.TFLAB}/models/keras.py", True),
     ],
 )
 def test_installed_packages_are_libraries_and_programs_are_not(file, is_library):

@@ -15,6 +15,9 @@ from tflab.errors import TflabError
 from tflab.runtime import private
 
 FOLDER = Path(tflab.__file__).parent
+# Of named tuples, which have an underscore so that no field has their names; of Python's argparse
+OF_PYTHON = ("_asdict", "_replace", "_ActionsContainer")
+PROTOS = re.compile(r"tensorflow\.core\.\w+(\.\w+_pb2)?")  # TensorFlow's formats of files
 NOT_PUBLIC = ("tensorflow.python", "tensorflow.core", "tensorflow.tsl", "tensorflow.compiler")
 
 
@@ -27,15 +30,18 @@ def private_uses(source):
             modules = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
         else:
             modules = []
-        yield from (name for name in modules if name.startswith(NOT_PUBLIC))
+        inner = (name for name in modules if name.startswith(NOT_PUBLIC))
+        yield from (name for name in inner if not PROTOS.fullmatch(name))
         if isinstance(node, ast.Attribute):
             own = ast.unparse(node.value) in ("self", "cls", "super()")
             public = ast.unparse(node) in ("os._exit", "sys._current_frames", "sys._getframe")
+            public |= node.attr in OF_PYTHON
             if not own and not public and re.match(r"_[^_]", node.attr):
                 yield ast.unparse(node)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
             name = node.args[1]
-            if isinstance(name, ast.Constant) and re.match(r"_[^_]", name.value):
+            inner = isinstance(name, ast.Constant) and re.match(r"_[^_]", name.value)
+            if inner and name.value not in OF_PYTHON:
                 yield ast.unparse(node)
 
 
@@ -44,7 +50,7 @@ def private_uses(source):
     [
         "import tensorflow.python.framework.ops",
         "from tensorflow.python.framework import ops",
-        "from tensorflow import python\nfrom tensorflow.core.util import event_pb2",
+        "from tensorflow import python\nfrom tensorflow.tsl import profiler",
         "graph._functions",
         "self.session._make_callable_from_options(x)",
         "getattr(op, '_original_op', None)",

@@ -115,7 +115,7 @@ class Noting:
 
     def __init__(self):
         self.noted = []
-        self.trace = None
+        self.trace = self.fetches = None
 
     def enter(self):
         self.noted.append("enter")
@@ -132,7 +132,7 @@ class Noting:
     def begin_compiled(self, session):
         self.noted.append("begin compiled")
 
-    def results(self, step, values):
+    def results(self, step, session, values):
         return values
 
     def end(self, step):

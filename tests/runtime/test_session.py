@@ -64,7 +64,7 @@ def test_data_of_the_graphs_own_that_ran_dry_are_a_sentence_with_a_way_out():
 
 def test_another_range_that_a_step_leaves_is_the_runtimes_own_word():
     closed = tf1.errors.OutOfRangeError(None, None, "FIFOQueue '_0_queue' is closed")
-    error = refusals.refused(closed, Options(), tf1.Graph())
+    error = refusals.refused(closed, Options())
     assert type(error) is RefusedError
     assert str(error) == "The runtime refused the step: FIFOQueue '_0_queue' is closed."
 
