@@ -51,14 +51,13 @@ def levels(code: Generated, placed: Placement) -> Iterator[tuple[str, int, str]]
     run = {fate.name for fate in placed.ledger if fate.fate == "executed"}
     nodes = [node for node in placed.user_nodes if node.name in run and node.inputs]
     yield "graph", *count_words(node.op for node in nodes)
-    yield "HLO, fused", *count_words(opcode for _, opcodes, _ in code.kernels for opcode in opcodes)
-    for name, text in code.listings.items():
-        lines = [line.strip() for line in text.splitlines()]
-        if name.endswith(".ll"):
-            statements = (line.rpartition(" = ")[2] for line in lines if LLVM.match(line))
-            yield "LLVM IR", *count_words(statement.split()[0] for statement in statements)
-        elif name.endswith(".s"):
-            yield "machine code", *count_words(line.split()[2] for line in lines)
+    kernels = code.kernels
+    yield "HLO, fused", *count_words(opcode for kernel in kernels for opcode in kernel.opcodes)
+    lines = [line.strip() for kernel in kernels for line in kernel.llvm]
+    statements = (line.rpartition(" = ")[2] for line in lines if LLVM.match(line))
+    yield "LLVM IR", *count_words(statement.split()[0] for statement in statements)
+    machine = (line.split() for kernel in kernels for line in kernel.machine)
+    yield "machine code", *count_words(words[2] for words in machine if len(words) > 2)
 
 
 def count_words(words: Iterable[str]) -> tuple[int, str]:
