@@ -189,7 +189,10 @@ EXPECTED = {
             "type that ran gives way to 24 in the middle | batch 4 right | batch 16 right | "
             "batch 64 right"
         ),
-        "batch right | configuration | step, median right | default, median right | ratio | control",
+        (
+            "batch right | configuration | step, median right | default, median right | ratio | "
+            "control"
+        ),
         (
             "node gives way to 16 in the middle | type that ran goes 3 | adds right | "
             "from right | to right"
