@@ -20,7 +20,7 @@ def test_configurations_are_said_then_compared_and_the_command_tells_more():
         ],
         [
             "The untraced step under other configurations, in turn with the default",
-            ("batch", "configuration", "step", "default", "ratio", "control"),
+            ("batch", "configuration", "step, median", "default, median", "ratio", "control"),
             ("4", "xla", "2.10 ms", "1.05 ms", "2.00 x [1.80, 2.20]", "[0.99, 1.01]"),
             ("64", "xla", "7.95 ms", "7.95 ms", "cannot tell [0.90, 1.10]", "[0.99, 1.01]"),
             0,
