@@ -14,12 +14,13 @@ from tflab.records.options import (
     Saved,
 )
 
+Container = argparse._ActionsContainer  # a parser, or a group of its arguments
 DEFAULTS = Options()
 MODEL = "toy"  # the default model
 EXPERIMENTS_S = 60
 
 
-def model(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
+def model(parser: Container, names: Iterable[str]) -> None:
     parser.add_argument(
         "--model",
         default=MODEL,
@@ -29,7 +30,7 @@ def model(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
     )
 
 
-def batch_size(parser: argparse.ArgumentParser, meaning: str = "rows of data in a step") -> None:
+def batch_size(parser: Container, meaning: str = "rows of data in a step") -> None:
     parser.add_argument(
         "--batch-size",
         default=DEFAULTS.batch_size,
@@ -39,7 +40,7 @@ def batch_size(parser: argparse.ArgumentParser, meaning: str = "rows of data in 
     )
 
 
-def batch_sizes(parser: argparse.ArgumentParser, meaning: str = "rows of data in a step") -> None:
+def batch_sizes(parser: Container, meaning: str = "rows of data in a step") -> None:
     parser.add_argument(
         "--batch-sizes",
         nargs="+",
@@ -50,7 +51,7 @@ def batch_sizes(parser: argparse.ArgumentParser, meaning: str = "rows of data in
     )
 
 
-def devices(parser: argparse.ArgumentParser) -> None:
+def devices(parser: Container) -> None:
     parser.add_argument(
         "--devices",
         default=DEFAULTS.devices,
@@ -63,14 +64,13 @@ def devices(parser: argparse.ArgumentParser) -> None:
 MOST_TASKS = 16  # each new task is a process with its own TensorFlow
 
 
-def cluster(parser: argparse.ArgumentParser) -> None:
+def cluster(parser: Container) -> None:
     parser.add_argument(
         "--cluster",
         default=(),
         type=tasks,
         metavar="TASKS",
-        help="run on this number of tasks of TensorFlow's distributed runtime (new "
-        "processes on this machine), or on HOST:PORT,HOST:PORT where `python -m tflab.worker` runs",
+        help="run on N new tasks of this machine, or on workers at HOST:PORT,...",
     )
 
 
@@ -124,7 +124,7 @@ def is_port(text: str) -> bool:
     return text.isascii() and text.isdecimal() and int(text) < 2**16
 
 
-def without(parser: argparse.ArgumentParser, meaning: str) -> None:
+def without(parser: Container, meaning: str) -> None:
     parser.add_argument(
         "--without",
         nargs="+",
@@ -135,7 +135,7 @@ def without(parser: argparse.ArgumentParser, meaning: str) -> None:
     )
 
 
-def experiments(parser: argparse.ArgumentParser) -> None:
+def experiments(parser: Container) -> None:
     parser.add_argument(
         "--experiments",
         nargs="?",
@@ -146,7 +146,7 @@ def experiments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def output_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
+def output_format(parser: Container, formats: Sequence[str]) -> None:
     parser.add_argument(
         "--format",
         default=formats[0],
@@ -157,21 +157,21 @@ def output_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> No
     )
 
 
-def values(parser: argparse.ArgumentParser) -> None:
+def values(parser: Container) -> None:
     parser.add_argument(
         "--no-values",
         dest="values",
         action="store_false",
-        help="do not fetch the program's values in a further, untimed step",
+        help="do not fetch the program's values in a further step",
     )
 
 
-def data_dir(parser: argparse.ArgumentParser) -> None:
+def data_dir(parser: Container) -> None:
     parser.add_argument(
         "--data-dir",
         type=command.folder("data folder"),
         metavar="DIR",
-        help="folder with the data set's files (default: $TFLAB_DATA_DIR, else a cache)",
+        help="folder of the data set (default: $TFLAB_DATA_DIR, else a cache)",
     )
 
 
@@ -183,7 +183,7 @@ def saved(parser: argparse.ArgumentParser) -> None:
     add(
         "--loss",
         metavar="TENSOR",
-        help="differentiate this tensor with respect to the variables that it depends on",
+        help="differentiate this tensor with respect to its variables",
     )
     add(
         "--feed",
@@ -191,27 +191,24 @@ def saved(parser: argparse.ArgumentParser) -> None:
         default=(),
         type=feed,
         metavar="NAME=FILE.npy",
-        help="feed a placeholder, an input of the signature or any other tensor from a file; all "
-        "other placeholders and inputs are fed seeded values",
+        help="feed a tensor from a file; other inputs get seeded values",
     )
     add(
         "--shape",
         nargs="+",
         default=(),
         type=shape,
-        metavar="NAME=1,224,224,3",
-        help="feed seeded values of this shape; by default an open first dimension is the batch "
-        "size, and any other is 1. NAME= is a scalar",
+        metavar="NAME=1,28,28,1",
+        help="feed seeded values of this shape; NAME= is a scalar",
     )
     trust(group)
 
 
-def trust(parser: argparse._ActionsContainer) -> None:
+def trust(parser: Container) -> None:
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="run a graph from a file in an ordinary process: it can read and write what you can, "
-        "and use the network",
+        help="run a graph from a file with your rights, files and network",
     )
 
 

@@ -88,7 +88,15 @@ def with_continuations(line: str, columns: int) -> str:
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help whose paragraphs keep their lines if these fit."""
+    """Help whose paragraphs keep their lines if these fit, and whose options have a line each."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30)
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        if action.nargs == argparse.ONE_OR_MORE:  # argparse repeats the name: `N [N ...]`
+            return f"{action.metavar or default_metavar} ..."
+        return super()._format_args(action, default_metavar)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         paragraphs = super()._fill_text(text, width, indent).split("\n\n")

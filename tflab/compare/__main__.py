@@ -1,9 +1,8 @@
-"""Compare what the ops of a step cost at several batch sizes, and under several configurations.
+"""Compare what the ops of a step cost at several batch sizes, and under several configurations. All
+batch sizes process the same images, in alternating traced and untraced steps, after warm-up.
 
     python -m tflab.compare --model lenet --batch-sizes 1 16 64
     python -m tflab.compare before.json after.json --fail-if-slower 10
-
-All batch sizes process the same images, in alternating traced and untraced steps, after warm-up.
 """
 
 from __future__ import annotations

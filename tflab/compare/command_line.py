@@ -65,7 +65,7 @@ def add_measured(group: Any) -> None:
     )
     arguments.experiments(group)
     arguments.cluster(group)
-    arguments.without(group, "switch these graph passes off; without remapper no ops are fused")
+    arguments.without(group, "switch these graph passes off; without remapper, no ops are fused")
     arguments.data_dir(group)
 
 
@@ -107,7 +107,7 @@ def add_files(group: Any) -> None:
         "--fail-if-slower",
         type=command.percentage("slowdown", 1_000),
         metavar="PERCENT",
-        help="exit with 1 if a step of the second file is slower by more, with 3 if undecided",
+        help="exit 1 if a step of the second is slower by more, 3 if undecided",
     )
 
 

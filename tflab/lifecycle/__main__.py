@@ -67,60 +67,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     parser = command.parser("lifecycle", __doc__)
-    arguments.model(parser, models.MODELS)
-    add_walk(parser)
-    add_step(parser)
-    add_output(parser)
-    arguments.data_dir(parser)
+    parser.usage = "%(prog)s [OPTION ...]"
+    add_step(parser.add_argument_group("what runs"))
+    add_runtime(parser.add_argument_group("where and how it runs"))
+    add_output(parser.add_argument_group("what is shown and kept"))
     arguments.saved(parser)
     return parser
 
 
-def add_walk(parser: argparse.ArgumentParser) -> None:
-    """How far to walk, and how many steps to run."""
-    stages = (*STAGES, "all")
-    defaults = Options()
-    add = parser.add_argument
-    add(
-        "--stage",
-        default="all",
-        type=command.one_of("stage", stages),
-        metavar="S",
-        help=f"show this stage in full, and stop after it: {', '.join(STAGES)} (default: all "
-        "stages, in short)",
-    )
-    add("--full", action="store_true", help="show every stage in full, and every row of long lists")
-    arguments.batch_size(parser)
-    add(
-        "--steps",
-        default=defaults.steps,
-        type=command.count("number of steps"),
-        metavar="N",
-        help="number of traced and of untraced steps to measure (default: %(default)s)",
-    )
-    add(
-        "--warmup",
-        default=defaults.warmup,
-        type=command.count("number of warm-up steps", 0),
-        metavar="N",
-        help="number of steps to run first, without measuring them (default: %(default)s)",
-    )
-
-
-def add_step(parser: argparse.ArgumentParser) -> None:
-    """Where and how a step runs, and which part of it."""
-    add = parser.add_argument
-    arguments.devices(parser)
-    arguments.cluster(parser)
-    arguments.without(
-        parser,
-        "switch these graph passes off and compare with the default: grappler, remapper, ...",
-    )
-    add(
-        "--xla",
-        action="store_true",
-        help="compile with XLA where possible, and show the generated code",
-    )
+def add_step(group: arguments.Container) -> None:
+    """Add the model, its step and the measured steps."""
+    add = group.add_argument
+    arguments.model(group, models.MODELS)
+    arguments.data_dir(group)
     add(
         "--fetch",
         nargs="+",
@@ -128,19 +87,55 @@ def add_step(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="nodes to compute (default: the nodes of a training step)",
     )
-    arguments.values(parser)
-    arguments.experiments(parser)
+    arguments.batch_size(group)
+    add(
+        "--steps",
+        default=arguments.DEFAULTS.steps,
+        type=command.count("number of steps"),
+        metavar="N",
+        help="traced and untraced steps to measure, N of each (default: %(default)s)",
+    )
+    add(
+        "--warmup",
+        default=arguments.DEFAULTS.warmup,
+        type=command.count("number of warm-up steps", 0),
+        metavar="N",
+        help="steps to run before, without measuring them (default: %(default)s)",
+    )
+    arguments.experiments(group)
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """What is written, and where."""
-    add = parser.add_argument
-    arguments.output_format(parser, FORMATS)
+def add_runtime(group: arguments.Container) -> None:
+    """Add the devices, tasks and graph passes."""
+    arguments.devices(group)
+    arguments.cluster(group)
+    arguments.without(group, "compare with these graph passes off: grappler, remapper, ...")
+    group.add_argument(
+        "--xla",
+        action="store_true",
+        help="compile with XLA where possible, and show the generated code",
+    )
+
+
+def add_output(group: arguments.Container) -> None:
+    """Add the stages, the format and the files."""
+    stages = (*STAGES, "all")
+    add = group.add_argument
+    add(
+        "--stage",
+        default="all",
+        type=command.one_of("stage", stages),
+        metavar="S",
+        help=f"stop after this stage, and show it in full: {', '.join(STAGES)} (default: all)",
+    )
+    add("--full", action="store_true", help="show every stage in full, and every row of long lists")
+    arguments.values(group)
+    arguments.output_format(group, FORMATS)
     add(
         "--logdir",
         type=command.folder("logdir"),
         metavar="DIR",
-        help="folder of the results for TensorBoard (default, if steps run: runs/<model>-<time>)",
+        help="folder for TensorBoard (default, if steps run: runs/<model>-<time>)",
     )
 
 
