@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.test_drawing import STAGES
-from tests.report.test_html import EVIL
+from tests.examples.layer import EVIL, STAGES
 from tflab.analysis import critical_path
 from tflab.escaping import visible
 from tflab.follow import measurement, node_history

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.examples import walk
 from tests.records_by_hand import LOAD, LOAD_LINE, op_stats, run
-from tests.report import test_graph_states
 from tests.shown import grid
 from tflab.errors import UsageError
 from tflab.follow import node_history, view
@@ -82,7 +82,7 @@ PLACEMENT = Placement(
     ),
 )
 PATH = CriticalPath(("relu",), 10.0, 1.0, slack=(("_arg_x", 5.0), ("relu", 0.0)))
-EXECUTION = replace(test_graph_states.EXECUTION, nodes=(FEED, FUSED), critical_path=PATH)
+EXECUTION = replace(walk.EXECUTION, nodes=(FEED, FUSED), critical_path=PATH)
 
 
 def row(key: str) -> OpStats:

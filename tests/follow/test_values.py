@@ -2,66 +2,23 @@
 
 from dataclasses import replace
 
-from tests.views.test_values import value
+from tests.examples.histories import (
+    BACK,
+    GATE,
+    HISTORIES,
+    KNOWN,
+    LOSS,
+    MEANINGS,
+    MUL,
+    ONE,
+    SEED,
+    SUM,
+    VALUES,
+    X,
+    Y,
+)
 from tflab.follow import values, view
 from tflab.follow.view import Aside, Code, NodeLink
-from tflab.records.gradients import GradientNode
-from tflab.records.graph import Source, Tensor
-from tflab.records.node_history import NodeHistory
-from tflab.records.placed import Fate
-
-LINE = Source("lib/math_grad.py", 1433, "_MulGrad", "gy = mul(x, grad)")
-
-
-def history(name, kind="gradient", fate="executed", into=None):
-    became = Fate(name, fate, None, into)
-    outputs = (Tensor("float32", None),)
-    taken = ("x", "y", "unknown") if name == "mul" else ()
-    blank = NodeHistory(name, "Op", kind, None, taken, (), outputs, fate=became)
-    return replace(blank, carrier=name if fate == "executed" else into, ran_as="Op")
-
-
-def meaning(name, formula, towards, complete=True, bookkeeping=None, used=True):
-    return GradientNode(name, formula, towards, complete, used, bookkeeping, LINE)
-
-
-MEANINGS = (
-    meaning("seed", "1", "dL/d(loss)", bookkeeping="start"),
-    meaning("product", "x * dL/d(mul)", "dL/dy", complete=False),
-    meaning("sum", "sum(x * dL/d(mul))", "dL/dy"),
-    meaning("gate", "", "dL/dy", bookkeeping="gate"),
-    meaning("back", "2 * error", "dL/d(mul)"),
-    meaning("gate_1", "", "dL/d(mul)", bookkeeping="gate"),
-    meaning("fused", "mul * 2", "dL/dx", used=False),
-)
-HISTORIES = {
-    node.name: node
-    for node in (
-        history("x", "forward", "removed", "_arg_x"),
-        history("y", "forward"),
-        history("mul", "forward"),
-        history("loss", "forward"),
-        history("seed", fate="folded", into="one"),
-        history("product"),
-        history("sum"),
-        history("gate", fate="unreached"),
-        history("back"),
-        history("gate_1", fate="removed", into="back"),
-        history("fused", fate="fused", into="back"),
-    )
-}
-ONE = value("one:0", (1.0,), (1,), "Const", "constant")
-Y = value("y", (0.5,), (), "VarHandleOp", "variable", after=(2.25,))
-X = value("x:0", (1.0, 2.0), (2,), "Placeholder", "fed")
-MUL = value("mul:0", (0.5, 1.0), (2,))
-LOSS = value("loss:0", (7.0,), ())
-PRODUCT = value("product:0", (3.0, 4.0), (2,))
-SUM = value("sum:0", (-3.5,), ())
-BACK = value("back:0", (6.0, 6.0), (2,))
-GATE = replace(BACK, tensor="gate_1:0", node="gate_1")
-SEED = value("seed:0", (1.0,), ())
-VALUES = (ONE, Y, X, MUL, LOSS, PRODUCT, SUM, BACK, GATE, SEED)
-KNOWN = values.with_values(HISTORIES, MEANINGS, VALUES)
 
 
 def texts(known):

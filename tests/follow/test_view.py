@@ -4,91 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from tests.records_by_hand import op_stats
+from tests.examples.histories import FUSED as HISTORY
+from tests.examples.histories import PLAIN
 from tests.shown import grid
 from tflab.follow import view
 from tflab.follow.view import Code, NodeLink, PassLink, Section
 from tflab.records.blocks import Frame, Strip
-from tflab.records.graph import Source, Tensor
-from tflab.records.node_history import Became, NodeHistory, Touch
-from tflab.records.placed import Assignment, CompiledKernel, Fate, Kernel, Origin
+from tflab.records.node_history import Became, Touch
+from tflab.records.placed import Fate
 
 MANY = tuple(f"near{n}" for n in range(1, 27))  # two more than are named
-HISTORY = NodeHistory(
-    name="conv",
-    op="Conv2D",
-    kind="gradient",
-    source=Source("project/model.py", 7, "build", "y = tf.nn.conv2d(x, w)"),
-    inputs=("split:1", "read"),
-    control_inputs=("ready",),
-    outputs=(Tensor("float32", (None, 3)), Tensor("int64", None)),
-    consumers=("relu", "loss"),
-    gradient_function="_Conv2DGrad (nn_grad.py:577)",
-    gradient_nodes=("grads/conv", "grads/conv_1"),
-    no_gradient="is not to be shown",
-    derived_from="square",
-    fate=Fate("conv", "fused", "remapper", "relu"),
-    origin=Origin("conv", "layout"),
-    touches=(
-        Touch("placer", 0, "moved", ""),
-        Touch("layout", 1, "rewired", ""),
-        Touch("MklLayoutRewritePass", 4, "rewritten", "Conv2D to _MklConv2D"),
-        Touch("remapper", 6, "fused", "relu"),
-    ),
-    carrier="relu",
-    carries=("bias:0", "twin"),
-    ran_as="_FusedConv2D",
-    ran_outputs=(Tensor("float32", (16, 3)),),
-    assignment=Assignment("relu", "/job:localhost/device:CPU:1", "the default device"),
-    kernel=Kernel("relu", "_FusedConv2D", "CPU", "T=float", 2, "label 'mkl'", "GPU: cuDNN"),
-    code=(CompiledKernel("f", ("add",), ("conv",), 64, ("%a = add(%x, %y)",), ("fadd a",), ()),),
-    times={
-        4: op_stats(
-            key="relu",
-            ops=("_FusedConv2D",),
-            nodes=("relu",),
-            fused_from=("conv",),
-            calls=1_203,
-            total_ns=9_000_000,
-            self_ns=8_000_000,
-            mean_ns=150_000,
-            median_ns=120_000,
-            p95_ns=310_000,
-            share=0.375,
-            cumulative_share=0.875,
-            requested_bytes=3 * 2**10,
-            flops=1_254_400,
-            gflops=8.36,
-            std_ns=7_000,
-            step_ns=451_000,
-            step_std_ns=21_000,
-            peak_bytes=5 * 2**10,
-        ),
-        16: op_stats(
-            key="relu",
-            ops=("_FusedConv2D",),
-            nodes=("relu",),
-            fused_from=("conv",),
-            calls=301,
-            total_ns=70_000_000,
-            self_ns=60_000_000,
-            mean_ns=420_000,
-            median_ns=400_000,
-            p95_ns=530_000,
-            share=0.45,
-            cumulative_share=0.95,
-            requested_bytes=12 * 2**10,
-            flops=None,
-            gflops=None,
-            std_ns=8_000,
-            step_ns=1_260_000,
-            step_std_ns=None,
-            peak_bytes=None,
-        ),
-    },
-    slack_ns=2_400.0,
-)
-PLAIN = NodeHistory("x", "Placeholder", "runtime", None, (), (), ())
 MODEL = "by median traced times"
 SLACK = (f"not on the critical path, with a slack of 2.40 us {MODEL}",)
 

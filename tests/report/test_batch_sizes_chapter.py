@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.lab_by_hand import COMPARED, SWEPT, shown
+from tests.examples.lab import COMPARED, SWEPT, shown
 from tests.shown import layout
 from tflab.compare import view
 from tflab.records.blocks import Frame, Strip

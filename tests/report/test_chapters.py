@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.examples import walk
+from tests.examples.lab import COMPARED, LAB, LINEAR, RACED, STAGES, SWEPT, TOY, shown
 from tests.records_by_hand import LOAD, LOAD_LINE
-from tests.report import test_graph_states as walk
-from tests.report.lab_by_hand import COMPARED, LAB, LINEAR, RACED, STAGES, SWEPT, TOY, shown
 from tests.shown import grid, layout
 from tflab.records.blocks import Frame, Strip
 from tflab.records.verdicts import Diagnosis

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.lab_by_hand import COMPARED
+from tests.examples.lab import COMPARED
 from tflab import units
 from tflab.analysis import critical_path, passes, step_times
 from tflab.exporters.markdown import rendered

@@ -1,6 +1,6 @@
 """The chapter of configurations: every sentence and cell, from a comparison worked out by hand."""
 
-from tests.report.lab_by_hand import COMPARED, RACED, shown
+from tests.examples.lab import COMPARED, RACED, shown
 from tests.shown import layout
 from tflab.compare import view
 from tflab.report import comparison_chapters

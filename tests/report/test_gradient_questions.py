@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.follow.test_values import HISTORIES, MEANINGS
-from tests.report.lab_by_hand import LAB
-from tests.views.test_values import value
+from tests.examples.histories import HISTORIES, MEANINGS, value
+from tests.examples.lab import LAB
 from tflab.follow import values
 from tflab.report import questions
 from tflab.report.contents import Question, Walked

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.examples.histories import value
+from tests.examples.lab import LINEAR, STAGES, TOY, WALKING, WARM, shown
 from tests.records_by_hand import source
-from tests.report.lab_by_hand import LINEAR, STAGES, TOY, WALKING, WARM, shown
 from tests.shown import grid
-from tests.views.test_values import value
 from tflab.records.gradients import Link
 from tflab.records.graph import Node
 from tflab.records.stages import Backward, Execution

@@ -1,6 +1,6 @@
 """The report as Markdown: one small page, compared whole."""
 
-from tests.report import test_graph_states as walk
+from tests.examples import walk
 from tflab.follow import node_history
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, handout

@@ -11,8 +11,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 
+from tests.examples.layer import EVIL, STAGES
 from tests.records_by_hand import op_stats
-from tests.report.test_drawing import STAGES
 from tflab.escaping import visible
 from tflab.follow import node_history
 from tflab.records.blocks import Column, Frame, Strip, Table
@@ -34,8 +34,6 @@ from tflab.report.contents import (
     State,
 )
 from tflab.views import words
-
-EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&{{ 7*7 }}\u2028\\'\""
 
 
 def drawn_graph(stages, name="a graph"):

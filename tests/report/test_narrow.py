@@ -6,8 +6,8 @@ import pytest
 from rich.cells import cell_len
 
 from tests.compare.comparison_by_hand import COMPARISON
-from tests.follow.test_view import HISTORY
-from tests.report.lab_by_hand import LAB, STAGES
+from tests.examples.histories import FUSED as HISTORY
+from tests.examples.lab import LAB, STAGES
 from tflab import doctor
 from tflab.compare import view as compare_view
 from tflab.exporters import text

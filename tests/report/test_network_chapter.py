@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.examples.lab import LAB
 from tests.maps_by_hand import IMAGES, MAPS, SCORES
-from tests.report.lab_by_hand import LAB
 from tflab.report import chapters, step_chapters
 from tflab.report.contents import Method, Picture
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import needs
-from tests.report.test_drawing import STAGES
+from tests.examples.layer import STAGES
 from tflab.follow import node_history
 from tflab.report import drawing, html, viewer_data
 from tflab.report.contents import DrawnGraph, Question

@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from tests.follow.test_view import HISTORY, PLAIN
+from tests.examples.histories import FUSED as HISTORY
+from tests.examples.histories import PLAIN
 from tflab.follow import view
 from tflab.records.gradients import GradientNode
 from tflab.report import viewer_data

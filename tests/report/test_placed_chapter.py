@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.report.test_graph_states import BACKWARD, CPU_0, CPU_1, EXECUTION, FRONTEND, PLACEMENT
+from tests.examples.walk import BACKWARD, CPU_0, CPU_1, EXECUTION, FRONTEND, PLACEMENT
 from tests.shown import grid
 from tflab.follow import node_history
 from tflab.records.placed import Partition, Transfer

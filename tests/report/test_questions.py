@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.follow.test_values import value
-from tests.report.lab_by_hand import COMPARED, LAB, LINEAR
-from tests.report.test_graph_states import EXECUTION, PLACEMENT
+from tests.examples.histories import value
+from tests.examples.lab import COMPARED, LAB, LINEAR
+from tests.examples.walk import EXECUTION, PLACEMENT
 from tflab.follow import node_history
 from tflab.records.placed import Fate
 from tflab.records.timed import Spread

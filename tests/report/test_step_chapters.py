@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report import test_graph_states as walk
-from tests.report.lab_by_hand import (
+from tests.examples import walk
+from tests.examples.lab import (
     COMPARED,
     LINEAR,
     ROWS,

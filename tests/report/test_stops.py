@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.report.test_graph_states import STAGES, W_PLACED, X_PLACED
+from tests.examples.walk import STAGES, W_PLACED, X_PLACED
 from tflab.records.graph import Node
 from tflab.report import graph_states, stops
 from tflab.report.contents import State

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.lab_by_hand import HISTORY, LAB, shown
+from tests.examples.lab import HISTORY, LAB, shown
 from tests.shown import grid, layout
 from tflab.report import step_chapters
 from tflab.report.contents import Method

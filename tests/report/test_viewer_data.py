@@ -3,8 +3,8 @@
 import json
 from dataclasses import replace
 
-from tests.follow.test_values import KNOWN, ONE, PRODUCT, VALUES
-from tests.report.test_graph_states import EXECUTION, STAGES
+from tests.examples.histories import KNOWN, ONE, PRODUCT, VALUES
+from tests.examples.walk import EXECUTION, STAGES
 from tflab.exporters import json as export
 from tflab.follow import node_history
 from tflab.records.graph import Node

@@ -1,6 +1,6 @@
 """How the columns of the execution's tables stand: numbers right, what is long gives way."""
 
-from tests.report import test_graph_states as walk
+from tests.examples import walk
 from tests.shown import layout
 from tflab.records.blocks import Table
 from tflab.views import execution

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.examples.step import STAGE
 from tests.records_by_hand import CPU_0, CPU_1, LOAD, LOAD_LINE, op_stats, read, source
-from tests.views.test_execution import STAGE
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Function, Node
 from tflab.records.placed import Fate, Origin, Partition, Pass, Takeover, Toggle, Transfer

@@ -7,7 +7,7 @@ import pytest
 
 from tests.compare.comparison_by_hand import COMPARISON, EXPERIMENTS
 from tests.convert import test_view as converting
-from tests.follow import test_view as following
+from tests.examples import histories as following
 from tests.shown import layout
 from tests.train import test_view as training
 from tests.views import test_backward as backward
@@ -60,7 +60,7 @@ SHOWN = {
     ),
     "a recorded trace": lambda: of_trace.blocks(conversion.convert(converting.RECORDED)),
     "a comparison": lambda: of_sizes.blocks(replace(COMPARISON, tables={4: COMPARISON.tables[4]})),
-    "the steps of a node": lambda: [of_node.times(following.HISTORY)],
+    "the steps of a node": lambda: [of_node.times(following.FUSED)],
     "a training": lambda: of_training.blocks(training.HISTORY),
 }
 EXPECTED = {

@@ -5,8 +5,8 @@ from math import inf
 
 import pytest
 
+from tests.examples.step import STAGE
 from tests.records_by_hand import LOAD, LOAD_LINE, read, source
-from tests.views.test_execution import STAGE
 from tflab.records.values import Entered, NotFinite, PathPoint, Statistics, Value, ValuesStep
 from tflab.views import stages, values
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from tests.examples import walk
 from tests.records_by_hand import config_times, op_at_size, op_stats, op_total, verdict
-from tests.report import test_graph_states as walk
 from tests.shown import grid
 from tflab.follow import node_history
 from tflab.records.blocks import Table

@@ -1,0 +1,211 @@
+"""A walk by hand: a small model written, differentiated, rewritten by seven passes, and run."""
+
+from dataclasses import replace
+
+from tests.records_by_hand import CPU_0, CPU_1, op_total
+from tflab.records.graph import Node
+from tflab.records.placed import Fate, Origin, Partition, Pass, Rewrite, Takeover
+from tflab.records.stages import Backward, Execution, Frontend, Gradient, GradientCheck, Placement
+from tflab.records.timed import (
+    CriticalPath,
+    Holder,
+    LiveBytes,
+    Memory,
+    Occupancy,
+    OpMemory,
+    OpRun,
+    Owner,
+    Spread,
+    StepShape,
+    StepTime,
+)
+
+X = Node("x", "Placeholder")
+W = Node("w", "VarHandleOp")
+READ = Node("read", "ReadVariableOp", ("w",))
+MATMUL = Node("matmul", "MatMul", ("x", "read"), ("w",))
+RELU = Node("relu", "Relu", ("matmul",))
+DIM = Node("dim", "Range")
+LOSS = Node("loss", "Mean", ("relu", "dim"), ("read",))
+FORWARD = (X, W, READ, MATMUL, RELU, DIM, LOSS)
+
+SEED = Node("seed", "Fill", ("loss",))
+RELU_GRAD = Node("relu_grad", "ReluGrad", ("loss", "relu"))
+W_GRAD = Node("w_grad", "MatMul", ("x", "relu_grad"))
+SUM = Node("sum", "AddN", ("w_grad",))
+DECAY = Node("decay", "Mul", ("w",))
+UPDATE = Node("update", "Apply", ("w", "sum"))
+TRAIN = Node("train", "NoOp", (), ("update", "decay"))
+WHOLE = (*FORWARD, SEED, RELU_GRAD, W_GRAD, SUM, DECAY, UPDATE, TRAIN)
+
+X_PLACED, W_PLACED = replace(X, device=CPU_0), replace(W, device=CPU_0)
+FUSED = Node("relu", "_FusedMatMul", ("x", "read"), ("w",))
+FAST_UPDATE = Node("update", "FastApply", ("w", "sum"))
+FOLDED = Node("dim_folded", "Const")
+SHORT_LOSS = Node("loss", "Mean", ("relu", "dim_folded"), ("read",))
+ARG = Node("_arg_x", "_Arg", device=CPU_0)
+FED = Node("relu", "_FusedMatMul", ("_arg_x", "read"), ("w",))
+FED_GRAD = Node("w_grad", "MatMul", ("_arg_x", "relu_grad"))
+RAN = (
+    *(W_PLACED, READ, FED, SHORT_LOSS, RELU_GRAD, FED_GRAD, SUM, DECAY, FAST_UPDATE, TRAIN),
+    *(FOLDED, ARG),
+)
+
+FRONTEND = Frontend(None, FORWARD)
+CHECKS = tuple(
+    GradientCheck(name, error, 10, 20, "float64")
+    for name, error in (("w", 2.5e-7), ("b", 4.1e-6), ("v", 3e-8))
+)
+BACKWARD = Backward(
+    None,
+    WHOLE,
+    added_nodes=tuple(node.name for node in WHOLE[len(FORWARD) :]),
+    gradients=(
+        Gradient("relu", "Relu", "_ReluGrad", ("relu_grad",)),
+        Gradient("matmul", "MatMul", "_MatMulGrad", ("w_grad",)),
+        Gradient("x", "Placeholder", None, (), "it does not depend on a trainable variable"),
+    ),
+    gradient_checks=CHECKS,
+    variable_count=5,
+    update_nodes=("decay", "update", "train"),
+    shared_nodes=("seed", "sum"),
+)
+PASSES = (
+    Pass("placer", None, 14, 14, moved=("x", "w"), definitions=(X_PLACED, W_PLACED)),
+    Pass("layout", 0, 14, 14),
+    Pass(
+        "remapper",
+        0,
+        14,
+        13,
+        removed=("matmul",),
+        rewritten=(
+            Rewrite("relu", "Relu", "_FusedMatMul"),
+            Rewrite("update", "Apply", "FastApply"),
+        ),
+        rewired=("relu",),
+        taken=(Takeover("matmul", "fused", "relu"),),
+        definitions=(FUSED, FAST_UPDATE),
+    ),
+    Pass("layout", 1, 13, 13),
+    Pass(
+        "constant_folding",
+        1,
+        13,
+        12,
+        added=("dim_folded",),
+        removed=("dim", "seed"),
+        rewired=("loss",),
+        taken=(Takeover("dim", "folded", "dim_folded"), Takeover("seed", "removed", None)),
+        definitions=(FOLDED, SHORT_LOSS),
+    ),
+    Pass(
+        "feeds_and_fetches",
+        None,
+        12,
+        12,
+        added=("_arg_x",),
+        removed=("x",),
+        rewired=("relu", "w_grad"),
+        taken=(Takeover("x", "removed", "_arg_x"),),
+        definitions=(ARG, FED, FED_GRAD),
+    ),
+    Pass("memory_optimizer", None, 12, 12),
+)
+GONE = {
+    "x": Fate("x", "removed", "feeds_and_fetches", "_arg_x"),
+    "matmul": Fate("matmul", "fused", "remapper", "relu"),
+    "dim": Fate("dim", "folded", "constant_folding", "dim_folded"),
+    "seed": Fate("seed", "unreached", "constant_folding", None),
+}
+REWRITTEN = {"relu": "remapper", "update": "remapper"}
+PLACEMENT = Placement(
+    None,
+    RAN,
+    user_nodes=WHOLE,
+    fetches=("train",),
+    batch_size=16,
+    data="points",
+    passes=PASSES,
+    ledger=tuple(
+        GONE.get(node.name, Fate(node.name, "executed", REWRITTEN.get(node.name), None))
+        for node in WHOLE
+    ),
+    origins=(Origin("dim_folded", "constant_folding"), Origin("_arg_x", "feed")),
+    partitions=(
+        Partition(CPU_0, tuple(node.name for node in RAN[:9])),
+        Partition(CPU_1, tuple(node.name for node in RAN[9:])),
+    ),
+)
+
+TOTALS = tuple(
+    op_total(
+        f"n{rank}",
+        f"Op{rank}",
+        3 * rank,
+        9_000 + rank,
+        6_000 - 100 * rank,
+        700.0 + rank,
+        rank / 100,
+    )
+    for rank in range(1, 13)
+)
+SHAPE = StepShape(4, 1.75, (Occupancy(CPU_0, 900, 0.25), Occupancy(CPU_1, 800, 0.4)))
+EXECUTION = Execution(
+    None,
+    RAN,
+    batch_size=16,
+    data="points",
+    warmup_steps=2,
+    steps=3,
+    untraced_step_ns=Spread(4_100_000, 3_200_000, 9_300_000),
+    traced_step_ns=Spread(5_400_000, 4_500_000, 9_600_000),
+    runs=tuple(
+        OpRun(step, name, op, CPU_0, 10_000_000 * step + start, lasted)
+        for step, longer in ((5, 0), (6, 100), (7, 1_000))
+        for name, op, start, lasted in (
+            ("_SOURCE", "NoOp", 0, 10),
+            ("read", "ReadVariableOp", 100, 300 + longer),
+            ("relu", "_FusedMatMul", 2_000, 7_000 + longer),
+            ("loss", "Mean", 12_000, 2_000 + longer),
+        )
+    ),
+    step_times=(
+        StepTime(5, 50_000_000, 5_500_000, SHAPE),
+        StepTime(6, 60_000_000, 5_300_000, replace(SHAPE, most_at_once=9)),
+        StepTime(7, 70_000_000, 7_200_000, replace(SHAPE, most_at_once=8)),
+    ),
+    top_ops=TOTALS,
+    top_types=TOTALS[:2],
+    time_ledger=(
+        Owner("before the first op (session, feeds)", 1_800_000),
+        Owner("at least one op running", 9_000_000),
+        Owner("no op running between ops (scheduling, waiting)", 4_500_000),
+        Owner("after the last op (fetching, and collecting the trace)", 2_700_000),
+    ),
+    wall_ns=18_000_000,
+    critical_path=CriticalPath(
+        nodes=("read", "relu", "loss"),
+        ns=9_600,
+        parallelism=1.25,
+        achieved_parallelism=1.125,
+        slack=(("read", 0), ("relu", 0), ("loss", 0), ("decay", 2_400)),
+    ),
+    memory=Memory(
+        per_op=(OpMemory("relu", 3_072), OpMemory("loss", 512)),
+        peak_bytes=7_168,
+        curve=LiveBytes(
+            step=5,
+            points=((1_000, 2_048), (6_000, 5_120), (9_000, 0)),
+            peak_bytes=5_120,
+            peak_ns=6_000,
+            holders=(
+                Holder("relu", "_FusedMatMul", 2_048, running=True),
+                Holder("read", "ReadVariableOp", 1_536, running=False),
+                Holder("loss", "Mean", 1_024, running=False),
+                Holder("decay", "Mul", 512, running=False),
+            ),
+        ),
+    ),
+)
+STAGES = (FRONTEND, BACKWARD, PLACEMENT, EXECUTION)
