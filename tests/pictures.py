@@ -1,11 +1,15 @@
 """What stands in a figure, read back from matplotlib: for the tests of plots."""
 
+from collections.abc import Iterable, Iterator
+
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.text import Annotation
+
+FEW = 10  # of the points of a line, the first ones and the last are shown
 
 
 def title(figure: Figure) -> str:
@@ -20,44 +24,6 @@ def plain(words: str) -> str:
     return words.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def points(line: Line2D) -> list[tuple]:
-    return [tuple(point) for point in line.get_xydata().tolist()]
-
-
-def words(axes: Axes) -> list[str]:
-    """All that is written within a panel, in the order in which it was."""
-    return [text.get_text() for text in axes.texts if text.get_text()]
-
-
-def look(text: Annotation) -> tuple:
-    """(words, point, offset, align, vertical align, size, colour, weight) of what is written at a
-    point."""
-    return (
-        text.get_text(),
-        text.xy,
-        text.get_position(),
-        text.get_ha(),
-        text.get_va(),
-        text.get_size(),
-        text.get_color(),
-        text.get_weight(),
-    )
-
-
-def stroke(line: Line2D) -> tuple:
-    """(colour, width, dashes, marker, its size, its edge, clipped, layer) of a line."""
-    return (
-        line.get_color(),
-        line.get_linewidth(),
-        line.get_linestyle(),
-        line.get_marker(),
-        line.get_markersize(),
-        line.get_markeredgecolor(),
-        line.get_clip_on(),
-        line.get_zorder(),
-    )
-
-
 def ticks(axis: Axis) -> list[tuple[float, str]]:
     """(place, label) of every tick that can be seen."""
     low, high = sorted(axis.get_view_interval())
@@ -65,15 +31,64 @@ def ticks(axis: Axis) -> list[tuple[float, str]]:
     return [(float(at), label.get_text()) for at, label in pairs if low <= at <= high]
 
 
-def bars(axes: Axes) -> list[tuple]:
-    """(place, left end, length, colour, hatch) of every bar that lies, top to bottom."""
-    return [
-        (
-            bar.get_y() + bar.get_height() / 2,
-            bar.get_x(),
-            bar.get_width(),
-            to_hex(bar.get_facecolor()).upper(),
-            bar.get_hatch(),
+def number(value: float) -> str:
+    return f"{round(float(value), 6) + 0.0:.7g}"
+
+
+def numbers(values: Iterable[float]) -> str:
+    return f"({', '.join(map(number, values))})"
+
+
+def marks(figure: Figure) -> str:
+    """Return the words of a figure, and all that is drawn in each of its panels, as lines.
+
+    A line of a panel has a colour, its look, and its place in the units of the axes: of a bar or an
+    area, from its left lower corner to its right upper one. `+2` is the layer above `+1`.
+    """
+    lines = [f"title: {title(figure)}", f"caption: {caption(figure)}"]
+    for place, axes in enumerate(figure.axes, 1):
+        lines += ["", f"panel {place}{'' if axes.axison else ', without axes'}"]
+        lines += [f"  {line}" for line in panel(axes)]
+    return "\n".join(lines)
+
+
+def panel(axes: Axes) -> Iterator[str]:
+    if heading := axes.get_title("left"):
+        yield f"heading: {heading}"
+    for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)) if axes.axison else ():
+        shown = " ".join(f"{number(at)}={label!r}" for at, label in ticks(axis))
+        ends = " to ".join(map(number, axis.get_view_interval()))
+        yield f"{name} {axis.get_scale()} {ends} {axis.get_label_text()!r}: {shown}".rstrip(": ")
+    if legend := axes.get_legend():
+        yield f"legend: {', '.join(text.get_text() for text in legend.get_texts())}"
+    for bar in axes.patches:
+        hatch = f" hatched {bar.get_hatch()}" if bar.get_hatch() else ""
+        ends = corners(bar.get_bbox())
+        yield f"bar {to_hex(bar.get_facecolor())}{hatch} +{bar.get_zorder():g}: {ends}"
+    for drawn in axes.collections:
+        colours = drawn.get_facecolor() if len(drawn.get_facecolor()) else drawn.get_edgecolor()
+        look = f"{to_hex(colours[0])} +{drawn.get_zorder():g}" if len(colours) else "none"
+        yield f"areas {look}: {' '.join(corners(path.get_extents()) for path in drawn.get_paths())}"
+    for line in axes.lines:
+        look = f"{to_hex(line.get_color())} {line.get_linestyle()} {line.get_linewidth():g}"
+        steps = " steps" if line.get_drawstyle() == "steps-post" else ""
+        points = [numbers(point) for point in line.get_xydata()]
+        shown = points if len(points) <= FEW else [*points[:FEW], "...", points[-1]]
+        name = line.get_label()
+        yield (
+            f"line {look} {line.get_marker()}{steps} +{line.get_zorder():g} "
+            f"{'' if name.startswith('_') else repr(name)}: {' '.join(shown)}"
         )
-        for bar in axes.patches
-    ]
+    for image in axes.images:
+        for row in np.asarray(image.get_array()):
+            yield f"pixels {' '.join(map(to_hex, row))}"
+    for text in filter(lambda text: text.get_text(), axes.texts):
+        at = numbers(text.get_position())
+        if isinstance(text, Annotation):
+            at = f"{at} points from {numbers(text.xy)}"
+        look = f"{to_hex(text.get_color())} {text.get_size():g} {text.get_weight()}"
+        yield f"text {text.get_text()!r} {text.get_ha()} {look}: {at}"
+
+
+def corners(box) -> str:
+    return f"{numbers((box.x0, box.y0))}-{numbers((box.x1, box.y1))}"

@@ -3,20 +3,17 @@
 import csv as csv_module
 import io
 import json as json_module
-import types
-import typing
-from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html.parser import HTMLParser
 from importlib import import_module
 from pkgutil import iter_modules
 
-import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from tests.examples.records import filled
 from tflab import records
 from tflab.convert import conversion
 from tflab.convert import read as reading
@@ -27,6 +24,7 @@ from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.records.measured import OpStats
 from tflab.records.timed import Capture, OpRun, StepTime
 from tflab.report import handout, html
+from tflab.runtime import private
 
 ACTING = "\x00\x07\x1b\x7f\x85\x9b\n\r\t\u061c\u200e\u202e\u2066\u2028\u2029\ufeff\ud800"
 STEERING = "\x1b]0;owned\x07\x1b[2J\u202e\n```\n# <script>alert(1)</script> |\u2028=1+1"
@@ -55,14 +53,14 @@ def blocks_of(name: str) -> list:
 def test_no_text_notebook_or_markdown_lets_a_name_act(name):
     environment = dict.fromkeys(("python", "os", "processor"), name)
     environment |= {"cpus": 2, "packages": {"a": name}}
+    cells = notebook.render(blocks_of(name))
     page = markdown.page(name, environment, blocks_of(name))
-    for output in (
-        text.as_text(blocks_of(name)),
-        notebook.render(blocks_of(name)),
-        page,
-        handout.code(name),
-    ):
+    for output in (text.as_text(blocks_of(name)), cells, page, handout.code(name)):
         silent(output)
+    in_cell = {"p", "b", "i", "ul", "li", "table", "caption", "tr", "th", "td"}
+    assert set(Page(cells).tags) <= in_cell
+    shown = visible(name).strip()
+    assert [cell.strip() for cell in Page(cells).cells] == [shown, "n", shown, "1"] * 2
 
 
 class Page(HTMLParser):
@@ -110,31 +108,6 @@ def test_what_github_makes_an_address_of_is_broken_up():
 # Records
 
 
-def fabricated(kind: object, name: str, depth: int = 3) -> object:
-    """A value of a type, with this name in every string in it."""
-    origin, args = typing.get_origin(kind), typing.get_args(kind)
-    if kind is str:
-        return name
-    if kind in (int, float, bool):
-        return kind(1)
-    if origin in (typing.Union, types.UnionType):
-        return fabricated(args[0], name, depth)
-    if origin is tuple:
-        items = args[:1] if Ellipsis in args else args
-        return tuple(fabricated(item, name, depth) for item in items) if depth else ()
-    if origin in (list, Sequence) or (isinstance(origin, type) and issubclass(origin, Sequence)):
-        return (fabricated(args[0], name, depth),)
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {fabricated(args[0], name, depth): fabricated(args[1], name, depth)}
-    if is_dataclass(kind):
-        hints = typing.get_type_hints(kind, localns={"np": np})
-        given_fields = [item for item in fields(kind) if item.init]
-        return kind(
-            **{item.name: fabricated(hints[item.name], name, depth - 1) for item in given_fields}
-        )
-    return None
-
-
 MODULES = [
     import_module(f"tflab.records.{module.name}") for module in iter_modules(records.__path__)
 ]
@@ -148,7 +121,7 @@ RECORDS = [
 
 @pytest.mark.parametrize("kind", dict.fromkeys(RECORDS), ids=lambda kind: kind.__name__)
 def test_json_keeps_every_string_of_every_record_and_lets_none_act(kind):
-    record = fabricated(kind, STEERING)
+    record = filled(kind, lambda _: STEERING)
     document = json.document(record=record)
     silent(document)
     held = json_module.loads(document)["record"]
@@ -182,7 +155,10 @@ def test_no_recorded_trace_lets_a_name_act(name):
         write(stream)
         silent(stream.getvalue())
     profile = xspace.encode(Capture(name, found.steps, found.runs), host="h")
-    assert not [mark for mark in ("\x1b]", "\u202e", "\u2028") if mark.encode() in profile]
+    for plane in private.xspace(profile).planes:
+        names = [*plane.event_metadata.values(), *plane.stat_metadata.values(), *plane.lines]
+        for about in (plane, *names):
+            silent(about.name + getattr(about, "display_name", ""))
 
 
 def test_a_profile_and_a_chart_keep_two_names_apart():

@@ -35,12 +35,6 @@ def test_a_picture_is_saved_as_png_and_svg(figure, tmp_path):
     assert paths[1].read_text() == plots.svg(figure)
 
 
-def test_a_second_picture_goes_into_the_same_folder(figure, tmp_path):
-    for name in ("a", "b"):
-        plots.save(figure, tmp_path / "new" / name, ("svg",))
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["a.svg", "b.svg"]
-
-
 def test_a_png_has_160_pixels_an_inch_and_does_not_say_what_wrote_it(figure, tmp_path):
     plots.save(figure, tmp_path / "a", ("png",))
     content = (tmp_path / "a.png").read_bytes()
@@ -57,32 +51,13 @@ def test_an_unknown_format_is_answered_with_those_there_are(figure, tmp_path):
 
 
 def test_nothing_is_overwritten_and_then_nothing_is_written(figure, tmp_path):
-    (tmp_path / "a.svg").write_text("mine")
+    (tmp_path / "a.svg").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UsageError) as error:
         plots.save(figure, tmp_path / "a")
     assert str(error.value) == (
         f"The picture '{tmp_path / 'a.svg'}' exists already; remove it or give another path."
     )
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.svg", "mine")]
-
-
-def test_a_dangling_link_is_not_written_through(figure, tmp_path):
-    (tmp_path / "a.svg").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="exists already"):
-        plots.save(figure, tmp_path / "a", ("svg",))
-    assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_place_that_cannot_be_written_is_named(figure, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError) as error:
-        plots.save(figure, tmp_path / "file" / "a", ("svg",))
-    assert re.fullmatch(
-        re.escape(f"The picture '{tmp_path / 'file' / 'a.svg'}' cannot be written: ")
-        + "[^.]+"
-        + re.escape(". Give a path that you may write to."),
-        str(error.value),
-    )
+    assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
 
 
 def ids(root: ElementTree.Element) -> list[str]:

@@ -1,0 +1,228 @@
+"""Records of every picture, in which no two times or sizes are alike."""
+
+from dataclasses import replace
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from tests.maps_by_hand import IMAGES, MAPS
+from tests.records_by_hand import op_at_size, op_stats
+from tflab.exporters import plots
+from tflab.records.measured import Compared, Comparison, OpStats, StepTimes
+from tflab.records.timed import CriticalPath, Holder, LiveBytes, OpRun, Spread, StepTime
+from tflab.records.trained import Epoch, History, TrainingStep
+from tflab.records.values import LAYER, FeatureMap
+
+NAN = float("nan")
+
+# Curves: 2 epochs of 3 steps. The test is right more often than the training, its loss another one.
+
+RIGHT = (0.125, 0.25, 0.375, 0.5, 0.625, 0.6875)
+HISTORY = History(
+    model="lenet",
+    data="MNIST",
+    batch_size=16,
+    seed=7,
+    steps=tuple(
+        TrainingStep(n, loss, RIGHT[n - 1], 0.05 / n)
+        for n, loss in enumerate((2.4, 1.5, 1.2, 0.9, 0.8, 0.6), 1)
+    ),
+    epochs=(
+        Epoch(1, 3, 1.7, 0.3, 1.1, 0.4, seconds=2.0, images_per_second=24.0),
+        Epoch(2, 6, 0.77, 0.6, 0.55, 0.7375, seconds=1.5, images_per_second=32.0),
+    ),
+)
+LOSS_ONLY = replace(
+    HISTORY,
+    steps=tuple(
+        replace(step, accuracy=NAN, loss=NAN if step.step == 2 else step.loss)
+        for step in HISTORY.steps
+    ),
+    epochs=tuple(replace(one, train_accuracy=NAN, test_accuracy=NAN) for one in HISTORY.epochs),
+)
+# 450 steps in blocks of 3, each of a low, a middle and a high one
+BLOCKS = replace(
+    HISTORY,
+    steps=tuple(
+        TrainingStep(n, (1.0, 2.0, 36.0)[n % 3], (0.6, 0.7, 0.95)[n % 3], 0.1)
+        for n in range(1, 451)
+    ),
+    epochs=(Epoch(1, 450, 3.0, 0.75, 0.5, 0.8, 2.0, 24.0),),
+    interrupted=True,
+)
+
+# Op bars: rows of two steps
+
+
+def row(key: str, us: float, share: float, std_us: float | None = None) -> OpStats:
+    return op_stats(
+        key=key,
+        share=share,
+        self_ns=us * 2_000,
+        step_ns=us * 1_000,
+        step_std_ns=None if std_us is None else std_us * 1_000,
+        step_median_ns=None if std_us is None else us * 900,
+    )
+
+
+LAYERS = (
+    row("(runtime)", 20, 0.02, 30),
+    row("conv1", 300, 0.30, 45),
+    row("pool1", 80, 0.08, 8),
+    row("conv2", 550, 0.55, 60),
+    row("dense", 50, 0.05),
+)
+OPS = tuple(row(f"op{n}", n, n / 100) for n in range(1, 13))
+
+# Batch sizes: 3 traced steps of 4 images and 5 of 16; a call is neither a step nor an image
+
+SHAPES = {4: (3, 12), 16: (5, 80)}
+
+
+def compared(key: str, **cells: tuple[float, float]) -> Compared:
+    """`b4=(total ns, share)`, and the same of batch 16."""
+    by_size = {}
+    for name, (total, share) in cells.items():
+        steps, images = SHAPES[int(name[1:])]
+        calls = 2 * steps
+        by_size[int(name[1:])] = op_at_size(
+            calls, total, total / calls, total / images, share, 77, None
+        )
+    return Compared(key, (f"Op{key}",), (), by_size, None)
+
+
+def measured(size: int, untraced_ns: float) -> StepTimes:
+    steps, images = SHAPES[size]
+    untraced = Spread(untraced_ns, 0.9 * untraced_ns, 1.5 * untraced_ns)
+    traced = Spread(1.2 * untraced_ns, 1.1 * untraced_ns, 1.7 * untraced_ns)
+    return StepTimes(steps, images, untraced, traced, 123.0, 456_000.0, untraced_steps=7)
+
+
+COMPARISON = Comparison(
+    model="lenet",
+    phase="training",
+    by="layer",
+    data="MNIST",
+    warmup=2,
+    batch_sizes=(4, 16),
+    rows=(
+        compared("pool", b4=(150_000, 0.12), b16=(600_000, 0.11)),
+        compared("conv", b4=(900_000, 0.30), b16=(4_000_000, 0.40)),
+        compared("never", b4=(0, 0.0), b16=(0, 0.0)),
+        compared("tanh", b4=(75_000, 0.05), b16=(300_000, 0.06)),
+        compared("late", b16=(2_000_000, 0.35)),
+        compared("dense", b4=(600_000, 0.20), b16=(1_200_000, 0.14)),
+        compared("seventh", b4=(60_000, 0.04), b16=(250_000, 0.03)),
+        compared("loss", b4=(300_000, 0.10), b16=(800_000, 0.09)),
+    ),
+    steps={4: measured(4, 600_000), 16: measured(16, 1_600_000)},
+    configs=(),
+    findings=(),
+    cold=(),
+    cold_step_ns=0,
+    uncovered={},
+)
+SINGLE = replace(
+    COMPARISON,
+    batch_sizes=(16,),
+    rows=COMPARISON.rows[4:5],
+    steps={16: COMPARISON.steps[16]},
+    interrupted=True,
+    unit="row",
+)
+
+# The timeline of one step, and the memory of another
+
+JOB = "/job:localhost/replica:0/task:0/device:"
+START = 7_000_000  # of the step, on the clock
+STEP = StepTime(step=5, start_ns=START, wall_ns=2_000_000)
+
+
+def run(name: str, op: str, device: str, start_us: int, us: int, step: int = 5) -> OpRun:
+    return OpRun(step, name, op, JOB + device, START + start_us * 1000, us * 1000)
+
+
+RUNS = (
+    run("net/other", "Mul", "CPU:0", 250, 900, step=4),
+    run("net/dense", "MatMul", "CPU:0", 900, 700),
+    run("net/conv", "Conv2D", "CPU:0", 100, 500),
+    run("net/copy", "Copy", "CPU:1", 150, 300),
+    run("net/side", "Mul", "CPU:0", 300, 400),
+    run("net/late", "Send", "CPU:1", 1_700, 240),
+)
+PATH = CriticalPath(nodes=("net/conv", "net/dense"), ns=1_200_000.0, parallelism=1.4)
+# A letter needs 2 ms * 5.5 / 460, which is 24 us: 6 letters 144 us, 5 letters 120 us
+SHORT = (
+    run("net/conv", "Op", "CPU:0", 100, 144),
+    run("net/conv", "Op", "CPU:0", 400, 143),
+    run("net/long", "Mul", "CPU:0", 1_700, 600),  # out of the step
+)
+
+KB = 1024
+CURVE = LiveBytes(
+    step=6,
+    points=((-20, KB), (3_000, 5 * KB), (9_000, 12 * KB), (14_000, 7 * KB), (20_000, 512)),
+    peak_bytes=12 * KB,
+    peak_ns=9_000,
+    holders=(
+        Holder("conv1/Relu", "_FusedConv2D", 6 * KB, True),
+        Holder("pool1", "MaxPool", 3 * KB, False),
+        Holder("dense", "MatMul", 2 * KB, False),
+        Holder("loss", "Sum", KB, False),
+    ),
+)
+BAD = FeatureMap(
+    "bad", LAYER, (1, 4, 20), np.array([[[np.nan], [2.0], [np.inf], [0.0]]]), gradient=None
+)
+
+# Name of an approved file -> the picture, and what `draw` takes
+EXAMPLES = {
+    "curves": ("curves", HISTORY),
+    "curves-in-blocks": ("curves", BLOCKS),
+    "curves-before-a-test": ("curves", replace(HISTORY, epochs=())),
+    "curves-of-losses": ("curves", LOSS_ONLY),
+    "op_bars": ("op_bars", LAYERS, "layer"),
+    "op_bars-of-ops": ("op_bars", OPS, "op"),
+    "op_bars-below-5-percent": ("op_bars", LAYERS[4:], "layer"),
+    "batch_sizes": ("batch_sizes", COMPARISON),
+    "batch_sizes-of-one": ("batch_sizes", SINGLE),
+    "timeline": ("timeline", RUNS, STEP, PATH),
+    "timeline-of-short-ops": ("timeline", SHORT, STEP, replace(PATH, nodes=("net/long",))),
+    "memory": ("memory", CURVE),
+    "memory-late": ("memory", replace(CURVE, peak_ns=10_001, holders=())),
+    "feature_maps": ("feature_maps", MAPS),
+    "feature_maps-not-finite": (
+        "feature_maps",
+        replace(MAPS, maps=(BAD,), probabilities=None, left_out=1),
+    ),
+}
+# The same where there is nothing to draw
+EMPTY = {
+    "curves": (replace(HISTORY, steps=(), epochs=()),),
+    "op_bars": ((), "layer"),
+    "batch_sizes": (replace(COMPARISON, rows=(), steps={}, batch_sizes=()),),
+    "timeline": (RUNS, StepTime(9, START, 340_000), PATH),
+    "memory": (LiveBytes(8, (), 0, 0, ()),),
+    "feature_maps": (replace(MAPS, maps=(), probabilities=None),),
+}
+
+
+def hostile(name: str) -> dict[str, tuple]:
+    """Return for each picture what has this name in all places."""
+    return {
+        "curves": (replace(HISTORY, model=name, data=name),),
+        "op_bars": ((row(name, 1, 1), row(name + "2", 2, 1)), "node"),
+        "batch_sizes": (replace(SINGLE, model=name, rows=(compared(name, b16=(1, 1)),)),),
+        "timeline": (
+            [RUNS[1]._replace(name=name, device=name, start_ns=START, duration_ns=2_000_000)],
+            STEP,
+            replace(PATH, nodes=(name,)),
+        ),
+        "memory": (replace(CURVE, holders=(Holder(name, "X", 1, False),)),),
+        "feature_maps": (replace(MAPS, maps=(replace(IMAGES, name=name),)),),
+    }
+
+
+def draw(name: str) -> Figure:
+    picture, *records = EXAMPLES[name]
+    return plots.PICTURES[picture](*records)
