@@ -1,10 +1,12 @@
 """What a reader sees of a table, as a value that a test compares whole."""
 
+import difflib
 import re
+from collections.abc import Iterable, Iterator
 
 from tflab.analysis import formula_text
 from tflab.analysis.expressions import Expression, Operation, parts_of
-from tflab.records.blocks import Table
+from tflab.records.blocks import Block, Table
 
 PROGRESS = re.compile(r"^tflab: .*: (\d+ of \d+, )?\d+ s\n", re.MULTILINE)
 
@@ -41,3 +43,21 @@ def layout(table: Table) -> list[str]:
         + f" goes {column.spare}" * bool(column.spare)
         for column in table.columns
     ]
+
+
+def whole(blocks: Iterable[Block]) -> Iterator[str]:
+    """Each sentence, and each row of the tables under their titles, with no cell cut."""
+    for block in blocks:
+        if isinstance(block, Table):
+            yield f"{block.title} [{'; '.join(layout(block))}]"
+            yield from (" | ".join(cells) for cells in block.cells())
+            if rest := block.rest():
+                yield rest
+        else:
+            yield str(block)
+
+
+def unlike(usual: Iterable[str], lines: Iterable[str]) -> list[str]:
+    """The lines that are not the usual ones after a `+`, and those that are missing after a `-`."""
+    changes = difflib.unified_diff([*usual], [*lines], n=0, lineterm="")
+    return [line for line in changes if line[:2] not in ("--", "++", "@@")]

@@ -1,0 +1,213 @@
+"""A watched program, worked out by hand: what its process leaves, and the record of it."""
+
+from tflab.records.graph import Node, Source
+from tflab.records.placed import Fate, Pass, Takeover
+from tflab.records.timed import Owner
+from tflab.records.values import Entered, NotFinite, Value
+from tflab.records.watched import (
+    Group,
+    OpTimes,
+    Process,
+    Recorded,
+    RecordedValues,
+    TracedFunction,
+    Tracing,
+    Watched,
+    WatchedLine,
+)
+
+MATMUL = ("/code/train.py", 3, "y = tf.matmul(x, w)")
+MINIMIZE = ("/code/train.py", 5, "train = optimizer.minimize(loss)")
+RUNS = {
+    "graph": 1,
+    "function": "",
+    "feeds": {},
+    "total_ns": 0,
+    "in_other_threads": 0,
+    "traced": 0,
+    "scale": 0,
+    "waited_ns": 0,
+    "times": [],
+    "ops": {},
+}
+INIT_RUNS = {**RUNS, "fetches": ("init",), "calls": 1, "cold_ns": 500, "main_ns": (500, 0)}
+TRAIN_RUNS = {
+    **RUNS,
+    "fetches": ("loss:0", "train"),
+    "feeds": {"x:0": "(8, 4)"},
+    "calls": 5,
+    "cold_ns": 900,
+    "total_ns": 4_000,
+    "main_ns": (900, 3_000),
+    "traced": 2,
+    "scale": 2.0,
+    "times": [700, 1_000, 900],
+    "ops": {
+        "y": (2, 100, 2, 60),
+        "y_grad": (4, 300, 2, 160),
+        "w/update": (2, 50, 2, 30),
+        "_SOURCE": (2, 7, 2, 4),
+        "loss": (2, 20, 2, 10),
+    },
+}
+SEGMENT = {
+    "until_ns": 9_900,
+    "final": True,
+    "faults": [],
+    "owners": {"start of Python": 100, "Python between steps": 300, "import of TensorFlow": 2_000},
+    "lines": {("/code/train.py", 9, "next_batch"): 200, ("/code/train.py", 5, "<module>"): 70},
+    "called": {("/code/train.py", 9, "next_batch"): 30, ("/code/train.py", 4, "<module>"): 6},
+    "runs": 5,
+    "stopped": False,
+    "notes": [],
+    "groups": [INIT_RUNS, TRAIN_RUNS],
+    "graphs": [
+        [
+            ("x", "forward", None, "Placeholder"),
+            ("y", "forward", MATMUL, "MatMul"),
+            ("y_grad", "backward", MATMUL, "MatMul"),
+            ("w/update", "update", MINIMIZE, "ApplyAdam"),
+        ]
+    ],
+    "fates": {"group": 2, "counts": {"executed": 3, "unreached": 1}},
+    "own_ns": 150,
+}
+INIT = Group("graph 1", ("init",), {}, 1, None, 500, 0, 0, 0)
+TRAIN = Group(
+    *("graph 1", ("loss:0", "train"), {"x:0": "(8, 4)"}, 5, 900.0, 900, 4_000, 2, 0),
+    on_lines_ns=900,
+)
+WATCHED = Watched(
+    program=("train.py", "--epochs", "3"),
+    groups=(INIT, TRAIN),
+    process=Process(
+        10_000,
+        (
+            Owner("start of Python", 100),
+            Owner("import of TensorFlow", 2_000),
+            Owner("first runs", 1_400),
+            Owner("steps of group 2", 3_000),
+            Owner("Python between steps", 300),
+            Owner("tflab", 150),
+            Owner("end of Python", 3_050),
+        ),
+    ),
+    lines=(
+        # 4 runs but the first, of which 2 were traced
+        WatchedLine("/code/train.py", 3, MATMUL[2], ("y", "y_grad"), 200, 600, 0, 0, 12),
+        WatchedLine("/code/train.py", 9, "", (), 0, 0, 0, 200, 0, 30),
+        WatchedLine("/code/train.py", 5, MINIMIZE[2], ("w/update",), 0, 0, 100, 70, 4),
+        WatchedLine("/code/train.py", 4, "", (), 0, 0, 0, 0, 0, 6),
+    ),
+    exit_status=0,
+    fates={"executed": 3, "unreached": 1},
+    costliest=("train.py:9 in next_batch", 230),
+    stopped=False,
+    notes=(),
+    tracings=(),
+)
+
+SHAPE = (("x", "float32 (8, 4)", "float32 (7, 4)"),)
+TRACINGS = (
+    Tracing("step", "train.py:3", False, (), 500_000, 1),
+    Tracing("step", "train.py:9", True, SHAPE, 200_000, 1),
+    Tracing("other", "train.py:4", False, (), 900_000, 2),
+    Tracing("step", "train.py:7", True, (), 100_000, 1),
+    Tracing("step", "train.py:3", False, (), 450_000, 3),
+)
+STEP = TracedFunction(1, "step", 1, 1, 3, 800_000, 500_000, TRACINGS[3])
+OTHER = TracedFunction(2, "other", 1, 1, 1, 900_000, 900_000, TRACINGS[2])
+
+CODE = """import tensorflow as tf
+x = tf.placeholder(tf.float32)
+m = tf.matmul(x, w)
+y = tf.nn.relu(m + 2 * 3)
+init = tf.zeros([])
+loss = y </script>
+"""
+
+
+def with_graph(file: str) -> Watched:
+    """The program of these lines. `m` is fused into `y`, `six` is folded, `init` is not needed, and
+    `g` is the gradient of `y`."""
+    code = dict(enumerate(CODE.splitlines(), 1))
+
+    def node(name, line, *inputs, phase="forward"):
+        return Node(
+            name, "Op", inputs, source=Source(file, line, "<module>", code[line]), phase=phase
+        )
+
+    nodes = (
+        node("x", 2),
+        node("m", 3, "x"),
+        node("six", 4),
+        node("y", 4, "m", "six"),
+        node("init", 5),
+        node("g", 4, "y", phase="backward"),
+    )
+    gone = (Takeover("m", "fused", "y"), Takeover("init", "removed", None))
+    fates = ("executed", "fused", "folded", "executed", "unreached", "executed")
+    graph = Recorded(
+        group=2,
+        nodes=nodes,
+        derived={"g": "y"},
+        variables=1,
+        fetches=("g:0",),
+        executed=(Node("x", "Op"), Node("six", "Const"), Node("y", "_Fused", ("x", "six"))),
+        passes=(Pass("remapper", 0, 6, 4, removed=("m", "init"), taken=gone),),
+        ledger=tuple(
+            Fate(node.name, fate, None, "y" if fate == "fused" else None)
+            for node, fate in zip(nodes, fates, strict=True)
+        ),
+        origins=(),
+        assignments=(),
+        kernels=(),
+        traced=2,
+        ops={"y": OpTimes(2, 1_000), "x": OpTimes(4, 30)},
+    )
+    lines = (
+        WatchedLine(file, 4, code[4], ("y", "six", "g"), 500, 250, 0, 0, 8),
+        WatchedLine(file, 1, code[1], (), 0, 0, 0, 150, 0, 0, 5),
+        WatchedLine(file, 3, code[3], ("m",), 0, 0, 0, 0, 0),
+    )
+    parts = {**vars(WATCHED), "program": (file,), "lines": lines, "graph": graph}
+    return Watched(**parts)
+
+
+PLACE = {"after": None, "moved": None, "shape": (3,)}
+Y = Value(
+    **PLACE,
+    values=(-3e38, -1.5, "NaN"),
+    mean=-2.0,
+    min=-3e38,
+    max=-1.5,
+    not_finite=1,
+    tensor="y:0",
+    node="y",
+    op="_Fused",
+    kind="computed",
+    dtype="float32",
+)
+SIX = Value(
+    **PLACE,
+    values=("text", True, 7),
+    mean=None,
+    min=None,
+    max=None,
+    not_finite=0,
+    tensor="six:0",
+    node="six",
+    op="Const",
+    kind="constant",
+    dtype="string",
+)
+MADE_NAN = NotFinite(
+    *("y:0", "y", "_Fused", "computed", "float32", 1, 0, 3),
+    source=None,
+    derives=None,
+    overflow=False,
+    entered=(Entered("x", 2, 2, 0, 1, -4.0, 1e300),),
+)
+VALUES = RecordedValues(
+    group=2, run=3, ns=900, values=(Y, SIX), origins=(MADE_NAN,) * 3, not_finite=("g:0",)
+)

@@ -1,0 +1,203 @@
+"""Everything that is said of a watched program, as approved."""
+
+from dataclasses import replace
+
+from tests.approval import approve
+from tests.examples.watched import (
+    INIT,
+    MADE_NAN,
+    OTHER,
+    SHAPE,
+    SIX,
+    STEP,
+    TRACINGS,
+    TRAIN,
+    VALUES,
+    WATCHED,
+)
+from tests.shown import unlike, whole
+from tflab.records.timed import Owner
+from tflab.records.watched import Group, MadeAnew, Process, TracedFunction, Tracing, WatchedLine
+from tflab.run import sampler, tracings, view
+
+
+def groups(*added):
+    steps = tuple(Owner(f"steps of group {at}", 1_000) for at, _ in enumerate(added, 3))
+    owners = (*WATCHED.process.owners[2:4], *steps)
+    return replace(
+        WATCHED, groups=(INIT, TRAIN, *added), process=Process(4_400 + 1_000 * len(added), owners)
+    )
+
+
+def process(*owners):
+    owners = tuple(Owner(name, ns) for name, ns in owners)
+    return Process(sum(owner.ns for owner in owners), owners)
+
+
+LATER = Group("later groups", (), {}, 151, 9.0, 9, 9, 9, 0, on_lines_ns=9)
+FUNCTIONS = Group("later functions", (), {}, 160, 900.0, 900, 4_000, 0, 0, first_runs=159)
+OF_STEP = replace(TRAIN, graph="function step", fetches=("step",))
+UNTRACED = replace(TRAIN, traced=0, cold_ns=0, total_ns=1_000, on_lines_ns=0)
+UNNAMED = replace(UNTRACED, traced=4, total_ns=200)
+ON_LINES = replace(TRAIN, cold_ns=0, total_ns=4_000, on_lines_ns=3_961)
+NUMBERED = tuple((f"owner {number}", number) for number in range(1, 10))
+ALIKE = tuple((f"owner {number}", 100) for number in range(10))
+EAGER = replace(
+    WATCHED,
+    groups=(),
+    process=process((sampler.EAGER, 200), ("end of Python", 9_800)),
+    costliest=("a.py:3", 500),
+)
+MAPPED = Tracing("Dataset_map_double", "a.py:2", False, (), 5)  # tf.data runs it
+CHANGED = tuple((name, "1", "2") for name in "abcde")
+LITTLE = TracedFunction(
+    *(3, "little", 2, 3, 2, 300_002, 1), Tracing("little", "a.py:1", True, CHANGED, 300_001)
+)
+CREATING = TracedFunction(
+    *(1, "step", 1, 1, 2, 2_000, 1_100),
+    Tracing("step", "gan.py:57", True, (), 900, created=True),
+)
+# In `fit`, the function of a training step and that of a test are of the same code
+MULTI = (
+    Tracing("multi_step", "train.py:3", False, (), 2_000, 1, 1),
+    Tracing("multi_step", "train.py:3", False, (), 160, 2, 2),
+    Tracing("multi_step", "train.py:9", True, SHAPE, 200, 2, 3),
+    Tracing("mapped", "train.py:3", False, (), 50, 3, 4),
+    Tracing("mapped", "train.py:3", False, (), 70, 4, 4),
+)
+MULTI_FUNCTIONS = (
+    TracedFunction(1, "multi_step", 1, 2, 1, 2_000, 2_000, MULTI[0]),
+    TracedFunction(2, "multi_step", 2, 2, 2, 360, 160, MULTI[2]),
+    TracedFunction(3, "mapped", 1, 2, 1, 50, 50, MULTI[3]),
+    TracedFunction(4, "mapped", 2, 2, 1, 70, 70, MULTI[4]),
+)
+COSTLY = MadeAnew("train.py:4 in step", "train.py:9 in main", 3, 600_000)
+CHEAP = MadeAnew("a.py:1", "a.py:2", 9, 5)
+THREADS = replace(WATCHED, groups=(INIT, replace(TRAIN, in_other_threads=3)))
+# Of each, the lines are approved that are unlike those of WATCHED
+CASES = {
+    "a module": replace(WATCHED, program=("-m", "package.train"), exit_status=3),
+    "ended by a signal": replace(WATCHED, exit_status=-15),
+    "interrupted by --steps": replace(WATCHED, stopped=True, notes=("A note.",)),
+    "three fates": replace(WATCHED, fates={"fused": 2, "executed": 1_203, "unreached": 11}),
+    "one executed node did not run": replace(WATCHED, not_run=1),
+    "1,002 executed nodes did not run": replace(WATCHED, not_run=1_002),
+    "unknown which executed nodes ran": replace(WATCHED, not_run=None),
+    "a growing graph": groups(LATER),
+    "many shapes": replace(WATCHED, groups=(TRAIN, replace(TRAIN, feeds={"x:0": "(9, 4)"}), LATER)),
+    "many functions": replace(WATCHED, groups=(replace(INIT, graph="function step"), FUNCTIONS)),
+    "a function": replace(WATCHED, groups=(OF_STEP,)),
+    "sessions and a function": groups(OF_STEP),
+    "a group without names": groups(Group("other graphs", (), {}, 3, None, 500, 0, 0, 0)),
+    "few traced, but in groups of little time": groups(replace(TRAIN, total_ns=10)),
+    "a group of 10 traced runs": groups(replace(TRAIN, calls=12, traced=10)),
+    "traces without lines": replace(WATCHED, groups=(INIT, replace(TRAIN, on_lines_ns=0))),
+    "no traces": replace(WATCHED, groups=(INIT, replace(TRAIN, traced=0))),
+    "all traced": replace(WATCHED, groups=(INIT, replace(TRAIN, traced=4))),
+    "5 groups of few traced runs": replace(
+        WATCHED, groups=(INIT, *[replace(TRAIN, calls=1_001, traced=9)] * 5)
+    ),
+    "all reasons why no line has a time": groups(UNTRACED, UNNAMED),
+    "two groups were not traced": replace(WATCHED, groups=(UNTRACED, UNTRACED)),
+    "lines miss less than one percent": replace(WATCHED, groups=(ON_LINES,)),
+    "lines miss one percent": replace(WATCHED, groups=(replace(ON_LINES, on_lines_ns=3_960),)),
+    "lines miss one percent for two reasons": replace(
+        WATCHED, groups=(replace(ON_LINES, cold_ns=20, total_ns=3_980, on_lines_ns=3_960),)
+    ),
+    "lines without time": replace(
+        WATCHED, lines=(WatchedLine("a.py", 1, "x", ("x",), 0, 0, 0, 0, 0),) * 2
+    ),
+    "many owners": replace(WATCHED, groups=(), process=process(*NUMBERED)),
+    "steps are always shown": replace(
+        WATCHED, process=process(*ALIKE, ("steps of group 1", 5), ("steps of group 2", 7))
+    ),
+    "a line of 0.99 %": replace(WATCHED, costliest=("train.py:9", 99)),
+    "a line of 1 %": replace(WATCHED, costliest=("train.py:9", 100)),
+    "no line": replace(WATCHED, costliest=None),
+    "runs in other threads": replace(
+        THREADS,
+        process=process(
+            *((sampler.BETWEEN, 300), ("steps of group 2", 3_000), (sampler.AFTER, 800)),
+        ),
+    ),
+    "runs in other threads alone": replace(
+        THREADS, process=process(("end of Python", 5_000)), costliest=("train.py:9", 100)
+    ),
+    "eager": EAGER,
+    "eager for 0.99 %": replace(
+        EAGER, process=process((sampler.EAGER, 99), ("end of Python", 9_901))
+    ),
+    "eager, with tf.data": replace(EAGER, tracings=(MAPPED,)),
+    "eager, but not seen to its end": replace(
+        EAGER, process=process((sampler.EAGER, 200), ("not seen", 9_800))
+    ),
+    "eager, with a fault": replace(
+        EAGER, notes=("tflab stopped watching because of this error: KeyError: 'x'",)
+    ),
+    "functions traced again": replace(WATCHED, tracings=TRACINGS, functions=(STEP, OTHER)),
+    "a function traced once": replace(WATCHED, functions=(OTHER,)),
+    "the longest to trace again": replace(WATCHED, functions=(STEP, OTHER, LITTLE)),
+    "functions of one name": replace(WATCHED, tracings=MULTI, functions=MULTI_FUNCTIONS),
+    "a first call that creates variables": replace(WATCHED, functions=(CREATING,)),
+    "functions made anew": replace(WATCHED, made_anew=(CHEAP, COSTLY)),
+    "functions made anew at one line": replace(WATCHED, made_anew=(COSTLY,)),
+    "functions made anew at 7 lines": replace(WATCHED, made_anew=(COSTLY, *[CHEAP] * 6)),
+}
+
+
+def nan(at=TRAIN, number=2, **fields):
+    """The program with recorded values, and with what its largest group fetched."""
+    return replace(WATCHED, groups=(INIT, at), values=replace(VALUES, group=number, **fields))
+
+
+W = replace(MADE_NAN, tensor="w", node="w", kind="variable")
+HELD = {"origins": (W,), "updated": ("w",)}
+FOUND = replace(TRAIN, not_finite={"loss:0": 7, "mean:0": 4})
+LOOKED = replace(TRAIN, not_finite={})
+
+
+def first(run):
+    return replace(TRAIN, not_finite={"loss:0": run} if run else {})
+
+
+CASES |= {
+    "NaN from three nodes": nan(),
+    "NaN from two nodes": nan(origins=VALUES.origins[:2]),
+    "finite values": nan(values=(SIX,), origins=()),
+    "NaN fetched in a later run": nan(FOUND),
+    "NaN fetched in the recorded run": nan(FOUND, run=4),
+    "NaN fetched by another group": nan(FOUND, 1),
+    "no NaN fetched": nan(LOOKED),
+    "nothing fetched": nan(replace(LOOKED, fetches=("train",))),
+    # A variable that had NaN before the recorded run got it earlier. That a run fetched none does
+    # not mean that it made none: its update may have.
+    **{
+        f"w had NaN before run {run}; run {fetched} fetched some": nan(
+            first(fetched), run=run, **HELD
+        )
+        for run, fetched in ((3, 2), (2, 2), (5, 0), (5, 9), (1, 1))
+    },
+    "a variable of other runs had NaN": nan(first(2), origins=(W,), updated=("v",)),
+    **{
+        f"run {run} made NaN; run {fetched} fetched some": nan(
+            first(fetched), run=run, updated=("w",)
+        )
+        for run, fetched in ((2, 2), (2, 0), (3, 2), (1, 2))
+    },
+}
+
+
+def test_everything_that_is_said():
+    usual = [*whole(view.blocks(WATCHED, True))]
+    told = list(usual)
+    for name, seen in CASES.items():
+        told += ["", f"# {name}", *unlike(usual, whole(view.blocks(seen, True)))]
+    approve("run.txt", "\n".join(told))
+
+
+def test_lines_and_tracings_are_told_on_request():
+    seen = CASES["functions traced again"]
+    said, table, fates, again = view.blocks(seen, False)
+    (usual, *_) = view.blocks(WATCHED, True)
+    assert (said, table.title, fates) == (usual, "Where the time went", view.fates(seen))
+    assert [again] == [*tracings.traced_again(seen.functions)]
