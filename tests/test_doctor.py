@@ -36,7 +36,7 @@ def test_the_ranges_are_those_of_the_project(monkeypatch, tmp_path):
     assert list(doctor.declared()) == project["dependencies"]
     installed = SimpleNamespace(requires=["numpy<3,>=2.0", 'pytest; extra == "test"'])
     monkeypatch.setattr(doctor, "PROJECT", tmp_path)
-    monkeypatch.setattr(doctor.metadata, "distribution", {"tflab": installed}.__getitem__)
+    monkeypatch.setattr("importlib.metadata.distribution", {"tflab": installed}.__getitem__)
     assert doctor.declared() == ("numpy<3,>=2.0",)
 
 
@@ -126,7 +126,7 @@ def test_one_package_provides_the_profile_plugin(monkeypatch, answer):
     def provide(name, version):
         entries.append(SimpleNamespace(dist=SimpleNamespace(name=name, version=version)))
 
-    monkeypatch.setattr(doctor.metadata, "entry_points", lambda **_: entries)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: entries)
     install = "python -m pip install xprof"
     assert doctor.profile_plugin() == Check("Profile plugin", "missing", "", False, install)
     provide("xprof", "2.24.2")
