@@ -132,10 +132,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     return execution
 
 
-LEFT_OUT = (
-    "Values of a step are not recorded over several tasks, because the debugger writes its files "
-    "on each machine separately.",
-)
+LEFT_OUT = ("Values are not fetched over several tasks.",)
 
 
 def networked(

@@ -119,8 +119,8 @@ def network(walked: Walked, maps: Maps) -> Iterator[Part]:
         )
     yield contents.picture("feature_maps", plots.feature_maps.draw, maps)
     yield Method(
-        "Every tensor is read from one step that the runtime's debugger recorded and that was "
-        "not timed. If a line says softmax, tflab computed it from the scores.",
+        "Every tensor is fetched by one step that is not timed, with the graph passes off. If a "
+        "line says softmax, tflab computed it from the scores.",
         contents.walking(walked),
     )
 
