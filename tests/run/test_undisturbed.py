@@ -19,6 +19,7 @@ print(__name__, __file__, sys.argv, sys.path, sys.flags)
 print([thread.name for thread in threading.enumerate()])
 print(sorted(os.environ.items()))
 print("json" in sys.modules, "types" in sys.modules, sys.stdin.read())
+exec("print('executed')")
 """
 CHAINED = """
 def inner():
@@ -29,10 +30,14 @@ except KeyError as error:
     raise ValueError("twice") from error
 """
 LATE = """
-import atexit, threading, time
-atexit.register(lambda: print("at exit"))
+import atexit, io, sys, threading, time
+atexit.register(lambda: print("at exit", file=sys.__stdout__))
 threading.Thread(target=lambda: (time.sleep(0.2), print("in a thread"))).start()
-print("the last line")
+print("the last line", flush=True)
+sys.stdout = io.StringIO()
+print("into nowhere")
+sys.stderr.write("an error\\n")
+sys.stderr = None
 """
 CHILDREN = """
 import multiprocessing, os, subprocess, sys
@@ -45,14 +50,6 @@ if __name__ == "__main__":
     if os.fork() == 0:
         sys.exit(print("a fork that ends like a program"))
     os.wait()
-"""
-REPLACED = """
-import io, sys
-exec("print('executed')")
-sys.stdout = io.StringIO()
-print("into nowhere")
-sys.stderr.write("an error\\n")
-sys.stderr = None
 """
 INTERRUPTED = """
 import signal
@@ -69,19 +66,16 @@ raise RuntimeError("hooked")
 """
 PROGRAMS = {
     "surroundings": SURROUNDINGS,
-    "a status": "import sys; sys.exit(3)",
     "a message": "import sys; sys.exit('that is all')",
     "a chained exception": CHAINED,
     "a syntax error": "x = 1\nprint(x\n",
-    "threads and atexit": LATE,
+    "threads, atexit and replaced streams": LATE,
     "children": CHILDREN,
-    "replaced streams": REPLACED,
+    "another program": "import os, sys; os.execv(sys.executable, [sys.executable, '-c', '1/0'])",
     "an interruption": INTERRUPTED,
     "a hook": HOOKED,
     "no farewell": "import os; print('lost'); os.write(1, b'kept'); os._exit(7)",
     "a signal": "import os, signal; print('lost'); os.kill(os.getpid(), signal.SIGTERM)",
-    "a kill": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
-    "another program": "import os, sys; os.execv(sys.executable, [sys.executable, '-c', '1/0'])",
     "a file with the name of a module": "import signal, random; print(signal.own, random.own)",
     "a file that cannot be decoded": b"print('\xff')\n",
 }
@@ -143,20 +137,38 @@ def test_a_signal_to_the_command_goes_on_to_the_program(tmp_path):
         assert ("KeyboardInterrupt" in err) is (number == signal.SIGINT)
 
 
-def test_the_ledger_of_a_program_without_tensorflow_adds_up(tmp_path):
-    script = tmp_path / "busy.py"
-    busy = "import time\ndef work():\n    end = time.time() + 0.5\n"
-    script.write_text(f"{busy}    while time.time() < end:\n        pass\nwork()\n")
-    out, _, _ = run("-m", "tflab.run", "--format", "json", "busy.py", folder=tmp_path)
+BUSY = """
+import os, sys, time
+end = time.time() + (4 if sys.argv[1:] else 0.5)
+while time.time() < end:
+    pass
+if sys.argv[1:]:
+    os._exit(9)
+"""
+
+
+@pytest.mark.parametrize(
+    "words, status, last", [((), 0, ["tflab", "end of Python"]), (("x",), 9, ["not seen"])]
+)
+def test_the_ledger_of_a_program_adds_up_also_if_it_leaves_without_farewell(
+    words, status, last, tmp_path
+):
+    """Of the latter there is what was written every three seconds."""
+    (tmp_path / "busy.py").write_text(BUSY)
+    out, _, _ = run("-m", "tflab.run", "--format", "json", "busy.py", *words, folder=tmp_path)
     seen = json.loads(out)
     owners = {owner["owner"]: owner["ns"] for owner in seen["process"]["owners"]}
     assert sum(owners.values()) == seen["process"]["wall_ns"]
-    assert {"start of Python", "Python", "end of Python"} <= set(owners)
-    assert 0.4e9 < owners["Python"] < seen["process"]["wall_ns"]
-    assert seen["lines"][0]["line"] == 4
-    assert seen["lines"][0]["code"] == "while time.time() < end:"
-    assert seen["lines"][0]["python_ns"] > 0.3e9
-    assert seen["groups"] == []
+    assert [owner for owner in owners if owner != "other imports"] == [
+        *("start of Python", "Python", *last),
+    ]
+    assert all(ns > 0 for ns in owners.values())
+    assert max(owners, key=owners.get) == "Python"
+    assert (seen["lines"][0]["line"], seen["lines"][0]["code"]) == (4, "while time.time() < end:")
+    assert (seen["groups"], seen["exit_status"]) == ([], status)
+    assert [note[:30] for note in seen["notes"]] == (
+        ["Python did not end by itself: "] * bool(words)
+    )
 
 
 @pytest.mark.parametrize(
