@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.path import Path
 from matplotlib.text import Annotation
 
 FEW = 10  # of the points of a line, the first ones and the last are shown
@@ -68,7 +69,7 @@ def panel(axes: Axes) -> Iterator[str]:
     for drawn in axes.collections:
         colours = drawn.get_facecolor() if len(drawn.get_facecolor()) else drawn.get_edgecolor()
         look = f"{to_hex(colours[0])} +{drawn.get_zorder():g}" if len(colours) else "none"
-        yield f"areas {look}: {' '.join(corners(path.get_extents()) for path in drawn.get_paths())}"
+        yield f"areas {look}: {' '.join(map(outline, drawn.get_paths()))}"
     for line in axes.lines:
         look = f"{to_hex(line.get_color())} {line.get_linestyle()} {line.get_linewidth():g}"
         steps = " steps" if line.get_drawstyle() == "steps-post" else ""
@@ -88,6 +89,12 @@ def panel(axes: Axes) -> Iterator[str]:
             at = f"{at} points from {numbers(text.xy)}"
         look = f"{to_hex(text.get_color())} {text.get_size():g} {text.get_weight()}"
         yield f"text {text.get_text()!r} {text.get_ha()} {look}: {at}"
+
+
+def outline(path: Path) -> str:
+    """The corners of a rectangle, or the points of any other area."""
+    points = path.vertices
+    return corners(path.get_extents()) if len(points) <= 5 else " ".join(map(numbers, points))
 
 
 def corners(box) -> str:

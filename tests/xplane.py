@@ -55,3 +55,24 @@ def stats(plane: Any, numbered: Any) -> dict[str, Any]:
         values[texts[stat.metadata_id]] = texts[value] if kind == "ref_value" else value
     assert len(values) == len(numbered)
     return values
+
+
+def described(encoded: bytes) -> str:
+    """Every host, plane, line, event and stat, a line of text each; times in ns."""
+    space = read(encoded)
+    rows = [f"hosts {', '.join(space.hostnames)}"]
+    for plane in space.planes:
+        rows += ["", f"plane {plane.name}"]
+        rows += [f"  {name}={value!r}" for name, value in stats(plane, plane.stats).items()]
+        for number, name, events in lines(plane):
+            rows.append(f"  line {number} {name}")
+            for event, start, duration, about in events:
+                assert (start % 1000, duration % 1000) == (0, 0)
+                shown = "{} ({!r})".format(*event) if isinstance(event, tuple) else event
+                words = " ".join(f"{key}={value}" for key, value in about.items())
+                rows.append(f"    {start // 1000} +{duration // 1000} {shown} {words}".rstrip())
+        used = {one.metadata_id for line in plane.lines for one in line.events}
+        for number, about in sorted(plane.event_metadata.items()):
+            if number not in used:
+                rows.append(f"  {about.name} {stats(plane, about.stats)}")
+    return "\n".join(rows)

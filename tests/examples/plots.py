@@ -155,6 +155,7 @@ PATH = CriticalPath(nodes=("net/conv", "net/dense"), ns=1_200_000.0, parallelism
 SHORT = (
     run("net/conv", "Op", "CPU:0", 100, 144),
     run("net/conv", "Op", "CPU:0", 400, 143),
+    run("ab", "Op", "CPU:0", 600, 60),  # 2 letters are too few, even of so short a name
     run("net/long", "Mul", "CPU:0", 1_700, 600),  # out of the step
 )
 

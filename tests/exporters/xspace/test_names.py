@@ -4,6 +4,10 @@ import pytest
 
 from tflab.exporters.xspace import plane as xspace_plane
 
+TASK = "/job:localhost/replica:0/task:0"
+WORKERS = [f"/job:worker/replica:0/task:{task}/device:CPU:0" for task in (0, 1)]
+REPLICAS = [f"/job:worker/replica:{replica}/task:0/device:CPU:0" for replica in (0, 1)]
+
 
 @pytest.mark.parametrize(
     "node, op, name",
@@ -34,22 +38,17 @@ def test_a_name_is_made_to_fit(node, op, name):
 
 
 def test_names_that_become_the_same_are_numbered_and_those_that_fit_stay():
-    kinds = [("_arg_x", "A"), ("__arg_x", "A"), ("runtime/arg_x", "A"), ("a b", "A"), ("a:b", "A")]
     expected = {
         ("runtime/arg_x", "A"): "runtime/arg_x:A",
         ("__arg_x", "A"): "runtime/arg_x-2:A",
         ("_arg_x", "A"): "runtime/arg_x-3:A",
         ("a b", "A"): "a_b:A",
         ("a:b", "A"): "a_b-2:A",
-    }
-    assert xspace_plane.event_names(kinds) == xspace_plane.event_names(kinds[::-1]) == expected
-
-
-def test_the_types_of_one_node_are_told_apart():
-    assert xspace_plane.event_names([("a", "Conv2D"), ("a", "_FusedConv2D")]) == {
-        ("a", "Conv2D"): "a:Conv2D",
+        ("a", "Conv2D"): "a:Conv2D",  # and so are the types of one node
         ("a", "_FusedConv2D"): "a-2:_FusedConv2D",
     }
+    for kinds in (sorted(expected), sorted(expected, reverse=True)):
+        assert xspace_plane.event_names(kinds) == expected
 
 
 @pytest.mark.parametrize(
@@ -60,37 +59,22 @@ def test_the_last_part_of_a_name_is_shown_first(node, shown):
     assert xspace_plane.display_name(node) == shown
 
 
-def test_devices_are_named_without_their_task():
-    task = "/job:localhost/replica:0/task:0"
-    names = [f"{task}/device:CPU:0", f"{task}/cpu:0", "/device:GPU:0/stream:13", "/gpu:0/memcpy"]
-    assert xspace_plane.short_device_names(names) == {
-        f"{task}/device:CPU:0": "CPU:0",
-        f"{task}/cpu:0": "cpu:0",
-        "/device:GPU:0/stream:13": "GPU:0/stream:13",
-        "/gpu:0/memcpy": "gpu:0/memcpy",
-    }
-
-
-def test_devices_of_several_tasks_are_named_with_their_task():
-    names = [f"/job:worker/replica:0/task:{task}/device:CPU:0" for task in (0, 1)]
-    assert list(xspace_plane.short_device_names(names).values()) == [
-        "worker 0, CPU:0",
-        "worker 1, CPU:0",
-    ]
-
-
-def test_a_device_without_a_task_has_none_beside_those_of_several_tasks():
-    names = [f"/job:worker/replica:0/task:{task}/device:CPU:0" for task in (0, 1)]
-    short = xspace_plane.short_device_names([*names, "/device:XLA_CPU:0"])
-    assert short == {
-        "/device:XLA_CPU:0": "XLA_CPU:0",
-        names[0]: "worker 0, CPU:0",
-        names[1]: "worker 1, CPU:0",
-    }
-
-
-def test_devices_that_cannot_be_told_apart_keep_their_names():
-    names = [f"/job:worker/replica:{replica}/task:0/device:CPU:0" for replica in (0, 1)]
-    assert xspace_plane.short_device_names([*names, "no device"]) == {
-        name: name for name in [*names, "no device"]
-    }
+@pytest.mark.parametrize(
+    "short",
+    [
+        {  # of one task: without it
+            f"{TASK}/device:CPU:0": "CPU:0",
+            f"{TASK}/cpu:0": "cpu:0",
+            "/device:GPU:0/stream:13": "GPU:0/stream:13",
+            "/gpu:0/memcpy": "gpu:0/memcpy",
+        },
+        {  # of several tasks
+            WORKERS[0]: "worker 0, CPU:0",
+            WORKERS[1]: "worker 1, CPU:0",
+            "/device:XLA_CPU:0": "XLA_CPU:0",
+        },
+        {name: name for name in (*REPLICAS, "no device")},  # they cannot be told apart
+    ],
+)
+def test_devices_have_short_names_that_are_apart(short):
+    assert xspace_plane.short_device_names(short) == short

@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import tempfile
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -10,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xprof.convert import raw_to_tool_data
 
 from tests import xplane
 from tests.commands import run_here
+from tests.examples.profiles import convert, drawn, table, tools
 from tflab.analysis import memory, op_runs, timeline
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters import xspace
@@ -46,23 +45,6 @@ def spread(count: int) -> Capture:
 
 
 # What XProf makes of it
-
-
-def convert(path: Path, tool: str, **params) -> str:
-    return raw_to_tool_data.xspace_to_tool_data([str(path)], tool, params)[0]
-
-
-def drawn(recorded: Capture, tool: str):
-    """What a page of TensorBoard Profile is given to draw."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "host.xplane.pb")
-        path.write_bytes(xspace.encode(recorded))
-        return json.loads(convert(path, tool))
-
-
-def table(page) -> list[dict]:
-    names = [column["id"] for column in page["cols"]]
-    return [dict(zip(names, [cell["v"] for cell in row["c"]], strict=True)) for row in page["rows"]]
 
 
 def counted_ops(recorded: Capture) -> dict[str, tuple[int, float]]:
@@ -226,8 +208,7 @@ def test_xprof_concludes_by_itself_what_the_documentation_warns_of(tmp_path):
     assert not [row for row in without if row["type"] == "IDLE"]
     path = tmp_path / "host.xplane.pb"
     path.write_bytes(xspace.encode(recorded))
-    offered = raw_to_tool_data.xspace_to_tool_names([str(path)])
-    assert {"op_profile", "hlo_stats", "roofline_model"} <= set(offered)
+    assert {"op_profile", "hlo_stats", "roofline_model"} <= tools(path)
     assert not drawn(recorded, "hlo_stats")["rows"]
     assert not any(page["rows"] for page in drawn(recorded, "roofline_model"))
     assert not drawn(recorded, "op_profile")["byProgram"]["children"]
@@ -258,27 +239,14 @@ def test_xprof_takes_the_kernels_of_a_gpu_for_the_work_of_a_device():
 # What is in the file
 
 
-def planes(encoded: bytes) -> dict:
-    return xplane.planes(encoded)
-
-
-def lines(recorded: Capture) -> list[tuple[str, list[tuple[str, int, int]]]]:
-    """The lines in which something is drawn, with each event's name, start and end in ns."""
-    plane = planes(xspace.encode(recorded))["/host:CPU"]
-    starts = [step.start_ns for step in recorded.steps] + [run.start_ns for run in recorded.runs]
-    zero = min(starts, default=0) // 1000 * 1000 - 1
-    drawn = []
-    for line in sorted(plane.lines, key=lambda line: line.id):
-        if line.id > 0 and line.name != "_counters_":
-            events = []
-            for event in line.events:
-                kind = plane.event_metadata[event.metadata_id]
-                start, rest = divmod(event.offset_ps, 1000)
-                length, part = divmod(event.duration_ps, 1000)
-                assert (rest, part) == (0, 0)
-                events.append((kind.display_name or kind.name, zero + start, zero + start + length))
-            drawn.append((line.name, events))
-    return drawn
+def lines(recorded: Capture) -> list[tuple[str, list[tuple[int, int]]]]:
+    """The lines in which something is drawn, with each event's name, start and end in ps."""
+    traced = xplane.lines(xplane.planes(xspace.encode(recorded))["/host:CPU"])
+    return [
+        (name, [(event, start, start + duration) for event, start, duration, _ in events])
+        for number, name, events in traced
+        if number > 0 and name != "_counters_"
+    ]
 
 
 def assert_every_nanosecond_is_drawn_once(recorded: Capture) -> None:
@@ -289,47 +257,22 @@ def assert_every_nanosecond_is_drawn_once(recorded: Capture) -> None:
             assert end <= start
         if name == "session":
             for owner, start, end in events:
-                idle[owner] += end - start
+                idle[owner] += (end - start) // 1000
     ledger = {row.owner: row.ns for row in timeline.time_ledger(recorded.runs, recorded.steps)}
     del ledger[timeline.BUSY]  # what is left of the steps
     assert {owner: idle[owner] for owner in ledger} == ledger
-
-
-def test_lanes_stand_below_their_steps_device_by_device():
-    recorded = capture(
-        run("b", 20, 30, 7),
-        run("a/x", 10, 30, 7),
-        run("c", 60, 5, 7),
-        run("d", 15, 5, 7, device=OTHER),
-        steps=((7, 5, 100),),
-    )
-    at = EPOCH.__add__
-    assert lines(recorded) == [
-        ("steps", [("SessionRun", at(5), at(105))]),
-        (
-            "session",
-            [
-                (timeline.BEFORE, at(5), at(10)),
-                (timeline.GAPS, at(50), at(60)),
-                (timeline.AFTER, at(65), at(105)),
-            ],
-        ),
-        ("CPU:0, lane 1", [("x (a/x)", at(10), at(40)), ("c", at(60), at(65))]),
-        ("CPU:0, lane 2", [("b", at(20), at(50))]),
-        ("CPU:1", [("d", at(15), at(20))]),
-    ]
 
 
 def test_the_time_axis_starts_at_0_and_knows_the_day():
     recorded = capture(run("a", 1_500, 10), steps=((0, 1_234, 2_000),))
     events = [event for event in drawn(recorded, "trace_viewer@")["traceEvents"] if "ts" in event]
     assert min(event["ts"] for event in events) == pytest.approx(0.235)  # us
-    plane = planes(xspace.encode(recorded))["Task Environment"]
-    names = {number: stat.name for number, stat in plane.stat_metadata.items()}
-    assert {names[stat.metadata_id]: stat.uint64_value for stat in plane.stats} == {
+    plane = xplane.planes(xspace.encode(recorded))["Task Environment"]
+    assert xplane.stats(plane, plane.stats) == {
         "profile_start_time": EPOCH + 1_000 - 1,
         "profile_stop_time": EPOCH + 3_234,
     }
+    assert {stat.WhichOneof("value") for stat in plane.stats} == {"uint64_value"}
 
 
 def test_the_curve_of_ops_running_at_once_goes_up_and_down_with_them():
@@ -457,8 +400,7 @@ def compiled(tmp_path_factory):
 
 
 def test_what_xla_compiled_is_in_the_graph_viewer_and_the_memory_viewer(compiled):
-    names = raw_to_tool_data.xspace_to_tool_names([str(compiled)])
-    assert {"graph_viewer", "memory_viewer"} <= set(names)
+    assert {"graph_viewer", "memory_viewer"} <= tools(compiled)
     (module,) = (
         path.name.removesuffix(".hlo_proto.pb") for path in compiled.parent.glob("*hlo_proto*")
     )
