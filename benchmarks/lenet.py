@@ -66,9 +66,8 @@ class Steps:
     def table(self, measured: sweep.MeasuredBatch) -> tuple[OpStats, ...]:
         accumulator = measured.accumulator
         nodes = accumulator.stats(self.types, {}, {})
-        return op_table.table(
-            nodes, "op", accumulator.steps, measured.rows, quantile=accumulator.quantile
-        )
+        rows = op_table.rows(nodes, "op", accumulator.steps, measured.rows)
+        return op_table.with_shares(op_table.with_quantiles(rows, accumulator))
 
 
 @cache

@@ -74,7 +74,7 @@ def measure(seconds: float, start: float) -> Tried:
     one race in one process, at one batch size."""
     from benchmarks import lenet
     from tflab import datasets
-    from tflab.compare import race
+    from tflab.compare import configurations
     from tflab.runtime import session
 
     end = start + seconds
@@ -82,21 +82,23 @@ def measure(seconds: float, start: float) -> Tried:
     columns = list(session.feed_columns(program, "train").values())
     jobs, copied = prepared(start + PREPARING * seconds)
     sizes = tuple(copied)
-    rows = [datasets.first_rows(column, race.ROUNDS * max(sizes)) for column in columns]
+    rows = [datasets.first_rows(column, configurations.ROUNDS * max(sizes)) for column in columns]
     slower = [name for name in jobs if name.startswith(SLOWER)]
     alone = [
-        race.Process({"TFLAB_BENCHMARK": name}, [name])
-        for name in (race.DEFAULT, race.CONTROL, SAME)
+        configurations.Process({"TFLAB_BENCHMARK": name}, [name])
+        for name in (configurations.DEFAULT, configurations.CONTROL, SAME)
     ]
-    alone.append(race.Process({"TFLAB_BENCHMARK": SLOWER}, slower))
-    processes = {KINDS[0]: [race.Process({}, list(jobs))], KINDS[1]: alone}
+    alone.append(configurations.Process({"TFLAB_BENCHMARK": SLOWER}, slower))
+    processes = {KINDS[0]: [configurations.Process({}, list(jobs))], KINDS[1]: alone}
     trials: list[Trial] = []
     for number in count():
         budget_s = share_of(end - time.monotonic(), number)
         kind = KINDS[number % len(KINDS)]
 
         def observe(most_s: float, numbers: Iterator[int], kind: str = kind) -> list[Observed]:
-            return list(race.observations(jobs, processes[kind], rows, sizes, numbers, most_s))
+            return list(
+                configurations.observations(jobs, processes[kind], rows, sizes, numbers, most_s)
+            )
 
         observed = raced(observe, budget_s, f"race {number + 1}, {kind}", needed=not trials)
         if not observed:
@@ -119,7 +121,7 @@ def raced(
     fit, the race is abandoned (an empty list), unless it is `needed`: then it has as many
     observations as a verdict needs.
     """
-    from tflab.compare import race
+    from tflab.compare import configurations
 
     start = clock()
     first = observe(SHORTEST_S, iter((0,)))
@@ -128,8 +130,10 @@ def raced(
     fitting = int(left_s / (starting_s + SHORTEST_S))
     if fitting < verdicts.LEAST - 1 and not needed:
         return []
-    others = min(race.OBSERVATIONS - 1, max(fitting, verdicts.LEAST - 1))
-    most_s = min(race.OBSERVATION_S, max(SHORTEST_S, FILLED * left_s / others - starting_s))
+    others = min(configurations.OBSERVATIONS - 1, max(fitting, verdicts.LEAST - 1))
+    most_s = min(
+        configurations.OBSERVATION_S, max(SHORTEST_S, FILLED * left_s / others - starting_s)
+    )
     numbers = within(left_s, others, clock)
     plan = (number + 1 for number in terminal.track(label, numbers, others))
     return first + observe(most_s, plan)
@@ -138,9 +142,9 @@ def raced(
 def share_of(left_s: float, number: int) -> float:
     """The share of the remaining seconds for a race: the first leaves half of them to the second,
     which is of the other kind."""
-    from tflab.compare import race
+    from tflab.compare import RACE_S
 
-    return min(race.BUDGET_S, left_s / 2 if number == 0 else left_s)
+    return min(RACE_S, left_s / 2 if number == 0 else left_s)
 
 
 def within(
@@ -229,9 +233,9 @@ def judged(
     kind: str, sizes: Sequence[int], observed: Sequence[Observed], processes: Sequence[Any]
 ) -> Iterator[Trial]:
     """The verdicts of one race, computed together as in `compare`."""
-    from tflab.compare import race
+    from tflab.compare import configurations
 
-    against = race.opponents(processes)
+    against = configurations.opponents(processes)
     slower, itself = (SLOWER, SLOWER), {}
     for size in sizes:  # at each batch size the step that was slowed for it
         itself[size] = against.pop(f"{SLOWER} {size}")
@@ -240,7 +244,7 @@ def judged(
         for times in observed
     ]
     against[SLOWER] = replace(itself[sizes[0]], itself=slower)
-    for row in race.judged(rows, against, sizes):
+    for row in configurations.judged(rows, against, sizes):
         if row.verdict:
             yield Trial(kind, row.config, row.batch_size, row.verdict)
 

@@ -24,9 +24,15 @@ from tflab import models
 from tflab.analysis import memory, step_times
 from tflab.analysis.row_labels import KEYS, RUNTIME
 from tflab.cli import terminal
+from tflab.compare import (
+    SweepOptions,
+    compare_batch_sizes,
+    comparison,
+    configurations,
+    prepare,
+    sweep,
+)
 from tflab.compare import __main__ as compare
-from tflab.compare import comparison, preparation, race, sweep
-from tflab.compare.comparison import RaceOptions, SweepOptions
 from tflab.datasets import Dataset, files
 from tflab.errors import UsageError
 from tflab.records.measured import Compared, OpStats, StepTimes
@@ -48,7 +54,7 @@ every_size = pytest.mark.parametrize("size", SIZES)
 @pytest.fixture(scope="module", autouse=True)
 def known_machine():
     """No benchmark and no other process runs, and the toy is built and differentiated once."""
-    build = preparation.with_gradients
+    build = prepare.with_gradients
 
     @cache
     def toy(options):
@@ -59,7 +65,7 @@ def known_machine():
 
     with pytest.MonkeyPatch.context() as patch:
         in_one_process(patch)
-        patch.setattr(preparation, "with_gradients", build_once)
+        patch.setattr(prepare, "with_gradients", build_once)
         yield
 
 
@@ -67,7 +73,7 @@ def known_machine():
 def lenet():
     """LeNet, swept once: the sweep, its StepStats by batch size, and a comparison by each key."""
     step_stats, sweeps, ready = defaultdict(list), [], []
-    sweep_run, prepare, fold = sweep.run, preparation.prepare, sweep.MeasuredBatch.fold
+    sweep_run, prepare_once, fold = sweep.run, prepare.prepare, sweep.MeasuredBatch.fold
 
     def watched(measured, turn, step, recorded, types):
         if turn.traced:
@@ -81,15 +87,15 @@ def lenet():
 
     def prepared(model, sizes, chosen, options):
         if not ready:
-            ready.append(prepare(model, sizes, chosen, options))
+            ready.append(prepare_once(model, sizes, chosen, options))
         return replace(ready[0], chosen=chosen)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep.MeasuredBatch, "fold", watched)
         patch.setattr(sweep, "run", once)
-        patch.setattr(preparation, "prepare", prepared)
+        patch.setattr(prepare, "prepare", prepared)
         by = {
-            key: comparison.compare_batch_sizes("lenet", SIZES, SweepOptions(by=key, images=IMAGES))
+            key: compare_batch_sizes("lenet", SIZES, SweepOptions(by=key, images=IMAGES))
             for key in KEYS
         }
     return SimpleNamespace(sweep=sweeps[0], step_stats=step_stats, by=by)
@@ -169,7 +175,7 @@ def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured():
 
 
 def test_counts_and_times_an_image_are_those_of_the_traced_steps():
-    found = comparison.compare_batch_sizes("toy", (1, 16), SweepOptions(by="node", images=64))
+    found = compare_batch_sizes("toy", (1, 16), SweepOptions(by="node", images=64))
     assert found.images == 64
     assert {
         size: (steps.steps, steps.images, steps.untraced_steps)
@@ -305,7 +311,7 @@ def test_the_cold_step_is_in_no_row_and_shown_from_its_slowest_op_on(lenet):
     found = lenet.by["op"]
     times = [row.self_ns for row in found.cold]
     assert times == sorted(times, reverse=True)
-    assert len(times) == preparation.COLD
+    assert len(times) == prepare.COLD
     assert found.cold_step_ns > times[0]
     assert sum(row.cells[1].calls for row in found.rows) == len(lenet.by["node"].rows) * IMAGES
     assert SOURCE not in [row.key for row in found.cold]
@@ -318,11 +324,9 @@ def test_ops_of_the_cold_step_are_held_against_their_warm_mean(lenet):
 
 
 def test_the_cold_step_runs_the_same_ops_as_the_warm_ones(monkeypatch):
-    monkeypatch.setattr(preparation, "COLD", 1_000)
+    monkeypatch.setattr(prepare, "COLD", 1_000)
     options = Options(without=("remapper",))
-    found = comparison.compare_batch_sizes(
-        "lenet", (16,), SweepOptions(by="node", images=16), options=options
-    )
+    found = compare_batch_sizes("lenet", (16,), SweepOptions(by="node", images=16), options=options)
     warm = {row.key: row.ops for row in found.rows}
     assert {row.key: row.ops for row in found.cold} == warm
     assert warm["dense1/Relu"] == ("Relu",)
@@ -364,7 +368,7 @@ def test_the_peak_of_a_row_is_what_its_nodes_alone_had_alive(lenet, by, size):
 
 
 def test_training_runs_the_training_step_on_the_training_images():
-    found = comparison.compare_batch_sizes(
+    found = compare_batch_sizes(
         "toy", (4, 16), SweepOptions(phase="training", by="line", images=32)
     )
     assert (found.phase, found.steps[16].images, found.steps[4].steps) == ("training", 32, 8)
@@ -376,28 +380,21 @@ def test_training_runs_the_training_step_on_the_training_images():
 
 
 def test_training_without_a_number_takes_some_of_the_training_images(monkeypatch):
-    monkeypatch.setattr(preparation, "TRAINING_IMAGES", 64)
-    assert (
-        comparison.compare_batch_sizes("toy", (16,), SweepOptions(phase="training"))
-        .steps[16]
-        .images
-        == 64
-    )
+    monkeypatch.setattr(prepare, "TRAINING_IMAGES", 64)
+    assert compare_batch_sizes("toy", (16,), SweepOptions(phase="training")).steps[16].images == 64
 
 
 def test_a_sweep_of_so_many_seconds_takes_no_more_images_than_there_is_time_for():
-    compared = comparison.compare_batch_sizes("toy", (1, 16), SweepOptions(seconds=1e-9))
+    compared = compare_batch_sizes("toy", (1, 16), SweepOptions(seconds=1e-9))
     assert {size: row.images for size, row in compared.steps.items()} == {1: 16, 16: 16}
     assert (
-        comparison.compare_batch_sizes("toy", (16,), SweepOptions(images=48, seconds=100))
-        .steps[16]
-        .images
+        compare_batch_sizes("toy", (16,), SweepOptions(images=48, seconds=100)).steps[16].images
         == 48
     )
 
 
 def test_inference_without_a_number_takes_all_test_images():
-    assert comparison.compare_batch_sizes("toy", (64,)).steps[64].images == 256
+    assert compare_batch_sizes("toy", (64,)).steps[64].images == 256
 
 
 def test_the_batch_sizes_share_the_seconds_of_the_experiments(monkeypatch):
@@ -408,7 +405,7 @@ def test_the_batch_sizes_share_the_seconds_of_the_experiments(monkeypatch):
         return Experiments((), None, ())
 
     monkeypatch.setattr(comparison.experiments, "run", run)
-    found = comparison.compare_batch_sizes(
+    found = compare_batch_sizes(
         "toy", (1, 4, 16), SweepOptions(images=32), options=Options(experiments=60)
     )
     assert asked == [(1, 20, "test"), (4, 20, "test"), (16, 20, "test")]
@@ -438,7 +435,7 @@ def interrupt(monkeypatch):
 
 def test_ctrl_c_keeps_what_was_measured_and_says_so(interrupt):
     interrupt(20)  # a round is 16 steps of batch 1 and one of batch 16
-    found = comparison.compare_batch_sizes("toy", SIZES, SweepOptions(by="node", images=64))
+    found = compare_batch_sizes("toy", SIZES, SweepOptions(by="node", images=64))
     assert found.interrupted
     assert {size: (steps.steps, steps.images) for size, steps in found.steps.items()} == {
         1: (18, 18),
@@ -532,7 +529,7 @@ def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
     said = "The runtime refused the step: indices[2] = 99 is not in [0, 10)."
     assert err.splitlines()[-1] == f"tflab: {said}"
     assert "Partial: these are the measurements before this error:" in out
-    found = comparison.compare_batch_sizes(
+    found = compare_batch_sizes(
         "tests.compare.test_command:bad_row", (4, 16), SweepOptions(images=64)
     )
     assert found.failure == said
@@ -541,9 +538,7 @@ def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
 
 def test_a_model_without_a_loss_has_no_training_to_compare():
     assert (
-        comparison.compare_batch_sizes(
-            "tests.compare.test_command:good", (16,), SweepOptions(images=64)
-        )
+        compare_batch_sizes("tests.compare.test_command:good", (16,), SweepOptions(images=64))
         .steps[16]
         .steps
         == 4
@@ -552,7 +547,7 @@ def test_a_model_without_a_loss_has_no_training_to_compare():
         UsageError,
         match=r"'tests\.compare\.test_command:good' names no loss for tflab to train with",
     ):
-        comparison.compare_batch_sizes(
+        compare_batch_sizes(
             "tests.compare.test_command:good", (16,), SweepOptions(phase="training")
         )
 
@@ -639,14 +634,13 @@ def test_a_gpu_that_is_not_there_is_one_sentence_and_status_2(monkeypatch, capsy
 @pytest.fixture
 def short_race(monkeypatch):
     for name, value in {"ROUNDS": 1, "TURNS": 2, "A_SESSION": 1, "OBSERVATIONS": 3}.items():
-        monkeypatch.setattr(race, name, value)
+        monkeypatch.setattr(configurations, name, value)
 
 
 def test_configurations_are_measured_at_every_batch_size_against_default(short_race):
     configs = ("default", "no-grappler", "one-thread")
-    found = comparison.compare_configurations(
-        "toy", (4, 16), SweepOptions(images=64), RaceOptions(configs)
-    ).configs
+    chosen = SweepOptions(images=64, configs=configs)
+    found = compare_batch_sizes("toy", (4, 16), chosen).configs
     assert [(row.batch_size, row.config) for row in found] == [
         (size, config) for size in (4, 16) for config in configs
     ]
@@ -665,10 +659,9 @@ def test_progress_counts_the_observations(short_race, monkeypatch):
         return items
 
     monkeypatch.setattr(terminal, "track", track)
-    comparison.compare_configurations(
-        "toy", (16,), SweepOptions(images=16), RaceOptions(("default", "no-grappler"))
-    )
-    assert ("configurations", race.OBSERVATIONS) in labels
+    chosen = SweepOptions(images=16, configs=("default", "no-grappler"))
+    compare_batch_sizes("toy", (16,), chosen)
+    assert ("configurations", configurations.OBSERVATIONS) in labels
 
 
 # The command
@@ -794,7 +787,7 @@ def few_rows() -> Model:
 
 def test_default_batches_that_are_too_large_are_said_to_be_the_default():
     with pytest.raises(UsageError) as error:
-        comparison.compare_batch_sizes(f"{__name__}:few_rows", (1, 16, 64))
+        compare_batch_sizes(f"{__name__}:few_rows", (1, 16, 64))
     assert str(error.value).startswith(
         "The largest default batch size is 64, but by default only 40 rows of the "
     )
@@ -803,7 +796,7 @@ def test_default_batches_that_are_too_large_are_said_to_be_the_default():
 @pytest.mark.parametrize("sizes", [16, ()])
 def test_batch_sizes_that_are_no_sequence_are_a_sentence(sizes):
     with pytest.raises(UsageError) as error:
-        comparison.compare_batch_sizes("toy", sizes)
+        compare_batch_sizes("toy", sizes)
     assert str(error.value) == (
         f"The batch sizes are {sizes!r}; give a sequence of whole numbers from 1, such as (1, 16, "
         "64)."

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.compare.steps_by_hand import COMPUTING, config, only, step, transposes, work
-from tflab.compare import diagnosis
+from tests.examples.evidence import COMPUTING, config, only, step, transposes, work
+from tflab.compare import findings
 from tflab.records.verdicts import Diagnosis, Experiment, Experiments
 
 
@@ -13,7 +13,7 @@ def test_reasons_are_ranked_by_their_share_of_a_step_and_three_are_told():
     configs = [config("default", 16, 100_000), config("xla", 16, 70_000, 0.7)]
     copies = work("c", 150, op="Slice", line="mine.py:30", moves=True)
     nodes = (copies, *transposes(), work("a", 175), work("b", 175))
-    reasons = diagnosis.diagnose([step(*nodes, step_ns=1_250_000)], configs)
+    reasons = findings.diagnose([step(*nodes, step_ns=1_250_000)], configs)
     assert [(reason.kind, reason.share) for reason in reasons] == [
         ("session", 0.36),
         ("configuration", pytest.approx(0.3)),
@@ -66,7 +66,7 @@ def test_of_a_step_without_ops_only_what_is_outside_can_be_told():
 
 
 def test_of_too_few_steps_nothing_is_said():
-    assert diagnosis.diagnose([step(*COMPUTING, *transposes(), steps=4)]) == ()
+    assert findings.diagnose([step(*COMPUTING, *transposes(), steps=4)]) == ()
     assert only(step(*COMPUTING, *transposes(), steps=5)).kind == "movement"
 
 
@@ -76,8 +76,8 @@ def test_what_was_run_once_more_is_told_with_its_interval():
     ops = (of_others, Experiment("t2", "Transpose", 12_340.0, 11_000.0, 13_500.0, 9))
     made = {16: Experiments(ops, None, ()), 64: Experiments((of_others,), None, ())}
     usual = only(batch)
-    (reason,) = diagnosis.diagnose([batch], (), made)
+    (reason,) = findings.diagnose([batch], (), made)
     added = " Run a second time, t2 adds 12.3 us [11.0 us, 13.5 us] to a step."
     assert reason == replace(usual, sentence=usual.sentence + added)
     elsewhere = {1: made[16], 16: made[64]}
-    assert diagnosis.diagnose([batch], (), elsewhere) == (usual,)
+    assert findings.diagnose([batch], (), elsewhere) == (usual,)

@@ -6,8 +6,7 @@ import pytest
 
 from tests import planted
 from tests.commands import in_one_process
-from tflab.compare import comparison
-from tflab.compare.comparison import SweepOptions
+from tflab.compare import SweepOptions, compare_batch_sizes
 from tflab.records.verdicts import Diagnosis
 
 pytestmark = pytest.mark.tensorflow
@@ -24,9 +23,7 @@ def known_machine(monkeypatch):
 
 def diagnosed(build) -> tuple[Diagnosis, ...]:
     model = f"tests.planted:{build.__name__}"
-    return comparison.compare_batch_sizes(
-        model, (BATCH_SIZE,), SweepOptions(images=planted.IMAGES)
-    ).diagnosis
+    return compare_batch_sizes(model, (BATCH_SIZE,), SweepOptions(images=planted.IMAGES)).diagnosis
 
 
 def line_of(build, text: str) -> str:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.records_by_hand import op_stats, source
-from tflab.compare import evidence, sweep
-from tflab.compare.step_work import Evidence, Work
+from tflab.compare import sweep
+from tflab.compare.findings import Evidence, Work
 from tflab.records.graph import Node, Tensor
 from tflab.records.measured import Costs
 from tflab.records.placed import Fate
@@ -45,17 +45,17 @@ def test_a_transpose_beside_a_convolution_changes_the_format_where_the_shapes_le
         node("t", "_MklTranspose", after, "x", "perm"),
         node("c", "Conv2D", LAST, "t", "w"),
     )
-    assert evidence.format_changes(nodes) == ({"t"} if changes else set())
+    assert sweep.format_changes(nodes) == ({"t"} if changes else set())
 
 
 def test_a_transpose_after_a_pooling_counts_as_well_and_one_beside_others_does_not():
     pooled = (node("x", "_Arg", LAST), node("p", "MaxPool", LAST, "x"))
     after = (*pooled, node("t", "Transpose", FIRST, "p:0", "perm"))
-    assert evidence.format_changes(after) == {"t"}
+    assert sweep.format_changes(after) == {"t"}
     far = (*pooled, node("r", "Tanh", LAST, "p"), node("t", "Transpose", FIRST, "r", "perm"))
-    assert evidence.format_changes(far) == set()
+    assert sweep.format_changes(far) == set()
     reshaped = (*pooled, node("t", "Reshape", FIRST, "p", "shape"))
-    assert evidence.format_changes(reshaped) == set()
+    assert sweep.format_changes(reshaped) == set()
 
 
 def test_every_field_of_the_evidence():
@@ -80,7 +80,7 @@ def test_every_field_of_the_evidence():
         op_stats("_arg_x_0_0", ops=("_Arg",), calls=3, median_ns=20.0),
     )
     cost_of = {"t": Costs("t", None, 12_288), "c": Costs("c", 99, None)}
-    assert evidence.of_batch(batch, placed, rows, cost_of) == Evidence(
+    assert sweep.evidence(batch, placed, rows, cost_of) == Evidence(
         batch_size=4,
         steps=3,
         step_ns=800,

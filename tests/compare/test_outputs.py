@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.approval import approve
-from tests.compare.comparison_by_hand import COMPARISON, CONFIGS, DIAGNOSIS, STEPS
+from tests.examples.comparison import COMPARISON, CONFIGS, DIAGNOSIS, STEPS
 from tests.records_by_hand import op_at_size
 from tflab.compare import findings, view
 from tflab.exporters import csv, json, text

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tests.compare.comparison_by_hand import COMPARISON
+from tests.examples.comparison import COMPARISON
 from tflab.compare import __main__ as command
 from tflab.compare import view
 from tflab.datasets import Dataset

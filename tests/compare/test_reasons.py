@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.compare.steps_by_hand import COMPUTING, config, only, step, transposes, work
-from tflab.compare import diagnosis
-from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
-from tflab.compare.step_work import Work
+from tests.examples.evidence import COMPUTING, config, only, step, transposes, work
+from tflab.compare import CONFIGURATIONS, DEFAULT, findings
+from tflab.compare.findings import Work
 from tflab.records.verdicts import Diagnosis
 
 # Ops that compute nothing
@@ -55,7 +54,7 @@ def test_a_tenth_of_a_step_is_not_too_much_movement():
 
 def test_two_lines_are_two_reasons_and_the_one_that_costs_more_is_first():
     other = work("c", 150, op="ConcatV2", line="mine.py:30", moves=True)
-    first, second = diagnosis.diagnose([step(other, *COMPUTING, *transposes())])
+    first, second = findings.diagnose([step(other, *COMPUTING, *transposes())])
     assert "mine.py:19" in first.sentence and "mine.py:30" in second.sentence
     assert first.share > second.share
 
@@ -78,8 +77,8 @@ def test_transposes_between_data_formats_are_one_reason_whatever_their_lines():
 def test_beyond_three_lines_the_others_are_counted():
     lines = ("m.py:10", "", "m.py:9", "m.py:11", "a.py:99", "m.py:9")
     nodes = [work(f"n{number}", 1, line=line) for number, line in enumerate(lines)]
-    assert diagnosis.places(nodes) == "a.py:99, m.py:9, m.py:10 and 2 other lines"
-    assert diagnosis.places(nodes[:2]) == "m.py:10, (no line)"
+    assert findings.places(nodes) == "a.py:99, m.py:9, m.py:10 and 2 other lines"
+    assert findings.places(nodes[:2]) == "m.py:10, (no line)"
 
 
 def test_a_single_transpose_into_a_format_may_be_what_it_takes():
@@ -233,7 +232,7 @@ def test_less_than_three_tenths_is_what_a_session_takes(step_us, kind):
 
 def test_a_faster_configuration_is_named_with_its_interval_and_how_to_have_it():
     configs = [config("default", 16, 810_000), config("no-onednn", 16, 405_000, 0.5)]
-    (reason,) = diagnosis.diagnose([step(*COMPUTING)], configs)
+    (reason,) = findings.diagnose([step(*COMPUTING)], configs)
     assert reason == Diagnosis(
         "no-onednn is 2.00 x as fast as default on this machine, at batch 16 [1.82, 2.22] (405 "
         "us against 810 us). Try TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is "
@@ -255,13 +254,13 @@ def test_a_faster_configuration_is_named_with_its_interval_and_how_to_have_it():
 )
 def test_a_configuration_that_is_slower_alike_or_unclear_is_not_named(other):
     configs = [config("default", 16, 810_000), other]
-    (reason,) = diagnosis.diagnose([step(*COMPUTING)], configs)
+    (reason,) = findings.diagnose([step(*COMPUTING)], configs)
     assert reason.kind == "none"
 
 
 @pytest.mark.parametrize("name", [name for name in CONFIGURATIONS if name != DEFAULT])
 def test_every_configuration_that_is_faster_says_how_to_have_it(name):
     default, other = config("default", 16, 810_000), config(name, 16, 405_000, 0.5)
-    (reason,) = diagnosis.configurations([default, other])
+    (reason,) = findings.faster([default, other])
     setting = CONFIGURATIONS[name].setting
     assert setting and reason.diagnosis.sentence.endswith(f". Try {setting}.")

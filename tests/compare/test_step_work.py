@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.compare.steps_by_hand import step, work
+from tests.examples.evidence import step, work
 
 LOOPED, ONCE = work("looped", 100, calls=3), work("once", 100)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tflab.compare import sweep
+from tflab.compare import prepare, sweep
 from tflab.records.timed import StepTime
 from tflab.runtime import measure, session
 
@@ -72,4 +72,4 @@ STEP_NS = {
     [(0.1, 64), (0.449, 64), (0.9, 128), (1.4, 192), (60, 1_000)],
 )
 def test_a_sweep_takes_as_many_whole_batches_as_there_is_time_for(seconds, rows):
-    assert sweep.rows_within(seconds, STEP_NS, 1_000) == rows
+    assert prepare.rows_within(seconds, STEP_NS, 1_000) == rows

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.compare.comparison_by_hand import (
+from tests.examples.comparison import (
     COMPARISON,
     CONFIGS,
     CONST,

@@ -6,8 +6,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
-from tflab.compare import comparison
-from tflab.compare.preparation import SweepOptions
+from tflab.compare import SweepOptions, compare_batch_sizes
 from tflab.datasets import Dataset
 from tflab.records.options import Model, Options
 
@@ -43,6 +42,6 @@ def test_its_gradients_are_checked_and_its_steps_run():
 
 def test_its_batch_sizes_are_compared():
     chosen = SweepOptions(phase="training", images=16)
-    compared = comparison.compare_batch_sizes(NAME, (8,), chosen)
+    compared = compare_batch_sizes(NAME, (8,), chosen)
     assert compared.failure is None
     assert compared.steps[8].steps == 2

@@ -167,15 +167,15 @@ def measured(monkeypatch):
         done.append(("train", name))
         return None, True
 
-    def compare(name, sizes, chosen, configurations, **_):
-        done.append(("compare", name, configurations.names, configurations.budget_s))
+    def compare(name, sizes, chosen, **_):
+        done.append(("compare", name, chosen.configs, chosen.race_s))
         return COMPARED
 
     for function in (walk, place_only, train):
         monkeypatch.setattr(measuring, function.__name__, function)
 
     monkeypatch.setattr(measuring, "has_loss", lambda *_: True)
-    monkeypatch.setattr(measuring.comparison, "compare_configurations", compare)
+    monkeypatch.setattr(measuring, "compare_batch_sizes", compare)
     monkeypatch.setattr(measuring.devices, "inspected", list)
     monkeypatch.setattr(measuring.devices, "gpus", list)
 
@@ -244,8 +244,7 @@ def test_a_signal_within_a_walk_keeps_its_steps(measured, monkeypatch):
 
 def test_a_signal_within_a_comparison_keeps_what_it_has(measured, monkeypatch):
     partial = replace(COMPARED, interrupted=True, configs=())
-    comparison = measuring().comparison
-    monkeypatch.setattr(comparison, "compare_configurations", lambda *_, **__: partial)
+    monkeypatch.setattr(measuring(), "compare_batch_sizes", lambda *_, **__: partial)
     lab, _ = measured("lenet", "times", "batch-sizes", "configurations")
     assert (lab.interrupted, lab.walked, lab.compared) == (True, "lenet", partial)
     assert lab.missing == {"configurations"}

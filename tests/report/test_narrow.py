@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.cells import cell_len
 
-from tests.compare.comparison_by_hand import COMPARISON
+from tests.examples.comparison import COMPARISON
 from tests.examples.histories import FUSED as HISTORY
 from tests.examples.lab import LAB, STAGES
 from tflab import doctor

@@ -89,7 +89,7 @@ SHORTER = {
     "report.lab": {"EXPERIMENTS_S": 1, "SWEEP_S": 1, "STEPS": 5},
     "lifecycle.execution": {"ROUNDS": 2},
     "lifecycle.experiments": {"ROUNDS": 3, "LARGEST": 2},
-    "compare.race": {"ROUNDS": 2, "TURNS": 2, "OBSERVATIONS": 3},
+    "compare.configurations": {"ROUNDS": 2, "TURNS": 2, "OBSERVATIONS": 3},
 }
 LEAST = 700  # claims; a reader that finds fewer does not read the report
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.compare.comparison_by_hand import COMPARISON, EXPERIMENTS
 from tests.convert import test_view as converting
 from tests.examples import histories as following
+from tests.examples.comparison import COMPARISON, EXPERIMENTS
 from tests.shown import layout
 from tests.train import test_view as training
 from tests.views import test_backward as backward

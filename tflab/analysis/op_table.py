@@ -1,7 +1,8 @@
 """Op table: the statistics of nodes as rows, by type, node, layer or source line.
 
-Every table of ops is made here, from the statistics of `tflab.analysis.statistics`. A node is in
-exactly one row, so the rows of any table add up to the same time.
+Every table of ops is made here, from the statistics of `tflab.analysis.statistics`: `rows` groups
+the nodes, the functions `with_...` take rows and return them with something more, and `with_shares`
+is the last. A node is in exactly one row, so the rows of any table add up to the same time.
 
 Self and total time are defined as in profilers since Graham, Kessler and McKusick, "gprof: a call
 graph execution profiler" (SIGPLAN Symposium on Compiler Construction, 1982): *self* is the time in
@@ -15,11 +16,13 @@ its total time. Ops run in parallel, so all rows together may exceed the step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import sqrt
+from typing import Any
 
+from tflab.analysis import memory
 from tflab.analysis.row_labels import (
     NO_LINE,
     Sources,
@@ -28,220 +31,223 @@ from tflab.analysis.row_labels import (
     labels_of,
     line_labels,
 )
+from tflab.analysis.statistics import Accumulator
 from tflab.records.graph import BACKWARD, FORWARD, PHASES, UPDATE
 from tflab.records.measured import Costs, NodeStats, OpStats
 from tflab.records.placed import Fate
+from tflab.records.timed import OpRun
 
-Quantile = Callable[[Sequence[str], float], float]
-OfSteps = Callable[[Sequence[str]], float | None]
-PeakBytes = Callable[[Sequence[Sequence[str]]], Sequence[int]]
+
+@dataclass(frozen=True)
+class Graph:
+    """What is known of the graph that ran."""
+
+    ledger: Sequence[Fate] = ()
+    sources: Sources = field(default_factory=dict)  # the lines of nodes
+    phases: Mapping[str, str] = field(default_factory=dict)  # of nodes; the default is forward
+    layers: Mapping[str, str] = field(default_factory=dict)  # names of layers by their name scopes
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row in the making: what is known so far, and its nodes in the order of their starts."""
+
+    stats: OpStats
+    nodes: tuple[NodeStats, ...]
+    steps: int  # that the nodes cover
+
+    def plus(self, **values: Any) -> Row:
+        return replace(self, stats=replace(self.stats, **values))
+
+
+Rows = Sequence[Row]
 
 
 def table(
+    nodes: Sequence[NodeStats], by: str, steps: int, images: int | None
+) -> tuple[OpStats, ...]:
+    """Return the rows by one of `row_labels.KEYS`, of statistics alone."""
+    return with_shares(rows(nodes, by, steps, images))
+
+
+def rows(
     nodes: Sequence[NodeStats],
     by: str,
     steps: int,
     images: int | None,
-    *,
-    costs: Iterable[Costs] = (),
-    ledger: Sequence[Fate] = (),
-    sources: Sources | None = None,
-    phases: Mapping[str, str] | None = None,
-    layers: Mapping[str, str] | None = None,
-    quantile: Quantile | None = None,
-    step_std_ns: OfSteps | None = None,
-    step_median_ns: OfSteps | None = None,
-    peak_bytes: PeakBytes | None = None,
-) -> tuple[OpStats, ...]:
-    """The rows by one of `row_labels.KEYS`: layers in the order of execution, others by self time,
-    largest first. A node that ran as several types has a row for each of them.
+    graph: Graph | None = None,
+) -> Rows:
+    """Return the rows by one of `row_labels.KEYS`: layers in the order of execution, others by self
+    time, largest first. A node that ran as several types has a row for each of them.
 
     `steps` is the number of steps that `nodes` cover, and `images` the number of images in them
-    (None if unknown); `requested_bytes` and `flops` are per step. `sources` gives the lines of
-    nodes, and `phases` their phases; the default is forward. `layers` gives the names of layers
-    whose name scopes are called differently. `fused_from` names the user's nodes that the ledger
-    says were fused into those of the row; by line it has their lines instead, if these differ from
-    the row: a node's time belongs to the line of the node whose name it has.
+    (None if unknown). `fused_from` names the user's nodes that the ledger says were fused into
+    those of the row; by line it has their lines instead, if these differ from the row: a node's
+    time belongs to the line of the node whose name it has.
 
-    `quantile(names, q)` returns the q-quantile of all runs of some nodes, in ns. Without it, the
-    median and p95 of a row of several nodes are the means of theirs, weighted by calls; this is not
-    a quantile, but lies between them.
-
-    There are two deviations. `std_ns` is that of the calls, exact; calls of different nodes differ,
-    so in a row of several nodes it says little about their steadiness. `step_std_ns` is that of the
-    time that a step spends in the row, and belongs to its mean `step_ns`. Nodes of a step are slow
-    together, so it does not follow from their deviations: `step_std_ns(names)` returns it. Without
-    that function, only a row of one node that runs once in every step has one. The same holds for
-    `step_median_ns`. `peak_bytes(rows)` takes the nodes of each row, and returns the most bytes
-    that those of each had alive at once in a step.
-
-    FLOPs and GFLOP/s are None if the FLOPs of any node of a row are unknown. Raises UsageError for
-    an unknown `by`.
+    Raises UsageError for an unknown `by`.
     """
-    phases, sources = phases or {}, sources or {}
-    labels = labels_of(nodes, by, sources, ledger, phases, layers or {})
-    cost_of = {cost.name: cost for cost in costs}
-    parts = fused_parts(ledger, by, sources)
-    groups = grouped(nodes, labels, by)
-    highest = peak_bytes([names_of(members) for _, members in groups]) if peak_bytes else None
-    rows = []
-    for place, (key, members) in enumerate(groups):
-        row = replace(
-            measured(key, members, steps, images, parts, phases, quantile),
-            peak_bytes=highest[place] if highest else None,
-            step_std_ns=of_steps(members, steps, step_std_ns, "std_ns"),
-            step_median_ns=of_steps(members, steps, step_median_ns, "median_ns"),
-        )
-        rows.append(with_work(row, members, steps, cost_of))
-    return with_shares(rows, code_of_lines(sources) if by == "line" else {})
-
-
-def fused_parts(ledger: Sequence[Fate], by: str, sources: Sources) -> dict[str, list[str]]:
-    """The user's nodes that were fused into each node or, by line, their lines."""
-    parts = fused_into(ledger)
-    if by != "line":
-        return parts
-    lines = line_labels(sources)
-    return {into: [lines.get(name, NO_LINE) for name in parts[into]] for into in parts}
-
-
-def grouped(
-    nodes: Sequence[NodeStats], labels: Sequence[str], by: str
-) -> list[tuple[str, list[NodeStats]]]:
-    """The nodes of each row, in the order of their starts; the rows in the order of the table."""
+    graph = graph or Graph()
+    labels = labels_of(nodes, by, graph.sources, graph.ledger, graph.phases, graph.layers)
     groups: dict[tuple[str, str], list[NodeStats]] = {}
     for label, node in zip(labels, nodes, strict=True):
         groups.setdefault((label, node.op if by == "node" else ""), []).append(node)
-    for members in groups.values():
-        members.sort(key=lambda node: (node.start_ns, node.name))
-    labelled = ((label, members) for (label, _), members in groups.items())
-    return sorted(labelled, key=by_start if by == "layer" else by_time)
-
-
-def with_shares(rows: Sequence[OpStats], code: Mapping[str, str]) -> tuple[OpStats, ...]:
-    """The rows with their shares of the total time; for rows that are lines, also their code."""
-    everything = sum(row.self_ns for row in rows) or 1
-    so_far = accumulate(row.self_ns for row in rows)
-    return tuple(
-        replace(
-            row,
-            share=row.self_ns / everything,
-            cumulative_share=until / everything,
-            code=code.get(row.key),
+    parts = fused_parts(graph, by)
+    code = code_of_lines(graph.sources) if by == "line" else {}
+    made = []
+    for (label, _), members in groups.items():
+        row = measured(label, tuple(sorted(members, key=by_start)), steps, images)
+        fused = dict.fromkeys(part for name in row.stats.nodes for part in parts.get(name, ()))
+        made.append(
+            row.plus(
+                fused_from=tuple(part for part in fused if part != label),
+                code=code.get(label),
+                **time_of_phases(row.nodes, graph.phases),
+            )
         )
-        for row, until in zip(rows, so_far, strict=True)
-    )
+    return sorted(made, key=last_start if by == "layer" else largest)
 
 
-def measured(
-    key: str,
-    members: Sequence[NodeStats],
-    steps: int,
-    images: int | None,
-    parts: Mapping[str, Sequence[str]],
-    phases: Mapping[str, str],
-    quantile: Quantile | None,
-) -> OpStats:
-    """Measurements of one group of nodes in the order of execution, without deviations over steps,
-    memory and shares."""
-    names = names_of(members)
-    calls = sum(node.calls for node in members)
-    requested = sum(node.requested_bytes * node.calls for node in members)
-    fused = dict.fromkeys(part for name in names for part in parts.get(name, ()))
-    spent = dict.fromkeys(PHASES, 0)
-    for node in members:
-        spent[phases.get(node.name, FORWARD)] += node.total_ns
-    return OpStats(
+def fused_parts(graph: Graph, by: str) -> dict[str, list[str]]:
+    """Return the user's nodes that were fused into each node or, by line, their lines."""
+    parts = fused_into(graph.ledger)
+    if by != "line":
+        return parts
+    lines = line_labels(graph.sources)
+    return {into: [lines.get(name, NO_LINE) for name in parts[into]] for into in parts}
+
+
+def measured(key: str, nodes: tuple[NodeStats, ...], steps: int, images: int | None) -> Row:
+    """Return a row with the measurements of its nodes.
+
+    Its median and p95 are the means of those of its nodes, weighted by calls; this is not a
+    quantile, but lies between them. There are two deviations. `std_ns` is that of the calls, exact;
+    calls of different nodes differ, so in a row of several nodes it says little about their
+    steadiness. `step_std_ns` is that of the time that a step spends in the row, and belongs to its
+    mean `step_ns`; only a row of one node that runs once in every step has one here.
+    """
+    calls = sum(node.calls for node in nodes)
+    total_ns = sum(node.total_ns for node in nodes)
+    once = nodes[0] if len(nodes) == 1 and calls == steps else None
+    requested = sum(node.requested_bytes * node.calls for node in nodes)
+    stats = OpStats(
         key=key,
-        ops=tuple(dict.fromkeys(node.op for node in members)),
-        nodes=names,
-        fused_from=tuple(part for part in fused if part != key),
+        ops=tuple(dict.fromkeys(node.op for node in nodes)),
+        nodes=tuple(dict.fromkeys(node.name for node in nodes)),
+        fused_from=(),
         calls=calls,
-        total_ns=total_ns(members),
-        self_ns=total_ns(members),
-        mean_ns=total_ns(members) / calls,
-        median_ns=quantile_of(members, names, 0.5, quantile),
-        p95_ns=quantile_of(members, names, 0.95, quantile),
+        total_ns=total_ns,
+        self_ns=total_ns,
+        mean_ns=total_ns / calls,
+        median_ns=mean_of_calls([node.median_ns for node in nodes], nodes),
+        p95_ns=mean_of_calls([node.p95_ns for node in nodes], nodes),
         share=0,
         cumulative_share=0,
         requested_bytes=round(requested / steps),
         flops=None,
         gflops=None,
-        std_ns=std_ns(members),
-        step_ns=total_ns(members) / steps,
-        step_std_ns=None,
-        step_median_ns=None,
+        std_ns=std_ns(nodes, total_ns / calls),
+        step_ns=total_ns / steps,
+        step_std_ns=float(once.std_ns) if once else None,
+        step_median_ns=float(once.median_ns) if once else None,
         peak_bytes=None,
-        image_ns=None if images is None else total_ns(members) / images,
-        forward_ns=spent[FORWARD],
-        backward_ns=spent[BACKWARD],
-        update_ns=spent[UPDATE],
+        image_ns=None if images is None else total_ns / images,
+        forward_ns=total_ns,
+        backward_ns=0,
+        update_ns=0,
     )
+    return Row(stats, nodes, steps)
 
 
-def with_work(
-    row: OpStats,
-    members: Iterable[NodeStats],
-    steps: int,
-    cost_of: Mapping[str, Costs],
-) -> OpStats:
-    """Return the row with its FLOPs, if those of all its nodes are known."""
-    costs = [(node.calls, cost_of.get(node.name, Costs(node.name, None, None))) for node in members]
-    known = [calls * cost.flops for calls, cost in costs if cost.flops is not None]
-    if len(known) < len(costs):
-        return row
-    flops = sum(known)
-    return replace(
-        row,
-        flops=round(flops / steps),
-        gflops=flops / row.self_ns if row.self_ns else None,  # FLOPs per ns
-    )
-
-
-def names_of(members: Iterable[NodeStats]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(node.name for node in members))
-
-
-def by_start(group: tuple[str, list[NodeStats]]) -> tuple[float, str]:
-    """The start of its last node: the variables of a layer are read long before its work."""
-    return (group[1][-1].start_ns, group[0])
-
-
-def by_time(group: tuple[str, list[NodeStats]]) -> tuple[int, str]:
-    return (-total_ns(group[1]), group[0])
-
-
-def total_ns(members: Iterable[NodeStats]) -> int:
-    return sum(node.total_ns for node in members)
-
-
-def quantile_of(
-    members: Sequence[NodeStats], names: Sequence[str], q: float, exact: Quantile | None
-) -> float:
-    if exact:
-        return exact(names, q)
-    values = [node.median_ns if q == 0.5 else node.p95_ns for node in members]
-    if len(members) == 1:
+def mean_of_calls(values: Sequence[float], nodes: Sequence[NodeStats]) -> float:
+    """Return the mean of one value for each node, weighted by calls."""
+    if len(nodes) == 1:
         return values[0]
-    weighted = sum(node.calls * value for node, value in zip(members, values, strict=True))
-    return weighted / sum(node.calls for node in members)
+    weighted = sum(node.calls * value for node, value in zip(nodes, values, strict=True))
+    return weighted / sum(node.calls for node in nodes)
 
 
-def std_ns(members: Sequence[NodeStats]) -> float:
-    """The deviation of all calls of some nodes around their common mean: within nodes and between
-    them."""
-    calls = sum(node.calls for node in members)
-    mean = total_ns(members) / calls
-    squares = (node.calls * (node.std_ns**2 + (node.mean_ns - mean) ** 2) for node in members)
-    return sqrt(sum(squares) / calls)
+def std_ns(nodes: Sequence[NodeStats], mean_ns: float) -> float:
+    """Return the deviation of all calls of some nodes around their common mean: within nodes and
+    between them."""
+    squares = [node.std_ns**2 + (node.mean_ns - mean_ns) ** 2 for node in nodes]
+    return sqrt(mean_of_calls(squares, nodes))
 
 
-def of_steps(
-    members: Sequence[NodeStats], steps: int, exact: OfSteps | None, field: str
-) -> float | None:
-    """Statistics over steps of the time that a step spends in some nodes: as `exact`, or those of
-    the calls if each call is a step of its own."""
-    if exact:
-        return exact(names_of(members))
-    alone = len(members) == 1 and members[0].calls == steps
-    return float(getattr(members[0], field)) if alone else None
+def time_of_phases(nodes: Iterable[NodeStats], phases: Mapping[str, str]) -> dict[str, int]:
+    spent = dict.fromkeys(PHASES, 0)
+    for node in nodes:
+        spent[phases.get(node.name, FORWARD)] += node.total_ns
+    return {
+        "forward_ns": spent[FORWARD],
+        "backward_ns": spent[BACKWARD],
+        "update_ns": spent[UPDATE],
+    }
+
+
+def by_start(node: NodeStats) -> tuple[float, str]:
+    return (node.start_ns, node.name)
+
+
+def last_start(row: Row) -> tuple[float, str]:
+    """Return the start of its last node: variables of a layer are read long before its work."""
+    return (row.nodes[-1].start_ns, row.stats.key)
+
+
+def largest(row: Row) -> tuple[int, str]:
+    return (-row.stats.self_ns, row.stats.key)
+
+
+def with_quantiles(rows: Rows, runs: Accumulator) -> Rows:
+    """Add exact quantiles of all runs of a row."""
+    return [
+        row.plus(
+            median_ns=runs.quantile(row.stats.nodes, 0.5),
+            p95_ns=runs.quantile(row.stats.nodes, 0.95),
+        )
+        for row in rows
+    ]
+
+
+def with_step_times(rows: Rows, runs: Accumulator) -> Rows:
+    """Add deviation and median of the time that a step spends in a row. Nodes of a step are slow
+    together, so these do not follow from the statistics of nodes."""
+    return [
+        row.plus(
+            step_std_ns=runs.step_std_ns(row.stats.nodes),
+            step_median_ns=runs.step_median_ns(row.stats.nodes),
+        )
+        for row in rows
+    ]
+
+
+def with_costs(rows: Rows, costs: Iterable[Costs]) -> Rows:
+    """Add FLOPs per step and GFLOP/s, except for a row with a node whose FLOPs are unknown."""
+    flops_of = {cost.name: cost.flops for cost in costs if cost.flops is not None}
+
+    def with_flops(row: Row) -> Row:
+        if any(node.name not in flops_of for node in row.nodes):
+            return row
+        flops = sum(node.calls * flops_of[node.name] for node in row.nodes)
+        per_ns = flops / row.stats.self_ns if row.stats.self_ns else None
+        return row.plus(flops=round(flops / row.steps), gflops=per_ns)
+
+    return list(map(with_flops, rows))
+
+
+def with_peaks(rows: Rows, runs: Sequence[OpRun]) -> Rows:
+    """Add the most bytes that the nodes of a row had alive at once in a step of these runs."""
+    peaks = memory.peaks(runs, [row.stats.nodes for row in rows])
+    return [row.plus(peak_bytes=peak) for row, peak in zip(rows, peaks, strict=True)]
+
+
+def with_shares(rows: Rows) -> tuple[OpStats, ...]:
+    """Return the rows with their shares of the total time, complete."""
+    everything = sum(row.stats.self_ns for row in rows) or 1
+    so_far = accumulate(row.stats.self_ns for row in rows)
+    return tuple(
+        replace(
+            row.stats, share=row.stats.self_ns / everything, cumulative_share=until / everything
+        )
+        for row, until in zip(rows, so_far, strict=True)
+    )

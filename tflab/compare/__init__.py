@@ -1,1 +1,95 @@
 """Compare: what the ops of a step cost at several batch sizes and under several configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tflab.records.measured import Comparison
+from tflab.records.options import Options
+
+DEFAULT = "default"
+RACE_S = 300.0  # after which no further observation of the configurations starts
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The settings that differ from the defaults."""
+
+    about: str
+    setting: str  # how to get it without tflab
+    options: Mapping[str, Any] = field(default_factory=dict)  # fields of Options
+    environment: Mapping[str, str] = field(default_factory=dict)  # read when TensorFlow is imported
+    # whether `default` needs that environment, too, for the comparison
+    beside_default: bool = False
+
+
+CONFIGURATIONS = {
+    DEFAULT: Configuration("the runtime's default settings", ""),
+    "xla": Configuration(
+        "XLA compiles what it can into its own code",
+        "tf.config.optimizer.set_jit(True)",
+        {"xla": True},
+    ),
+    "no-onednn": Configuration(
+        "TensorFlow's own kernels, mostly Eigen, instead of oneDNN's",
+        "TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is imported",
+        environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
+    ),
+    "no-grappler": Configuration(
+        "the graph runs as written: no pass of Grappler rewrites it",
+        "disable_meta_optimizer among the optimizer's experimental options",
+        {"without": ("grappler",)},
+    ),
+    # Otherwise all sessions share the threads of the first (core/common_runtime/local_device.cc).
+    "one-thread": Configuration(
+        "one thread instead of one for each processor, as on a single core",
+        "one thread within an op and one between ops, as tf.config.threading sets them",
+        {"threads": 1},
+        {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"},
+        beside_default=True,
+    ),
+    "gpu": Configuration(
+        "on a GPU; ops that it cannot run stay on the processor",
+        "the GPU",
+        {"soft_placement": True},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """The options of a comparison."""
+
+    phase: str = "inference"
+    by: str = "op"  # what a row of the tables is
+    images: int | None = None  # from the start of the test split, or of the training split
+    steps: int | None = None  # instead: as many images as these steps of the largest batch take
+    seconds: float | None = None  # instead: as many images as take about this long
+    # The load of the machine before tflab itself kept it busy, if known
+    load_before: float | None = None
+    configs: tuple[str, ...] = (DEFAULT,)  # to race at each batch size, `default` first
+    race_s: float = RACE_S  # longer if a verdict requires more observations
+
+
+def compare_batch_sizes(
+    model: str,
+    batch_sizes: Sequence[int],
+    chosen: SweepOptions | None = None,
+    *,
+    options: Options | None = None,
+) -> Comparison:
+    """Measure a model's step at each batch size, and then untraced under each configuration.
+
+    Raises UsageError if there are fewer images than a batch needs, or for a configuration that this
+    machine does not support; TflabError if a step fails.
+    """
+    # Not at the top: a command that leaves the work to a confined process needs none of these
+    from tflab.runtime import dumps, quiet_import
+
+    dumps.prepare()  # before the following modules import TensorFlow
+    quiet_import.load()
+    from tflab.compare import comparison
+
+    return comparison.compare(model, batch_sizes, chosen or SweepOptions(), options or Options())

@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from tflab import models
+from tflab.analysis import row_labels
 from tflab.cli import (
     arguments,
     command,
@@ -24,14 +25,19 @@ from tflab.cli import (
     saved_files,
     terminal,
 )
-from tflab.compare import output
-from tflab.compare.command_line import OF_FILES, WHAT, as_typed, build_parser, named_arguments
-from tflab.compare.configurations import DEFAULT
+from tflab.compare import CONFIGURATIONS, DEFAULT, SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError, UsageError
 from tflab.escaping import visible
 from tflab.records.measured import Comparison
 from tflab.records.options import Options
 from tflab.runtime import dumps, quiet_import
+
+PHASES = ("inference", "training")
+FORMATS = ("text", "json", "csv", "markdown")
+OF_FILES = ("files", "fail_if_slower", "top", "format")  # options that go with files
+WHAT = "comparison"  # the name of a saved file in errors
+USAGE = """python -m tflab.compare [OPTION ...]
+       python -m tflab.compare A.json B.json [--fail-if-slower PERCENT]"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,7 +45,93 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    return build_parser(__doc__)
+    parser = command.parser("compare", __doc__)
+    parser.usage = USAGE
+    add_measured(parser.add_argument_group("what to measure"))
+    add_shown(parser.add_argument_group("how it is shown"))
+    add_files(parser.add_argument_group("saved comparisons"))
+    arguments.saved(parser)
+    return parser
+
+
+def add_measured(group: arguments.Container) -> None:
+    arguments.model(group, models.MODELS)
+    arguments.batch_sizes(group)
+    group.add_argument(
+        "--phase",
+        default="inference",
+        choices=PHASES,
+        type=command.one_of("phase", PHASES),
+        metavar="PHASE",
+        help="inference or training (default: inference)",
+    )
+    amount = group.add_mutually_exclusive_group()
+    amount.add_argument(
+        "--images",
+        type=command.count("number of images"),
+        metavar="N",
+        help="default: all test images, or the first 2,000 training images",
+    )
+    amount.add_argument(
+        "--steps",
+        type=command.count("number of steps"),
+        metavar="N",
+        help="as many images as N steps at the largest batch size",
+    )
+    group.add_argument(
+        "--configs",
+        nargs="+",
+        default=[DEFAULT],
+        type=command.one_of("configuration", tuple(CONFIGURATIONS)),
+        metavar="C",
+        help=f"also under {', '.join(name for name in CONFIGURATIONS if name != DEFAULT)}",
+    )
+    arguments.experiments(group)
+    arguments.cluster(group)
+    arguments.without(group, "switch these graph passes off; without remapper, no ops are fused")
+    arguments.data_dir(group)
+
+
+def add_shown(group: arguments.Container) -> None:
+    group.add_argument(
+        "--by",
+        default="op",
+        choices=row_labels.KEYS,
+        type=command.one_of("grouping", row_labels.KEYS),
+        metavar="ROW",
+        help=f"what a row is: {', '.join(row_labels.KEYS)} (default: op)",
+    )
+    group.add_argument(
+        "--top",
+        default=10,
+        type=command.count("number of rows"),
+        metavar="N",
+        help="rows of a table (default: 10)",
+    )
+    group.add_argument("--full", action="store_true", help="show every table")
+    group.add_argument(
+        "--plots",
+        type=command.folder("folder for plots"),
+        metavar="DIR",
+        help="draw the tables into a new folder, as PNG and SVG",
+    )
+    arguments.output_format(group, FORMATS)
+
+
+def add_files(group: arguments.Container) -> None:
+    group.add_argument("files", nargs="*", metavar="FILE", help="two files to compare")
+    group.add_argument(
+        "--save",
+        type=command.file("comparison's file"),
+        metavar="FILE",
+        help="write what --format json prints to a new file",
+    )
+    group.add_argument(
+        "--fail-if-slower",
+        type=command.percentage("slowdown", 1_000),
+        metavar="PERCENT",
+        help="exit 1 if a step of the second is slower by more, 3 if undecided",
+    )
 
 
 def run(argv: Sequence[str]) -> int:
@@ -77,28 +169,6 @@ def check_cluster(args: argparse.Namespace) -> None:
         )
 
 
-def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> int:
-    options = options_of(args, tasks)
-    from tflab.exporters import json
-
-    with terminal.phase(args.model), interrupts.held():
-        with output.plots_of(args) as folder:
-            comparison = measured(args, sizes, options)
-            with command.reader_may_leave():
-                output.show(comparison, args, environment.describe())
-            if folder:
-                output.draw(comparison, folder)
-        with command.reader_may_leave():
-            output.say_plots(args)
-        if args.save:
-            content = json.comparison(comparison, environment.describe())
-            output_paths.write(Path(args.save), content.encode(), WHAT, "--save")
-            terminal.say(f"\nThe comparison is in {visible(args.save)}", output.stream_of(args))
-    if comparison.failure:
-        raise RefusedError(comparison.failure)
-    return command.INTERRUPTED if comparison.interrupted else 0
-
-
 def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[output_paths.Run]]:
     """The files that a confined process writes."""
     places: dict[str, AbstractContextManager[output_paths.Run]] = {}
@@ -109,23 +179,39 @@ def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[output
     return places
 
 
-def compare_files(args: argparse.Namespace, names: Sequence[str]) -> int:
-    """Compare two saved comparisons, or the programs that `tflab.run --save` watched."""
-    for name in names:
-        if name not in OF_FILES:
-            raise UsageError(
-                f"{as_typed(name)} applies to a new measurement, but '{args.files[0]}' is a file; "
-                "give either files or measuring options."
-            )
-    from tflab.compare import saved, watched_runs
+def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> int:
+    plots = output_paths.new_folder(Path(args.plots), "--plots") if args.plots else nullcontext()
+    notes = sys.stdout if args.format == "text" else sys.stderr
+    with terminal.phase(args.model), interrupts.held():
+        with plots as folder:  # created before anything is measured
+            comparison = measured(args, sizes, tasks)
+            with command.reader_may_leave():
+                show(comparison, args)
+            if folder:
+                draw(comparison, folder)
+        if args.plots:
+            with command.reader_may_leave():
+                terminal.say(f"\nThe plots are in {visible(args.plots)}", notes)
+        if args.save:
+            from tflab.exporters import json
 
-    if saved_files.is_run(saved.read_content(args.files[0])):
-        return watched_runs.run(args)
-    return saved.run(args)
+            content = json.comparison(comparison, environment.describe())
+            output_paths.write(Path(args.save), content.encode(), WHAT, "--save")
+            terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)
+    if comparison.failure:
+        raise RefusedError(comparison.failure)
+    return command.INTERRUPTED if comparison.interrupted else 0
 
 
-def options_of(args: argparse.Namespace, tasks: tuple[str, ...]) -> Options:
-    return Options(
+def measured(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> Comparison:
+    chosen = SweepOptions(
+        phase=args.phase,
+        by=args.by,
+        images=args.images,
+        steps=args.steps,
+        configs=tuple(dict.fromkeys([DEFAULT, *args.configs])),
+    )
+    options = Options(
         data_dir=args.data_dir,
         saved=arguments.saved_of(args),
         cluster=tasks,
@@ -133,21 +219,59 @@ def options_of(args: argparse.Namespace, tasks: tuple[str, ...]) -> Options:
         soft_placement=models.is_file(args.model),  # the devices were another machine's
         experiments=args.experiments or 0,
     )
+    return compare_batch_sizes(args.model, sizes, chosen, options=options)
 
 
-def measured(args: argparse.Namespace, sizes: Sequence[int], options: Options) -> Comparison:
-    from tflab.compare import comparison
+def show(comparison: Comparison, args: argparse.Namespace) -> None:
+    from tflab.compare import view
+    from tflab.exporters import csv, json, text
 
-    chosen = comparison.SweepOptions(
-        phase=args.phase,
-        by=args.by,
-        images=args.images,
-        steps=args.steps,
+    about = environment.describe()
+    text.show_in_format(
+        args.format,
+        f"{comparison.model} by batch size",
+        about,
+        view.blocks(comparison, args.top, args.full),
+        json=lambda: json.comparison(comparison, about),
+        csv=lambda: csv.comparison(comparison),
     )
-    configs = tuple(dict.fromkeys([DEFAULT, *args.configs]))
-    return comparison.compare_configurations(
-        args.model, tuple(sizes), chosen, comparison.RaceOptions(configs), options=options
-    )
+
+
+def draw(comparison: Comparison, folder: Path) -> None:
+    """Draw each batch size by itself and, if there are several, a comparison of them."""
+    from tflab.exporters import plots
+
+    for size, rows in comparison.tables.items():
+        bars = plots.op_bars.draw(rows, comparison.by)
+        plots.save(bars, folder / f"batch-{size}-{comparison.by}s")
+    if len(comparison.tables) > 1:
+        plots.save(plots.batch_sizes.draw(comparison), folder / "batch_sizes")
+
+
+def compare_files(args: argparse.Namespace, names: Sequence[str]) -> int:
+    """Compare two saved comparisons, or the programs that `tflab.run --save` watched."""
+    for name in names:
+        if name not in OF_FILES:
+            raise UsageError(
+                f"--{name.replace('_', '-')} applies to a new measurement, but '{args.files[0]}' "
+                "is a file; give either files or measuring options."
+            )
+    from tflab.compare import saved
+
+    if saved_files.is_run(saved.read_content(args.files[0])):
+        return saved.run_of_programs(args)
+    return saved.run(args)
+
+
+def named_arguments(
+    parser: argparse.ArgumentParser, argv: Sequence[str], args: argparse.Namespace
+) -> list[str]:
+    """Return the arguments that a command line names, also those that it sets to their default."""
+    missing = object()
+    # argparse keeps what a namespace contains, and sets only what is named
+    blank = argparse.Namespace(**dict.fromkeys(vars(args), missing))
+    values = vars(parser.parse_args(argv, blank))
+    return [name for name, value in values.items() if value is not missing]
 
 
 if __name__ == "__main__":

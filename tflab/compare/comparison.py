@@ -4,28 +4,17 @@ to rows, fits and findings."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from statistics import median
 
-from tflab.runtime import dumps, quiet_import
-
-dumps.prepare()  # before the following modules import TensorFlow
-quiet_import.load()
-
 from tflab.analysis import op_table
 from tflab.cli import interrupts
-from tflab.compare import diagnosis, evidence, findings, preparation, race, sweep, view
-from tflab.compare.preparation import Prepared, SweepOptions
-from tflab.compare.race import RaceOptions
+from tflab.compare import SweepOptions, configurations, findings, prepare, sweep, view
+from tflab.compare.prepare import Prepared
 from tflab.exporters import notebook
 from tflab.lifecycle import experiments
-from tflab.records.measured import (
-    Comparison,
-    ConfigTimes,
-    OpStats,
-    Rounds,
-    StepTimes,
-)
+from tflab.records.measured import Comparison, ConfigTimes, OpStats, Rounds, StepTimes
 from tflab.records.options import Options
 from tflab.records.stages import Placement
 from tflab.records.verdicts import Diagnosis, Experiments
@@ -46,48 +35,22 @@ class MeasuredStep:
     experiments: Mapping[int, Experiments] = field(default_factory=dict)
 
 
-def compare_batch_sizes(
-    model: str,
-    batch_sizes: tuple[int, ...],
-    chosen: SweepOptions | None = None,
-    *,
-    options: Options | None = None,
+def compare(
+    model: str, batch_sizes: Sequence[int], chosen: SweepOptions, options: Options
 ) -> Comparison:
-    """Measure a model's step at each batch size and draw conclusions.
-
-    Raises UsageError if there are fewer images than a batch needs, TflabError if a step fails.
-    """
-    return compare_configurations(model, batch_sizes, chosen, options=options)
-
-
-def compare_configurations(
-    model: str,
-    batch_sizes: tuple[int, ...],
-    chosen: SweepOptions | None = None,
-    configurations: RaceOptions | None = None,
-    *,
-    options: Options | None = None,
-) -> Comparison:
-    """Measure a model's step at each batch size, and then untraced under each configuration.
-
-    Raises what `compare_batch_sizes` raises, and UsageError for a configuration that this machine
-    does not support.
-    """
-    configurations = configurations or RaceOptions()
-    race.check(configurations.names)
+    """Measure a model's step and draw conclusions; `compare_batch_sizes` says what it raises."""
+    configurations.check(chosen.configs)
     with interrupts.released():
-        prepared = preparation.prepare(
-            model, batch_sizes, chosen or SweepOptions(), options or Options()
-        )
+        prepared = prepare.prepare(model, batch_sizes, chosen, options)
     measured = swept(prepared)
-    measured = with_configurations(prepared, measured, configurations)
+    measured = with_configurations(prepared, measured)
     measured = with_experiments(prepared, measured)
     return concluded(prepared, measured)
 
 
 def swept(prepared: Prepared) -> MeasuredStep:
-    """The step at each batch size, as tables."""
-    chosen, placed, images = prepared.chosen, prepared.placed, prepared.images
+    """Measure the step at each batch size, and make its tables."""
+    placed, images = prepared.placed, prepared.images
     done = sweep.run(
         prepared.program,
         prepared.step,
@@ -95,60 +58,62 @@ def swept(prepared: Prepared) -> MeasuredStep:
         images,
         prepared.options,
         prepared.split,
-        types_of(prepared.first),
+        sweep.types_of(prepared.first),
     )
-
     tables = {
-        size: sweep.table(batch, placed[size], chosen.by, placed.get(images % size))
+        size: sweep.table(batch, placed[size], prepared.chosen.by, placed.get(images % size))
         for size, batch in done.batches.items()
     }
     steps = {size: sweep.times(batch, tables[size]) for size, batch in done.batches.items()}
     return MeasuredStep(done.batches, tables, steps, done.ending)
 
 
-def with_configurations(
-    prepared: Prepared, measured: MeasuredStep, configurations: RaceOptions
-) -> MeasuredStep:
-    """The same with configurations, if other processes can run the step; Ctrl-C keeps the sweep."""
-    alone = len(configurations.names) < 2 or prepared.calls_python
+def with_configurations(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
+    """Add configurations, if other processes can run the step. Ctrl-C keeps the sweep."""
+    alone = len(prepared.chosen.configs) < 2 or prepared.calls_python
     if alone or measured.ending != measure.Outcome():
         return measured
     try:
         with interrupts.released():
-            raced = race.run(prepared, configurations.names, configurations.budget_s)
+            return replace(measured, raced=configurations.race(prepared))
     except KeyboardInterrupt:
         return replace(measured, ending=measure.Outcome(interrupted=True))
-    return replace(measured, raced=raced)
 
 
 def with_experiments(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
-    """The same with experiments on its largest ops, if seconds were given for them."""
+    """Add experiments on the largest ops, if seconds were given for them. Ctrl-C keeps those of the
+    batch sizes before."""
     options = prepared.options
     if not options.experiments or measured.ending != measure.Outcome():
         return measured
     seconds = max(1, options.experiments // len(measured.batches))
     by_size: dict[int, Experiments] = {}
     for size, batch in measured.batches.items():
+        placed = prepared.placed[size]
+        stats = batch.accumulator.stats(sweep.types_of(placed), {}, {})
+        nodes = op_table.table(stats, "node", batch.accumulator.steps, batch.rows)
         share = replace(options, experiments=seconds, batch_size=size)
-        of_size = largest_ops_once_more(batch, prepared.placed[size], share, prepared.split)
-        if of_size is None:
+        made = None
+        with suppress(KeyboardInterrupt), interrupts.released():
+            made = experiments.run(placed, nodes, share, prepared.split)
+        if made is None:
             return replace(measured, experiments=by_size, ending=measure.Outcome(interrupted=True))
-        by_size[size] = of_size
+        by_size[size] = made
     return replace(measured, experiments=by_size)
 
 
 def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
-    """The measurements with their conclusions."""
-    chosen, options, placed = prepared.chosen, prepared.options, prepared.placed
+    """Return the measurements with their conclusions."""
+    chosen, options = prepared.chosen, prepared.options
     steps, ending = measured.steps, measured.ending
     # The rules are about the ops and the pauses of one process, and tasks are not other programs.
-    reasons = () if options.cluster else diagnosed(placed, measured)
+    reasons = () if options.cluster else diagnosed(prepared.placed, measured)
     during = load.since(prepared.beginning)
     if options.cluster:
         during = replace(during, during=None)
     compared = sweep.side_by_side(measured.tables, steps, chosen.by)
     smallest = measured.batches[prepared.batch_sizes[0]]
-    stats = smallest.accumulator.stats(types_of(prepared.first), {}, {})
+    stats = smallest.accumulator.stats(sweep.types_of(prepared.first), {}, {})
     warm = {node.name: node.mean_ns for node in stats}
     dataset = prepared.program.dataset(prepared.split)
     failures = [*prepared.refused, *([str(ending.failure)] if ending.failure else [])]
@@ -195,14 +160,10 @@ def rounds_of(batch: sweep.MeasuredBatch, table: Sequence[OpStats]) -> Rounds:
     )
 
 
-def types_of(placed: Placement) -> dict[str, str]:
-    return {node.name: node.op for node in placed.nodes}
-
-
 def diagnosed(placed: Mapping[int, Placement], measured: MeasuredStep) -> tuple[Diagnosis, ...]:
-    """Why a step is slow, from the measurements of every node at every batch size."""
-    batches = [
-        evidence.of_batch(
+    """Return why a step is slow, from the measurements of every node at every batch size."""
+    evidence = [
+        sweep.evidence(
             batch,
             placed[size],
             sweep.table(batch, placed[size], "node"),
@@ -210,17 +171,4 @@ def diagnosed(placed: Mapping[int, Placement], measured: MeasuredStep) -> tuple[
         )
         for size, batch in measured.batches.items()
     ]
-    return diagnosis.diagnose(batches, measured.raced, measured.experiments)
-
-
-def largest_ops_once_more(
-    batch: sweep.MeasuredBatch, placed: Placement, options: Options, split: str
-) -> Experiments | None:
-    """What the largest ops of a batch size cost a step; None after Ctrl-C."""
-    stats = batch.accumulator.stats(types_of(placed), {}, {})
-    nodes = op_table.table(stats, "node", batch.accumulator.steps, batch.rows)
-    try:
-        with interrupts.released():
-            return experiments.run(placed, nodes, options, split)
-    except KeyboardInterrupt:
-        return None
+    return findings.diagnose(evidence, measured.raced, measured.experiments)

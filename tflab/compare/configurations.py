@@ -1,54 +1,220 @@
-"""Configurations: runtime settings under which a step can be compared."""
+"""Configurations: the same untraced step under several configurations that take turns, with a
+verdict for each.
+
+Settings of a process (graph passes, XLA, threads) take turns with `default` step by step. Settings
+that are read when TensorFlow is imported need a separate process, which runs next to that of
+`default`: a dozen steps here, then a dozen there. Steps of one process are not independent of one
+another, so a process, or a pair of them, is one observation, however many steps it runs. Within it,
+new sessions are created a few times, because the place of a session in memory makes all of its
+steps faster or slower.
+
+The control is `default` once more: as a second session in the same process, or, for a configuration
+in a process of its own, as another process.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from statistics import geometric_mean, median
 
-DEFAULT = "default"
+from tflab import datasets
+from tflab.analysis import step_times, verdicts
+from tflab.cli import terminal
+from tflab.compare import CONFIGURATIONS, DEFAULT
+from tflab.compare.prepare import Prepared
+from tflab.errors import UsageError
+from tflab.records.measured import ConfigTimes
+from tflab.runtime import devices, measure, own_process, session
+
+OBSERVATIONS = 10  # of each configuration, if there is time
+TURNS = 32  # turns of a process in an observation
+OBSERVATION_S = 15.0  # after which no further turn of it starts
+A_SESSION = 8  # turns, after which new sessions are created
+ROUNDS = 12  # steps of each configuration at each batch size in a turn
+CONTROL = "control"
+OF_ITS_OWN = {"TFLAB_CONTROL": "1"}  # means nothing to TensorFlow
+
+Times = Mapping[int, Sequence[int]]  # batch size -> ns of its steps
+Jobs = Mapping[str, measure.Job]  # by configuration
+Place = tuple[int, str]  # a process of an observation, and a configuration in it
+Observed = Mapping[Place, Times]
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """The settings that differ from the defaults."""
+class Process:
+    """Configurations that share a process, and the environment that it is started with."""
 
-    about: str
-    setting: str  # how to get it without tflab
-    options: Mapping[str, Any] = field(default_factory=dict)  # fields of Options
-    environment: Mapping[str, str] = field(default_factory=dict)  # read when TensorFlow is imported
-    # whether `default` needs that environment, too, for the comparison
-    beside_default: bool = False
+    environment: Mapping[str, str]
+    names: Sequence[str]
 
 
-CONFIGURATIONS = {
-    DEFAULT: Configuration("the runtime's default settings", ""),
-    "xla": Configuration(
-        "XLA compiles what it can into its own code",
-        "tf.config.optimizer.set_jit(True)",
-        {"xla": True},
-    ),
-    "no-onednn": Configuration(
-        "TensorFlow's own kernels, mostly Eigen, instead of oneDNN's",
-        "TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is imported",
-        environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
-    ),
-    "no-grappler": Configuration(
-        "the graph runs as written: no pass of Grappler rewrites it",
-        "disable_meta_optimizer among the optimizer's experimental options",
-        {"without": ("grappler",)},
-    ),
-    # Otherwise all sessions share the threads of the first (core/common_runtime/local_device.cc).
-    "one-thread": Configuration(
-        "one thread instead of one for each processor, as on a single core",
-        "one thread within an op and one between ops, as tf.config.threading sets them",
-        {"threads": 1},
-        {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"},
-        beside_default=True,
-    ),
-    "gpu": Configuration(
-        "on a GPU; ops that it cannot run stay on the processor",
-        "the GPU",
-        {"soft_placement": True},
-    ),
-}
+@dataclass(frozen=True)
+class Opponents:
+    """What a configuration is compared with in an observation."""
+
+    itself: Place
+    default: Place
+    control: Place
+
+
+def check(configs: Sequence[str]) -> None:
+    """Raise UsageError for a configuration that this machine does not support."""
+    if "gpu" in configs and not devices.gpus():
+        raise UsageError("This machine has no GPU; remove `gpu` from --configs.")
+
+
+def race(prepared: Prepared) -> tuple[ConfigTimes, ...]:
+    """Return the untraced steps of every configuration at every batch size, each compared with
+    `default`.
+
+    After `race_s` seconds no further observation starts, except those that a verdict requires.
+    """
+    configs, budget_s = prepared.chosen.configs, prepared.chosen.race_s
+    program, batch_sizes = prepared.program, prepared.batch_sizes
+    columns = list(session.feed_columns(program, prepared.split).values())
+    rows = [datasets.first_rows(column, ROUNDS * max(batch_sizes)) for column in columns]
+    jobs = {}
+    for config in configs:
+        options = replace(prepared.options, **CONFIGURATIONS[config].options)
+        jobs[config] = measure.job_of(program, prepared.step, options)
+    jobs[CONTROL] = jobs[DEFAULT]
+    numbers = measure.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
+    plan = terminal.track("configurations", numbers, OBSERVATIONS)
+    most_s = min(OBSERVATION_S, budget_s / OBSERVATIONS)
+    processes = processes_of(configs)
+    observed = list(observations(jobs, processes, rows, batch_sizes, plan, most_s))
+    against = opponents(processes)
+    return judged(observed, {config: against[config] for config in configs}, batch_sizes)
+
+
+def processes_of(configs: Sequence[str]) -> list[Process]:
+    """Return the processes of an observation.
+
+    A configuration in a process of its own is compared with a `default` and a control that have a
+    process of their own as well: sessions that share a process slow each other down.
+    """
+    shared: dict[tuple, list[str]] = {}
+    alone: list[Process] = []
+    for config in configs:
+        setting = CONFIGURATIONS[config]
+        if setting.environment and not setting.beside_default:
+            alone.append(Process(setting.environment, [config]))
+        elif config != DEFAULT:
+            key = tuple(setting.environment.items())
+            shared.setdefault(key, [DEFAULT, CONTROL]).append(config)
+    if alone:
+        alone = [Process({}, [DEFAULT]), Process(OF_ITS_OWN, [CONTROL]), *alone]
+    return [*alone, *(Process(dict(key), names) for key, names in shared.items())]
+
+
+def opponents(processes: Sequence[Process]) -> dict[str, Opponents]:
+    """Return, for each configuration, where its times, those of `default` and those of its control
+    are: in its own process, or each in another."""
+    alone = {
+        process.names[0]: (at, process.names[0])
+        for at, process in enumerate(processes)
+        if len(process.names) == 1
+    }
+    found: dict[str, Opponents] = {}
+    for at, process in enumerate(processes):
+        shared = {name: (at, name) for name in process.names}
+        places = shared if DEFAULT in shared and CONTROL in shared else alone | shared
+        for name in process.names:
+            if name != CONTROL and name not in found:
+                of = Opponents(places[name], places[DEFAULT], places[CONTROL])
+                found[name] = of
+    return found
+
+
+def observations(
+    jobs: Jobs,
+    processes: Sequence[Process],
+    rows: Sequence[datasets.Column],
+    batch_sizes: Sequence[int],
+    numbers: Iterable[int],
+    most_s: float = OBSERVATION_S,
+) -> Iterator[Observed]:
+    """Yield the times of every configuration, from processes that run side by side and take turns,
+    each observation for at most `most_s` seconds."""
+    for number in numbers:
+        with ExitStack() as stack:
+            started = []
+            for process in processes:
+                # No configuration is always the first whose session is created.
+                shuffled = random.Random(number).sample(process.names, len(process.names))
+                stream = own_process.untraced(
+                    [jobs[name] for name in shuffled],
+                    *(rows, batch_sizes, ROUNDS, A_SESSION, process.environment),
+                )
+                started.append((shuffled, stack.enter_context(stream)))
+            measured = in_turn([stream for _, stream in started], number, most_s)
+        yield {
+            (at, name): times
+            for at, ((names, _), of_jobs) in enumerate(zip(started, measured, strict=True))
+            for name, times in zip(names, of_jobs, strict=True)
+        }
+
+
+def in_turn(
+    processes: Sequence[Iterator[own_process.Times]], seed: int, most_s: float
+) -> list[own_process.Times]:
+    """Return the times of the jobs of each process: turn after turn, in random order, for TURNS
+    turns or until the time is over."""
+    measured = [next(process) for process in processes]  # all are ready before the first starts
+    draw = random.Random(seed)
+    start = time.monotonic()
+    for turn in range(TURNS):
+        if turn and time.monotonic() - start > most_s:
+            break
+        for place in draw.sample(range(len(processes)), len(processes)):
+            for of_job, added in zip(measured[place], next(processes[place]), strict=True):
+                for size, times in added.items():
+                    of_job[size] += times
+    return measured
+
+
+def judged(
+    observed: Sequence[Observed],
+    against: Mapping[str, Opponents],
+    batch_sizes: Sequence[int],
+) -> tuple[ConfigTimes, ...]:
+    """Return every configuration with its verdict; all verdicts are made together."""
+    pairs = [(size, config) for size in batch_sizes for config in against if config != DEFAULT]
+
+    def ratios(size: int, itself: Place, usual: Place) -> list[float]:
+        return [ratio(times[itself][size], times[usual][size]) for times in observed]
+
+    groups = []
+    for size, config in pairs:
+        of = against[config]
+        control = ratios(size, of.control, of.default)
+        groups.append((ratios(size, of.itself, of.default), control))
+    made = dict(zip(pairs, verdicts.of_race(groups), strict=True))
+    rows = []
+    for size in batch_sizes:
+        for config, of in against.items():
+            times = [times[of.itself][size] for times in observed]
+            spread = step_times.spread([ns for of_process in times for ns in of_process])
+            default_ns = geometric_mean(median(turns(each[of.default][size])) for each in observed)
+            verdict = made.get((size, config))
+            step_ns = default_ns * verdict.ratio if verdict else default_ns
+            medians = tuple(float(median(of_process)) for of_process in times)
+            rate = 1e9 * size / spread.median
+            row = ConfigTimes(config, size, spread, rate, default_ns, step_ns, verdict, medians)
+            rows.append(row)
+    return tuple(rows)
+
+
+def ratio(times: Sequence[int], usual: Sequence[int]) -> float:
+    """Return one observation: how many times as long the median step takes, as the median over
+    turns, which are not all disturbed equally."""
+    return median(a / b for a, b in zip(turns(times), turns(usual), strict=False))
+
+
+def turns(times: Sequence[int]) -> list[float]:
+    """Return the median step of each turn."""
+    return [median(times[start : start + ROUNDS]) for start in range(0, len(times), ROUNDS)]

@@ -6,20 +6,30 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import compress, islice
 from operator import add
+from statistics import median
 from typing import Any
 
 from tflab import datasets
-from tflab.analysis import batch_fit, memory, op_table, statistics, step_times, wires
+from tflab.analysis import (
+    batch_fit,
+    memory,
+    op_table,
+    row_labels,
+    statistics,
+    step_times,
+    wires,
+)
 from tflab.analysis.statistics import Accumulator
+from tflab.compare.findings import Evidence, Work
 from tflab.records.cluster import Received
+from tflab.records.graph import Node, Shape, node_of
 from tflab.records.measured import Compared, Costs, OpStats, StepTimes
 from tflab.records.options import Options, Program
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import OpRun, StepTime
-from tflab.runtime import costs, measure, nodes, session, trace
+from tflab.runtime import costs, flops, measure, nodes, private, session, trace
 
 WAITING_BYTES = 2**18  # of traces that are aggregated together
 KEPT = 3  # traced steps of each batch size, with whole batches, whose op runs are kept
@@ -146,37 +156,6 @@ def run(
     return Sweep(done, ending)
 
 
-def affordable(
-    seconds: float,
-    program: Program,
-    step: session.Step,
-    batch_sizes: Sequence[int],
-    rows: int,
-    options: Options,
-    split: str,
-) -> int:
-    """As many of the rows as take about this many seconds, at all batch sizes together."""
-    columns = list(session.feed_columns(program, split).values())
-    fastest: dict[tuple[int, bool], int] = {}
-
-    def observe(turn: measure.Turn, timed: StepTime, _: measure.Recorded) -> None:
-        kind = turn.batch_size, turn.traced
-        fastest[kind] = min(timed.wall_ns, fastest.get(kind, timed.wall_ns))
-
-    plan = measure.trial(columns, batch_sizes)
-    measure.run([measure.job_of(program, step, options)], plan, observe).check(kept=False)
-    return rows_within(seconds, fastest, rows)
-
-
-def rows_within(seconds: float, step_ns: Mapping[tuple[int, bool], int], rows: int) -> int:
-    """Whole batches of the largest size, at least one, and no more than there are; `step_ns` has
-    the time of an untraced and a traced step by batch size."""
-    largest = max(size for size, _ in step_ns)
-    row_ns = sum(ns / size for (size, _), ns in step_ns.items())
-    whole_batches = int(seconds * 1e9 / row_ns) // largest * largest
-    return min(rows, max(largest, whole_batches))
-
-
 # The results as rows, for each batch size and side by side
 
 
@@ -190,39 +169,36 @@ def table(
 
     `last` is the placement of the smaller batch at the end of the data, if there is one.
     """
+    accumulator = batch.accumulator
     devices = {node.name: node.device for node in placed.nodes}
-    types = {node.name: node.op for node in placed.nodes}
-    nodes = (*placed.user_nodes, *placed.nodes)
     requested = {node.name: node.requested_bytes for node in statistics.fold(batch.runs)}
-    return op_table.table(
-        batch.accumulator.stats(types, devices, requested),
-        by,
-        batch.accumulator.steps,
-        batch.rows,
-        costs=mean_costs(batch, placed, last),
+    stats = accumulator.stats(types_of(placed), devices, requested)
+    nodes = (*placed.user_nodes, *placed.nodes)
+    graph = op_table.Graph(
         ledger=placed.ledger,
         sources={node.name: node.line for node in nodes},
         phases={node.name: node.phase for node in nodes},
         layers=placed.program.layers,
-        quantile=batch.accumulator.quantile,
-        step_std_ns=batch.accumulator.step_std_ns,
-        step_median_ns=batch.accumulator.step_median_ns,
-        peak_bytes=partial(memory.peaks, batch.runs),
     )
+    rows = op_table.rows(stats, by, accumulator.steps, batch.rows, graph)
+    rows = op_table.with_quantiles(rows, accumulator)
+    rows = op_table.with_step_times(rows, accumulator)
+    rows = op_table.with_costs(rows, mean_costs(batch, placed, last))
+    return op_table.with_shares(op_table.with_peaks(rows, batch.runs))
 
 
 def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
-    """The rows of a walk's own steps by node, with their costs, as far as known."""
+    """Return the rows of a walk's own steps by node, with their costs, as far as known."""
     runs = [run for run in ran.runs if run.name != trace.EXECUTOR]
-    return op_table.table(
-        statistics.fold(runs),
-        "node",
-        ran.steps,
-        ran.steps * ran.batch_size,
-        costs=costs_of(placed).values(),
-        ledger=placed.ledger,
-        peak_bytes=partial(memory.peaks, runs),
-    )
+    graph = op_table.Graph(placed.ledger)
+    images = ran.steps * ran.batch_size
+    rows = op_table.rows(statistics.fold(runs), "node", ran.steps, images, graph)
+    rows = op_table.with_costs(rows, costs_of(placed).values())
+    return op_table.with_shares(op_table.with_peaks(rows, runs))
+
+
+def types_of(placed: Placement) -> dict[str, str]:
+    return {node.name: node.op for node in placed.nodes}
 
 
 def mean_costs(batch: MeasuredBatch, placed: Placement, last: Placement | None) -> Iterator[Costs]:
@@ -287,3 +263,80 @@ def side_by_side(tables: Tables, steps: Mapping[int, StepTimes], by: str) -> tup
         fit = batch_fit.fit(cells, steps, by)
         compared.append(Compared(key, of_largest.ops, of_largest.fused_from, cells, fit))
     return tuple(compared)
+
+
+# The evidence for a diagnosis
+
+MOVING_CHANNELS = ((0, 3, 1, 2), (0, 2, 3, 1))
+WITHIN_IMAGES = ((0, 1, 3, 2), (0, 2, 1, 3))  # permutations that may keep the shape
+
+
+def evidence(
+    batch: MeasuredBatch,
+    placed: Placement,
+    rows: Sequence[OpStats],
+    cost_of: Mapping[str, Costs],
+) -> Evidence:
+    """Return what a diagnosis is made from, at one batch size; `rows` are the nodes of the step."""
+    sources = {node.name: node.line for node in (*placed.user_nodes, *placed.nodes)}
+    lines = row_labels.line_labels(sources)
+    movers = costs.data_movers(placed.nodes, placed.user_nodes, placed.ledger)
+    turned = movers & format_changes(placed.nodes)
+    return Evidence(
+        batch_size=batch.batch_size,
+        steps=batch.accumulator.steps,
+        step_ns=median(batch.untraced_ns),
+        ops_span_ns=median(batch.ops_span_ns),
+        traced_outside_ns=median(
+            wall - span for wall, span in zip(batch.traced_ns, batch.ops_span_ns, strict=False)
+        ),
+        fed_bytes=costs.fed_bytes(placed.nodes),
+        nodes=tuple(
+            Work(
+                name=row.key,
+                op=row.op,
+                line=lines.get(row.key, ""),
+                calls=row.calls / batch.accumulator.steps,
+                call_ns=row.median_ns,
+                bytes=cost_of[row.key].bytes if row.key in cost_of else None,
+                moves=row.key in movers,
+                moves_channels=row.key in turned,
+                hands_on=set(row.ops) <= flops.HAND_ON,
+            )
+            for row in rows
+        ),
+    )
+
+
+def format_changes(nodes: Sequence[Node]) -> set[str]:
+    """The transposes next to a convolution, pooling or similar op that, by their shapes, can
+    only move the channels from first to last, or from last to first."""
+    makers = {node.name: node for node in nodes}
+    formatted = {node.name for node in nodes if has_format(node.op)}
+    neighbours = {node_of(tensor) for name in formatted for tensor in makers[name].inputs}
+    neighbours |= {node.name for node in nodes if formatted & set(map(node_of, node.inputs))}
+    return {name for name in neighbours if name in makers and changes_format(makers[name], makers)}
+
+
+def has_format(op: str) -> bool:
+    """Whether ops of this type depend on which axis of their input has the channels."""
+    definition = private.op_def(op)
+    return definition is not None and any(attr.name == "data_format" for attr in definition.attr)
+
+
+def shape_of(tensor: str, makers: Mapping[str, Node]) -> Shape:
+    maker, index = makers.get(node_of(tensor)), int(tensor.partition(":")[2] or 0)
+    return maker.outputs[index].shape if maker and index < len(maker.outputs) else None
+
+
+def changes_format(node: Node, makers: Mapping[str, Node]) -> bool:
+    if "Transpose" not in node.op or not node.inputs:
+        return False
+    before, after = shape_of(node.inputs[0], makers), shape_of(node.name, makers)
+    if before is None or after is None or len(before) != 4 or len(after) != 4 or before == after:
+        return False
+
+    def comes_to(order: Sequence[int]) -> bool:
+        return tuple(before[axis] for axis in order) == after
+
+    return any(map(comes_to, MOVING_CHANNELS)) and not any(map(comes_to, WITHIN_IMAGES))

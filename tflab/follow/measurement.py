@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tflab.analysis import critical_path
-from tflab.compare import sweep
+from tflab.compare import prepare, sweep
 from tflab.errors import RefusedError, TflabError
 from tflab.follow import node_history
 from tflab.lifecycle import placement
@@ -14,7 +14,7 @@ from tflab.records.node_history import NodeHistory
 from tflab.records.options import Options, Program
 from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.records.timed import CriticalPath
-from tflab.runtime import session
+from tflab.runtime import measure, session
 from tflab.units import plural
 
 STEPS = 20  # traced steps at the largest batch size; smaller ones process the same rows
@@ -102,14 +102,16 @@ def swept(
     others start again without it.
     """
     step = session.step_of(program, walked.fetches)
-    types = {node.name: node.op for node in walked.nodes}
+    types = sweep.types_of(walked)
+    job = measure.job_of(program, step, options)
+    columns = list(session.feed_columns(program, "train").values())
     available = program.dataset("train").size
     failures: dict[int, str] = {}
     while sizes:
         rows = min(max(MOST_ROWS, max(sizes)), STEPS * max(sizes), available)
         batches: Mapping[int, sweep.MeasuredBatch] = {}
         try:
-            rows = sweep.affordable(MOST_S, program, step, sizes, rows, options, "train")
+            rows = prepare.affordable(MOST_S, job, columns, sizes, rows)
             done = sweep.run(program, step, sizes, rows, options, "train", types)
             batches, failure = done.batches, done.ending.failure
             if failure is None:

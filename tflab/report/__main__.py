@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 from tflab import models
 from tflab.cli import arguments, command, confined, interrupts, output_paths, terminal
-from tflab.compare.configurations import CONFIGURATIONS
+from tflab.compare import CONFIGURATIONS
 from tflab.escaping import visible
 from tflab.records.options import Saved
 from tflab.report import selection
-from tflab.runtime import dumps
+from tflab.runtime import dumps, quiet_import
 
 if TYPE_CHECKING:
     from tflab.report.contents import Lab
@@ -88,10 +88,11 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 
 def measured(args: argparse.Namespace, names: Sequence[str]) -> Lab:
     with interrupts.released():
-        from tflab.compare import race
+        quiet_import.load()
+        from tflab.compare import configurations
         from tflab.report import lab
 
-    race.check(args.configs)
+    configurations.check(args.configs)
     wanted = lab.Wanted(
         args.model,
         tuple(names),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tflab.compare import view
-from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
+from tflab.compare import CONFIGURATIONS, DEFAULT, view
 from tflab.exporters import plots
 from tflab.records.blocks import Column, Table
 from tflab.records.measured import Comparison

@@ -12,9 +12,7 @@ from rich.console import Console
 
 from tflab import lifecycle, models, temporary
 from tflab.cli import environment, interrupts
-from tflab.compare import comparison
-from tflab.compare.comparison import RaceOptions, SweepOptions
-from tflab.compare.configurations import DEFAULT
+from tflab.compare import DEFAULT, SweepOptions, compare_batch_sizes
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
 from tflab.records.measured import Comparison
@@ -152,9 +150,8 @@ def compare(
     others = ", ".join(configs[1:])
     then = f", then under {others} for about {selection.CONFIGS_S} s" if others else ""
     announce(f"{wanted.model} at batch sizes {', '.join(map(str, BATCH_SIZES))}{then}")
-    compared = comparison.compare_configurations(
-        wanted.model, BATCH_SIZES, sweep, RaceOptions(configs, selection.CONFIGS_S), options=options
-    )
+    chosen = replace(sweep, configs=configs, race_s=selection.CONFIGS_S)
+    compared = compare_batch_sizes(wanted.model, BATCH_SIZES, chosen, options=options)
     if compared.failure:
         raise TflabError(compared.failure)
     return compared

@@ -1,4 +1,4 @@
-"""Preparation: a model's step for a sweep: its data, and its graph at each batch size."""
+"""Prepare: a model's step for a sweep: its data, and its graph at each batch size."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from math import lcm
 
-from tflab import models
+from tflab import datasets, models
 from tflab.analysis import ledger, op_table, statistics
 from tflab.cli import terminal
-from tflab.compare import sweep
+from tflab.compare import SweepOptions
 from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
@@ -19,6 +19,7 @@ from tflab.records.graph import UPDATE, node_of
 from tflab.records.measured import OpStats
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Backward, Placement
+from tflab.records.timed import StepTime
 from tflab.runtime import load, measure, nodes, own_process, session, trace
 from tflab.units import plural
 
@@ -26,19 +27,6 @@ CALLS_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 COLD = 5  # ops of the first step that are shown
 SPLITS = {"inference": "test", "training": "train"}  # phase -> split of its data
 TRAINING_IMAGES = 2_000  # of the training split: enough steps, but done in a few seconds
-
-
-@dataclass(frozen=True)
-class SweepOptions:
-    """The options of a sweep."""
-
-    phase: str = "inference"
-    by: str = "op"  # what a row of the tables is
-    images: int | None = None  # from the start of the test split, or of the training split
-    steps: int | None = None  # instead: as many images as these steps of the largest batch take
-    seconds: float | None = None  # instead: as many images as take about this long
-    # The load of the machine before tflab itself kept it busy, if known
-    load_before: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +55,7 @@ class Prepared:
 
 
 def prepare(
-    model: str, batch_sizes: tuple[int, ...], chosen: SweepOptions, options: Options
+    model: str, batch_sizes: Sequence[int], chosen: SweepOptions, options: Options
 ) -> Prepared:
     """Build, differentiate and place a model's step at each batch size, and run it once.
 
@@ -94,9 +82,8 @@ def prepare(
     job = measure.job_of(program, step, options)
     caller = python_caller(job)
     if chosen.seconds is not None:
-        images = sweep.affordable(
-            chosen.seconds, program, step, batch_sizes, images, options, split
-        )
+        columns = list(session.feed_columns(program, split).values())
+        images = affordable(chosen.seconds, job, columns, batch_sizes, images)
         rests, _ = placements(backward, phase, batch_sizes, images, options, placed)
         placed |= rests
         images = placeable(images, batch_sizes, placed)
@@ -122,6 +109,33 @@ def prepare(
         cold_step_ns=cold_step_ns,
         calls_python=caller,
     )
+
+
+def affordable(
+    seconds: float,
+    job: measure.Job,
+    columns: Sequence[datasets.Column],
+    batch_sizes: Sequence[int],
+    rows: int,
+) -> int:
+    """Return as many of the rows as take about this many seconds, at all batch sizes together."""
+    fastest: dict[tuple[int, bool], int] = {}
+
+    def observe(turn: measure.Turn, timed: StepTime, _: measure.Recorded) -> None:
+        kind = turn.batch_size, turn.traced
+        fastest[kind] = min(timed.wall_ns, fastest.get(kind, timed.wall_ns))
+
+    measure.run([job], measure.trial(columns, batch_sizes), observe).check(kept=False)
+    return rows_within(seconds, fastest, rows)
+
+
+def rows_within(seconds: float, step_ns: Mapping[tuple[int, bool], int], rows: int) -> int:
+    """Return whole batches of the largest size, at least one, and no more than there are; `step_ns`
+    has the time of an untraced and a traced step by batch size."""
+    largest = max(size for size, _ in step_ns)
+    row_ns = sum(ns / size for (size, _), ns in step_ns.items())
+    whole_batches = int(seconds * 1e9 / row_ns) // largest * largest
+    return min(rows, max(largest, whole_batches))
 
 
 def python_caller(job: measure.Job) -> str | None:

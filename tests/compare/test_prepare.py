@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tflab.compare import preparation
+from tflab.compare import prepare
 from tflab.records.graph import Node
 
 pytestmark = pytest.mark.tensorflow
@@ -31,4 +31,4 @@ NODES = (
 def test_a_step_trains_if_what_it_fetches_depends_on_updates(train_op, fetches, updates, trains):
     program = SimpleNamespace(train_op=train_op, model=SimpleNamespace(fetches=fetches))
     stage = SimpleNamespace(program=program, nodes=NODES, update_nodes=updates)
-    assert preparation.trains(stage) is trains
+    assert prepare.trains(stage) is trains

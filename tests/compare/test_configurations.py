@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tflab.compare import race
-from tflab.compare.race import Opponents, Process
+from tflab.compare import configurations
+from tflab.compare.configurations import Opponents, Process
 from tflab.records.timed import Spread
 from tflab.runtime import own_process
 
@@ -18,14 +18,14 @@ PROCESSES = [Process({}, ["default", "control", "xla"]), Process(NO_ONEDNN, ["no
 
 
 def test_settings_of_a_process_run_beside_the_default_and_its_control():
-    assert race.processes_of(["default", "xla", "one-thread"]) == [
+    assert configurations.processes_of(["default", "xla", "one-thread"]) == [
         Process({}, ["default", "control", "xla"]),
         Process(SHARED, ["default", "control", "one-thread"]),
     ]
 
 
 def test_what_the_environment_decides_has_a_process_and_so_have_its_default_and_its_control():
-    assert race.processes_of(["default", "no-onednn", "xla"]) == [
+    assert configurations.processes_of(["default", "no-onednn", "xla"]) == [
         Process({}, ["default"]),
         Process({"TFLAB_CONTROL": "1"}, ["control"]),
         Process(NO_ONEDNN, ["no-onednn"]),
@@ -34,8 +34,8 @@ def test_what_the_environment_decides_has_a_process_and_so_have_its_default_and_
 
 
 def test_each_configuration_is_compared_with_the_default_of_its_own_process_or_one_alone():
-    processes = race.processes_of(["default", "no-onednn", "xla", "one-thread"])
-    assert race.opponents(processes) == {
+    processes = configurations.processes_of(["default", "no-onednn", "xla", "one-thread"])
+    assert configurations.opponents(processes) == {
         "default": Opponents((0, "default"), (0, "default"), (1, "control")),
         "no-onednn": Opponents((2, "no-onednn"), (0, "default"), (1, "control")),
         "xla": Opponents((3, "xla"), (3, "default"), (3, "control")),
@@ -62,7 +62,7 @@ def processes(monkeypatch):
         yield process()
 
     monkeypatch.setattr(own_process, "untraced", untraced)
-    monkeypatch.setattr(race, "TURNS", 4)
+    monkeypatch.setattr(configurations, "TURNS", 4)
     return log
 
 
@@ -71,7 +71,7 @@ PLACES = {(0, "default"), (0, "control"), (0, "xla"), (1, "no-onednn")}
 
 
 def test_every_process_takes_a_turn_before_one_takes_its_next(processes):
-    observed = list(race.observations(JOBS, PROCESSES, [], [4], range(3)))
+    observed = list(configurations.observations(JOBS, PROCESSES, [], [4], range(3)))
     assert [{*times} for times in observed] == [PLACES] * 3
     assert len(processes.started) == 2 * 3
     rounds = [tuple(map(tuple, processes.turns[at : at + 2])) for at in range(0, 24, 2)]
@@ -81,22 +81,22 @@ def test_every_process_takes_a_turn_before_one_takes_its_next(processes):
 
 
 def test_the_times_of_all_turns_are_kept_in_their_order(processes, monkeypatch):
-    monkeypatch.setattr(race, "ROUNDS", 2)
-    (observed,) = race.observations(JOBS, PROCESSES, [], [4], range(1))
+    monkeypatch.setattr(configurations, "ROUNDS", 2)
+    (observed,) = configurations.observations(JOBS, PROCESSES, [], [4], range(1))
     assert observed == {place: {4: [100, 100, 101, 101, 102, 102, 103, 103]} for place in PLACES}
 
 
 def test_when_the_time_of_an_observation_is_over_no_further_turn_begins(processes):
-    (observed,) = race.observations(JOBS, PROCESSES, [], [4], range(1), -1)
-    assert observed[0, "xla"] == {4: [100] * race.ROUNDS}
+    (observed,) = configurations.observations(JOBS, PROCESSES, [], [4], range(1), -1)
+    assert observed[0, "xla"] == {4: [100] * configurations.ROUNDS}
 
 
 def test_no_configuration_is_always_the_first_whose_session_is_made(processes):
-    list(race.observations(JOBS, PROCESSES, [], [4], range(9)))
+    list(configurations.observations(JOBS, PROCESSES, [], [4], range(9)))
     assert {names[0] for names in processes.started} == {*JOBS}
 
 
-AGAINST = race.opponents(PROCESSES[:1])
+AGAINST = configurations.opponents(PROCESSES[:1])
 
 
 def times(default, control, xla):
@@ -109,7 +109,7 @@ def test_an_observation_is_the_ratio_of_two_medians_and_so_is_its_control():
         times([100, 100, 100], [99, 99, 99], [201, 201, 201]),
         times([50, 100, 100], [98, 98, 98], [199, 199, 250]),
     ]
-    default, xla = race.judged(observed, AGAINST, [4])
+    default, xla = configurations.judged(observed, AGAINST, [4])
     assert (default.config, default.batch_size, default.verdict) == ("default", 4, None)
     assert default.untraced_ns == Spread(median=100, p10=90, p90=268)
     assert default.median_images_per_second == 4e9 / 100
@@ -128,17 +128,19 @@ def test_an_observation_is_the_ratio_of_two_medians_and_so_is_its_control():
 
 def test_a_configuration_that_differs_no_more_than_the_control_is_not_called_slower():
     still = [times([100], [100 + number], [200]) for number in (0, 1, 0)]
-    assert [row.verdict and row.verdict.word for row in race.judged(still, AGAINST, [4])] == [
+    assert [
+        row.verdict and row.verdict.word for row in configurations.judged(still, AGAINST, [4])
+    ] == [
         None,
         "slower",
     ]
     wild = [times([100], [number], [200]) for number in (100, 220, 180)]
-    (_, xla) = race.judged(wild, AGAINST, [4])
+    (_, xla) = configurations.judged(wild, AGAINST, [4])
     assert (xla.verdict.low, xla.verdict.word) == (pytest.approx(2.0), "cannot tell")
 
 
 def test_an_observation_is_the_median_of_its_turns(monkeypatch):
-    monkeypatch.setattr(race, "ROUNDS", 3)
+    monkeypatch.setattr(configurations, "ROUNDS", 3)
     usual = [100, 100, 900, 10, 20, 30, 1, 1, 1]
     times = [200, 1, 300, 40, 41, 42, 9, 9, 9]
-    assert race.ratio(times, usual) == 41 / 20  # of 2, 41 / 20 and 9
+    assert configurations.ratio(times, usual) == 41 / 20  # of 2, 41 / 20 and 9

@@ -6,8 +6,8 @@ In most of them a step takes 1 ms untraced, of which 800 us are between the firs
 from dataclasses import replace
 
 from tests.records_by_hand import config_times, verdict
-from tflab.compare import diagnosis
-from tflab.compare.step_work import Evidence, Work
+from tflab.compare import findings
+from tflab.compare.findings import Evidence, Work
 from tflab.records.verdicts import Diagnosis
 
 
@@ -41,7 +41,7 @@ COMPUTING = (work("a", 250), work("b", 250))  # two that share what the others l
 
 
 def only(*batches: Evidence) -> Diagnosis:
-    (reason,) = diagnosis.diagnose(batches)
+    (reason,) = findings.diagnose(batches)
     return reason
 
 
