@@ -26,6 +26,10 @@ def kind(frame):
 def look(frame):
     seen[kind(sampler.entered_from(frame))] += 1
 
+def look_here(frame):
+    seen["by the main thread"] += 1
+    look(frame)
+
 def watch(ending, ended):
     watching.start()
     while not ending.locked():
@@ -52,7 +56,7 @@ def work():
         time.sleep(0.003)  # waiting
 
 lines = open(__file__).read().split("\\n")
-watching = ticks.prepared(look)
+watching = ticks.prepared(look_here)
 ending, ended = _thread.allocate_lock(), _thread.allocate_lock()
 ended.acquire()
 _thread.start_new_thread(watch, (ending, ended))
@@ -66,14 +70,14 @@ print(json.dumps(seen))
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a timer of Linux")
 def test_every_kind_of_line_is_seen(tmp_path):
-    """Without ticks, bytecode is not seen at all, which is a fifth of the time."""
+    """Without ticks, bytecode is seen only where another process interrupts it."""
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     environment = {**os.environ, "PYTHONPATH": os.getcwd(), "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True)
     seen = json.loads(done.stdout)
     kinds = ("bytecode", "calls that release the GIL", "an operator that releases it", "waiting")
-    assert sum(seen.values()) > 100
+    assert seen.pop("by the main thread") > 20
     assert all(seen.get(kind, 0) > 0.02 * sum(seen.values()) for kind in kinds), seen
 
 
