@@ -4,8 +4,6 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator
 
-from tflab.analysis import formula_text
-from tflab.analysis.expressions import Expression, Operation, parts_of
 from tflab.records.blocks import Block, Table
 
 PROGRESS = re.compile(r"^tflab: .*: (\d+ of \d+, )?\d+ s\n", re.MULTILINE)
@@ -14,16 +12,6 @@ PROGRESS = re.compile(r"^tflab: .*: (\d+ of \d+, )?\d+ s\n", re.MULTILINE)
 def without_progress(stderr: str) -> str:
     """Standard error without the lines that a command writes now and then while it works."""
     return PROGRESS.sub("", stderr)
-
-
-def formula(value: Expression) -> str:
-    """The text of a formula. Its operations have the names by which simplifications find them,
-    which the text does not show."""
-    if isinstance(value, Operation):
-        assert value.op[:1].isupper() and not value.op.isupper(), value.op
-    for part in parts_of(value):
-        formula(part)
-    return formula_text.text(value)
 
 
 def grid(table: Table) -> list:

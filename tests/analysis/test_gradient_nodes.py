@@ -19,8 +19,7 @@ from tests.gradients_by_hand import (
 )
 from tflab.analysis import chain_rule, formulas, gradient_graph, gradient_nodes
 from tflab.analysis.evaluation import NOWHERE, Points
-from tflab.analysis.expressions import Name
-from tflab.analysis.formula_text import text
+from tflab.analysis.expressions import Name, size, text
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.gradient_nodes import GATES, SAME, SHAPES, STARTS, WHY
 from tflab.records.gradients import GradientCall, GradientNode, Link
@@ -348,16 +347,21 @@ FLOATS = (Tensor("float32", (None,)),)
         ("AddN", 2, "a + b"),
         ("Pow", 2, "a**b"),
         ("FloorDiv", 2, "a // b"),
+        ("FloorMod", 2, "a % b"),
         ("LessEqual", 2, "a <= b"),
+        ("SelectV2", 3, "where(a, b, c)"),
+        ("SoftplusGrad", 2, "a * sigmoid(b)"),
+        ("SoftmaxCrossEntropyWithLogits", 2, "cross_entropy(a, b)"),
+        ("Mul", 3, "one"),  # an op has other inputs than its rule
         ("L2Loss", 1, "sum(a**2) / 2"),
         ("Unheard", 2, "one"),
     ],
 )
 def test_what_an_op_computes(op, count, formula):
-    parents = [node(name, "Placeholder", outputs=FLOATS) for name in "ab"]
-    one = node("one", op, *"ab"[:count], outputs=FLOATS)
+    parents = [node(name, "Placeholder", outputs=FLOATS) for name in "abc"]
+    one = node("one", op, *"abc"[:count], outputs=FLOATS)
     composer = formulas.Composer([*parents, one], {})
-    assert text(composer.formula(one, [Name(name) for name in "ab"[:count]])) == formula
+    assert text(composer.formula(one, [Name(name) for name in "abc"[:count]])) == formula
 
 
 SCALAR, TWO = (Tensor("int32", ()),), (Tensor("int32", (2,)),)
@@ -394,4 +398,4 @@ def test_a_deep_graph_is_composed_without_recursion_and_long_formulas_are_cut():
     deep += [node(f"n{i}", "AddV2", f"n{i - 1}", f"n{i - 1}") for i in range(1, 3_000)]
     composer = formulas.Composer(deep, {})
     known = formulas.composed(composer, deep, lambda node, tensor: None)
-    assert max(value.size for value in known.values()) <= 2 * formulas.MOST + 1
+    assert max(map(size, known.values())) <= 2 * formulas.MOST + 1

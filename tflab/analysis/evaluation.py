@@ -1,21 +1,20 @@
 """Evaluation: the value of a formula, and whether the graph computes the same.
 
-A formula is evaluated as it is printed, in float64, by NumPy's rules. Only its names are replaced
-by identifiers: `x * dL/d(mul)` becomes `v0 * v1`. The text is parsed, not run; only the Python
-syntax in this file is allowed.
+A formula is compiled as it is printed, and evaluated in float64 by NumPy's rules. Only the
+functions in this file exist there, and an identifier stands for each name: `x * dL/d(mul)` becomes
+`v0 * v1`.
 """
 
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tflab.analysis import formula_text
+from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import Expression, Name, collected, without_kept
 
 Array = np.ndarray
@@ -44,17 +43,18 @@ class Points:
             return ""  # a name alone explains nothing
         if not self.hold(formula, tensor):
             return ""
-        return formula_text.text(self.simplest(formula, tensor))
+        return ex.text(self.simplest(formula, tensor))
 
     def simplest(self, formula: Expression, tensor: str) -> Expression:
         """A formula of this tensor with equal terms as one, and without `keepdims`; as it was where
         the other would not give the tensor, or not in its shape."""
         shorter = collected(formula)
-        if shorter != formula and self.hold(shorter, tensor):
+        if ex.text(shorter) != ex.text(formula) and self.hold(shorter, tensor):
             formula = shorter
         flat = without_kept(formula)
-        is_plainer = flat != formula and self.hold(flat, tensor) and self.fits(flat, tensor)
-        return flat if is_plainer else formula
+        if ex.text(flat) == ex.text(formula):
+            return formula
+        return flat if self.hold(flat, tensor) and self.fits(flat, tensor) else formula
 
     def fits(self, formula: Expression, tensor: str) -> bool:
         """Whether a formula's value has the shape of this tensor at every point."""
@@ -113,55 +113,58 @@ NOWHERE = Points((), 0)
 
 
 def evaluated(formula: Expression, values: Values) -> Array:
-    """The value of a formula's text for these values. Raises UnknownError."""
-    called: dict[str, str] = {}  # name in the formula -> identifier
-    computed_values: dict[str, Array] = {}
-
-    def identifier(name: Name) -> str:
-        if name.tensor not in values:
-            raise UnknownError(name.text)
-        own = called.setdefault(name.text, f"v{len(called)}")
-        value = computed_values.setdefault(own, values[name.tensor])
-        if not np.array_equal(value, values[name.tensor], equal_nan=True):
-            raise UnknownError(f"{name.text} has two values")
-        return own
-
-    return evaluate(formula_text.text(formula, identifier), computed_values)
-
-
-def evaluate(text: str, values: Values) -> Array:
-    """The value of an expression of identifiers. Raises UnknownError."""
+    """The value of a formula for these values. Raises UnknownError."""
+    names = Identifiers()
     try:
+        tree = ast.Expression(names.visit(ex.without_ones(formula)))
+        code = compile(ast.fix_missing_locations(tree), "<formula>", "eval")
+        known = {own: values[tensors[0]] for own, tensors in names.tensors()}
+        for own, tensors in names.tensors():
+            if not all(np.array_equal(values[t], known[own], equal_nan=True) for t in tensors):
+                raise UnknownError(f"{own} has two values")
         with np.errstate(all="ignore"):
-            return np.asarray(value_of(ast.parse(text, mode="eval").body, values), np.float64)
-    except (SyntaxError, ArithmeticError, AttributeError, LookupError, RecursionError) as error:
+            return np.asarray(eval(code, {"__builtins__": {}, **FUNCTIONS}, known), np.float64)
+    except (NameError, ArithmeticError, AttributeError, LookupError, RecursionError) as error:
         raise UnknownError(str(error)) from error
     except (TypeError, ValueError) as error:
         raise UnknownError(str(error)) from error
 
 
-def value_of(node: ast.expr, values: Values) -> Any:
-    """The value of a part of an expression."""
-    match node:
-        case ast.Constant(value=int() | float() as number):
-            return number
-        case ast.Name(id=name) if name in values:
-            return values[name]
-        case ast.Tuple(elts=parts):
-            return tuple(value_of(part, values) for part in parts)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -value_of(operand, values)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
-            sides = (np.asarray(value_of(side, values), np.float64) for side in (left, right))
-            return OPERATORS[type(op)](*sides)
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
-            return COMPARISONS[type(op)](value_of(left, values), value_of(right, values)) * 1.0
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=options) if name in FUNCTIONS:
-            options_by_name = {
-                str(option.arg): value_of(option.value, values) for option in options
-            }
-            return FUNCTIONS[name](*(value_of(arg, values) for arg in args), **options_by_name)
-    raise UnknownError(ast.unparse(node))
+class Identifiers(ast.NodeTransformer):
+    """Copies a formula with an identifier for each name. Numbers are floats, and comparisons give
+    0 or 1, as tensors do."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, list[str]] = {}  # name in the formula -> the tensors of that name
+
+    def tensors(self) -> list[tuple[str, list[str]]]:
+        """The tensors that each identifier stands for."""
+        return [(f"v{place}", tensors) for place, tensors in enumerate(self.found.values())]
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        assert isinstance(node, Name)
+        self.found.setdefault(node.id, []).append(node.tensor)
+        return ast.Name(f"v{[*self.found].index(node.id)}", ast.Load())
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        return ast.Constant(float(ex.number_of(node) or 0))
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        return ast.UnaryOp(node.op, self.visit(node.operand))
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        return ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        sides = [self.visit(side) for side in (node.left, *node.comparators)]
+        compared = ast.Compare(sides[0], node.ops, sides[1:])
+        return ast.BinOp(compared, ast.Mult(), ast.Constant(1.0))
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        return ast.Call(node.func, [*map(self.visit, node.args)], node.keywords)
 
 
 def equal_within_rounding(result: Array, tensor: Array, rounding: float) -> bool:
@@ -251,23 +254,6 @@ def cross_entropy(scores: Array, labels: Array) -> Array:
     return np.sum(labels * (total - scores), axis=-1)
 
 
-OPERATORS: dict[type, Callable[..., Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: np.divide,
-    ast.FloorDiv: np.floor_divide,
-    ast.Mod: np.mod,
-    ast.Pow: np.power,
-}
-COMPARISONS: dict[type, Callable[..., Any]] = {
-    ast.Gt: np.greater,
-    ast.Lt: np.less,
-    ast.GtE: np.greater_equal,
-    ast.LtE: np.less_equal,
-    ast.Eq: np.equal,
-    ast.NotEq: np.not_equal,
-}
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f.__name__: f for f in (np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.sign)},
     **{f.__name__: f for f in (np.floor, np.ceil, np.maximum, np.minimum, np.matmul, np.where)},

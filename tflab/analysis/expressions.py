@@ -1,248 +1,326 @@
-"""Expressions: what nodes compute, as trees that can be printed as formulas.
+"""Expressions: what nodes compute, as trees of Python's `ast` that are printed as formulas.
 
-A formula is a tree of names, numbers, products, and operations. Products are kept flat, with their
-number in front, so that `2 * (1 / n * a)` reads `2 * a / n`; nothing else is rearranged.
+Products are kept flat, with their number in front, so that `2 * (1 / n * a)` reads `2 * a / n`; and
+`a + (b - c)` reads `a + b - c`. Nothing else is rearranged. Trees share their parts: no function
+changes a tree that it is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from math import gcd, isfinite
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from tflab.records.graph import Shape
 
-
-@dataclass(frozen=True)
-class Name:
-    """A value that has a name: a forward node, or a gradient such as `dL/d(mul)`."""
-
-    text: str
-    shape: Shape = field(default=None, compare=False, repr=False)
-    # The tensor that has the value, without `:0`
-    tensor: str = field(default="", compare=False, repr=False)
-    size: int = 1
+Expression = ast.expr
 
 
-@dataclass(frozen=True)
-class Number:
-    value: float
-    size: int = 1
+class Name(ast.Name):
+    """A value that has a name: a forward node, or a gradient such as `dL/d(mul)`. Such a name is
+    printed, but never compiled: `evaluation` puts an identifier in its place."""
+
+    def __init__(self, text: str, shape: Shape = None, tensor: str = "") -> None:
+        super().__init__(id=text, ctx=ast.Load())
+        self.shape = shape
+        self.tensor = tensor  # that has the value, without `:0`
 
 
-@dataclass(frozen=True)
-class Product:
-    """`number * over[0] * over[1] / divisor / under[0]`."""
+class Call(ast.Call):
+    """A function of the arguments. `shape` is that of the tensor which `size(...)` and `shape(...)`
+    are about, or which `ones(count)` fills."""
 
-    number: float
-    over: tuple[Expression, ...]
-    divisor: float
-    under: tuple[Expression, ...]
-
-    @property
-    def size(self) -> int:
-        return sum(factor.size for factor in (*self.over, *self.under)) + 1
-
-
-@dataclass(frozen=True)
-class Operation:
-    """An op of the arguments; `about` has its other parameters: the axes of a sum as text, the
-    shape of a tensor of ones."""
-
-    op: str
-    args: tuple[Expression, ...]
-    about: Any = None
-    size: int = 1
+    def __init__(
+        self,
+        function: str,
+        *args: Expression,
+        shape: Shape = None,
+        options: Sequence[ast.keyword] = (),
+    ) -> None:
+        called = ast.Name(function, ast.Load())
+        super().__init__(func=called, args=[*args], keywords=[*options])
+        self.function = function
+        self.shape = shape
 
 
-Expression = Name | Number | Product | Operation
+def calls(value: Expression, function: str) -> TypeGuard[Call]:
+    return isinstance(value, Call) and value.function == function
 
 
-def operation(op: str, *args: Expression, about: Any = None) -> Expression:
-    return Operation(op, args, about, 1 + sum(arg.size for arg in args))
+def option(name: str, value: int | bool | Sequence[int]) -> ast.keyword:
+    """`axis=0`, `axis=(0, 2)` or `keepdims=True`."""
+    if isinstance(value, bool):
+        return ast.keyword(name, ast.Constant(value))
+    return ast.keyword(name, number(value) if isinstance(value, int) else dims(value))
+
+
+def dims(values: Sequence[int]) -> Expression:
+    return ast.Tuple([*map(number, values)], ast.Load())
+
+
+def number(value: float) -> Expression:
+    """A number with the fewest digits that distinguish a float32 from its neighbours."""
+    if value < 0:
+        return ast.UnaryOp(ast.USub(), number(-value))
+    if is_whole(value) and value < 2**53:
+        return ast.Constant(int(value))
+    import numpy as np  # here, because `--help` does not need it
+
+    with np.errstate(all="ignore"):
+        short = float(str(np.float32(value)))
+    return ast.Constant(short if abs(short - value) <= value * 1.1e-7 else float(value))
+
+
+def number_of(value: Expression) -> float | None:
+    """The value of a number; None for other expressions."""
+    if isinstance(value, ast.UnaryOp):
+        inner = number_of(value.operand)
+        return None if inner is None else -inner
+    known = value.value if isinstance(value, ast.Constant) else None
+    return known if isinstance(known, int | float) else None
+
+
+def is_whole(value: float) -> bool:
+    return isfinite(value) and value == int(value)
+
+
+# Sums
 
 
 def add(left: Expression, right: Expression) -> Expression:
-    if isinstance(left, Number) and isinstance(right, Number):
-        return Number(left.value + right.value)
-    if left == Number(0):
-        return right
-    return left if right == Number(0) else operation("Add", left, right)
+    one, other = number_of(left), number_of(right)
+    if one is not None and other is not None:
+        return number(one + other)
+    if one == 0 or other == 0:
+        return right if one == 0 else left
+    if isinstance(right, ast.BinOp) and isinstance(right.op, ast.Add | ast.Sub):
+        return ast.BinOp(add(left, right.left), right.op, right.right)
+    if factors(right).number < 0:
+        return ast.BinOp(left, ast.Sub(), negative(right))
+    return ast.BinOp(left, ast.Add(), right)
 
 
 def subtract(left: Expression, right: Expression) -> Expression:
-    if isinstance(left, Number) and isinstance(right, Number):
-        return Number(left.value - right.value)
-    if right == Number(0):
-        return left
-    return negative(right) if left == Number(0) else operation("Sub", left, right)
-
-
-def negative(value: Expression) -> Expression:
-    return times(Number(-1), value)
-
-
-def times(left: Expression, right: Expression) -> Expression:
-    one, other = factors(left), factors(right)
-    return product(
-        one.number * other.number,
-        (*one.over, *other.over),
-        one.divisor * other.divisor,
-        (*one.under, *other.under),
-    )
-
-
-def divide(left: Expression, right: Expression) -> Expression:
-    one, other = factors(left), factors(right)
-    if other.number == 0:
-        return operation("Div", left, right)
-    return product(
-        one.number * other.divisor,
-        (*one.over, *other.under),
-        one.divisor * other.number,
-        (*one.under, *other.over),
-    )
-
-
-def power(value: Expression, exponent: Expression) -> Expression:
-    return value if exponent == Number(1) else operation("Pow", value, exponent)
-
-
-def factors(value: Expression) -> Product:
-    """Any expression as a product."""
-    if isinstance(value, Product):
-        return value
-    if isinstance(value, Number):
-        return Product(value.value, (), 1, ())
-    return Product(1, (value,), 1, ())
-
-
-def product(
-    number: float,
-    over: tuple[Expression, ...],
-    divisor: float,
-    under: tuple[Expression, ...],
-) -> Expression:
-    """A product in its simplest form, which may be a single factor."""
-    if number == 0:
-        return Number(0)
-    if is_whole(number) and is_whole(divisor):
-        common = gcd(int(number), int(divisor)) * (-1 if divisor < 0 else 1)
-        number, divisor = number / common, divisor / common
-    if not under and divisor == 1:
-        if not over:
-            return Number(number)
-        if number == 1 and len(over) == 1:
-            return over[0]
-    return Product(number, over, divisor, under)
-
-
-def is_whole(number: float) -> bool:
-    return isfinite(number) and number == int(number)
-
-
-def collected(value: Expression) -> Expression:
-    """The same with equal terms of a sum as one: `2 * a + b` for `a + b + a`."""
-    if isinstance(value, Product):
-        over, under = (tuple(map(collected, part)) for part in (value.over, value.under))
-        return product(value.number, over, value.divisor, under)
-    if not isinstance(value, Operation):
-        return value
-    value = Operation(value.op, tuple(map(collected, value.args)), value.about, value.size)
-    listed = [factors(term) for term in terms(value)]
-    counts: dict[object, Product] = {}
-    for term in listed:
-        key = tuple(sorted(map(repr, term.over))), tuple(sorted(map(repr, term.under)))
-        same = counts.get(key, Product(0, term.over, 1, term.under))
-        number = same.number * term.divisor + term.number * same.divisor
-        counts[key] = Product(number, term.over, same.divisor * term.divisor, term.under)
-    if len(counts) == len(listed):
-        return value
-    rest = [product(t.number, t.over, t.divisor, t.under) for t in counts.values() if t.number]
-    return operation("Add", *rest) if len(rest) > 1 else rest[0] if rest else Number(0)
+    if factors(right).number < 0 or number_of(left) == 0:
+        return add(left, negative(right))
+    one, other = number_of(left), number_of(right)
+    if one is not None and other is not None:
+        return number(one - other)
+    return left if other == 0 else ast.BinOp(left, ast.Sub(), right)
 
 
 def terms(value: Expression) -> Iterator[Expression]:
     """The terms of a sum or a difference, at all depths."""
-    if not isinstance(value, Operation) or value.op not in ("Add", "Sub"):
-        yield value
-        return
-    for place, arg in enumerate(value.args):
-        for term in terms(arg):
-            yield negative(term) if place and value.op == "Sub" else term
+    match value:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            yield from (*terms(left), *terms(right))
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            yield from (*terms(left), *map(negative, terms(right)))
+        case _:
+            yield value
 
 
-KEPT = "keepdims=True"
+# Products
+
+
+class Product(NamedTuple):
+    """`number * over[0] * over[1] / divisor / under[0]`."""
+
+    number: float
+    over: tuple[Expression, ...] = ()
+    divisor: float = 1
+    under: tuple[Expression, ...] = ()
+
+    def times(self, other: Product) -> Product:
+        return Product(
+            self.number * other.number,
+            self.over + other.over,
+            self.divisor * other.divisor,
+            self.under + other.under,
+        )
+
+    def inverse(self) -> Product:
+        return Product(self.divisor, self.under, self.number, self.over)
+
+
+def factors(value: Expression) -> Product:
+    """Any expression as a product."""
+    known = number_of(value)
+    match value:
+        case _ if known is not None:
+            return Product(known)
+        case ast.UnaryOp(operand=operand):
+            return Product(-1).times(factors(operand))
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return factors(left).times(factors(right))
+        case ast.BinOp(left=left, op=ast.Div(), right=right) if number_of(right) != 0:
+            return factors(left).times(factors(right).inverse())
+    return Product(1, (value,))
+
+
+def product(parts: Product) -> Expression:
+    """A product in its simplest form, which may be a single factor."""
+    count, over, divisor, under = parts
+    if count == 0:
+        return number(0)
+    if divisor < 0:
+        count, divisor = -count, -divisor
+    if is_whole(count) and is_whole(divisor):
+        common = gcd(int(count), int(divisor))
+        count, divisor = count / common, divisor / common
+    over = tuple(sorted(over, key=is_ones))
+    if abs(count) != 1 or not over or is_ones(over[0]):
+        over = (number(abs(count)), *over)
+    first, *others = over
+    value = ast.UnaryOp(ast.USub(), first) if count < 0 else first
+    value = reduce(lambda all_, factor: ast.BinOp(all_, ast.Mult(), factor), others, value)
+    under = under if divisor == 1 else (number(divisor), *under)
+    return reduce(lambda all_, factor: ast.BinOp(all_, ast.Div(), factor), under, value)
+
+
+def times(left: Expression, right: Expression) -> Expression:
+    return product(factors(left).times(factors(right)))
+
+
+def divide(left: Expression, right: Expression) -> Expression:
+    if number_of(right) == 0:
+        return ast.BinOp(left, ast.Div(), right)
+    return product(factors(left).times(factors(right).inverse()))
+
+
+def negative(value: Expression) -> Expression:
+    return times(number(-1), value)
+
+
+def power(value: Expression, exponent: Expression) -> Expression:
+    return value if number_of(exponent) == 1 else ast.BinOp(value, ast.Pow(), exponent)
+
+
+# Other forms of the same expression
+
+BUILDERS: dict[type, Callable[[Expression, Expression], Expression]] = {
+    ast.Add: add,
+    ast.Sub: subtract,
+    ast.Mult: times,
+    ast.Div: divide,
+    ast.Pow: power,
+}
+
+
+def rebuilt(value: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The expression with its arguments changed, in its simplest form."""
+    match value:
+        case ast.BinOp(left=left, op=op, right=right):
+            build = BUILDERS.get(type(op), lambda one, other: ast.BinOp(one, op, other))
+            return build(change(left), change(right))
+        case ast.UnaryOp(operand=operand):
+            return negative(change(operand))
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            return ast.Compare(change(left), ops, [*map(change, others)])
+        case ast.Call(func=ast.Name(id=function), args=args, keywords=options):
+            shape = value.shape if isinstance(value, Call) else None
+            return Call(function, *map(change, args), shape=shape, options=options)
+    return value
+
+
+def substituted(rule: Expression, args: Mapping[str, Expression]) -> Expression:
+    """The body of a rule, with these expressions in the place of its parameters."""
+    if isinstance(rule, ast.Name):
+        return args[rule.id]
+    return rebuilt(rule, lambda part: substituted(part, args))
+
+
+def collected(value: Expression) -> Expression:
+    """The same with equal terms of a sum as one: `2 * a + b` for `a + b + a`."""
+    value = rebuilt(value, collected)
+    listed = [factors(term) for term in terms(value)]
+    counts: dict[Any, Product] = {}
+    for term in listed:
+        key = tuple(tuple(sorted(map(ast.unparse, part))) for part in (term.over, term.under))
+        same = counts.get(key, Product(0, term.over, 1, term.under))
+        count = same.number * term.divisor + term.number * same.divisor
+        counts[key] = Product(count, term.over, same.divisor * term.divisor, term.under)
+    if len(counts) == len(listed):
+        return value
+    return reduce(add, (product(term) for term in counts.values() if term.number), number(0))
 
 
 def without_kept(value: Expression) -> Expression:
     """The same, but reductions do not keep the dimensions over which they go."""
-    if isinstance(value, Product):
-        over, under = (tuple(map(without_kept, part)) for part in (value.over, value.under))
-        return product(value.number, over, value.divisor, under)
-    if not isinstance(value, Operation):
+    value = rebuilt(value, without_kept)
+    if not isinstance(value, Call):
         return value
-    about = value.about
-    if isinstance(about, tuple):
-        about = tuple(option for option in about if option != KEPT)
-    return Operation(value.op, tuple(map(without_kept, value.args)), about, value.size)
+    options = [option for option in value.keywords if option.arg != "keepdims"]
+    return Call(value.function, *value.args, shape=value.shape, options=options)
+
+
+# One number for all elements of a tensor
 
 
 def repeated(value: Expression, count: Expression, shape: Shape) -> Expression:
     """One number, repeated `count` times. The text omits the repetition, but a sum counts it."""
-    return times(value, operation("Ones", count, about=shape)) if shape != () else value
+    return times(value, Call("ones", count, shape=shape)) if shape != () else value
+
+
+def is_ones(value: Expression) -> TypeGuard[Call]:
+    return calls(value, "ones")
+
+
+def without_ones(value: Expression) -> Expression:
+    """The same, but nothing says which numbers are repeated."""
+    return number(1) if is_ones(value) else rebuilt(value, without_ones)
 
 
 def total(value: Expression, shape: Shape) -> Expression:
     """The sum over all elements of a tensor of this shape; a mean if each of them is divided by
     their number. Dimensions that are known only at run time are assumed to be equal."""
     parts = factors(value)
-    over = [factor for factor in parts.over if not is_ones(factor)]
-    under = [factor for factor in parts.under if not is_size(factor, shape)]
+    over = tuple(factor for factor in parts.over if not is_ones(factor))
+    under = tuple(f for f in parts.under if not (calls(f, "size") and f.shape == shape))
     mean = len(under) < len(parts.under)
-    rest = product(parts.number, tuple(over), parts.divisor, tuple(under))
+    rest = product(Product(parts.number, over, parts.divisor, under))
     if any(name.shape != () for name in spanning(rest)) or not shape:
-        return operation("Mean" if mean else "Sum", rest)
+        return Call("mean" if mean else "sum", rest)
     if mean or len(over) == len(parts.over):  # all elements are equal, and so is their mean
-        return rest if mean else operation("Sum", value)
-    return times(next(factor for factor in parts.over if is_ones(factor)).args[0], rest)
+        return rest if mean else Call("sum", value)
+    return times(next(filter(is_ones, parts.over)).args[0], rest)
 
 
-def is_ones(value: Expression) -> TypeGuard[Operation]:
-    return isinstance(value, Operation) and value.op == "Ones"
+REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 
 
-def is_size(value: Expression, shape: Shape) -> bool:
-    return isinstance(value, Operation) and value.op == "Size" and value.about == shape
-
-
-def spanning(value: Expression) -> set[Name]:
+def spanning(value: Expression) -> Iterator[Name]:
     """The names in an expression that decide its shape: not those inside sums over all elements."""
-    if isinstance(value, Operation):
-        is_full_reduction = (
-            value.op in ("Sum", "Mean", "Max", "Min", "Prod") and value.about is None
-        )
-        if is_full_reduction or value.op in ("Size", "Shape", "Ones"):
-            return set()
-    return set().union(*map(spanning, parts_of(value))) | names(value, deep=False)
-
-
-def names(value: Expression, deep: bool = True) -> set[Name]:
-    """All names in an expression, or only those at its top level."""
     if isinstance(value, Name):
-        return {value}
-    return set().union(*map(names, parts_of(value))) if deep else set()
+        yield value
+    if isinstance(value, Call):
+        is_full_reduction = value.function in REDUCTIONS and not value.keywords
+        if is_full_reduction or value.function in ("size", "shape", "ones"):
+            return
+    for part in ast.iter_child_nodes(value):
+        if isinstance(part, ast.expr):
+            yield from spanning(part)
+
+
+# What is read off an expression
+
+
+def text(value: Expression) -> str:
+    """A formula as it is printed."""
+    return ast.unparse(without_ones(value)).replace(" ** ", "**")
+
+
+def size(value: Expression) -> int:
+    """The number of names, numbers, functions and sums in an expression."""
+    return sum(
+        isinstance(part, Name | ast.Constant | ast.Call | ast.Compare)
+        or (isinstance(part, ast.BinOp) and not isinstance(part.op, ast.Mult | ast.Div))
+        for part in ast.walk(value)
+    )
 
 
 def tensors(value: Expression) -> set[str]:
     """The tensors that the names in an expression stand for."""
-    if isinstance(value, Name):
-        return {value.tensor}
-    return set().union(*map(tensors, parts_of(value)))
-
-
-def parts_of(value: Expression) -> tuple[Expression, ...]:
-    if isinstance(value, Product):
-        return (*value.over, *value.under)
-    return value.args if isinstance(value, Operation) else ()
+    return {part.tensor for part in ast.walk(value) if isinstance(part, Name)}

@@ -7,16 +7,16 @@ proposals: `evaluation.Points` checks them.
 
 from __future__ import annotations
 
-import inspect
+import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, reduce
+from functools import reduce
 from itertools import cycle, dropwhile
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 from tflab.analysis import expressions as ex
 from tflab.analysis import op_rules
-from tflab.analysis.expressions import Expression, Name, Number, operation
+from tflab.analysis.expressions import Call, Expression, Name
 from tflab.records.graph import Node, Shape, node_of
 
 Attributes = Mapping[str, Mapping[str, Any]]  # node -> its constant's value, its transposes, ...
@@ -55,11 +55,10 @@ class Composer:
             return args[0]
         if node.op in op_rules.REPEATS:
             return self.repeated(node, args) or own
-        rule = op_rules.RULES.get(node.op)
-        if rule is not None and len(args) == (2 if node.op == "BiasAdd" else arity(rule)):
-            return rule(*args)
+        if node.op in op_rules.RULES:
+            return op_rules.applied(op_rules.RULES[node.op], args) or own
         special = SPECIAL.get(node.op)
-        return special(self, node, args) or own if special else own
+        return (special and special(self, node, args)) or own
 
     def rounds(self, node: Node) -> bool:
         """Whether a cast changes numbers: to whole ones, or to 0 and 1."""
@@ -69,7 +68,7 @@ class Composer:
         value = self.attributes.get(node.name, {}).get("value")
         if node.op != "Const" or isinstance(value, bool) or not isinstance(value, int | float):
             return None
-        return Number(value)
+        return ex.number(value) if isfinite(value) else None
 
     def whole_numbers(self, node: Node) -> tuple[int, ...] | None:
         """The value of a small tensor of integers, if the graph alone decides it."""
@@ -115,16 +114,14 @@ class Composer:
         if node.op == "Fill":
             goal, value = args
         elif node.op == "OnesLike":
-            value, goal = Number(1), operation("Shape", args[0])
+            value, goal = ex.number(1), Call("shape", args[0])
         if not self.repeats_one(node):
             return value
         shape = self.shape(node.name)
         if shape is not None and None not in shape:
-            return ex.repeated(value, Number(prod(dim or 0 for dim in shape)), shape)
-        sized: Parts = (self.name(node.name, node.name),)
-        if isinstance(goal, ex.Operation) and goal.op == "Shape":
-            sized = goal.args
-        return ex.repeated(value, operation("Size", *sized, about=shape), shape)
+            return ex.repeated(value, ex.number(prod(dim or 0 for dim in shape)), shape)
+        sized = goal.args if ex.calls(goal, "shape") else [self.name(node.name, node.name)]
+        return ex.repeated(value, Call("size", *sized, shape=shape), shape)
 
     def axes(self, node: Node) -> tuple[int, ...] | None:
         """The axes of a sum or mean, as non-negative numbers; None if the graph does not say."""
@@ -138,20 +135,13 @@ class Composer:
         shape, axes = self.shape(node.inputs[0]), self.axes(node)
         return shape is not None and axes is not None and set(axes) == set(range(len(shape)))
 
-    def sized(self, tensor: str, formula: Expression) -> ex.Operation | None:
-        """A tensor that describes a shape, as formulas write it: (2, 1), or the shape of another
-        tensor."""
-        if isinstance(formula, ex.Operation) and formula.op == "Shape":
-            return formula
+    def sized(self, tensor: str, formula: Expression) -> tuple[Expression, Shape] | None:
+        """A tensor that describes a shape, as formulas write it, (2, 1) or the shape of another
+        tensor, and that shape as far as it is known."""
+        if ex.calls(formula, "shape"):
+            return formula, formula.shape
         dims = self.whole.get(node_of(tensor))
-        return None if dims is None else ex.Operation("Tuple", (), dims)
-
-
-@cache
-def arity(rule: Callable[..., Expression]) -> int:
-    """The number of arguments without a default."""
-    parameters = inspect.signature(rule).parameters.values()
-    return sum(argument.default is argument.empty for argument in parameters)
+        return None if dims is None else (ex.dims(dims), dims)
 
 
 def without_ones(shape: Sequence[int | None]) -> list[int | None]:
@@ -174,13 +164,16 @@ def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
     if composer.all_axes(node):
         if node.op == "Sum":
             return ex.total(args[0], composer.shape(node.inputs[0]))
-        return operation(node.op, args[0])
+        return Call(node.op.lower(), args[0])
     if axes is None:
         return None
-    about = [f"axis={axes[0]}" if len(axes) == 1 else f"axis=({', '.join(map(str, axes))})"]
-    if composer.attributes.get(node.name, {}).get("keep_dims"):
-        about.append(ex.KEPT)
-    return operation(node.op, args[0], about=tuple(about))
+    kept = composer.attributes.get(node.name, {}).get("keep_dims")
+    options = [over(axes), *([ex.option("keepdims", True)] if kept else [])]
+    return Call(node.op.lower(), args[0], options=options)
+
+
+def over(axes: Sequence[int]) -> ast.keyword:
+    return ex.option("axis", axes[0] if len(axes) == 1 else axes)
 
 
 def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
@@ -190,31 +183,32 @@ def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
     goal = composer.sized(composer.nodes[maker].inputs[int(number or 0)], args[1])
     if goal is None:
         return None
-    if goal.about is not None and goal.about == composer.shape(node.inputs[0]):
+    dims, known = goal
+    if known is not None and known == composer.shape(node.inputs[0]):
         return args[0]
-    return operation("SumTo", args[0], goal)
+    return Call("sum_to", args[0], dims)
 
 
 def product_of(composer: Composer, node: Node, args: Parts) -> Expression | None:
     """The product of all dimensions of a shape is its number of elements."""
     shape = args[0]
-    if isinstance(shape, ex.Operation) and shape.op == "Shape":
-        return operation("Size", *shape.args, about=shape.about)
+    if ex.calls(shape, "shape"):
+        return Call("size", *shape.args, shape=shape.shape)
     return reduced(composer, node, args)
 
 
 def shape_of(composer: Composer, node: Node, args: Parts) -> Expression:
-    return operation("Shape", args[0], about=composer.shape(node.inputs[0]))
+    return Call("shape", args[0], shape=composer.shape(node.inputs[0]))
 
 
 def gathered(composer: Composer, node: Node, args: Parts) -> Expression | None:
     """The dimensions of a shape along some axes; along all axes, the shape itself."""
     tensor, axes = args[0], composer.whole.get(node_of(node.inputs[1]))
-    if not isinstance(tensor, ex.Operation) or tensor.op != "Shape" or not axes:
+    if not ex.calls(tensor, "shape") or not axes:
         return None
-    if tensor.about is not None and set(axes) == set(range(len(tensor.about))):
+    if tensor.shape is not None and set(axes) == set(range(len(tensor.shape))):
         return tensor
-    return operation("Shape", *tensor.args, *map(Number, axes))
+    return Call("shape", *tensor.args, *map(ex.number, axes))
 
 
 def reshaped(composer: Composer, node: Node, args: Parts) -> Expression | None:
@@ -222,13 +216,15 @@ def reshaped(composer: Composer, node: Node, args: Parts) -> Expression | None:
         return None
     axis = composer.whole.get(node_of(node.inputs[1]))
     if node.op == "ExpandDims":
-        return operation("Expand_Dims", args[0], Number(axis[0])) if axis else None
+        return expanded(args[0], axis[0]) if axis else None
     if axes := kept_axes(composer, node):
-        return reduce(
-            lambda inner, axis: operation("Expand_Dims", inner, Number(axis)), axes, args[0]
-        )
+        return reduce(expanded, axes, args[0])
     goal = composer.sized(node.inputs[1], args[1])
-    return goal and operation("Reshape", args[0], goal)
+    return Call("reshape", args[0], goal[0]) if goal else None
+
+
+def expanded(value: Expression, axis: int) -> Expression:
+    return Call("expand_dims", value, ex.number(axis))
 
 
 def kept_axes(composer: Composer, node: Node) -> list[int]:
@@ -252,9 +248,7 @@ def transposed(composer: Composer, node: Node, args: Parts) -> Expression | None
     if order is None:
         return None
     backwards = order == tuple(range(len(order)))[::-1]
-    return operation(
-        "Transpose", args[0], *([] if backwards else [operation("Tuple", about=order)])
-    )
+    return Call("transpose", args[0], *([] if backwards else [ex.dims(order)]))
 
 
 def bias_gradient(composer: Composer, node: Node, args: Parts) -> Expression | None:
@@ -263,25 +257,21 @@ def bias_gradient(composer: Composer, node: Node, args: Parts) -> Expression | N
     shape = composer.shape(node.inputs[0])
     if shape is None or composer.attributes.get(node.name, {}).get("data_format") == "NCHW":
         return None
-    axes = [str(axis) for axis in range(len(shape) - 1)]
-    about = f"axis={axes[0]}" if len(axes) == 1 else f"axis=({', '.join(axes)})"
-    return operation("Sum", args[0], about=(about,))
+    return Call("sum", args[0], options=[over(range(len(shape) - 1))])
 
 
 def matrix_product(composer: Composer, node: Node, args: Parts) -> Expression:
     flags = composer.attributes.get(node.name, {})
     pairs = zip(args, (("transpose_a", "adj_x"), ("transpose_b", "adj_y")), strict=True)
-    return operation(
-        "MatMul",
-        *(
-            operation("Transpose", arg) if any(flags.get(name) for name in names) else arg
-            for arg, names in pairs
-        ),
+    sides = (
+        Call("transpose", arg) if any(flags.get(name) for name in names) else arg
+        for arg, names in pairs
     )
+    return Call("matmul", *sides)
 
 
 def sum_of_all(composer: Composer, node: Node, args: Parts) -> Expression:
-    return operation("Add", *args) if len(args) > 1 else args[0]
+    return reduce(ex.add, args)
 
 
 SPECIAL: dict[str, Callable[[Composer, Node, Parts], Expression | None]] = {
@@ -311,16 +301,20 @@ def composed(
     time is linear in the graph, however deep it is.
     """
     formulas: dict[str, Expression] = {}
+    short: dict[str, Expression] = {}  # the formulas that others may contain, or names
 
-    def arg(node: Node, tensor: str) -> Expression:
-        value = argument(node, tensor) or formulas.get(tensor)
-        return value if value is not None and value.size <= most else composer.name(tensor, tensor)
+    def add(tensor: str, formula: Expression | None) -> None:
+        if formula is not None:
+            formulas[tensor] = formula
+            is_short = ex.size(formula) <= most
+            short[tensor] = formula if is_short else composer.name(tensor, tensor)
 
     for node in nodes:
-        args = [arg(node, tensor) for tensor in node.inputs]
-        formulas[node.name] = composer.formula(node, args)
-        if node.op in op_rules.DERIVATIVES and len(args) == 2:
-            formulas[f"{node.name}:1"] = op_rules.DERIVATIVES[node.op](*args)
+        args = [argument(node, t) or short.get(t) or composer.name(t, t) for t in node.inputs]
+        add(node.name, composer.formula(node, args))
+        if node.op in op_rules.DERIVATIVES:
+            add(f"{node.name}:1", op_rules.applied(op_rules.DERIVATIVES[node.op], args))
         if node.op == "BroadcastGradientArgs":  # in a sum, its outputs stand for those shapes
-            formulas[node.name], formulas[f"{node.name}:1"] = args
+            for tensor, formula in zip((node.name, f"{node.name}:1"), args, strict=True):
+                add(tensor, formula)
     return formulas

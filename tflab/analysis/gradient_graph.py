@@ -179,7 +179,8 @@ class Reader:
             return self.composer.name(tensor, tensor)
         if node.op in op_rules.DERIVATIVES and tensor.endswith(":1"):
             args = [self.composer.name(self.label(t), t) for t in node.inputs]
-            return op_rules.DERIVATIVES[node.op](*args)
+            if derivative := op_rules.applied(op_rules.DERIVATIVES[node.op], args):
+                return derivative
         return self.composer.constant(node) or self.composer.name(self.label(tensor), tensor)
 
     def incoming_name(self, forward: str, tensor: str) -> str:
@@ -191,7 +192,7 @@ class Reader:
     def text(self, formula: Expression, tensor: str) -> str:
         """A formula as it is printed; "" if it does not give this tensor, or is only the name of
         another gradient node."""
-        if isinstance(formula, Name) and node_of(formula.text) in self.owners:
+        if isinstance(formula, Name) and node_of(formula.id) in self.owners:
             return ""
         return self.points.text(formula, tensor)
 

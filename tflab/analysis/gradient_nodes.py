@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from tflab.analysis import formulas, op_rules
-from tflab.analysis.expressions import operation
+from tflab.analysis.expressions import Call
 from tflab.analysis.gradient_graph import (
     GradientGraph,
     Reader,
@@ -85,7 +85,7 @@ def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
     if formula is None or reader.composer.whole[node.name] is not None:
         return ""
     if node.op in ("Tile", "BroadcastTo") and reader.composer.repeats_one(node):
-        formula = operation("Repeat", formula)
+        formula = Call("repeat", formula)
     return reader.text(formula, node.name)
 
 

@@ -1,15 +1,18 @@
 """Op rules: the formula of each op type, and the types that only pass numbers on.
 
-A type without a rule appears by name in the formulas of others. A rule may be wrong for some inputs
-(a broadcast, an attribute): a formula is printed only after its value was compared.
+A rule is a line of text: the op's inputs, and what it computes of them. A type without a rule
+appears by name in the formulas of others. A rule may be wrong for some inputs (a broadcast, an
+attribute): a formula is printed only after its value was compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+from collections.abc import Sequence
+from functools import cache
 
 from tflab.analysis import expressions as ex
-from tflab.analysis.expressions import Expression, Number, operation
+from tflab.analysis.expressions import Expression
 
 # Types that pass on the numbers of their first input
 SEEN_THROUGH = (
@@ -27,58 +30,70 @@ REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
 SHAPE_PLACES = dict.fromkeys((*RESHAPES, *REDUCTIONS, "Tile", "BroadcastTo", "Transpose"), 1)
 SHAPE_PLACES["Fill"] = 0
 
-
-def unary(*ops: str) -> dict[str, Callable[..., Expression]]:
-    """Ops of one argument, written as functions in formulas."""
-    return {op: lambda a, op=op: operation(op, a) for op in ops}
-
-
-def binary(*ops: str) -> dict[str, Callable[..., Expression]]:
-    """Ops of two arguments."""
-    return {op: lambda a, b, op=op: operation(op, a, b) for op in ops}
-
-
-RULES: dict[str, Callable[..., Expression]] = {
-    **unary("Exp", "Log", "Tanh", "Sqrt", "Sin", "Cos", "Sign", "Floor", "Ceil", "Log1p", "Expm1"),
-    **unary("Abs", "Sigmoid", "Softplus", "Relu", "Softmax"),
-    **binary("Maximum", "Minimum", "FloorDiv", "Greater", "GreaterEqual", "Less"),
-    **binary("LessEqual", "Equal", "NotEqual"),
-    "FloorMod": lambda a, b: operation("Mod", a, b),
-    "Select": lambda c, a, b: operation("Where", c, a, b),
-    "SelectV2": lambda c, a, b: operation("Where", c, a, b),
-    "Add": ex.add,
-    "AddV2": ex.add,
-    "BiasAdd": ex.add,
-    "Sub": ex.subtract,
-    "Mul": ex.times,
-    "RealDiv": ex.divide,
-    "Div": ex.divide,
-    "Neg": ex.negative,
-    "Pow": ex.power,
-    "Square": lambda a: ex.power(a, Number(2)),
-    "SquaredDifference": lambda a, b: ex.power(ex.subtract(a, b), Number(2)),
-    "Reciprocal": lambda a: ex.divide(Number(1), a),
-    "Inv": lambda a: ex.divide(Number(1), a),
-    "Rsqrt": lambda a: ex.divide(Number(1), operation("Sqrt", a)),
-    "L2Loss": lambda a: ex.divide(operation("Sum", ex.power(a, Number(2))), Number(2)),
-    "ZerosLike": lambda a: Number(0),
-    "TanhGrad": lambda y, dy: ex.times(dy, ex.subtract(Number(1), ex.power(y, Number(2)))),
-    "SigmoidGrad": lambda y, dy: ex.times(ex.times(dy, y), ex.subtract(Number(1), y)),
-    "SqrtGrad": lambda y, dy: ex.divide(dy, ex.times(Number(2), y)),
-    "ReciprocalGrad": lambda y, dy: ex.times(ex.negative(dy), ex.power(y, Number(2))),
-    "InvGrad": lambda y, dy: ex.times(ex.negative(dy), ex.power(y, Number(2))),
-    "RsqrtGrad": lambda y, dy: ex.divide(
-        ex.times(ex.negative(dy), ex.power(y, Number(3))), Number(2)
-    ),
-    "SoftplusGrad": lambda dy, x: ex.times(dy, operation("Sigmoid", x)),
-    "ReluGrad": lambda dy, x: ex.times(dy, operation("Greater", x, Number(0))),
-    "SoftmaxCrossEntropyWithLogits": lambda a, b: operation("CrossEntropy", a, b),
-    "SparseSoftmaxCrossEntropyWithLogits": lambda a, b: operation("CrossEntropy", a, b),
+# Ops of one argument that formulas write as functions
+UNARY = (
+    *("Exp", "Log", "Tanh", "Sqrt", "Sin", "Cos", "Sign", "Floor", "Ceil", "Log1p", "Expm1"),
+    *("Abs", "Sigmoid", "Softplus", "Relu", "Softmax"),
+)
+RULES = {
+    **{op: f"a: {op.lower()}(a)" for op in UNARY},
+    "Maximum": "a, b: maximum(a, b)",
+    "Minimum": "a, b: minimum(a, b)",
+    "Greater": "a, b: a > b",
+    "GreaterEqual": "a, b: a >= b",
+    "Less": "a, b: a < b",
+    "LessEqual": "a, b: a <= b",
+    "Equal": "a, b: a == b",
+    "NotEqual": "a, b: a != b",
+    "Select": "c, a, b: where(c, a, b)",
+    "SelectV2": "c, a, b: where(c, a, b)",
+    "Add": "a, b: a + b",
+    "AddV2": "a, b: a + b",
+    "BiasAdd": "a, b: a + b",
+    "Sub": "a, b: a - b",
+    "Mul": "a, b: a * b",
+    "RealDiv": "a, b: a / b",
+    "Div": "a, b: a / b",
+    "FloorDiv": "a, b: a // b",
+    "FloorMod": "a, b: a % b",
+    "Neg": "a: -a",
+    "Pow": "a, b: a**b",
+    "Square": "a: a**2",
+    "SquaredDifference": "a, b: (a - b)**2",
+    "Reciprocal": "a: 1 / a",
+    "Inv": "a: 1 / a",
+    "Rsqrt": "a: 1 / sqrt(a)",
+    "L2Loss": "a: sum(a**2) / 2",
+    "ZerosLike": "a: 0",
+    "TanhGrad": "y, dy: dy * (1 - y**2)",
+    "SigmoidGrad": "y, dy: dy * y * (1 - y)",
+    "SqrtGrad": "y, dy: dy / (2 * y)",
+    "ReciprocalGrad": "y, dy: -dy * y**2",
+    "InvGrad": "y, dy: -dy * y**2",
+    "RsqrtGrad": "y, dy: -dy * y**3 / 2",
+    "SoftplusGrad": "dy, x: dy * sigmoid(x)",
+    "ReluGrad": "dy, x: dy * (x > 0)",
+    "SoftmaxCrossEntropyWithLogits": "x, labels: cross_entropy(x, labels)",
+    "SparseSoftmaxCrossEntropyWithLogits": "x, labels: cross_entropy(x, labels)",
 }
 # The second output is the derivative with respect to the logits, computed on the way.
-DERIVATIVES: dict[str, Callable[..., Expression]] = {
-    "SoftmaxCrossEntropyWithLogits": lambda a, b: ex.subtract(operation("Softmax", a), b),
-    "SparseSoftmaxCrossEntropyWithLogits": lambda a, b: ex.subtract(
-        operation("Softmax", a), operation("OneHot", b, operation("Size", a, Number(-1)))
-    ),
+DERIVATIVES = {
+    "SoftmaxCrossEntropyWithLogits": "x, labels: softmax(x) - labels",
+    "SparseSoftmaxCrossEntropyWithLogits": ("x, labels: softmax(x) - one_hot(labels, size(x, -1))"),
 }
+
+
+def applied(rule: str, args: Sequence[Expression]) -> Expression | None:
+    """What a rule says of these inputs; None if it has other inputs."""
+    parameters, body = parsed(rule)
+    if len(parameters) != len(args):
+        return None
+    return ex.substituted(body, dict(zip(parameters, args, strict=True)))
+
+
+@cache
+def parsed(rule: str) -> tuple[list[str], Expression]:
+    """The parameters of a rule, and its body."""
+    function = ast.parse(f"lambda {rule}", mode="eval").body
+    assert isinstance(function, ast.Lambda)
+    return [parameter.arg for parameter in function.args.args], function.body

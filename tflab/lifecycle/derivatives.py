@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tflab.analysis import chain_rule, evaluation, formula_text
+from tflab.analysis import chain_rule, evaluation
 from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
@@ -61,7 +61,7 @@ def read(
     known = (
         Derivative(
             variable=name,
-            formula=formula_text.text(formula),
+            formula=ex.text(formula),
             value=run.values[name].tolist(),
             difference=difference(run.values[name], run.slopes.get(name)),
             checked=checked(formula, run.values[name], run.named),
