@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.examples.recordings import metadata, row
 from tflab.convert import read as reading
 from tflab.errors import TflabError, UsageError
 
@@ -16,29 +17,26 @@ def event(**fields) -> bytes:
     return event_pb2.Event(**fields).SerializeToString()
 
 
-def metadata(*rows: tuple[str, int, int]) -> bytes:
+def trace(*rows: str) -> bytes:
+    from google.protobuf import text_format
     from tensorflow.core.protobuf import config_pb2
 
-    found = config_pb2.RunMetadata()
-    device = found.step_stats.dev_stats.add(device=CPU)
-    for name, start, duration in rows:
-        device.node_stats.add(node_name=name, all_start_nanos=start, all_end_rel_nanos=duration)
-    return found.SerializeToString()
+    content = metadata((CPU, [*rows]))
+    return text_format.Parse(content, config_pb2.RunMetadata()).SerializeToString()
 
 
 def tagged(tag: str, content: bytes) -> bytes:
     return event(tagged_run_metadata={"tag": tag, "run_metadata": content})
 
 
-def graph() -> bytes:
+def graph(op: str = "Mine") -> bytes:
     from tensorflow.core.framework import graph_pb2
 
-    nodes = graph_pb2.GraphDef(node=[{"name": "a", "op": "Mine"}])
+    nodes = graph_pb2.GraphDef(node=[{"name": "a", "op": op}])
     return event(graph_def=nodes.SerializeToString())
 
 
-VERSION = {"file_version": "brain.Event:2"}
-FIRST, SECOND = [("a", 100, 7), ("b", 110, 5)], [("a", 900, 3)]
+FIRST, SECOND = [row("a", 100, 7), row("b", 110, 5)], [row("a", 900, 3)]
 
 
 @pytest.fixture
@@ -48,56 +46,51 @@ def written(tmp_path):
 
     def write(*events: bytes, name: str = "events.out.tfevents.0"):
         with tf.io.TFRecordWriter(str(tmp_path / name)) as file:
-            for one in (event(**VERSION), *events):
+            for one in (event(file_version="brain.Event:2"), *events):
                 file.write(one)
         return tmp_path / name
 
     return write
 
 
-def test_each_tag_of_an_event_file_is_a_step_and_its_graph_is_that_of_the_steps(written):
-    others = event(step=5)
+def test_each_tag_is_a_step_and_the_first_graph_is_that_of_the_steps(written):
     path = written(
-        graph(), tagged("step 10", metadata(*FIRST)), others, tagged("b/20", metadata(*SECOND))
+        *(graph(), tagged("step 10", trace(*FIRST)), event(step=5), graph("Later")),
+        tagged("b/20", trace(*SECOND)),
     )
     found = reading.read([str(path)])
     assert (found.labels, found.notes) == (("step 10", "b/20"), ())
     assert [(run.step, run.name, run.op) for run in found.runs] == [
-        (0, "a", "Mine"),
-        (0, "b", "unknown"),
-        (1, "a", "Mine"),
+        *((0, "a", "Mine"), (0, "b", "unknown"), (1, "a", "Mine")),
     ]
     assert [(step.start_ns, step.wall_ns) for step in found.steps] == [(100, 15), (900, 3)]
     assert [(node.name, node.op) for node in found.nodes] == [("a", "Mine")]
 
 
 def test_event_files_and_run_metadata_may_be_given_together(written, tmp_path):
-    (tmp_path / "alone").write_bytes(metadata(("a", 500, 1)))
-    events = written(tagged("step 10", metadata(*FIRST)))
-    assert reading.read([str(events), str(tmp_path / "alone")]).labels == ("step 10", "alone")
+    alone = tmp_path / "alone"
+    alone.write_bytes(trace(row("a", 500, 1)))
+    events = written(tagged("step 10", trace(*FIRST)))
+    assert reading.read([str(events), str(alone)]).labels == ("step 10", "alone")
     with_graph = written(graph(), name="graph")
-    found = reading.read([str(tmp_path / "alone")], str(with_graph))
-    assert [run.op for run in found.runs] == ["Mine"]
+    assert [run.op for run in reading.read([str(alone)], str(with_graph)).runs] == ["Mine"]
 
 
 def test_an_event_that_is_still_being_written_is_not_there_yet(written):
-    last = tagged("late", metadata(*SECOND))
-    path = written(tagged("step 10", metadata(*FIRST)), last)
+    last = tagged("late", trace(*SECOND))
+    path = written(tagged("step 10", trace(*FIRST)), last)
     whole = path.read_bytes()
     for missing in (1, 3, 4, 5, len(last) // 2, len(last) + 5, len(last) + 15):
         path.write_bytes(whole[:-missing])
         assert reading.read([str(path)]).labels == ("step 10",)
 
 
-def test_an_event_file_without_traces_or_with_a_wrong_one_is_refused(written):
+def test_a_file_without_traces_with_a_wrong_one_or_damaged_is_refused(written):
     with pytest.raises(UsageError, match="is an event file of TensorBoard without a complete trac"):
         reading.read([str(written(graph()))])
     with pytest.raises(TflabError, match="has a RunMetadata that cannot be read, under 'step'"):
         reading.read([str(written(tagged("step", b"not a trace")))])
-
-
-def test_a_damaged_event_file_is_refused(written):
-    path = written(tagged("step 10", metadata(*FIRST)), tagged("late", metadata(*SECOND)))
+    path = written(tagged("step 10", trace(*FIRST)), tagged("late", trace(*SECOND)))
     content = bytearray(path.read_bytes())
     content[60] ^= 1
     path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Recorded: hand-made traces of all ages, damaged ones, and real ones of a LeNet session."""
+"""Read: hand-made traces of all ages, damaged ones, and real ones of a LeNet session."""
 
 from dataclasses import replace
 
@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples.recordings import metadata as text
+from tests.examples.recordings import micros, row
 from tflab.analysis import tracks
 from tflab.convert import read as reading
 from tflab.convert.read import TrackSummary
@@ -19,23 +21,6 @@ CPU, GPU = f"{JOB}/device:CPU:0", f"{JOB}/device:GPU:0"
 HOUR = 3600 * 10**9
 
 pytestmark = pytest.mark.tensorflow
-
-
-def row(name: str, start: int, duration: int, label: str = "", unit: str = "nanos") -> str:
-    return (
-        f'node_stats {{ node_name: "{name}" timeline_label: "{label}" '
-        f"all_start_{unit}: {start} all_end_rel_{unit}: {duration} }}"
-    )
-
-
-def micros(name: str, start: int, duration: int, label: str = "") -> str:
-    return row(name, start, duration, label, "micros")
-
-
-def text(*devices: tuple[str, list[str]]) -> str:
-    """A RunMetadata as text, with these devices and their rows."""
-    written = (f'dev_stats {{ device: "{name}" {" ".join(rows)} }}' for name, rows in devices)
-    return f"step_stats {{ {' '.join(written)} }}"
 
 
 @pytest.fixture
@@ -62,6 +47,10 @@ def refusal(read, *contents: str | bytes, **graph: str) -> str:
     return str(error.value)
 
 
+def names(read, *rows: str) -> list[str]:
+    return [run.name for run in read(text((CPU, [*rows]))).runs]
+
+
 # Steps and runs
 
 
@@ -75,12 +64,10 @@ def test_a_file_is_a_step_from_the_first_start_to_the_last_end(read):
         OpRun(1, "a", "Const", CPU, 1_000, 5),
     )
     assert found.tracks == (TrackSummary(CPU, tracks.OPS, 3, 42, 0),)
-
-
-def test_a_bare_step_stats_is_a_trace_too(read):
-    whole = text((CPU, [row("a", 100, 7, "a = Const()")]))
-    bare = whole.removeprefix("step_stats {").removesuffix("}")
-    assert read(bare).runs == read(whole).runs
+    assert found.capture().name == "0-and-1-more"
+    assert read(second).capture().name == "0"
+    bare = second.removeprefix("step_stats {").removesuffix("}")  # a StepStats
+    assert read(bare).runs == read(second).runs
 
 
 def test_a_device_may_stand_in_a_trace_more_than_once(read):
@@ -97,20 +84,6 @@ def test_old_traces_have_microseconds(read):
     assert found.runs == (OpRun(0, "a", "Const", "/cpu:0", 1_475_000_000_000_000_000, 12_000),)
 
 
-@pytest.mark.slow
-def test_the_iterations_of_a_loop_are_runs_of_one_node(read):
-    rows = [row("loop/mul", start, 3, "loop/mul = Mul(a, b)") for start in range(1, 20_001, 4)]
-    found = read(text((CPU, rows)))
-    assert {(run.name, run.op) for run in found.runs} == {("loop/mul", "Mul")}
-    assert found.tracks == (TrackSummary(CPU, tracks.OPS, 5_000, 15_000, 0),)
-
-
-def test_the_capture_is_named_after_the_first_file(read):
-    one = text((CPU, [row("a", 100, 7)]))
-    assert read(one).capture().name == "0"
-    assert read(one, one, one).capture().name == "0-and-2-more"
-
-
 # GPUs
 
 NEW = text(
@@ -123,24 +96,16 @@ NEW = text(
     ("/device:GPU:0/sync", [micros("cuStreamSynchronize", 3, 41, "ThreadId 7")]),
     ("/host:CPU", [micros("conv:Conv2D", 2, 1), micros("ExecutorState::Process", 1, 3)]),
 )
+COPY = micros("x:Const:MEMCPYHtoD", 2, 5, "MEMCPYHtoD 4 bytes")
 OLD = text(  # of 2016: names without `device:`, copies among the kernels, and no labels of these
     (f"{JOB}/cpu:0", [micros("x", 1, 1, "x = Const()")]),
     (f"{JOB}/gpu:0", [micros("conv", 2, 1, "conv = Conv2D(x, w)")]),
-    ("/gpu:0/stream:all", [micros("conv:Conv2D", 3, 40), micros("conv:Conv2D", 3, 40)]),
-    (
-        "/gpu:0/stream:7",
-        [
-            micros("x:Const:MEMCPYHtoD", 2, 5, "MEMCPYHtoD 4 bytes"),
-            micros("conv:Conv2D", 3, 40),
-            micros("conv:Conv2D", 3, 40),
-        ],
-    ),
-    ("/gpu:0/memcpy", [micros("x:Const:MEMCPYHtoD", 2, 5, "MEMCPYHtoD 4 bytes")]),
+    ("/gpu:0/stream:all", [micros("conv:Conv2D", 3, 40)] * 2),
+    ("/gpu:0/stream:7", [COPY, micros("conv:Conv2D", 3, 40), micros("conv:Conv2D", 3, 40)]),
+    ("/gpu:0/memcpy", [COPY]),
 )
-
-
-def test_on_a_gpu_nothing_is_counted_twice(read):
-    assert read(NEW).tracks == (
+TRACKS = {
+    NEW: (
         TrackSummary(CPU, tracks.OPS, 1, 500, 0),
         TrackSummary(GPU, tracks.LAUNCHES, 1, 900, 0),
         TrackSummary("/device:GPU:0/stream:13", tracks.KERNELS, 1, 40_000, 0),
@@ -149,27 +114,27 @@ def test_on_a_gpu_nothing_is_counted_twice(read):
         TrackSummary("/device:GPU:0/memcpy", tracks.COPIES, 1, 5_000, 0),
         TrackSummary("/device:GPU:0/sync", tracks.WAITS, 1, 41_000, 0),
         TrackSummary("/host:CPU", tracks.REPEATS, 0, 0, 2),
-    )
-
-
-def test_nor_is_it_in_old_traces(read):
-    assert read(OLD).tracks == (
+    ),
+    OLD: (
         TrackSummary(f"{JOB}/cpu:0", tracks.OPS, 1, 1_000, 0),
         TrackSummary(f"{JOB}/gpu:0", tracks.LAUNCHES, 1, 1_000, 0),
         TrackSummary("/gpu:0/stream:all", tracks.REPEATS, 0, 0, 2),
         TrackSummary("/gpu:0/stream:7", tracks.KERNELS, 2, 80_000, 1),
         TrackSummary("/gpu:0/memcpy", tracks.COPIES, 1, 5_000, 0),
-    )
+    ),
+}
 
 
-@pytest.mark.parametrize("content, copy", [(NEW, "MemcpyH2D"), (OLD, "MEMCPYHtoD")])
-def test_a_kernel_has_the_name_of_its_node_and_a_copy_its_direction(read, content, copy):
-    named = {(run.name, run.op) for run in read(content).runs}
-    assert named - {("cuStreamSynchronize", "unknown")} == {
-        ("x", "Const"),
-        ("conv", "Conv2D"),
-        ("x", copy),
-    }
+@pytest.mark.parametrize(
+    "content, copy", [(NEW, "MemcpyH2D"), (OLD, "MEMCPYHtoD")], ids=["new", "old"]
+)
+def test_on_a_gpu_nothing_is_counted_twice_and_a_kernel_has_the_name_of_its_node(
+    read, content, copy
+):
+    found = read(content)
+    assert found.tracks == TRACKS[content]
+    named = {(run.name, run.op) for run in found.runs} - {("cuStreamSynchronize", "unknown")}
+    assert named == {("x", "Const"), ("conv", "Conv2D"), ("x", copy)}
 
 
 @pytest.mark.parametrize(
@@ -209,20 +174,20 @@ def test_a_graph_tells_the_types_that_no_label_tells_and_the_edges(read):
 
 
 def test_a_trace_may_bring_the_graphs_that_ran(read):
-    one = text((CPU, [row("a", 1, 1), row("b", 2, 1)])) + f"partition_graphs {{ {GRAPH} }}"
+    trace = text((CPU, [row("a", 1, 1), row("b", 2, 1)]))
+    one = f"{trace} partition_graphs {{ {GRAPH} }}"
     found = read(one, one)
     assert [run.op for run in found.runs] == ["Const", "Neg"] * 2
     assert [node.name for node in found.nodes] == ["b", "a"]
+    # The graph that is named goes before it, and may be another trace's
     assert [node.op for node in read(one, graph='node { name: "a" op: "Mine" }').nodes] == ["Mine"]
+    assert len(read(trace, graph=f"partition_graphs {{ {GRAPH} }}").nodes) == 2
 
 
-def test_the_graph_may_be_another_traces(read):
-    assert len(read(text((CPU, [row("a", 1, 1)])), graph=f"partition_graphs {{ {GRAPH} }}").nodes)
-
-
-def test_a_graph_of_something_else_is_refused(read):
+def test_a_graph_of_something_else_and_a_trace_without_a_graph_are_refused(read):
     message = refusal(read, text((CPU, [row("mine", 1, 1)])), graph=GRAPH)
     assert "has none of the nodes that ran, such as 'mine'" in message
+    assert "is not a GraphDef" in refusal(read, NEW, graph=NEW)
 
 
 # What cannot have been
@@ -234,16 +199,34 @@ LEFT_OUT = (
 )
 
 
+def held(allocator: str, content: str) -> str:
+    return f'memory {{ allocator_name: "{allocator}" {content} }}'
+
+
+def allocation(us: int, size: int) -> str:
+    return held("cpu", f"allocation_records {{ alloc_micros: {us} alloc_bytes: {size} }}")
+
+
 @pytest.mark.parametrize(
-    "start, duration",
+    "wrong",
     [
-        *((100, -7), (2**62 + 1, 0), (-5, 9), (100, 2**62), (2**63 - 1, 2**63 - 1)),
-        *((HOUR + 105, 1), (100, HOUR + 1)),
+        *(
+            row("b", start, ns)
+            for start, ns in (
+                *((100, -7), (2**62 + 1, 0), (-5, 9), (100, 2**62), (2**63 - 1, 2**63 - 1)),
+                *((HOUR + 105, 1), (100, HOUR + 1)),
+            )
+        ),
+        *(
+            row("b", 100, 7, more=allocation(us, size))
+            for us, size in ((2**62, 1), (-1, 1), (1, 2**60), (1, -(2**60)))
+        ),
+        micros("b", 2**62, 7),
+        row("b", 100, 7, more=held("a", f"total_bytes: {2**63 - 1}") * 2),
     ],
 )
-def test_times_that_cannot_be_are_left_out(read, start, duration):
-    rows = [row("a", 100, 7), row("b", start, duration), row("c", 105, 8)]
-    found = read(text((CPU, rows)))
+def test_times_and_sizes_that_cannot_be_are_left_out(read, wrong):
+    found = read(text((CPU, [row("a", 100, 7), wrong, row("c", 105, 8)])))
     assert [run.name for run in found.runs] == ["a", "c"]
     (note,) = found.notes
     assert note.endswith(LEFT_OUT)
@@ -259,6 +242,12 @@ def test_a_run_whose_clock_is_an_hour_or_more_off_is_left_out(read, wrong):
     assert found.notes[0].endswith(LEFT_OUT)
 
 
+def test_the_latest_time_and_the_largest_size_are_kept(read):
+    last = row("a", 2**62 - 1, 1, more=allocation(2**62 // 1000, 2**48))
+    found = read(text((CPU, [last])))
+    assert (len(found.runs), found.notes) == (1, ())
+
+
 def test_a_step_with_as_many_op_runs_as_are_recorded_may_be_incomplete(read, monkeypatch):
     monkeypatch.setattr(trace, "MOST_OP_RUNS", 2)
     one, two = (text((CPU, [row(name, 100, 7) for name in names])) for names in ("a", "bc"))
@@ -266,22 +255,6 @@ def test_a_step_with_as_many_op_runs_as_are_recorded_may_be_incomplete(read, mon
     assert len(found.runs) == 4
     (note,) = found.notes
     assert note.startswith("A step in '") and "1.pb' has 2 op runs or more" in note
-
-
-@pytest.mark.parametrize("time, size", [(2**62, 1), (-1, 1), (1, 2**60), (1, -(2**60))])
-def test_allocations_that_cannot_be_are_left_out(read, time, size):
-    used = f"allocation_records {{ alloc_micros: {time} alloc_bytes: {size} }}"
-    memory = f'memory {{ allocator_name: "cpu" {used} }}'
-    found = read(text((CPU, [row("a", 100, 7).removesuffix("}") + memory + "}", row("b", 1, 1)])))
-    assert [run.name for run in found.runs] == ["b"]
-    assert found.notes[0].endswith(LEFT_OUT)
-
-
-def test_the_latest_time_and_the_largest_size_are_kept(read):
-    used = f"allocation_records {{ alloc_micros: {2**62 // 1000} alloc_bytes: {2**48} }}"
-    memory = f'memory {{ allocator_name: "cpu" {used} }}'
-    found = read(text((CPU, [row("a", 2**62 - 1, 1).removesuffix("}") + memory + "}"])))
-    assert (len(found.runs), found.notes) == (1, ())
 
 
 # Wrong files
@@ -313,23 +286,17 @@ def test_wrong_files_are_refused_in_a_sentence(read, content, what):
     assert what in refusal(read, content)
 
 
-def test_a_trace_is_no_graph(read):
-    assert "is not a GraphDef" in refusal(read, NEW, graph=NEW)
-
-
-def test_a_large_file_is_refused_before_it_is_read(tmp_path):
+def test_wrong_paths_and_a_large_file_are_refused_in_a_sentence(tmp_path):
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(40 * 2**30)
-    with pytest.raises(UsageError, match=r"it has 40\.0 GiB, but tflab reads at most 2\.00 GiB"):
-        reading.read([str(tmp_path / "sparse")])
-
-
-@pytest.mark.parametrize(
-    "name, reason", [("", "There is no file"), (".", "Is a directory"), ("none.pb", "no file")]
-)
-def test_wrong_paths_are_refused_in_a_sentence(tmp_path, name, reason):
-    with pytest.raises(UsageError, match=reason):
-        reading.read([str(tmp_path / name) if name else ""])
+    for path, reason in (
+        ("", "There is no file"),
+        (str(tmp_path), "Is a directory"),
+        (str(tmp_path / "none.pb"), "no file"),
+        (str(tmp_path / "sparse"), r"it has 40\.0 GiB, but tflab reads at most 2\.00 GiB"),
+    ):
+        with pytest.raises(UsageError, match=reason):
+            reading.read([path])
 
 
 # Real traces
@@ -341,16 +308,12 @@ def metadata(captured):
     return captured("lenet")[1].trace
 
 
-@pytest.mark.parametrize("form", ["binary", "text", "bare"])
-def test_a_real_trace_is_read_as_tensorflow_reads_it(read, metadata, form):
-    forms = {
-        "binary": metadata.SerializeToString(),
-        "text": str(metadata),
-        "bare": metadata.step_stats.SerializeToString(),
-    }
-    found = read(forms[form])
-    assert found.runs == tuple(trace.op_runs(0, metadata.step_stats, {}))
-    assert found.notes == ()
+def test_a_real_trace_is_read_as_tensorflow_reads_it(read, metadata):
+    expected = tuple(trace.op_runs(0, metadata.step_stats, {}))
+    forms = metadata.SerializeToString(), str(metadata), metadata.step_stats.SerializeToString()
+    for form in forms:
+        found = read(form)
+        assert (found.runs, found.notes) == (expected, ())
 
 
 def test_partition_graphs_tell_nodes_and_transfers_as_the_placement_does(read, walked, captured):
@@ -385,12 +348,3 @@ def test_a_damaged_trace_is_read_or_refused(tmp_path_factory, metadata, data):
     else:
         assert found.runs
         assert all(0 <= run.start_ns <= run.start_ns + run.duration_ns for run in found.runs)
-
-
-def test_sizes_and_times_beyond_64_bits_are_left_out(read):
-    used = f"total_bytes: {2**63 - 1}"
-    memory = f'memory {{ allocator_name: "a" {used} }} memory {{ allocator_name: "b" {used} }}'
-    rows = [row("a", 100, 7).removesuffix("}") + memory + "}", row("b", 100, 7)]
-    assert [run.name for run in read(text((CPU, rows))).runs] == ["b"]
-    rows = [micros("a", 2**62, 7), micros("b", 1, 7)]
-    assert [run.name for run in read(text((CPU, rows))).runs] == ["b"]
