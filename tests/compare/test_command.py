@@ -14,11 +14,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from tests.approval import approve
 from tests.commands import in_one_process, run_here
-from tests.records_by_hand import op_stats
 from tests.shown import without_progress
 from tflab import models
 from tflab.analysis import memory, step_times
@@ -35,11 +33,9 @@ from tflab.compare import (
 from tflab.compare import __main__ as compare
 from tflab.datasets import Dataset, files
 from tflab.errors import UsageError
-from tflab.records.measured import Compared, OpStats, StepTimes
 from tflab.records.options import Model, Options
-from tflab.records.timed import Holder, LiveBytes, OpRun, Spread, StepTime
 from tflab.records.verdicts import Experiments
-from tflab.runtime import dumps, measure, own_process
+from tflab.runtime import dumps, own_process
 
 pytestmark = pytest.mark.tensorflow
 
@@ -131,20 +127,6 @@ def test_the_last_batch_is_smaller_where_it_does_not_come_out_even(lenet):
     assert [rows_fed(stats) for stats in lenet.step_stats[1]] == [1] * IMAGES
 
 
-@settings(max_examples=30)
-@given(st.sets(st.integers(1, 70), min_size=1, max_size=3), st.integers(70, 1_000))
-def test_every_row_is_worked_on_once_and_only_the_last_batch_is_smaller(sizes, images):
-    worked = defaultdict(list)
-    for turns in measure.sweep([np.arange(images)], images, sorted(sizes), warmup=2).rounds:
-        for turn in turns:
-            if not turn.warmup:
-                worked[turn.batch_size, turn.traced].append(turn.values[0])
-    assert worked.keys() == {(size, traced) for size in sizes for traced in (False, True)}
-    for (size, _), batches in worked.items():
-        assert [len(rows) for rows in batches[:-1]] == [size] * (ceil(images / size) - 1)
-        assert np.concatenate(batches).tolist() == [*range(images)]
-
-
 def test_the_op_runs_of_the_first_whole_batches_are_kept_one_by_one(lenet):
     kept = {size: batch.kept for size, batch in lenet.sweep.batches.items()}
     assert {size: [step.step for step in steps] for size, steps in kept.items()} == {
@@ -153,25 +135,6 @@ def test_the_op_runs_of_the_first_whole_batches_are_kept_one_by_one(lenet):
     }
     for size, batch in lenet.sweep.batches.items():
         assert {run.step for run in batch.runs} == {step.step for step in kept[size]}
-
-
-@settings(max_examples=30)
-@given(st.integers(1, 50), st.integers(1, 200), st.integers(1, 5))
-def test_every_shape_that_will_come_is_warmed_up(size, rows, count):
-    size = min(size, rows)
-    turns = list(measure.warmups([np.arange(rows)], rows, size, count))
-    fed = [(len(turn.values[0]), turn.traced, turn.warmup) for turn in turns]
-    shapes = [size] * count + [rows % size] * (count if rows % size else 0)
-    assert fed == [(shape, traced, True) for shape in shapes for traced in (False, True)]
-
-
-def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured():
-    rounds = measure.sweep([np.arange(40)], 40, [16], warmup=1).rounds
-    turns = [turn for turns in rounds for turn in turns]
-    warm = [(size, traced, True) for size in (16, 8) for traced in (False, True)]
-    measured = [(size, traced, False) for size in (16, 16, 8) for traced in (False, True)]
-    fed = [(len(turn.values[0]), turn.traced, turn.warmup) for turn in turns]
-    assert fed == warm + measured
 
 
 def test_counts_and_times_an_image_are_those_of_the_traced_steps():
@@ -186,58 +149,6 @@ def test_counts_and_times_an_image_are_those_of_the_traced_steps():
             steps = found.steps[size]
             assert cell.calls == steps.steps
             assert cell.image_ns == pytest.approx(cell.total_ns / steps.images)
-
-
-# A record by hand
-
-
-def row_of(key: str, **values) -> OpStats:
-    names = {"ops": (key,), "nodes": (f"{key}_1",), "fused_from": (f"{key}_0",)}
-    return op_stats(key, **names | values)
-
-
-def test_every_field_of_the_steps_of_a_batch_size():
-    measured = sweep.MeasuredBatch(
-        batch_size=4,
-        planned_rows=22,  # six steps, of which the last has two rows
-        rounds=(range(2), range(2, 5), range(5, 6), range(6, 9)),
-        untraced_ns=[100, 200, 300, 400, 500, 700],
-        rows=12,
-        traced_ns=[1_000, 2_000, 6_000],
-        kept=[StepTime(0, 10_000, 900_000)],
-        runs=[OpRun(0, "a", "A", "CPU:0", 11_000, 5, 64, ((12, 64, "cpu"), (14, -64, "cpu")))],
-    )
-    for _ in range(3):
-        measured.accumulator.add(["a"], [0], [5])
-    rows_of_step = (row_of("A", self_ns=1_500, total_ns=9), row_of("B", self_ns=900, total_ns=9))
-    assert sweep.times(measured, rows_of_step) == StepTimes(
-        steps=3,
-        images=12,
-        untraced_ns=Spread(median=350, p10=150, p90=600),
-        traced_ns=Spread(median=2_000, p10=1_200, p90=5_200),
-        mean_images_per_second=1e7,  # 22 in 2,200 ns
-        ops_ns=800,
-        untraced_steps=6,
-        peak_bytes=64,
-        curve=LiveBytes(0, ((2_000, 64), (4_000, 0)), 64, 2_000, (Holder("a", "A", 64, False),)),
-        # 8 rows in 300 ns, 12 in 1,200, 2 in 700; the last round was not measured
-        round_rates=(8e9 / 300, 1e7, 2e9 / 700),
-    )
-
-
-def test_every_field_of_the_rows_side_by_side():
-    spread = Spread(1, 1, 1)
-    steps = {4: StepTimes(3, 12, spread, spread, 1, 1), 16: StepTimes(2, 32, spread, spread, 1, 1)}
-    measured = {"requested_bytes": 64, "gflops": 1.5, "share": 0.25, "step_ns": 17}
-    small = row_of("A", calls=6, total_ns=660, self_ns=600, mean_ns=110, median_ns=99, **measured)
-    large = replace(small, calls=4, total_ns=1_000, self_ns=960, mean_ns=250, gflops=None)
-    alone = row_of("B", calls=9, total_ns=90, self_ns=84, mean_ns=10, median_ns=8, **measured)
-    compared = sweep.side_by_side({4: (alone, small), 16: (large,)}, steps, "op")
-    assert compared == (
-        Compared(key="A", ops=("A",), fused_from=("A_0",), cells={4: small, 16: large}, fit=None),
-        Compared("B", ("B",), ("B_0",), {4: alone}, None),
-    )
-    assert [list(row.cells) for row in compared] == [[4, 16], [4]]
 
 
 # What it adds up to
@@ -264,19 +175,9 @@ def test_rows_of_every_grouping_add_up_to_the_same_time(lenet, by, size):
         total = sum(getattr(cell, name) for cell in same)
         assert sum(getattr(cell, name) for cell in cells) == pytest.approx(total)
     assert sum(cell.share for cell in cells) == pytest.approx(1)
-
-
-@every_size
-def test_the_ops_of_a_step_are_those_of_the_rows(lenet, size):
-    found = lenet.by["op"]
-    steps, total = found.steps[size], sum(row.cells[size].total_ns for row in found.rows)
+    steps, total = lenet.by[by].steps[size], sum(cell.total_ns for cell in cells)
     assert steps.ops_ns * steps.steps == pytest.approx(total)
-
-
-@every_size
-def test_means_are_totals_by_calls_and_by_images(lenet, size):
-    for row in lenet.by["op"].rows:
-        cell = row.cells[size]
+    for cell in cells:
         assert cell.mean_ns == pytest.approx(cell.total_ns / cell.calls)
         assert cell.image_ns == pytest.approx(cell.total_ns / IMAGES)
 
@@ -286,25 +187,15 @@ def test_means_are_totals_by_calls_and_by_images(lenet, size):
 LAYERS = ["conv1", "pool1", "conv2", "pool2", "dense1", "dense2", "dense3"]
 
 
-def test_layers_stand_in_the_order_in_which_data_pass_through_them(lenet):
-    found = [row.key for row in lenet.by["layer"].rows]
-    assert {*found} == {*LAYERS, "flatten", RUNTIME}
-    assert [key for key in found if key in LAYERS] == LAYERS
-
-
-def test_what_is_fused_belongs_to_its_layer(lenet):
-    found = rows(lenet.by["layer"])
-    assert found["conv1"].fused_from == ("conv1/Conv2D", "conv1/BiasAdd")
-    assert found["dense3"].fused_from == ("dense3/MatMul",)
-
-
-def test_every_row_is_a_line_of_the_model_or_the_runtimes(lenet):
-    keys = [row.key for row in lenet.by["line"].rows]
-    assert [key for key in keys if not key.startswith("lenet.py:")] == [RUNTIME]
-
-
-def test_nodes_of_the_runtime_stand_apart(lenet):
-    assert rows(lenet.by["layer"])[RUNTIME].ops == ("_Arg", "_Retval")
+def test_every_row_has_its_nodes(lenet):
+    layers = rows(lenet.by["layer"])
+    assert {*layers} == {*LAYERS, "flatten", RUNTIME}
+    assert [key for key in layers if key in LAYERS] == LAYERS  # as data pass through them
+    assert layers["conv1"].fused_from == ("conv1/Conv2D", "conv1/BiasAdd")
+    assert layers["dense3"].fused_from == ("dense3/MatMul",)
+    assert layers[RUNTIME].ops == ("_Arg", "_Retval")
+    lines = [row.key for row in lenet.by["line"].rows]
+    assert [key for key in lines if not key.startswith("lenet.py:")] == [RUNTIME]
 
 
 def test_the_cold_step_is_in_no_row_and_shown_from_its_slowest_op_on(lenet):
@@ -315,11 +206,7 @@ def test_the_cold_step_is_in_no_row_and_shown_from_its_slowest_op_on(lenet):
     assert found.cold_step_ns > times[0]
     assert sum(row.cells[1].calls for row in found.rows) == len(lenet.by["node"].rows) * IMAGES
     assert SOURCE not in [row.key for row in found.cold]
-
-
-def test_ops_of_the_cold_step_are_held_against_their_warm_mean(lenet):
     means = {row.key: row.cells[1].mean_ns for row in lenet.by["node"].rows}
-    found = lenet.by["op"]
     assert found.warm_ns == {row.key: pytest.approx(means[row.key]) for row in found.cold}
 
 
@@ -379,22 +266,16 @@ def test_training_runs_the_training_step_on_the_training_images():
     }
 
 
-def test_training_without_a_number_takes_some_of_the_training_images(monkeypatch):
+def test_how_many_images_are_processed_without_a_number(monkeypatch):
     monkeypatch.setattr(prepare, "TRAINING_IMAGES", 64)
-    assert compare_batch_sizes("toy", (16,), SweepOptions(phase="training")).steps[16].images == 64
-
-
-def test_a_sweep_of_so_many_seconds_takes_no_more_images_than_there_is_time_for():
-    compared = compare_batch_sizes("toy", (1, 16), SweepOptions(seconds=1e-9))
-    assert {size: row.images for size, row in compared.steps.items()} == {1: 16, 16: 16}
-    assert (
-        compare_batch_sizes("toy", (16,), SweepOptions(images=48, seconds=100)).steps[16].images
-        == 48
-    )
-
-
-def test_inference_without_a_number_takes_all_test_images():
-    assert compare_batch_sizes("toy", (64,)).steps[64].images == 256
+    for sizes, chosen, images in (
+        ((16,), SweepOptions(phase="training"), {16: 64}),
+        ((64,), None, {64: 256}),  # all of the test split
+        ((1, 16), SweepOptions(seconds=1e-9), {1: 16, 16: 16}),
+        ((16,), SweepOptions(images=48, seconds=100), {16: 48}),
+    ):
+        found = compare_batch_sizes("toy", sizes, chosen)
+        assert {size: row.images for size, row in found.steps.items()} == images
 
 
 def test_the_batch_sizes_share_the_seconds_of_the_experiments(monkeypatch):
@@ -537,86 +418,55 @@ def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
 
 
 def test_a_model_without_a_loss_has_no_training_to_compare():
-    assert (
-        compare_batch_sizes("tests.compare.test_command:good", (16,), SweepOptions(images=64))
-        .steps[16]
-        .steps
-        == 4
-    )
-    with pytest.raises(
-        UsageError,
-        match=r"'tests\.compare\.test_command:good' names no loss for tflab to train with",
-    ):
-        compare_batch_sizes(
-            "tests.compare.test_command:good", (16,), SweepOptions(phase="training")
-        )
+    model = "tests.compare.test_command:good"
+    assert compare_batch_sizes(model, (16,), SweepOptions(images=64)).steps[16].steps == 4
+    with pytest.raises(UsageError, match=r":good' names no loss for tflab to train with"):
+        compare_batch_sizes(model, (16,), SweepOptions(phase="training"))
 
 
 # Wrong arguments
 
-SEE = "See `python -m tflab.compare --help`."
-
-
-@pytest.mark.parametrize(
-    "line, said",
-    [
-        ("--batch-sizes 0", "The batch size is '0'; it has to be a whole number of at least 1."),
-        (
-            "--batch-sizes few",
-            "The batch size is 'few'; it has to be a whole number of at least 1.",
-        ),
-        (
-            "--batch-sizes 16 1 16",
-            "The batch sizes [1, 16, 16] contain duplicates; list each once.",
-        ),
-        ("--images 0", "The number of images is '0'; it has to be a whole number of at least 1."),
-        (
-            "--images 8 --steps 8",
-            f"Argument --steps: not allowed with argument --images. {SEE}",
-        ),
-        (
-            "--model toy --batch-sizes 1 512",
-            "The largest batch size is 512, but by default only 256 rows of the test split of "
-            "points of 3x + 2 are used. Give smaller batches with --batch-sizes.",
-        ),
-        (
-            "--model toy --batch-sizes 16 --steps 17",
-            "You requested 17 steps of 16 rows = 272 rows, but the test split of points of 3x + 2 "
-            "has 256. Give a smaller batch size or fewer steps.",
-        ),
-        (
-            "--model toy --batch-sizes 16 --images 8",
-            "You requested 8 rows in batches of up to 16, but the test split of points of 3x + 2 "
-            "has 256. Give a smaller batch size or fewer rows.",
-        ),
-        (
-            "--configs xlaa",
-            "No configuration named 'xlaa'. Did you mean 'xla'? Choose from "
-            "default, xla, no-onednn, no-grappler, one-thread, gpu.",
-        ),
-        (
-            "--phase inferense",
-            "No phase named 'inferense'. Did you mean 'inference'? Choose from inference, "
-            "training.",
-        ),
-        (
-            "--model toy --plots /dev/null/plots",
-            "The folder '/dev/null/plots' cannot be written: '/dev/null' is not a folder. Give "
-            "--plots a folder that you may write to.",
-        ),
-        ("--by color", "No grouping named 'color'. Choose from op, node, layer, line."),
-        ("--format yaml", "No format named 'yaml'. Choose from text, json, csv, markdown."),
-        (
-            "--model lenat",
-            "No model named 'lenat'. Did you mean 'lenet'? Choose from "
-            f"{', '.join(models.MODELS)}, or give package.module:function, or the path of a saved "
-            "graph.",
-        ),
-    ],
+WRONG = (
+    "--batch-sizes 0",
+    "--batch-sizes few",
+    "--batch-sizes 16 1 16",
+    "--images 0",
+    "--images 8 --steps 8",
+    "--model toy --batch-sizes 1 512",
+    "--model toy --batch-sizes 16 --steps 17",
+    "--model toy --batch-sizes 16 --images 8",
+    "--model tests.compare.test_command:few_rows",
+    "--configs xlaa",
+    "--phase inferense",
+    "--model toy --plots /dev/null/plots",
+    "--by color",
+    "--format yaml",
+    "--model lenat",
 )
-def test_a_wrong_argument_is_one_sentence_and_status_2(line, said, capsys):
-    assert run(line) == 2
-    assert capsys.readouterr() == ("", f"tflab: {said}\n")
+
+
+def few_rows() -> Model:
+    return lookup("index", np.arange(40) % 10)
+
+
+def test_a_wrong_argument_is_one_sentence_and_status_2(capsys):
+    said = []
+    for line in WRONG:
+        assert run(line) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        said.append(f"compare {line}\n  {err}")
+    approve("compare-errors.txt", "".join(said))
+
+
+@pytest.mark.parametrize("sizes", [16, ()])
+def test_batch_sizes_that_are_no_sequence_are_a_sentence(sizes):
+    with pytest.raises(UsageError) as error:
+        compare_batch_sizes("toy", sizes)
+    assert str(error.value) == (
+        f"The batch sizes are {sizes!r}; give a sequence of whole numbers from 1, such as (1, 16, "
+        "64)."
+    )
 
 
 def test_a_gpu_that_is_not_there_is_one_sentence_and_status_2(monkeypatch, capsys):
@@ -767,37 +617,5 @@ def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path, da
     assert found["environment"]["packages"]["tensorflow"]
     (conv1,) = (row for row in found["rows"] if row["key"] == "conv1")
     assert conv1["cells"]["16"]["calls"] == 5 * found["steps"]["16"]["steps"]
-    assert conv1["cells"]["16"].keys() == {
-        "calls",
-        "total_ns",
-        "mean_ns",
-        "ns_per_image",
-        "share",
-        "bytes",
-        "gflops",
-        "forward_ns",
-        "backward_ns",
-        "update_ns",
-    }
-
-
-def few_rows() -> Model:
-    return lookup("index", np.arange(40) % 10)
-
-
-def test_default_batches_that_are_too_large_are_said_to_be_the_default():
-    with pytest.raises(UsageError) as error:
-        compare_batch_sizes(f"{__name__}:few_rows", (1, 16, 64))
-    assert str(error.value).startswith(
-        "The largest default batch size is 64, but by default only 40 rows of the "
-    )
-
-
-@pytest.mark.parametrize("sizes", [16, ()])
-def test_batch_sizes_that_are_no_sequence_are_a_sentence(sizes):
-    with pytest.raises(UsageError) as error:
-        compare_batch_sizes("toy", sizes)
-    assert str(error.value) == (
-        f"The batch sizes are {sizes!r}; give a sequence of whole numbers from 1, such as (1, 16, "
-        "64)."
-    )
+    keys = "calls total_ns mean_ns ns_per_image share bytes gflops forward_ns backward_ns update_ns"
+    assert " ".join(conv1["cells"]["16"]) == keys

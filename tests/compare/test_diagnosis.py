@@ -1,18 +1,194 @@
-"""Diagnosis: which of the reasons are told, of which batch size, and what it says without one."""
+"""Diagnosis: every rule with its whole sentence, from steps made by hand, and silence short of it.
+
+In most of them a step takes 1 ms untraced, of which 800 us are between the first op and the last.
+"""
 
 from dataclasses import replace
 
 import pytest
 
-from tests.examples.evidence import COMPUTING, config, only, step, transposes, work
-from tflab.compare import findings
+from tests.approval import approve
+from tests.records_by_hand import config_times, verdict
+from tflab.compare import CONFIGURATIONS, DEFAULT, findings
+from tflab.compare.findings import Evidence, Work
 from tflab.records.verdicts import Diagnosis, Experiment, Experiments
 
 
+def work(name: str, us: float, calls: float = 1, **said) -> Work:
+    """A node of which a call takes so many us."""
+    unsaid = dict.fromkeys(("moves", "moves_channels", "hands_on"), False)
+    unsaid |= {"op": "MatMul", "line": "", "bytes": None}
+    return Work(name, calls=calls, call_ns=1_000 * us, **unsaid | said)
+
+
+def step(*nodes: Work, **changes) -> Evidence:
+    whole = Evidence(
+        batch_size=16,
+        steps=12,
+        step_ns=1_000_000,
+        ops_span_ns=800_000,
+        traced_outside_ns=9_000_000,
+        fed_bytes=4_096,
+        nodes=nodes,
+    )
+    return replace(whole, **changes)
+
+
+AB = (work("a", 250), work("b", 250))  # two that share what the others leave
+
+
+def moved(us: float = 100, line: str = "mine.py:19", **said) -> list[Work]:
+    return [
+        work(name, us, op="Transpose", line=line, **{"moves": True, "bytes": 4_096} | said)
+        for name in ("t1", "t2", "t3")
+    ]
+
+
+def loop(us: float = 1.0, calls: int = 100, **said) -> list[Work]:
+    return [
+        work("Tanh", us, calls, op="Tanh", line="mine.py:7"),
+        work("Mul", us, calls, op="Mul", line="mine.py:8"),
+        work("Add", us, calls, op="Add", line="mine.py:7"),
+        work("Switch", 0.5, calls, **{"op": "Switch", "hands_on": True} | said),
+    ]
+
+
+def many(count: int, us: float, **said) -> list[Work]:
+    return [work(f"n{n}", us, op="Add", **said) for n in range(count)]
+
+
+def config(name: str, median: float, ratio: float = 1, clear: bool = True):
+    if name == DEFAULT:
+        return config_times(name, 16, median)
+    return config_times(name, 16, median, median / ratio, verdict(ratio, clear))
+
+
+def raced(*row) -> tuple[Diagnosis, ...]:
+    return findings.diagnose([step(*AB)], [config(DEFAULT, 810_000), config(*row)])
+
+
+T1, T2, T3 = moved(moves_channels=True)
+BIG = work("big", 700, op="Conv2D", line="mine.py:5")
+ARG = work("arg", 0.5, hands_on=True)
+# 1.6 ms are left of an untraced step
+SLOW = step(*AB, step_ns=2_400_000)
+
+SAID = {
+    "ops of a line that only move data: 300 of 800 us of all ops, in 800 us of a step": [
+        step(*AB, *moved())
+    ],
+    "without lines, ops of a type, and how often they run": [
+        step(*AB, *moved(50, "", calls=2), work("s", 20, op="Slice", moves=True))
+    ],
+    "bytes only where all are known": [step(*AB, *moved(bytes=None)[:1], *moved()[1:])],
+    "two lines": [step(*AB, work("c", 150, op="Slice", line="mine.py:30", moves=True), *moved())],
+    "data formats, whatever their lines": [
+        step(*AB, T1, replace(T2, line="mine.py:21"), replace(T3, line=""))
+    ],
+    "a single change of the format may be needed": [
+        step(*AB, work("t", 300, op="Transpose", line="m.py:9", moves=True, moves_channels=True))
+    ],
+    "a loop: 350 of 850 us, of 800 us": [step(*AB, *loop())],
+    "small ops without a loop and without lines": [step(*AB, *many(300, 1.5), ARG)],
+    "one op": [step(BIG, work("a", 100))],
+    "one op that only moves data": [step(replace(BIG, moves=True), work("a", 100))],
+    "one op of a loop": [step(work("big", 70, 10), work("a", 100))],
+    "a session": [SLOW],
+    "a session takes longer by an untraced step": [
+        step(*AB, ops_span_ns=500_000, traced_outside_ns=400_000)
+    ],
+    "large feeds": [replace(SLOW, fed_bytes=2**20 + 1)],
+    "feeds that are not large": [replace(SLOW, fed_bytes=2**20)],
+    "a step without ops": [step(ops_span_ns=0)],
+    "the batch size where it costs most": [
+        step(*AB, *moved(us), batch_size=size) for size, us in ((1, 50), (16, 150), (64, 100))
+    ],
+    "no node is blamed twice": [
+        step(
+            *AB,
+            *many(100, 2.0, moves=True),
+            work("arg", 1.0, hands_on=True),
+            ops_span_ns=1_000_000,
+        )
+    ],
+    "no reason, and what comes closest": [
+        step(*AB, work("c", 300), batch_size=64),
+        step(*AB, batch_size=4),
+    ],
+    "an untraced step that was disturbed": [replace(SLOW, traced_outside_ns=240_000)],
+    "a lower bound of nothing": [step(*AB, ops_span_ns=996_000)],
+    "neither ops nor a lower bound": [step(ops_span_ns=1_000_000)],
+    "no ops": [step(ops_span_ns=900_000)],
+    "too few steps": [step(*AB, *moved(), steps=4)],
+}
+
+
+def test_what_is_said():
+    said = {name: findings.diagnose(evidence) for name, evidence in SAID.items()}
+    said["a faster configuration"] = raced("no-onednn", 405_000, 0.5)
+    lines = []
+    for name, reasons in said.items():
+        lines += [name]
+        for reason in reasons:
+            lines += [
+                f"  {reason.kind}, batch {reason.batch_size}: {reason.cost_ns:.1f} ns, "
+                f"{reason.share:.6f}",
+                f"  {reason.sentence}",
+            ]
+    approve("diagnosis.txt", "\n".join(lines))
+
+
+TWENTY = (work("a", 20), work("b", 20))
+HALF = 400  # of 800 us of ops, which are half of a step of 1 ms
+
+
+@pytest.mark.parametrize(
+    ("evidence", "kind"),
+    [
+        # 100 of 800 us are an eighth of the ops and a tenth of the step
+        (step(work("a", 350), work("b", 350), work("t", 100, moves=True, line="x.py:1")), "none"),
+        (
+            step(work("a", 350), work("b", 350), work("t", 101, moves=True, line="x.py:1")),
+            "movement",
+        ),
+        (step(*AB, *loop(1.5, 100)), "small ops"),
+        (step(*AB, *loop(1.6, 100)), "none"),  # more than three times as long as handing on
+        (step(*AB, *loop(1.5, 12)), "none"),  # 48 calls
+        (step(*AB, *loop(0.5, 60)), "none"),  # 120 us are less than a fifth
+        (step(*AB, *loop(hands_on=False)), "none"),  # nobody knows what is small
+        (step(*TWENTY, *many(49, 1), work("c", 1, hands_on=True)), "small ops"),  # 50 are many
+        (step(*TWENTY, *many(48, 1), work("c", 1, hands_on=True)), "none"),
+        *(
+            (step(work("big", us), work("a", HALF - us / 2), work("b", HALF - us / 2)), kind)
+            for us, kind in ((400, "none"), (500, "none"), (510, "one op"))
+        ),
+        (replace(SLOW, step_ns=1_140_000), "none"),  # less than three tenths are outside
+        (replace(SLOW, step_ns=1_150_000), "session"),
+        (replace(SLOW, step_ns=700_000), "none"),
+        (step(*AB, *moved(), steps=5), "movement"),
+    ],
+)
+def test_from_where_on_a_reason_is_told(evidence, kind):
+    (reason,) = findings.diagnose([evidence])
+    assert reason.kind == kind
+
+
+@pytest.mark.parametrize("other", [(400_000, 0.5, False), (900_000, 1.2), (780_000, 0.95)])
+def test_a_configuration_that_is_slower_alike_or_unclear_is_not_named(other):
+    assert [reason.kind for reason in raced("xla", *other)] == ["none"]
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGURATIONS if name != DEFAULT])
+def test_every_configuration_that_is_faster_says_how_to_have_it(name):
+    (reason,) = raced(name, 405_000, 0.5)
+    setting = CONFIGURATIONS[name].setting
+    assert setting and reason.sentence.endswith(f". Try {setting}.")
+
+
 def test_reasons_are_ranked_by_their_share_of_a_step_and_three_are_told():
-    configs = [config("default", 16, 100_000), config("xla", 16, 70_000, 0.7)]
     copies = work("c", 150, op="Slice", line="mine.py:30", moves=True)
-    nodes = (copies, *transposes(), work("a", 175), work("b", 175))
+    nodes = (copies, *moved(), work("a", 175), work("b", 175))
+    configs = [config(DEFAULT, 100_000), config("xla", 70_000, 0.7)]
     reasons = findings.diagnose([step(*nodes, step_ns=1_250_000)], configs)
     assert [(reason.kind, reason.share) for reason in reasons] == [
         ("session", 0.36),
@@ -21,63 +197,44 @@ def test_reasons_are_ranked_by_their_share_of_a_step_and_three_are_told():
     ]
 
 
-def test_a_reason_is_told_of_the_batch_size_where_it_costs_most():
-    batches = [
-        step(*COMPUTING, *transposes(us), batch_size=size)
-        for size, us in ((1, 50), (16, 150), (64, 100))
-    ]
-    assert (only(*batches).batch_size, only(*batches).kind) == (16, "movement")
-
-
-def test_no_node_is_blamed_twice():
-    small = [work(f"t{n}", 2.0, op="Transpose", moves=True) for n in range(100)]
-    hands_on = work("arg", 1.0, hands_on=True)
-    assert only(step(*COMPUTING, *small, hands_on, ops_span_ns=1_000_000)).kind == "small ops"
-
-
-def test_without_a_reason_it_says_so_and_what_comes_closest():
-    small, large = step(*COMPUTING, batch_size=4), step(*COMPUTING, work("c", 300), batch_size=64)
-    assert only(large, small) == Diagnosis(
-        "No single cause stands out: of a median step at batch 64 (1.00 ms), the most expensive "
-        "op, c (MatMul), takes at most 30.0 %, and at least 20.0 % is spent outside of ops.",
-        cost_ns=0,
-        share=0,
-        batch_size=64,
-        kind="none",
-    )
-
-
-def test_a_lower_bound_of_nothing_is_not_told():
-    """Traced ops took as long as the untraced step, so what is outside of them is unknown."""
-    found = only(step(*COMPUTING, ops_span_ns=996_000))
-    assert found.sentence == (
-        "No single cause stands out: of a median step at batch 16 (1.00 ms), the most expensive "
-        "op, a (MatMul), takes at most 49.8 %."
-    )
-    assert only(step(ops_span_ns=1_000_000)).sentence == "No single cause stands out."
-
-
-def test_of_a_step_without_ops_only_what_is_outside_can_be_told():
-    assert only(step(ops_span_ns=900_000)).sentence == (
-        "No single cause stands out: of a median step at batch 16 (1.00 ms), at least 10.0 % is "
-        "spent outside of ops."
-    )
-    assert "after the last: with 4.00 KiB fed" in only(step(ops_span_ns=0)).sentence
-
-
-def test_of_too_few_steps_nothing_is_said():
-    assert findings.diagnose([step(*COMPUTING, *transposes(), steps=4)]) == ()
-    assert only(step(*COMPUTING, *transposes(), steps=5)).kind == "movement"
+def test_beyond_three_lines_the_others_are_counted():
+    lines = ("m.py:10", "", "m.py:9", "m.py:11", "a.py:99", "m.py:9")
+    nodes = [work("n", 1, line=line) for line in lines]
+    assert findings.places(nodes) == "a.py:99, m.py:9, m.py:10 and 2 other lines"
+    assert findings.places(nodes[:2]) == "m.py:10, (no line)"
 
 
 def test_what_was_run_once_more_is_told_with_its_interval():
-    batch = step(*COMPUTING, *transposes())
+    batch = step(*AB, *moved())
     of_others = Experiment("a", "MatMul", 250e3, 240e3, 260e3, 9)
     ops = (of_others, Experiment("t2", "Transpose", 12_340.0, 11_000.0, 13_500.0, 9))
     made = {16: Experiments(ops, None, ()), 64: Experiments((of_others,), None, ())}
-    usual = only(batch)
+    (usual,) = findings.diagnose([batch])
     (reason,) = findings.diagnose([batch], (), made)
     added = " Run a second time, t2 adds 12.3 us [11.0 us, 13.5 us] to a step."
     assert reason == replace(usual, sentence=usual.sentence + added)
     elsewhere = {1: made[16], 16: made[64]}
     assert findings.diagnose([batch], (), elsewhere) == (usual,)
+
+
+def test_nodes_cost_their_share_of_all_ops_of_the_time_in_which_ops_ran():
+    looped, once = work("looped", 100, calls=3), work("once", 100)
+    evidence = step(looped, once)  # 400 us of ops in 800 us of a step of 1 ms
+    costs = [evidence.cost_ns(nodes) for nodes in ([looped], [looped, once], [])]
+    assert (evidence.ops_ns, costs) == (400_000, [600_000, 800_000, 0])
+    assert step().cost_ns([once]) == 0
+
+
+@pytest.mark.parametrize(
+    "ops_span_ns, traced_outside_ns, outside_ns",
+    [
+        (800_000, 300_000, 200_000),
+        (800_000, 150_000, 150_000),  # a traced step has no more
+        (1_100_000, 300_000, 0),  # tracing made the ops longer than the untraced step
+    ],
+)
+def test_outside_of_all_ops_is_what_both_an_untraced_and_a_traced_step_have(
+    ops_span_ns, traced_outside_ns, outside_ns
+):
+    evidence = step(*AB, ops_span_ns=ops_span_ns, traced_outside_ns=traced_outside_ns)
+    assert evidence.outside_ns == outside_ns

@@ -1,16 +1,13 @@
 """A step that calls a Python function: only the process that has the function can run it."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tests.examples.comparison import COMPARISON
 from tflab.compare import __main__ as command
-from tflab.compare import view
 from tflab.datasets import Dataset
 from tflab.records.options import Model
 
@@ -116,14 +113,3 @@ def test_the_comparison_of_one_process_is_saved_as_well(tmp_path, capsys):
     assert compare("of_numpy", "--save", str(file)) == 0
     assert json.loads(file.read_text())["rounds"]["4"]["step_ns"]
     assert f"The comparison is in {file}" in capsys.readouterr().out
-
-
-def test_a_sentence_says_why_no_other_process_ran_the_step():
-    alone = replace(COMPARISON, calls_python="PyFunc", cold=(), cold_step_ns=None)
-    assert view.opening(alone).endswith(
-        " The node PyFunc calls a Python function that only this process has, so no other process "
-        "ran the step: no other configuration was measured, and the first step is not shown."
-    )
-    assert not list(view.cold(alone))
-    *_, more = view.blocks(alone, full=False)
-    assert "the first step" not in more and "FLOPs and memory" in more

@@ -1,10 +1,22 @@
-"""Sweep: traces wait to be folded together, and none is lost."""
+"""Sweep: what takes turns, traces that are folded, and the records made of them."""
+
+from collections import defaultdict
+from dataclasses import replace
+from math import ceil
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.records_by_hand import op_stats, source
 from tflab.compare import prepare, sweep
-from tflab.records.timed import StepTime
+from tflab.compare.findings import Evidence, Work
+from tflab.records.graph import Node, Tensor
+from tflab.records.measured import Compared, Costs, OpStats, StepTimes
+from tflab.records.placed import Fate
+from tflab.records.stages import Placement
+from tflab.records.timed import Holder, LiveBytes, OpRun, Spread, StepTime
 from tflab.runtime import measure, session
 
 pytestmark = pytest.mark.tensorflow
@@ -73,3 +85,180 @@ STEP_NS = {
 )
 def test_a_sweep_takes_as_many_whole_batches_as_there_is_time_for(seconds, rows):
     assert prepare.rows_within(seconds, STEP_NS, 1_000) == rows
+
+
+# What takes turns
+
+
+@settings(max_examples=30)
+@given(st.sets(st.integers(1, 70), min_size=1, max_size=3), st.integers(70, 1_000))
+def test_every_row_is_worked_on_once_and_only_the_last_batch_is_smaller(sizes, images):
+    worked = defaultdict(list)
+    for turns in measure.sweep([np.arange(images)], images, sorted(sizes), warmup=2).rounds:
+        for turn in turns:
+            if not turn.warmup:
+                worked[turn.batch_size, turn.traced].append(turn.values[0])
+    assert worked.keys() == {(size, traced) for size in sizes for traced in (False, True)}
+    for (size, _), batches in worked.items():
+        assert [len(rows) for rows in batches[:-1]] == [size] * (ceil(images / size) - 1)
+        assert np.concatenate(batches).tolist() == [*range(images)]
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 50), st.integers(1, 200), st.integers(1, 5))
+def test_every_shape_that_will_come_is_warmed_up(size, rows, count):
+    size = min(size, rows)
+    turns = list(measure.warmups([np.arange(rows)], rows, size, count))
+    fed = [(len(turn.values[0]), turn.traced, turn.warmup) for turn in turns]
+    shapes = [size] * count + [rows % size] * (count if rows % size else 0)
+    assert fed == [(shape, traced, True) for shape in shapes for traced in (False, True)]
+
+
+def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured():
+    rounds = measure.sweep([np.arange(40)], 40, [16], warmup=1).rounds
+    turns = [turn for turns in rounds for turn in turns]
+    warm = [(size, traced, True) for size in (16, 8) for traced in (False, True)]
+    measured = [(size, traced, False) for size in (16, 16, 8) for traced in (False, True)]
+    fed = [(len(turn.values[0]), turn.traced, turn.warmup) for turn in turns]
+    assert fed == warm + measured
+
+
+# Records by hand
+
+
+def row_of(key: str, **values) -> OpStats:
+    names = {"ops": (key,), "nodes": (f"{key}_1",), "fused_from": (f"{key}_0",)}
+    return op_stats(key, **names | values)
+
+
+def test_every_field_of_the_steps_of_a_batch_size():
+    measured = sweep.MeasuredBatch(
+        batch_size=4,
+        planned_rows=22,  # six steps, of which the last has two rows
+        rounds=(range(2), range(2, 5), range(5, 6), range(6, 9)),
+        untraced_ns=[100, 200, 300, 400, 500, 700],
+        rows=12,
+        traced_ns=[1_000, 2_000, 6_000],
+        kept=[StepTime(0, 10_000, 900_000)],
+        runs=[OpRun(0, "a", "A", "CPU:0", 11_000, 5, 64, ((12, 64, "cpu"), (14, -64, "cpu")))],
+    )
+    for _ in range(3):
+        measured.accumulator.add(["a"], [0], [5])
+    rows_of_step = (row_of("A", self_ns=1_500, total_ns=9), row_of("B", self_ns=900, total_ns=9))
+    assert sweep.times(measured, rows_of_step) == StepTimes(
+        steps=3,
+        images=12,
+        untraced_ns=Spread(median=350, p10=150, p90=600),
+        traced_ns=Spread(median=2_000, p10=1_200, p90=5_200),
+        mean_images_per_second=1e7,  # 22 in 2,200 ns
+        ops_ns=800,
+        untraced_steps=6,
+        peak_bytes=64,
+        curve=LiveBytes(0, ((2_000, 64), (4_000, 0)), 64, 2_000, (Holder("a", "A", 64, False),)),
+        # 8 rows in 300 ns, 12 in 1,200, 2 in 700; the last round was not measured
+        round_rates=(8e9 / 300, 1e7, 2e9 / 700),
+    )
+
+
+def test_every_field_of_the_rows_side_by_side():
+    spread = Spread(1, 1, 1)
+    steps = {4: StepTimes(3, 12, spread, spread, 1, 1), 16: StepTimes(2, 32, spread, spread, 1, 1)}
+    measured = {"requested_bytes": 64, "gflops": 1.5, "share": 0.25, "step_ns": 17}
+    small = row_of("A", calls=6, total_ns=660, self_ns=600, mean_ns=110, median_ns=99, **measured)
+    large = replace(small, calls=4, total_ns=1_000, self_ns=960, mean_ns=250, gflops=None)
+    alone = row_of("B", calls=9, total_ns=90, self_ns=84, mean_ns=10, median_ns=8, **measured)
+    compared = sweep.side_by_side({4: (alone, small), 16: (large,)}, steps, "op")
+    assert compared == (
+        Compared(key="A", ops=("A",), fused_from=("A_0",), cells={4: small, 16: large}, fit=None),
+        Compared("B", ("B",), ("B_0",), {4: alone}, None),
+    )
+    assert [list(row.cells) for row in compared] == [[4, 16], [4]]
+
+
+# The evidence for a diagnosis
+
+
+def node(name: str, op: str, shape: tuple[int, ...], *inputs: str) -> Node:
+    return Node(name, op, inputs, outputs=(Tensor("float32", shape),))
+
+
+FIRST, LAST = (4, 3, 8, 16), (4, 8, 16, 3)  # where the channels are
+
+
+@pytest.mark.parametrize(
+    "before, after, changes",
+    [
+        (FIRST, LAST, True),
+        (LAST, FIRST, True),
+        (FIRST, FIRST, False),
+        (FIRST, (4, 3, 16, 8), False),  # height and width
+        ((4, 8, 3, 3), (4, 3, 3, 8), True),
+        ((4, 3, 8, 3), (4, 3, 3, 8), False),  # may be either
+        ((4, 8, 8, 3), (4, 8, 3, 8), False),  # may be the width
+        ((4, 3, 8), (4, 8, 3), False),
+        (None, LAST, False),
+        (FIRST, None, False),
+    ],
+)
+def test_a_transpose_beside_a_convolution_changes_the_format_where_the_shapes_leave_no_choice(
+    before, after, changes
+):
+    nodes = (
+        node("x", "_Arg", before),
+        node("t", "_MklTranspose", after, "x", "perm"),
+        node("c", "Conv2D", LAST, "t", "w"),
+    )
+    assert sweep.format_changes(nodes) == ({"t"} if changes else set())
+
+
+def test_a_transpose_after_a_pooling_counts_as_well_and_one_beside_others_does_not():
+    pooled = (node("x", "_Arg", LAST), node("p", "MaxPool", LAST, "x"))
+    after = (*pooled, node("t", "Transpose", FIRST, "p:0", "perm"))
+    assert sweep.format_changes(after) == {"t"}
+    far = (*pooled, node("r", "Tanh", LAST, "p"), node("t", "Transpose", FIRST, "r", "perm"))
+    assert sweep.format_changes(far) == set()
+    reshaped = (*pooled, node("t", "Reshape", FIRST, "p", "shape"))
+    assert sweep.format_changes(reshaped) == set()
+
+
+def test_every_field_of_the_evidence():
+    user = (
+        node("x", "Placeholder", FIRST),
+        Node("t", "Transpose", ("x", "perm")),
+        Node("c", "Conv2D", ("t", "w")),
+    )
+    ran = (
+        node("_arg_x_0_0", "_Arg", FIRST),
+        replace(node("t", "_MklTranspose", LAST, "_arg_x_0_0", "perm"), source=source(19)),
+        replace(node("c", "_MklConv2D", LAST, "t", "w"), source=source(20)),
+    )
+    fates = tuple(Fate(name, "executed", None, name) for name in ("t", "c"))
+    placed = Placement(None, ran, user_nodes=user, ledger=fates)
+    batch = sweep.MeasuredBatch(4, 24, untraced_ns=[900, 700, 800], traced_ns=[950, 1_100, 900])
+    batch.ops_span_ns += [600, 500, 650]
+    batch.accumulator.steps = 3
+    rows = (
+        op_stats("c", ops=("Conv2D",), calls=3, median_ns=400.0),
+        op_stats("t", ops=("_MklTranspose",), calls=6, median_ns=100.5),
+        op_stats("_arg_x_0_0", ops=("_Arg",), calls=3, median_ns=20.0),
+    )
+    cost_of = {"t": Costs("t", None, 12_288), "c": Costs("c", 99, None)}
+    assert sweep.evidence(batch, placed, rows, cost_of) == Evidence(
+        batch_size=4,
+        steps=3,
+        step_ns=800,
+        ops_span_ns=600,
+        traced_outside_ns=350,
+        fed_bytes=4 * 3 * 8 * 16 * 4,
+        nodes=(
+            Work("c", "Conv2D", "model.py:20", 1, 400.0, None, False, False, False),
+            Work("t", "_MklTranspose", "model.py:19", 2, 100.5, 12_288, True, True, False),
+            Work("_arg_x_0_0", "_Arg", "", 1, 20.0, None, False, False, True),
+        ),
+    )
+
+
+def test_the_span_of_a_step_is_from_its_first_op_to_the_end_of_its_last():
+    names = ["_SOURCE", "a", "b", "c"]
+    assert sweep.span_of(names, [0, 30, 10, 40], [1, 50, 5, 10]) == 70
+    assert sweep.span_of(["_SOURCE"], [3], [1]) == 0

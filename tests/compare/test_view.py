@@ -1,4 +1,4 @@
-"""Special cases of the view of a comparison; `test_outputs` has a usual one."""
+"""Everything that is shown and written of one comparison, as approved, and its special cases."""
 
 import re
 from dataclasses import replace
@@ -8,40 +8,102 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.approval import approve
 from tests.examples.comparison import (
     COMPARISON,
     CONFIGS,
     CONST,
     CONV,
     CONV_AT_4,
+    DIAGNOSIS,
     SOFTMAX,
     STEPS,
 )
 from tests.records_by_hand import op_at_size
 from tflab.analysis import batch_fit
-from tflab.compare import view
-from tflab.exporters import text
+from tflab.compare import findings, view
+from tflab.exporters import csv, json, text
 from tflab.records.blocks import Table
 from tflab.records.measured import Compared, Comparison
 from tflab.views import op_table
 
+WHOLE = replace(COMPARISON, diagnosis=DIAGNOSIS)
 PER_CALL = "Mean time of a call at each batch size (and its ratio to the size before)"
 
 
-def shown(found: Comparison) -> list[str]:
-    return text.as_text(view.blocks(found, 10)).splitlines()
+@pytest.mark.parametrize("full", [False, True])
+def test_what_a_terminal_shows(full):
+    shown = text.as_text(view.blocks(WHOLE, 10, full))
+    approve(f"compare-{'full' if full else 'short'}.txt", shown)
 
 
-def tables(found: Comparison) -> dict[str, Table]:
-    """The tables of the story by their titles, which are `Steps` and `Cold` for short."""
-    found = [block for block in view.blocks(found, 10) if isinstance(block, Table)]
-    return {re.sub(r"^(Steps|Cold)\b.*", r"\1", table.title): table for table in found}
+@pytest.mark.parametrize("by", ["layer", "line"])
+def test_what_a_terminal_shows_of_groups_of_ops(by):
+    approve(f"compare-by-{by}.txt", text.as_text(view.blocks(replace(COMPARISON, by=by), 2)))
+
+
+def test_what_other_programs_read():
+    approve("compare.csv", csv.comparison(WHOLE))
+    approve("compare.json", json.comparison(WHOLE, {"cpus": 2}))
+
+
+def test_every_finding_of_the_comparison():
+    said = findings.sentences(COMPARISON.rows, STEPS, "op", CONFIGS)
+    approve("compare-findings.txt", "\n".join(said))
+
+
+def tables(found: Comparison, full: bool = True) -> dict[str, Table]:
+    """The tables by their titles, which are `Steps` and `Cold` for short."""
+    blocks = [block for block in view.blocks(found, 10, full) if isinstance(block, Table)]
+    return {re.sub(r"^(Steps|Cold)\b.*", r"\1", table.title): table for table in blocks}
+
+
+def test_one_batch_size_on_one_screen_is_its_most_expensive_rows():
+    found = tables(replace(COMPARISON, batch_sizes=(4,), tables={4: ()}), full=False)
+    assert any("Batch 4" in title for title in found)
+    assert not any("at each batch size" in title for title in found)
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        ({"interrupted": True}, "Partial: these are the measurements before the interruption."),
+        ({"failure": "No."}, "Partial: these are the measurements before this error: No."),
+    ],
+)
+def test_what_is_partial_says_so_and_how_many_images_it_was_to_be(change, sentence):
+    blocks = [*view.blocks(replace(COMPARISON, **change), 10)]
+    assert blocks[1] == sentence
+    assert any("up to 600 images" in block for block in blocks if isinstance(block, str))
+
+
+def test_a_sentence_says_why_no_other_process_ran_the_step():
+    alone = replace(COMPARISON, calls_python="PyFunc", cold=(), cold_step_ns=None)
+    assert view.opening(alone).endswith(
+        " The node PyFunc calls a Python function that only this process has, so no other process "
+        "ran the step: no other configuration was measured, and the first step is not shown."
+    )
+    assert not list(view.cold(alone))
+    *_, more = view.blocks(alone, full=False)
+    assert "the first step" not in more and "FLOPs and memory" in more
 
 
 def test_where_no_row_has_a_fit_there_is_no_column_for_it():
     table = tables(replace(COMPARISON, rows=(SOFTMAX, CONST)))[PER_CALL]
     headers = [column.header for column in table.columns]
     assert headers == ["type that ran", "batch 4", "batch 16", "batch 64"]
+
+
+@pytest.mark.parametrize("by, header", op_table.NAMES.items())
+def test_the_first_column_says_what_a_row_is(by, header):
+    found = tables(replace(COMPARISON, by=by, configs=(), experiments={}))
+    first = {title: table.columns[0].header for title, table in found.items()}
+    assert first | {"Steps": header, "Cold": header} == dict.fromkeys(first, header)
+
+
+def test_default_alone_has_no_table_of_configurations():
+    none, default = (tables(replace(COMPARISON, configs=configs)) for configs in ((), CONFIGS[:1]))
+    assert [*default] == [*none]
 
 
 @pytest.mark.parametrize(
@@ -59,19 +121,11 @@ def test_flops_have_three_digits(flops, said):
     assert op_table.flops_text(flops) == said
 
 
-@pytest.mark.parametrize("by, header", op_table.NAMES.items())
-def test_the_first_column_says_what_a_row_is(by, header):
-    found = tables(replace(COMPARISON, by=by, configs=(), experiments={}))
-    first = {title: table.columns[0].header for title, table in found.items()}
-    assert first | {"Steps": header, "Cold": header} == dict.fromkeys(first, header)
+# In 100 columns
 
 
-def test_default_alone_has_no_table_of_configurations():
-    none, default = (tables(replace(COMPARISON, configs=configs)) for configs in ((), CONFIGS[:1]))
-    assert [*default] == [*none]
-
-
-# On paper
+def shown(found: Comparison) -> list[str]:
+    return text.as_text(view.blocks(found, 10)).splitlines()
 
 
 def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
@@ -80,22 +134,10 @@ def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
     by_size = {size: replace(slow, mean_ns=mean) for size, mean in means.items()}
     steps = dict.fromkeys(means, replace(STEPS[4], untraced_steps=10_000, steps=1_000))
     row = Compared("x" * 60, ("Op",), (), by_size, batch_fit.fit(by_size, steps))
-    whole = replace(
-        CONV_AT_4,
-        key="x" * 60,
-        fused_from=("conv1/Conv2D", "conv1/BiasAdd"),
-        calls=1_000_000,
-        share=1.0,
-        cumulative_share=1.0,
-        gflops=123.4,
-    )
-    found = replace(
-        COMPARISON,
-        batch_sizes=(1, 16, 64),
-        rows=(row,),
-        steps=steps,
-        tables=dict.fromkeys((1, 16, 64), (whole,)),
-    )
+    said = {"share": 1.0, "cumulative_share": 1.0, "fused_from": ("conv1/Conv2D", "conv1/BiasAdd")}
+    whole = replace(CONV_AT_4, key="x" * 60, calls=1_000_000, gflops=123.4, **said)
+    each = dict.fromkeys(means, (whole,))
+    found = replace(COMPARISON, batch_sizes=(1, 16, 64), rows=(row,), steps=steps, tables=each)
     lines = shown(found)
     assert {line.count("…") for line in lines if "xxx" in line} == {1}  # that of the name
     assert not any("…" in line for line in lines if "xxx" not in line)
