@@ -1,35 +1,53 @@
 """Views as they are printed: approved whole, and their variants as differences."""
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from difflib import unified_diff
 
 from tests.approval import approve
-from tflab.exporters import text
+from tflab.exporters import text as terminal
 from tflab.records.blocks import Block, Table
 
 
 def printed(blocks: Iterable[Block], width: int = 100) -> str:
     stream = io.StringIO()
-    out = text.Terminal(
+    out = terminal.Terminal(
         file=stream, width=width, highlight=False, markup=False, emoji=False, force_jupyter=False
     )
     for block in blocks:
-        text.show_block(out, block)
+        terminal.show_block(out, block)
     return stream.getvalue()
 
 
 def approve_view(
     name: str, whole: Iterable[Block], variants: Mapping[str, Iterable[Block]] | None = None
 ) -> None:
-    """Approve a view at 100 columns, its tables at 60, and the lines in which variants differ."""
+    """Approve a view at 100 columns, its tables as they are in fewer, and the lines in which
+    variants differ."""
     blocks = list(whole)
     usual = printed(blocks)
-    tables = [block for block in blocks if isinstance(block, Table)]
-    parts = [usual, f"\n==== in 60 columns\n{printed(tables, 60)}" if tables else ""]
+    parts = [usual, *(narrow for block in blocks for narrow in in_fewer_columns(block))]
     for title, variant in (variants or {}).items():
-        lines = (line.rstrip() for line in printed(variant).splitlines())
-        before = [line.rstrip() for line in usual.splitlines()]
-        changes = list(unified_diff(before, list(lines), n=0, lineterm=""))[2:]
-        parts.append("\n".join(["", f"==== {title}", *changes, ""]))
+        parts.append("\n".join(["", f"==== {title}", *differences(usual, printed(variant)), ""]))
     approve(name, "".join(parts))
+
+
+def in_fewer_columns(block: Block) -> Iterator[str]:
+    """A table at each width at which it does not look as at the width before."""
+    rows = printed([block]).splitlines()[2:]
+    for width in (80, 60, 40) if isinstance(block, Table) else ():
+        lines = printed([replace(block, title="")], width).splitlines()[1:]
+        if lines != rows:
+            rows = lines
+            yield "\n".join(["", f"==== in {width} columns: {block.title}", *rows, ""])
+
+
+def differences(before: str, after: str) -> Iterator[str]:
+    """The hunks of a unified diff, with only the first of the lines that each removes."""
+    lines = ([line.rstrip() for line in text.splitlines()] for text in (before, after))
+    removed = 0
+    for line in list(unified_diff(*lines, n=0, lineterm=""))[2:]:
+        removed = removed + 1 if line.startswith("-") else 0
+        if removed < 2:
+            yield line
