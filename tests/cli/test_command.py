@@ -14,99 +14,73 @@ ROOT = Path(__file__).parents[2]
 
 # Arguments
 
-
-def test_one_of_the_names_is_taken_as_it_is():
-    assert command.one_of("stage", ("frontend", "backward"))("backward") == "backward"
+STAGE = command.one_of("stage", ("frontend", "backward"))
+BATCH, BATCHES = command.count("batch size"), command.count("batch size", several=True)
+WHOLE = "it has to be a whole number of at least 1."
 
 
 @pytest.mark.parametrize(
-    "given, said",
+    "kind, given, value",
     [
-        (
-            "bakward",
-            "No stage named 'bakward'. Did you mean 'backward'? Choose from frontend, backward.",
-        ),
-        ("xyz", "No stage named 'xyz'. Choose from frontend, backward."),
-        ("", "No stage named ''. Choose from frontend, backward."),
+        (STAGE, "backward", "backward"),
+        (BATCH, "1", 1),
+        (BATCH, " 7 ", 7),
+        (command.count("number of warm-up steps", 0), "0", 0),
+        (command.percentage("overhead"), "2.5", 2.5),
+        (command.folder("logdir"), "a/", "a/"),
+        (command.file("output"), "a", "a"),
     ],
 )
-def test_another_name_is_an_error_with_the_right_ones(given, said):
+def test_an_argument_has_a_type(kind, given, value):
+    assert kind(given) == value
+
+
+@pytest.mark.parametrize(
+    "kind, given, said",
+    [
+        (STAGE, "bakward", "No stage named 'bakward'. Did you mean 'backward'? Choose from "),
+        (STAGE, "xyz", "No stage named 'xyz'. Choose from frontend, backward."),
+        (STAGE, "", "No stage named ''. Choose from frontend, backward."),
+        *((BATCH, given, f"The batch size is '{given}'; {WHOLE}") for given in ("0", "1.5", "")),
+        (BATCHES, "1,16", f"The batch size is '1,16'; {WHOLE} Separate several numbers with "),
+        (command.count("size", 2, 9), "10", "The size is '10'; it has to be a whole number from 2"),
+        (command.percentage("loss"), "101", "The loss is '101'; it has to be a percentage from 0 "),
+        (command.percentage("loss"), "x", "The loss is 'x'; it has to be a percentage from 0 to"),
+        (command.folder("logdir"), "", "The logdir is empty; give the name of a folder."),
+        (command.file("output"), "a/", "The output is 'a/'; give the name of a file."),
+    ],
+)
+def test_another_argument_is_an_error_that_says_what_it_has_to_be(kind, given, said):
     with pytest.raises(UsageError) as error:
-        command.one_of("stage", ("frontend", "backward"))(given)
-    assert str(error.value) == said
+        kind(given)
+    assert str(error.value).startswith(said)
 
 
-@pytest.mark.parametrize("given, number", [("1", 1), ("64", 64), (" 7 ", 7)])
-def test_a_count_is_a_whole_number(given, number):
-    assert command.count("batch size")(given) == number
-
-
-@pytest.mark.parametrize("given", ["0", "-3", "1.5", "many", ""])
-def test_another_count_is_an_error_that_says_what_it_has_to_be(given):
-    with pytest.raises(UsageError) as error:
-        command.count("batch size")(given)
-    expected = f"The batch size is '{given}'; it has to be a whole number of at least 1."
-    assert str(error.value) == expected
-
-
-def test_of_numbers_with_commas_between_them_the_error_says_to_use_spaces():
-    with pytest.raises(UsageError) as error:
-        command.count("batch size", several=True)("1,16")
-    assert str(error.value) == (
-        "The batch size is '1,16'; it has to be a whole number of at least 1. Separate several "
-        "numbers with spaces, not commas."
-    )
-
-
-def test_a_count_may_start_at_nought():
-    assert command.count("number of warm-up steps", 0)("0") == 0
-
-
-def parser() -> command.Parser:
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("--colour", "Unrecognized arguments: --colour. See "),
+        ("--stpes=3", "Unrecognized arguments: --stpes=3. Did you mean '--steps'? See "),
+        (
+            "--allow-read=here",
+            "--allow-read: gone; the graph runs confined, --trust runs it without. See ",
+        ),
+        (
+            "--stage roofline",
+            "roofline: gone; the column GFLOP/s of the op table. Choose from frontend.\n",
+        ),
+        ("--steps", "Argument --steps: expected one argument. See `python -m tflab.demo --help`."),
+        ("--steps 0", f"The number of steps is '0'; {WHOLE}\n"),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence_and_status_2(line, said, capsys):
     parser = command.Parser(prog="python -m tflab.demo")
     parser.add_argument("--steps", type=command.count("number of steps"))
     parser.add_argument("--stage", type=command.one_of("stage", ("frontend",)))
-    return parser
-
-
-@pytest.mark.parametrize(
-    "argv, said",
-    [
-        (
-            ["--colour"],
-            "Unrecognized arguments: --colour. See `python -m tflab.demo --help`.",
-        ),
-        (
-            ["--stpes=3"],
-            "Unrecognized arguments: --stpes=3. Did you mean '--steps'? "
-            "See `python -m tflab.demo --help`.",
-        ),
-        (
-            ["--allow-read=here"],
-            "--allow-read: gone; the graph runs confined, --trust runs it without. "
-            "See `python -m tflab.demo --help`.",
-        ),
-        (
-            ["--stage", "roofline"],
-            "roofline: gone; the column GFLOP/s of the op table. Choose from frontend.",
-        ),
-        (
-            ["--steps"],
-            "Argument --steps: expected one argument. See `python -m tflab.demo --help`.",
-        ),
-        (
-            ["--steps", "0"],
-            "The number of steps is '0'; it has to be a whole number of at least 1.",
-        ),
-        (
-            ["--stage", "frontent"],
-            "No stage named 'frontent'. Did you mean 'frontend'? Choose from frontend.",
-        ),
-    ],
-)
-def test_a_wrong_argument_is_one_sentence_and_status_2(argv, said, capsys):
-    assert command.run(lambda: parser().parse_args(argv) and 0) == 2
-    assert capsys.readouterr() == ("", f"tflab: {said}\n")
+    assert command.run(lambda: parser.parse_args(line.split()) and 0) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"tflab: {said}")
 
 
 # Exit statuses
@@ -127,22 +101,32 @@ def test_the_status_of_the_body_is_the_status_of_the_command(capsys):
 @pytest.mark.parametrize(
     "error, status, said",
     [
-        (TflabError("No kernel."), 1, "tflab: No kernel.\n"),
-        (UsageError("No such model."), 2, "tflab: No such model.\n"),
-        (KeyboardInterrupt(), 130, "tflab: interrupted.\n"),
+        (TflabError("No kernel \x1b."), 1, r"No kernel \x1b."),
+        (UsageError("No such model."), 2, "No such model."),
+        (KeyboardInterrupt(), 130, "interrupted."),
+        (MemoryError("3 GiB"), 1, "There is not enough memory: 3 GiB."),
     ],
 )
 def test_an_error_is_a_sentence_on_stderr_and_a_status(error, status, said, capsys):
     assert command.run(failing(error)) == status
-    assert capsys.readouterr() == ("", said)
+    assert capsys.readouterr() == ("", f"tflab: {said}\n")
 
 
-def test_what_nobody_foresaw_keeps_its_traceback():
-    with pytest.raises(ZeroDivisionError):
-        command.run(failing(ZeroDivisionError()))
+@pytest.mark.parametrize("error", [ZeroDivisionError(), FileNotFoundError(2, "No such file")])
+def test_what_nobody_foresaw_keeps_its_traceback(error):
+    with pytest.raises(type(error)):
+        command.run(failing(error))
 
 
-# Chatter, in a process whose stderr is file descriptor 2
+# In a process of its own, whose stderr is file descriptor 2
+
+
+def process(program: str, *words: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [*words, sys.executable, "-c", program],
+        **{"cwd": ROOT, "capture_output": True, "text": True} | options,
+    )
+
 
 CHATTY = """
 import logging, os, sys
@@ -158,68 +142,42 @@ def body():
     print("result")
     {ending}
 
-sys.exit(command.run(body))
+status = command.run(body)
+os.write(2, b"2 is as before\\n")
+sys.exit(status)
 """
-
-
-def chatty(ending: str) -> tuple[int, str, str]:
-    """Status, stdout and stderr of a command whose body ends like this."""
-    done = subprocess.run(
-        [sys.executable, "-c", CHATTY.format(ending=ending)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-@pytest.mark.slow
-def test_chatter_is_not_shown_on_success_and_stderr_stays_usable():
-    assert chatty("return 0") == (0, "result\n", "progress\n")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["TflabError", "RanDryError"])
-def test_an_error_that_says_everything_is_shown_alone(kind):
-    assert chatty(f'raise {kind}("It failed.")') == (
-        1,
-        "result\n",
-        "progress\ntflab: It failed.\n",
-    )
-
-
-@pytest.mark.slow
-def test_chatter_is_shown_when_tensorflow_refused_and_repeated_lines_are_counted():
-    assert chatty('raise RefusedError("It failed.")') == (
-        1,
-        "result\n",
-        "progress\n"
-        "TensorFlow's messages:\n"
-        "  WARNING: all messages\n"
-        "  GPU trace was not collected. (3 times)\n"
-        "  WARNING:tensorflow:deprecated\n"
-        "tflab: It failed.\n",
-    )
-
-
-@pytest.mark.slow
-def test_chatter_is_shown_before_a_traceback():
-    status, _, said = chatty("1 / 0")
-    assert status == 1
-    assert said.index("GPU trace was not collected.") < said.index("Traceback")
-    assert said.endswith("ZeroDivisionError: division by zero\n")
+MESSAGES = """\
+TensorFlow's messages:
+  WARNING: all messages
+  GPU trace was not collected. (3 times)
+  WARNING:tensorflow:deprecated
+"""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "ending, status, said",
     [
+        ("return 0", 0, ""),
+        ('raise TflabError("It failed.")', 1, "tflab: It failed.\n"),  # that says everything
+        ('raise RanDryError("It failed.")', 1, "tflab: It failed.\n"),
+        ('raise RefusedError("It failed.")', 1, f"{MESSAGES}tflab: It failed.\n"),
         ('raise UsageError("No such model.")', 2, "tflab: No such model.\n"),
         ("os.kill(os.getpid(), 2)", 130, "tflab: interrupted.\n"),
     ],
 )
-def test_chatter_is_not_shown_where_it_explains_nothing(ending, status, said):
-    assert chatty(ending) == (status, "result\n", f"progress\n{said}")
+def test_chatter_is_shown_only_where_it_explains_something(ending, status, said):
+    done = process(CHATTY.format(ending=ending))
+    assert (done.returncode, done.stdout) == (status, "result\n")
+    assert done.stderr == f"progress\n{said}2 is as before\n"
+
+
+@pytest.mark.slow
+def test_chatter_is_shown_before_a_traceback():
+    done = process(CHATTY.format(ending="1 / 0"))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"progress\n{MESSAGES}Traceback")
+    assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
 @pytest.mark.slow
@@ -227,32 +185,13 @@ def test_a_reader_that_had_enough_is_no_error():
     program = (
         "from tflab.cli import command\ncommand.run(lambda: [print(n) for n in range(99_999)])"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        first = process.stdout.readline()
-        process.stdout.close()
-        said = process.stderr.read()
-    assert (first, said, process.returncode) == ("0\n", "", 0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-@pytest.mark.parametrize(("body", "status"), [("print(1) or 0", 0), ("count('x')('y')", 2)])
-def test_closed_streams_do_not_change_the_exit_status(closed, body, status, tmp_path):
-    """What is opened later does not get their descriptors."""
-    program = (
-        "import os, sys; from tflab.cli import command; from tflab.cli.command import count\n"
-        f"status = command.run(lambda: {body})\n"
-        "sys.exit(status if os.open(os.devnull, os.O_RDONLY) > 2 else 9)"
-    )
-    words = ["sh", "-c", f'"$0" -c "$1" {closed}', sys.executable, program]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+    pipe = subprocess.PIPE
+    words = [sys.executable, "-c", program]
+    with subprocess.Popen(words, cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as running:
+        first = running.stdout.readline()
+        running.stdout.close()
+        said = running.stderr.read()
+    assert (first, said, running.returncode) == ("0\n", "", 0)
 
 
 @pytest.mark.slow
@@ -276,6 +215,20 @@ def test_a_command_that_writes_files_goes_on_without_its_reader(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize(("body", "status"), [("print(1) or 0", 0), ("count('x')('y')", 2)])
+def test_closed_streams_do_not_change_the_exit_status(closed, body, status):
+    """What is opened later does not get their descriptors."""
+    program = (
+        "import os, sys; from tflab.cli import command; from tflab.cli.command import count\n"
+        f"status = command.run(lambda: {body})\n"
+        "sys.exit(status if os.open(os.devnull, os.O_RDONLY) > 2 else 9)"
+    )
+    done = process(program, "sh", "-c", f'"$0" "$@" {closed}')
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [1, 99_999])  # at the end, and in the middle of the output
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_a_sentence_and_status_1(lines, unbuffered):
@@ -283,21 +236,13 @@ def test_a_full_disk_is_a_sentence_and_status_1(lines, unbuffered):
         "import sys; from tflab.cli import command\n"
         f"sys.exit(command.run(lambda: [print(n) for n in range({lines})] and 0))"
     )
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", program],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
-            stdout=full,
-            stderr=subprocess.PIPE,
+        done = process(
+            program, capture_output=False, stdout=full, stderr=subprocess.PIPE, env=environment
         )
-    said = b"tflab: The output cannot be written: No space left on device.\n"
+    said = "tflab: The output cannot be written: No space left on device.\n"
     assert (done.returncode, done.stderr) == (1, said)
-
-
-def test_a_file_that_fails_keeps_its_traceback():
-    with pytest.raises(FileNotFoundError):
-        command.run(failing(FileNotFoundError(2, "No such file or directory")))
 
 
 @pytest.mark.slow
@@ -305,28 +250,13 @@ def test_a_file_that_fails_keeps_its_traceback():
 def test_a_python_without_tensorflow_says_which_one_has_it(line, tmp_path):
     program = (
         "import sys; sys.modules['tensorflow'] = None\n"
+        f"sys.argv[1:] = {line.split()}\n"
         "from tflab.__main__ import main; sys.exit(main())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, *line.split()],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    done = process(program, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "",
         f"tflab: TensorFlow is missing for this Python ({sys.executable}). Run it as "
         "`.venv/bin/python -m tflab...`, or activate .venv before.\n",
     )
-
-
-@pytest.mark.slow
-def test_descriptor_2_is_as_before_when_the_command_is_done():
-    program = (
-        "import os; from tflab.cli import command; command.run(int); os.write(2, b'still heard')"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True)
-    assert done.stderr == b"still heard"
-    assert os.fstat(2)  # and that of the test runner was never touched
