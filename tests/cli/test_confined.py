@@ -25,65 +25,56 @@ def make(folder, *names):
         path.write_text("content")
 
 
-def names_of(folder, model):
-    return {str(path.relative_to(folder)) for path in confined.model_files(folder / model)}
-
-
+CHECKPOINT = ("s.pb", "s.index", "s.data-00000-of-00002", "s.data-00001-of-00002")
 NEIGHBOURS = ("s2.pb", "s.txt", "secret.txt", "checkpoint", "s-1.index", "s.index.bak", "s.data-1")
-
-
-def test_of_a_file_the_checkpoint_of_exactly_its_stem_belongs_to_it(tmp_path):
-    make(tmp_path, "s.pb", "s.index", "s.data-00000-of-00002", "s.data-00001-of-00002", *NEIGHBOURS)
-    expected = {"s.pb", "s.index", "s.data-00000-of-00002", "s.data-00001-of-00002"}
-    assert names_of(tmp_path, "s.pb") == expected
-
-
-def test_the_stem_of_a_meta_graph_ends_before_its_suffix(tmp_path):
-    make(tmp_path, "m.ckpt-10.meta", "m.ckpt-10.index", "m.ckpt-100.index", "m.index")
-    assert names_of(tmp_path, "m.ckpt-10.meta") == {"m.ckpt-10.meta", "m.ckpt-10.index"}
-
-
-def test_of_a_saved_model_its_parts_belong_to_it_and_nothing_beside_them(tmp_path):
-    own = ("saved_model.pb", "variables/variables.index", "assets/words", "fingerprint.pb")
-    make(tmp_path, *own, "secret.txt", "other/saved_model.pb", "saved_model.pb.bak")
-    expected = {"saved_model.pb", "variables", "assets", "fingerprint.pb"}
-    assert names_of(tmp_path, ".") == expected
-    assert names_of(tmp_path, "saved_model.pb") == expected
-
-
-def test_a_link_within_the_parts_of_a_saved_model_is_followed(tmp_path):
-    make(tmp_path, "saved_model.pb", "assets/words")
-    (tmp_path / "assets" / "again").symlink_to("words")
-    assert names_of(tmp_path, ".") == {"saved_model.pb", "assets"}
-
-
-def test_a_name_with_signs_of_patterns_has_no_other_files(tmp_path):
-    make(tmp_path, "[ab].pb", "a.index", "[ab].index")
-    assert names_of(tmp_path, "[ab].pb") == {"[ab].pb", "[ab].index"}
+PARTS = ("saved_model.pb", "variables", "assets", "fingerprint.pb")
+IN_PARTS = ("saved_model.pb", "variables/variables.index", "assets/words", "fingerprint.pb")
+BESIDE_PARTS = ("secret.txt", "other/saved_model.pb", "saved_model.pb.bak")
 
 
 @pytest.mark.parametrize(
-    ("name", "target"),
-    [("s.index", "outside"), ("s.index", "s.pb"), ("s.data-00000-of-00001", "gone")],
+    ("files", "model", "own"),
+    [
+        # Of a file, the checkpoint of exactly its stem, which ends before the suffix
+        ((*CHECKPOINT, *NEIGHBOURS), "s.pb", CHECKPOINT),
+        (
+            ("m.ckpt-10.meta", "m.ckpt-10.index", "m.ckpt-100.index", "m.index"),
+            "m.ckpt-10.meta",
+            ("m.ckpt-10.meta", "m.ckpt-10.index"),
+        ),
+        (("[ab].pb", "a.index", "[ab].index"), "[ab].pb", ("[ab].pb", "[ab].index")),
+        # Of a SavedModel, its parts
+        ((*IN_PARTS, *BESIDE_PARTS), ".", PARTS),
+        ((*IN_PARTS, *BESIDE_PARTS), "saved_model.pb", PARTS),
+    ],
 )
-def test_a_checkpoint_that_is_a_link_is_refused(name, target, tmp_path):
-    make(tmp_path, "s.pb", "outside")
+def test_the_files_of_a_model_and_nothing_beside_them(files, model, own, tmp_path):
+    make(tmp_path, *files)
+    if "assets/words" in files:
+        (tmp_path / "assets" / "again").symlink_to("words")  # a link within a part
+    assert {*confined.model_files(tmp_path / model)} == {tmp_path / name for name in own}
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "model"),
+    [
+        ("s.index", "outside", "s.pb"),
+        ("s.index", "s.pb", "s.pb"),
+        ("s.data-00000-of-00001", "gone", "s.pb"),
+        *(
+            (f"model/{place}", target, "model")
+            for place in ("assets", "assets/words", "variables/deep/x", "saved_model.pb")
+            for target in ("outside", "model/secret")
+        ),
+    ],
+)
+def test_a_link_out_of_a_model_is_refused(name, target, model, tmp_path):
+    make(tmp_path, "s.pb", "outside", "model/saved_model.pb", "model/secret")
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).unlink(missing_ok=True)
     (tmp_path / name).symlink_to(tmp_path / target)
     with pytest.raises(UsageError, match=f"{name}' is a link to another place"):
-        confined.model_files(tmp_path / "s.pb")
-
-
-@pytest.mark.parametrize("place", ["assets", "assets/words", "variables/deep/x", "saved_model.pb"])
-def test_a_link_out_of_a_saved_model_is_refused(place, tmp_path):
-    folder = tmp_path / "model"
-    make(folder, "saved_model.pb", "secret")
-    make(tmp_path, "outside")
-    for target in (tmp_path / "outside", folder / "secret"):
-        (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        (folder / place).unlink(missing_ok=True)
-        (folder / place).symlink_to(target)
-        with pytest.raises(UsageError, match=r"is a link to another place"):
-            confined.model_files(folder)
+        confined.model_files(tmp_path / model)
 
 
 def test_what_is_no_plain_file_is_refused_with_its_kind(tmp_path):
@@ -94,6 +85,9 @@ def test_what_is_no_plain_file_is_refused_with_its_kind(tmp_path):
         confined.model_files(tmp_path)
     with pytest.raises(UsageError, match="'/dev/zero' cannot be read: it is a device"):
         confined.check_plain(Path("/dev/zero"))
+    (tmp_path / "saved_model.pb").rename(tmp_path / "secret")
+    with pytest.raises(UsageError, match=r"has no saved_model\.pb, but assets, secret"):
+        confined.model_files(tmp_path)
 
 
 def test_a_file_that_declares_much_and_holds_little_and_one_larger_than_memory(
@@ -113,12 +107,6 @@ def test_a_file_that_declares_much_and_holds_little_and_one_larger_than_memory(
         confined.check_plain(tmp_path / "small")
     monkeypatch.setattr(confined.environment, "free_memory", lambda: 7)
     confined.check_plain(tmp_path / "small")
-
-
-def test_a_folder_without_a_graph_is_not_granted(tmp_path):
-    make(tmp_path, "secret")
-    with pytest.raises(UsageError, match=r"has no saved_model\.pb, but secret"):
-        confined.model_files(tmp_path)
 
 
 # Whether a command is confined

@@ -117,7 +117,7 @@ def test_words_that_can_be_wrapped_are_left_whole_and_others_are_cut():
     row = ("on the device of its resource", "Resource" * 5)
     first, second = fitted((FIXED, FIXED), [row], 30).rows[0]
     assert (first, "…" in second) == (row[0], True)
-    assert "…" in fitted((FIXED, FIXED), [row], 30, drawing=True).rows[0][0]
+    assert "…" in fitted((Column("device", str), FIXED), [row], 30, drawing=True).rows[0][0]
     assert fitting.cut_all(["it is at /usr/bin/chromium"], 9, FIXED, wraps=True) == [
         "it is at /usr/bin/chromium"
     ]
