@@ -81,40 +81,17 @@ def test_a_gradient_that_should_be_0_and_is_not_is_found():
     assert (checks["bias"].zero, checks["bias"].max_relative_error > 0.9) == (False, True)
 
 
-# Half precision
-
-
-def within(dtype, factor):
-    def inner(x, w):
-        cast = [tf.cast(value, dtype) for value in (x, wrong(factor)(w))]
-        return tf.cast(tf.nn.tanh(cast[0] * cast[1] + tf.constant(0.1, dtype)), tf.float32)
-
-    return inner
-
-
 @pytest.mark.parametrize("called", [False, True])
-@pytest.mark.parametrize(
-    ("dtype", "least", "most"), [(tf.float16, 1e-5, 0.01), (tf.bfloat16, 1e-4, 0.1)]
-)
-def test_a_graph_in_half_precision_is_compared_in_float64(dtype, least, most, called):
-    def loss_of(x, w):
-        inner = within(dtype, 1.0)
-        return tf.reduce_mean(tf.square((tf.function(inner) if called else inner)(x, w) - 1))
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
+def test_a_loss_in_half_precision_is_not_checked(dtype, called):
+    def inner(x, w):
+        return tf.cast(tf.nn.tanh(tf.cast(x, dtype) * tf.cast(w, dtype)), tf.float32)
 
-    (check,) = differentiated(loss_of, "w").gradient_checks
-    assert check.precision == "float64"
-    assert least < check.max_relative_error < most
-    assert check.agrees
-    assert not check.confirms
-
-
-def test_a_wrong_gradient_is_found_in_half_precision():
-    def loss_of(x, w):
-        return tf.reduce_mean(tf.square(within(tf.float16, 2.0)(x, w) - 1))
-
-    (check,) = differentiated(loss_of, "w").gradient_checks
-    assert check.max_relative_error == pytest.approx(0.5, abs=0.01)
-    assert not check.agrees
+    stage = differentiated(
+        lambda x, w: tf.reduce_mean((tf.function(inner) if called else inner)(x, w)), "w"
+    )
+    reason = f"a part of the loss is computed in {dtype.name}"
+    assert (stage.gradient_checks, stage.unchecked) == ((), reason)
 
 
 # Graphs without a float64 version
@@ -170,7 +147,7 @@ def test_dropout_of_nothing_and_random_numbers_that_are_not_drawn_are_checked():
         )
 
     (check,) = differentiated(loss_of, "w").gradient_checks
-    assert (check.agrees, check.precision) == (True, "float32")
+    assert (check.agrees, check.precision) == (True, "float64")
 
 
 def test_a_mask_from_a_seed_is_the_same_in_all_runs():

@@ -52,6 +52,30 @@ def test_the_steps_of_the_toy_go_from_its_loss_to_its_variables(walked):
     ]
 
 
+def test_what_several_ops_hand_back_is_added_up():
+    """An op that takes a value twice hands back a gradient for each time."""
+
+    def loss_of(x, w):
+        y = tf.gather(w, 0, name="y")
+        return tf.multiply(tf.exp(y, name="a"), y, name="m") + tf.multiply(y, y, name="twice")
+
+    stage = differentiated(loss_of, "w")
+    links = {link.gradient: (link.formula, link.alone) for link in stage.chain_rule}
+    assert links == {
+        "dL/d(twice)": ("dL/d(add)", True),
+        "dL/dm": ("dL/d(add)", True),
+        "dL/dy by m": ("dL/dm * a", False),
+        "dL/da": ("dL/dm * y", True),
+        "dL/dy by twice[0]": ("dL/d(twice) * y", False),
+        "dL/dy by twice[1]": ("dL/d(twice) * y", False),
+        "dL/dy by a": ("dL/da * a", False),
+        "rows of dL/dw": ("dL/dy", True),
+    }
+    (total,) = [node for node in stage.gradient_nodes if node.name == "gradients/AddN"]
+    formula = "dL/dy by m + dL/dy by twice[0] + dL/dy by twice[1] + dL/dy by a"
+    assert (total.formula, total.towards, total.complete) == (formula, "dL/dy", True)
+
+
 def test_the_gradients_of_products_and_convolutions_are_those_of_the_textbook(walked):
     formulas = {
         node.towards: node.formula

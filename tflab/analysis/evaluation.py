@@ -85,12 +85,6 @@ class Points:
             )
         )
 
-    def equal(self, tensor: str, other: str) -> bool:
-        """Whether two tensors have the same shape and the same numbers."""
-        return self.same(tensor, other) and self.everywhere(
-            lambda values: values[tensor].shape == values[other].shape
-        )
-
     def differ(self, tensor: str, other: str) -> bool:
         """Whether two tensors are known, and differ at some point."""
         return (
@@ -118,10 +112,11 @@ def evaluated(formula: Expression, values: Values) -> Array:
     try:
         tree = ast.Expression(names.visit(ex.without_ones(formula)))
         code = compile(ast.fix_missing_locations(tree), "<formula>", "eval")
-        known = {own: values[tensors[0]] for own, tensors in names.tensors()}
-        for own, tensors in names.tensors():
-            if not all(np.array_equal(values[t], known[own], equal_nan=True) for t in tensors):
-                raise UnknownError(f"{own} has two values")
+        known = {}
+        for name, own in names.identifiers.items():
+            known[own], *others = (values[tensor] for tensor in names.tensors[name])
+            if not all(np.array_equal(known[own], other, equal_nan=True) for other in others):
+                raise UnknownError(f"{name} has two values")
         with np.errstate(all="ignore"):
             return np.asarray(eval(code, {"__builtins__": {}, **FUNCTIONS}, known), np.float64)
     except (NameError, ArithmeticError, AttributeError, LookupError, RecursionError) as error:
@@ -131,40 +126,32 @@ def evaluated(formula: Expression, values: Values) -> Array:
 
 
 class Identifiers(ast.NodeTransformer):
-    """Copies a formula with an identifier for each name. Numbers are floats, and comparisons give
-    0 or 1, as tensors do."""
+    """Puts an identifier in the place of each name of a formula, which is changed by that. Numbers
+    become floats, and comparisons give 0 or 1, as tensors do."""
 
     def __init__(self) -> None:
-        self.found: dict[str, list[str]] = {}  # name in the formula -> the tensors of that name
-
-    def tensors(self) -> list[tuple[str, list[str]]]:
-        """The tensors that each identifier stands for."""
-        return [(f"v{place}", tensors) for place, tensors in enumerate(self.found.values())]
+        self.identifiers: dict[str, str] = {}
+        self.tensors: dict[str, list[str]] = {}  # name -> the tensors that have it
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        assert isinstance(node, Name)
-        self.found.setdefault(node.id, []).append(node.tensor)
-        return ast.Name(f"v{[*self.found].index(node.id)}", ast.Load())
+        if not isinstance(node, Name):
+            return node  # of a function
+        self.tensors.setdefault(node.id, []).append(node.tensor)
+        own = self.identifiers.setdefault(node.id, f"v{len(self.identifiers)}")
+        return ast.Name(own, ast.Load())
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         return ast.Constant(float(ex.number_of(node) or 0))
 
-    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
-        return node
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        return ast.UnaryOp(node.op, self.visit(node.operand))
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        return ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
-
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        sides = [self.visit(side) for side in (node.left, *node.comparators)]
-        compared = ast.Compare(sides[0], node.ops, sides[1:])
-        return ast.BinOp(compared, ast.Mult(), ast.Constant(1.0))
+        self.generic_visit(node)
+        return ast.BinOp(node, ast.Mult(), ast.Constant(1.0))
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        return ast.Call(node.func, [*map(self.visit, node.args)], node.keywords)
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        return node  # a shape: whole numbers
+
+    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
+        return node
 
 
 def equal_within_rounding(result: Array, tensor: Array, rounding: float) -> bool:

@@ -214,13 +214,3 @@ def gradient_name(label: str) -> str:
 def leading_to(nodes: Mapping[str, Node], ends: Iterable[str]) -> set[str]:
     """All nodes whose values these tensors depend on."""
     return reach(map(node_of, ends), makers(nodes.values())) & nodes.keys()
-
-
-def ends(graph: GradientGraph) -> list[str]:
-    """The gradients that other nodes of the graph take; all of them if there are none."""
-    owners = graph.owners()
-    others = (node for node in graph.nodes if node.name not in owners)
-    outer_inputs = [
-        tensor for node in others for tensor in node.inputs if node_of(tensor) in owners
-    ]
-    return outer_inputs or [tensor for call in graph.calls for tensor in call.returned if tensor]

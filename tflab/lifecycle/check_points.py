@@ -9,7 +9,7 @@ if the graph has a float64 version, that one runs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
 from math import prod
@@ -37,24 +37,13 @@ MOVES = (  # how far values are changed: relative to their size, and at least
     (0.1, 0.05),
     (0.5, 0.7),
 )
-Added = Callable[[tf.Graph], Sequence[str]]
 REAL = ("float", "int", "uint", "bool")  # prefixes of types
 
 
-def nothing(copy: tf.Graph) -> Sequence[str]:
-    return ()
-
-
-def computed(
-    program: Program,
-    graph: GradientGraph,
-    options: Options,
-    others: Sequence[str] = (),
-    added: Added = nothing,
-) -> Points:
+def computed(program: Program, graph: GradientGraph, options: Options) -> Points:
     """The values of all tensors that formulas of a graph may contain; none if the graph cannot
-    run. Also those of these other nodes, and of the tensors that `added` adds to a copy."""
-    ends = {*graph.owners(), *(call.forward for call in graph.calls), *others}
+    run."""
+    ends = {*graph.owners(), *(call.forward for call in graph.calls)}
     nodes = {node.name: node for node in graph.nodes}
     needed = leading_to(nodes, ends)
     if program.model.unready or len(needed) > NODES:
@@ -62,12 +51,12 @@ def computed(
     options = replace(options, without=("grappler",), xla=False, soft_placement=True)
     listed = [node for node in graph.nodes if node.name in needed]
     try:
-        return run(program, listed, options, added)
+        return run(program, listed, options)
     except (TflabError, ValueError):
         return NOWHERE
 
 
-def run(program: Program, nodes: Sequence[Node], options: Options, added: Added) -> Points:
+def run(program: Program, nodes: Sequence[Node], options: Options) -> Points:
     batches = [
         dict(zip(feeds_of(program), batch, strict=True)) for batch in fed(program, nodes, options)
     ]
@@ -77,11 +66,9 @@ def run(program: Program, nodes: Sequence[Node], options: Options, added: Added)
     graph, variables = graph_copies.settable(program, stateful)
     variables = {name: variables[name] for name in stateful if name in variables}
     with session.fresh(graph, options) as live:
-        rng, start = np.random.default_rng(0), session.start_of(program)
-        first = dict(gradient_check.first_values(live, start, variables, rng, noise=0))
+        first = gradient_check.first_values(live, program, variables)
     for copy, dtype in graph_copies.copies(graph, [*map(node_of, tensors), *first]):
-        fetched = [*tensors, *added(copy)]
-        points = list(at_points(copy, fetched, first, batches, options))
+        points = list(at_points(copy, tensors, first, batches, options))
         if len(points) > 1:
             return Points(tuple(points), ROUNDING[dtype])
     return NOWHERE

@@ -7,8 +7,7 @@ graph computes. The value is that of the first batch and the initial values of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -22,9 +21,8 @@ from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import RefusedError
 from tflab.lifecycle import gradient_check, graph_copies
 from tflab.records.gradients import Derivative
-from tflab.records.graph import node_of
 from tflab.records.options import Options, Program
-from tflab.runtime import nodes, session
+from tflab.runtime import nodes
 
 LARGEST = 64  # elements of a variable: each costs two runs of the loss
 MOST = 256  # over all variables
@@ -54,21 +52,35 @@ def read(
         return (), NONE
     names = set().union(*map(ex.tensors, formulas.values()))
     try:
-        run = computed(program, dict(zip(ends, pairs, strict=True)), names, options)
+        run = gradient_check.run_loss(
+            program, graph.nodes, pairs, options, options.batch_size, others=names
+        )
+        slopes = differences(run)
     # a graph from a file can be differentiated even if it cannot run
     except RefusedError as error:
         return (), f"no step ran. {str(error).rstrip('.')}"
+    values = {name: np.asarray(run.gradients[name]) for name in formulas}
+    named = {name: np.asarray(value, np.float64) for name, value in run.others.items()}
     known = (
         Derivative(
             variable=name,
             formula=ex.text(formula),
-            value=run.values[name].tolist(),
-            difference=difference(run.values[name], run.slopes.get(name)),
-            checked=checked(formula, run.values[name], run.named),
+            value=values[name].tolist(),
+            difference=difference(values[name], slopes.get(name)),
+            checked=checked(formula, values[name], named),
         )
         for name, formula in formulas.items()
     )
     return tuple(row for row in known if row.checked <= ROUNDING * largest(row.value)), NONE
+
+
+def differences(run: gradient_check.Run) -> Mapping[str, np.ndarray]:
+    """The central differences of the loss; none if it has no slope, or takes too long."""
+    elements = {name: np.arange(np.size(value)) for name, value in run.gradients.items()}
+    count = sum(map(len, elements.values()))
+    if run.no_slope or gradient_check.affordable(count, run.seconds) < count:
+        return {}
+    return gradient_check.differences(run, elements)[0]
 
 
 def checked(formula: Expression, value: np.ndarray, values: Mapping[str, np.ndarray]) -> float:
@@ -96,53 +108,6 @@ def simple(pair: tuple[Any, Any]) -> bool:
 def size_of(variable: Any) -> int:
     shape = variable.shape
     return prod(shape.as_list()) if shape.is_fully_defined() else LARGEST + 1
-
-
-@dataclass(frozen=True)
-class Gradients:
-    """One run of the gradients, by the names of variables."""
-
-    values: dict[str, np.ndarray]
-    # None if the loss differs from run to run, is not finite, or takes too long
-    slopes: dict[str, np.ndarray]
-    named: dict[str, np.ndarray]  # tensor in a formula -> value
-
-
-def computed(
-    program: Program, pairs: Mapping[str, Any], names: Iterable[str], options: Options
-) -> Gradients:
-    """The gradients of the first batch by the graph, and by finite differences, with the values
-    of the variables and of the tensors in the formulas."""
-    batch = next(session.feed_batches(program, options.batch_size))
-    feeds = gradient_check.feeds_of(program, [g for g, _ in pairs.values()], batch)
-    options = replace(options, soft_placement=True)
-    graph, variables = graph_copies.settable(program)
-    rng = np.random.default_rng(0)
-    with session.fresh(graph, options) as live:
-        start = session.start_of(program)
-        first = dict(gradient_check.first_values(live, start, variables, rng, noise=0))
-        tensors = {name: graph_copies.gradient_in_copy(graph, g) for name, (g, _) in pairs.items()}
-        # The output of a conditional cannot be fetched; a formula with it is not checked.
-        fetches = {
-            name: name if ":" in name else f"{name}:0"
-            for name in names
-            if graph.is_fetchable(graph.get_operation_by_name(node_of(name)))
-        }
-        step = (program.loss.name, tensors, fetches)
-        loss, values, named = live.run(step, feeds)
-        losses, seconds = gradient_check.losses_of(lambda: live.run(step, feeds)[0])
-    run = Gradients(
-        values={name: np.asarray(value) for name, value in values.items()},
-        slopes={},
-        named={name: np.asarray(value, np.float64) for name, value in named.items()},
-    )
-    elements = {name: np.arange(value.size) for name, value in run.values.items()}
-    count = sum(map(len, elements.values()))
-    no_slope = gradient_check.no_slope_reason([loss, *losses])
-    if no_slope or gradient_check.affordable(count, seconds) < count:
-        return run
-    again = gradient_check.Loss(graph, program.loss.name, options, feeds, variables, first)
-    return replace(run, slopes=gradient_check.differences(again, elements)[0])
 
 
 def difference(value: np.ndarray, slopes: np.ndarray | None) -> float | None:

@@ -2,13 +2,14 @@
 
 The derivative of the loss with respect to one weight is about (loss(w + h) - loss(w - h)) / 2h. The
 rounding of a float32 loss is larger than this difference, so the losses are computed in a float64
-copy of the forward graph. If it cannot be imported or run, they are computed in float32.
+copy of the forward graph. If it cannot be imported or run, or gives another loss, they are computed
+in float32.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -20,7 +21,7 @@ from tflab.errors import RefusedError
 from tflab.lifecycle import graph_copies
 from tflab.lifecycle.graph_copies import Settable, dtype_of
 from tflab.records.graph import VARIABLES, Node, makers, node_of, reach
-from tflab.records.options import Options, Program, Start
+from tflab.records.options import Options, Program
 from tflab.records.stages import AGREES, GradientCheck
 from tflab.runtime import session
 
@@ -32,18 +33,14 @@ SECONDS = 20  # for all of those runs: if the loss takes long, fewer elements ar
 MOST = 8  # elements of a variable: the largest gradients and a random choice
 RUNS = 8  # of a loss that may be random: two are often the same if few numbers are random
 NOISE = 0.01  # added to the weights: zero biases on black pixels are exactly at the kink of ReLU
-TOGETHER = 20_000  # numbers in all checked variables: if there are no more, one step sets them
 # h: a large one crosses more kinks of ReLU and max pooling, a small one shows more of the rounding
 STEPS = {tf.float64: 1e-6, tf.float32: 3e-4}
 PRECISION = {tf.float64: AGREES, tf.float32: 1e-2}  # relative errors of right gradients
-EPSILON = {  # the distance from 1 to the next number
-    tf.float64: 2.0**-52,
-    tf.float32: 2.0**-23,
-    tf.float16: 2.0**-10,
-    tf.bfloat16: 2.0**-7,
-}
+EPSILON = {tf.float64: 2.0**-52, tf.float32: 2.0**-23}  # from 1 to the next number
 ROUNDINGS = 10  # how many roundings a sum of many numbers is worth
-HALF = 20  # roundings of half precision that a right gradient may differ by
+SAME_LOSS = (
+    1e-5  # relative difference of a loss in float32 and in float64; a mask makes a larger one
+)
 RANDOM = "the loss is random"
 NO_FLOATS = "none of the tensors to differentiate with respect to is float32"
 
@@ -63,7 +60,7 @@ def check(
     `pairs` are (gradient, variable).
 
     The error of an element is |analytic - numeric|, divided by the largest gradient examined in
-    its variable. A variable has no error if both are 0 within rounding (see `rounding_of`).
+    its variable. A variable has no error if both are 0 within rounding (see `compare`).
     A random loss has no derivative to compare with. Raises RefusedError if the loss cannot run.
     """
     pairs = [(g, v) for g, v in pairs if g is not None and dtype_of(v) == tf.float32]
@@ -71,18 +68,18 @@ def check(
         return Checked((), NO_FLOATS)
     pairs = spread(pairs, CHECKED)
     needed = reach([program.loss.op.name], makers(nodes))
-    used = [node for node in nodes if node.name in needed]
-    few = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats_of_a_row(used))))
+    floats = floats_of_a_row(node for node in nodes if node.name in needed)
+    few = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats)))
     # Grappler changes no gradient, and optimising each of these steps would take longer than to run
     # them.
     plain = replace(options, without=(*options.without, "grappler"))
     try:
-        return check_batch(program, used, pairs, plain, program.model.fixed_batch or few)
+        return check_batch(program, nodes, pairs, plain, program.model.fixed_batch or few)
     except RefusedError as error:
         if type(error) is not RefusedError:
             raise
     # The graph may accept no other batch, or need Grappler.
-    return check_batch(program, used, pairs, options, options.batch_size)
+    return check_batch(program, nodes, pairs, options, options.batch_size)
 
 
 def spread(items: Sequence[Any], most: int) -> list[Any]:
@@ -93,38 +90,24 @@ def spread(items: Sequence[Any], most: int) -> list[Any]:
 
 
 def check_batch(
-    program: Program, used: Sequence[Node], pairs: Sequence[Any], options: Options, rows: int
+    program: Program, nodes: Sequence[Node], pairs: Sequence[Any], options: Options, rows: int
 ) -> Checked:
-    """Check the gradients on a batch of this many rows. The loss needs the nodes `used`."""
-    batch = next(session.feed_batches(program, rows))
-    feeds = feeds_of(program, [gradient for gradient, _ in pairs], batch)
-    # Ops that devices cannot run are a matter for placement.
-    options = replace(options, soft_placement=True)
-    graph, variables = graph_copies.settable(program, variables_of(program.graph, used))
+    """Check the gradients on a batch of this many rows."""
+    run = run_loss(program, nodes, pairs, options, rows, NOISE)
+    half = graph_copies.half_precision(run.graph, program.loss.op.name)
+    if run.no_slope or half:
+        return Checked((), run.no_slope or f"a part of the loss is computed in {half}")
+    most = affordable(ELEMENTS, run.seconds)
+    gradients = {v.op.name: dense(run.gradients[v.op.name]) for _, v in spread(pairs, most)}
+    count = min(MOST, max(1, most // len(gradients)))
     rng = np.random.default_rng(0)
-    with session.fresh(graph, options, unoptimised(options)) as live:
-        values = dict(first_values(live, session.start_of(program), variables, rng, NOISE))
-        graph_copies.assign(live, values)
-        # One step for both, because a session prepares each, which takes long in a large graph
-        step = (program.loss.name, [graph_copies.gradient_in_copy(graph, g) for g, _ in pairs])
-        loss, gradients = live.run(step, feeds)
-        more = RUNS - 1 if may_be_random(program.graph, used) else 1
-        again, seconds = losses_of(lambda: live.run(step, feeds)[0], more)
-    if reason := no_slope_reason([loss, *again]):
-        return Checked((), reason)
-
-    most = affordable(ELEMENTS, seconds)
-    checked = spread(list(zip(pairs, map(dense, gradients), strict=True)), most)
-    count = min(MOST, max(1, most // len(checked)))
-    by_name = {variable.op.name: gradient for (_, variable), gradient in checked}
-    elements = {name: chosen(gradient, count, rng) for name, gradient in by_name.items()}
-    run = Loss(graph, program.loss.name, options, feeds, variables, values)
+    elements = {name: chosen(gradient, count, rng) for name, gradient in gradients.items()}
     slopes, dtype = differences(run, elements)
-    coarsest = graph_copies.coarsest_type(graph, program.loss.op.name)
-    rounding = rounding_of(loss, by_name.values(), dtype, coarsest)
+    finite = (gradient[np.isfinite(gradient)] for gradient in gradients.values())
+    largest = max(float(np.abs(values).max(initial=0)) for values in finite)
     checks = (
-        compare(name, gradient, elements[name], slopes[name], rounding)
-        for name, gradient in by_name.items()
+        compare(name, gradient, elements[name], slopes[name], dtype, abs(run.loss), largest)
+        for name, gradient in gradients.items()
     )
     return Checked(tuple(checks), "")
 
@@ -140,13 +123,74 @@ def floats_of_a_row(nodes: Iterable[Node]) -> int:
     return sum(prod(dim or 0 for dim in dims) for _, *dims in shapes) or 1
 
 
-def feeds_of(
-    program: Program, gradients: Sequence[Any], batch: Sequence[np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Return the feeds of a step that computes the loss and these gradients."""
-    parts = tf.nest.flatten(gradients, expand_composites=True)
-    step = session.step_of(program, [program.loss.name, *(part.name for part in parts)])
-    return dict(zip(step.feeds, batch, strict=True))
+# The loss and its gradients as TensorFlow computes them
+
+
+@dataclass(frozen=True)
+class Run:
+    """A loss that was computed several times, and can be computed for other variables."""
+
+    graph: tf.Graph
+    tensor: str
+    options: Options
+    feeds: Mapping[str, np.ndarray]
+    variables: Mapping[str, Settable]
+    values: Mapping[str, np.ndarray]  # setter of a variable -> value
+    loss: float
+    no_slope: str  # why the loss has none; "" if it has one
+    gradients: Mapping[str, Any]  # by the names of variables
+    others: Mapping[str, np.ndarray]
+    seconds: float  # of the last run
+
+
+def run_loss(
+    program: Program,
+    nodes: Sequence[Node],
+    pairs: Sequence[Any],
+    options: Options,
+    rows: int,
+    noise: float = 0,
+    others: Iterable[str] = (),
+) -> Run:
+    """Compute the loss and gradients of a batch several times, as long as that is quick, and these
+    other tensors. `nodes` are those of the graph; the variables have their initial values and some
+    noise.
+    """
+    batch = next(session.feed_batches(program, rows))
+    parts = tf.nest.flatten([gradient for gradient, _ in pairs], expand_composites=True)
+    fetched = session.step_of(program, [program.loss.name, *(part.name for part in parts)])
+    feeds = dict(zip(fetched.feeds, batch, strict=True))
+    # Ops that devices cannot run are a matter for placement.
+    options = replace(options, soft_placement=True)
+    needed = reach([program.loss.op.name], makers(nodes))
+    stateful = variables_of(program.graph, (node for node in nodes if node.name in needed))
+    graph, variables = graph_copies.settable(program, stateful)
+    # The output of a conditional cannot be fetched; a formula with it is not checked.
+    operation = graph.get_operation_by_name
+    fetchable = [name for name in others if graph.is_fetchable(operation(node_of(name)))]
+    step = (
+        program.loss.name,
+        {v.op.name: graph_copies.gradient_in_copy(graph, g) for g, v in pairs},
+        {name: name if ":" in name else f"{name}:0" for name in fetchable},
+    )
+    with session.fresh(graph, options, unoptimised(options)) as live:
+        values = first_values(live, program, variables, noise)
+        graph_copies.assign(live, values)
+        loss, gradients, named = live.run(step, feeds)
+        losses, seconds = losses_of(lambda: live.run(step, feeds)[0])
+    return Run(
+        graph=graph,
+        tensor=program.loss.name,
+        options=options,
+        feeds=feeds,
+        variables=variables,
+        values=values,
+        loss=float(np.ravel(loss)[0]) if np.size(loss) else 0.0,
+        no_slope=no_slope_reason([loss, *losses]),
+        gradients=gradients,
+        others=named,
+        seconds=seconds,
+    )
 
 
 def variables_of(graph: tf.Graph, nodes: Iterable[Node]) -> list[str]:
@@ -163,39 +207,19 @@ def variables_of(graph: tf.Graph, nodes: Iterable[Node]) -> list[str]:
 
 
 def first_values(
-    live: Any,
-    start: Start,
-    variables: Mapping[str, Settable],
-    rng: np.random.Generator,
-    noise: float,
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Initialise the variables; yield a value for the setter of each: the initial one, and a little
-    noise."""
-    setters = [variable.setter for variable in variables.values()]
-    if {*setters} <= {*start.targets}:  # they assign what can be read in the same run
-        operation = live.graph.get_operation_by_name
-        initial = [operation(setter).inputs[1] for setter in setters]
-        fetched, _ = live.run((initial, list(start.targets)), dict(start.feeds))
-    else:
-        session.begin(live, start)
-        fetched = live.run([variable.value for variable in variables.values()])
-    for variable, value in zip(variables.values(), fetched, strict=True):
+    live: Any, program: Program, variables: Mapping[str, Settable], noise: float = 0
+) -> dict[str, np.ndarray]:
+    """Initialise the variables. Return a value for the setter of each: the initial one, and a
+    little noise."""
+    rng = np.random.default_rng(0)
+    session.begin(live, session.start_of(program))
+    values = {}
+    read = live.run([variable.value for variable in variables.values()])
+    for variable, value in zip(variables.values(), read, strict=True):
         if dtype_of(variable.value) == tf.float32:  # text arrives as bytes
             value = np.asarray(value + rng.normal(0, noise, value.shape), np.float32)
-        yield variable.setter, value
-
-
-# Whether the loss has a derivative, and how many differences can be afforded
-
-
-def may_be_random(graph: tf.Graph, nodes: Iterable[Node]) -> bool:
-    """Return True if one of these nodes is stateful, other than variables and their reads."""
-    deterministic = {"ReadVariableOp", *VARIABLES}
-    return any(
-        graph.get_operation_by_name(node.name).op_def.is_stateful
-        for node in nodes
-        if node.op not in deterministic
-    )
+        values[variable.setter] = value
+    return values
 
 
 def losses_of(loss: Callable[[], Any], runs: int = RUNS - 1) -> tuple[list[Any], float]:
@@ -251,78 +275,59 @@ def dense(gradient: Any) -> np.ndarray:
 # Central differences
 
 
-@dataclass(frozen=True)
-class Loss:
-    """A loss that can be computed: its graph, its feeds, and the values of variables."""
-
-    graph: tf.Graph
-    loss: str  # a tensor
-    options: Options
-    feeds: Mapping[str, np.ndarray]
-    variables: Mapping[str, Settable]
-    values: Mapping[str, np.ndarray]  # setter of a variable -> value
-
-
 def differences(
-    run: Loss, elements: Mapping[str, np.ndarray]
+    run: Run, elements: Mapping[str, np.ndarray]
 ) -> tuple[dict[str, np.ndarray], tf.DType]:
     """Return the central differences of a loss with respect to these elements of each variable,
-    or fed array, and the type in which they were computed."""
+    or fed array, and the type in which they were computed.
+
+    A copy in float64 may draw other random numbers from the same seed: its loss shows that.
+    """
     refused: RefusedError
-    for copy, dtype in graph_copies.copies(run.graph, [node_of(run.loss), *run.values]):
-        if dtype == tf.float64 and graph_copies.draws_doubles(copy, node_of(run.loss)):
-            continue
+    for copy, dtype in graph_copies.copies(run.graph, [node_of(run.tensor), *run.values]):
         try:
             with session.opened(copy, run.options, config=unoptimised(run.options)) as live:
                 graph_copies.assign(live, run.values)
-                loss = Changed(live, run, elements)
-                return {name: loss.slopes(name, elements[name], dtype) for name in elements}, dtype
+                loss = Changed(live, run)
+                distance = abs(loss.value(loss.feeds) - run.loss)
+                if dtype == tf.float32 or distance <= SAME_LOSS * abs(run.loss):
+                    h = STEPS[dtype]
+                    return {name: loss.slopes(name, elements[name], h) for name in elements}, dtype
         except RefusedError as error:
             refused = error
     raise refused
 
 
 class Changed:
-    """The loss, with one element of one variable, or of one fed array, changed a little.
+    """The loss, with one element of one variable, or of one fed array, changed a little."""
 
-    Small variables are always set together: a session prepares every new step, which takes long in
-    a large graph.
-    """
-
-    def __init__(self, live: Any, run: Loss, names: Iterable[str]) -> None:
+    def __init__(self, live: Any, run: Run) -> None:
         inside = {op.name for op in live.graph.get_operations()}
         self.live, self.run = live, run
         self.feeds = {name: fed for name, fed in run.feeds.items() if node_of(name) in inside}
-        self.loss = graph_copies.fed_step(live, tuple(self.feeds), (run.loss,))
-        setters = [run.variables[name].setter for name in names if name in run.variables]
-        together = sum(run.values[setter].size for setter in setters) <= TOGETHER
-        self.setters = [setters] if together else [[setter] for setter in setters]
+        self.step = graph_copies.fed_step(live, tuple(self.feeds), (run.tensor,))
 
-    def slopes(self, name: str, elements: np.ndarray, dtype: tf.DType) -> np.ndarray:
+    def slopes(self, name: str, elements: np.ndarray, h: float) -> np.ndarray:
         """Return the central differences of the loss with respect to these elements."""
         if name not in self.run.variables:
             tensor = f"{name}:0"
+            fed = self.feeds[tensor]
             return differences_at(
-                lambda value: self.value({**self.feeds, tensor: value}),
-                self.feeds[tensor],
-                elements,
-                STEPS[dtype],
+                lambda value: self.value({**self.feeds, tensor: value}), fed, elements, h
             )
         setter = self.run.variables[name].setter
-        group = next(group for group in self.setters if setter in group)
-        assign = graph_copies.setting(self.live, tuple(group))
-        initial = {name: self.run.values[name] for name in group}
+        assign = graph_copies.setting(self.live, (setter,))
 
         def loss(value: np.ndarray) -> float:
-            assign(*{**initial, setter: value}.values())
+            assign(value)
             return self.value(self.feeds)
 
-        slopes = differences_at(loss, initial[setter], elements, STEPS[dtype])
-        assign(*initial.values())
+        slopes = differences_at(loss, self.run.values[setter], elements, h)
+        assign(self.run.values[setter])
         return slopes
 
     def value(self, feeds: Mapping[str, np.ndarray]) -> float:
-        return self.loss(*feeds.values())[0].item()
+        return self.step(*feeds.values())[0].item()
 
 
 def differences_at(
@@ -347,59 +352,36 @@ def unoptimised(options: Options) -> tf.compat.v1.ConfigProto:
     return config
 
 
-# Comparing them with gradients
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """What rounding alone can make of numbers that are 0."""
-
-    gradient: float  # of an element of a gradient
-    slope: float  # of a finite difference
-    dtype: tf.DType  # of the differences
-    tolerance: float  # relative error of a right gradient, apart from that of `slope`
-
-
-def rounding_of(
-    loss: Any, gradients: Iterable[np.ndarray], dtype: tf.DType, coarsest: tf.DType
-) -> Rounding:
-    """Return the rounding of a check whose differences are in `dtype`, of gradients of a graph
-    whose coarsest type is `coarsest`.
-
-    A finite difference is off by ROUNDINGS * eps * |loss| / h, where eps is that of its dtype. A
-    gradient adds up numbers as large as the other gradients, so it is off by ROUNDINGS * eps *
-    max(|loss|, the largest gradient of all variables). A wrong gradient is taken for 0 only if the
-    loss does not show either that the gradient is not 0.
-    """
-    size = abs(float(np.asarray(loss).item()))
-    finite = (np.abs(gradient[np.isfinite(gradient)]) for gradient in gradients)
-    largest = max((float(values.max(initial=0)) for values in finite), default=0.0)
-    of_loss = EPSILON[tf.float64 if dtype == tf.float64 else coarsest]
-    half = coarsest != tf.float32
-    return Rounding(
-        gradient=ROUNDINGS * EPSILON[coarsest] * max(size, largest),
-        slope=ROUNDINGS * of_loss * size / STEPS[dtype],
-        dtype=dtype,
-        tolerance=max(PRECISION[dtype], HALF * EPSILON[coarsest] if half else 0),
-    )
-
-
 def compare(
-    name: str, gradient: np.ndarray, elements: np.ndarray, slopes: np.ndarray, rounding: Rounding
+    name: str,
+    gradient: np.ndarray,
+    elements: np.ndarray,
+    slopes: np.ndarray,
+    dtype: tf.DType,
+    loss: float,
+    largest_of_all: float,
 ) -> GradientCheck:
-    """Compare a gradient with its differences. If both are 0 within rounding, no relative error is
-    computed."""
+    """Compare a gradient with its differences, computed in `dtype`. If both are 0 within rounding,
+    no relative error is computed.
+
+    A difference is off by ROUNDINGS * eps * |loss| / h, where eps is that of its dtype. A gradient
+    adds up numbers as large as the other gradients, so it is off by ROUNDINGS * eps * max(|loss|,
+    the largest gradient of all variables). A wrong gradient is taken for 0 only if the loss does
+    not show either that the gradient is not 0.
+    """
     analytic = gradient.flat[elements]
+    of_slope = ROUNDINGS * EPSILON[dtype] * loss / STEPS[dtype]
+    of_gradient = ROUNDINGS * EPSILON[tf.float32] * max(loss, largest_of_all)
     largest, steepest = np.abs(analytic).max(initial=0), np.abs(slopes).max(initial=0)
     scale = float(max(largest, steepest))
-    zero = bool(largest <= rounding.gradient and steepest <= rounding.slope)
+    zero = bool(largest <= of_gradient and steepest <= of_slope)
     error = 0.0 if zero else float(np.abs(analytic - slopes).max(initial=0) / scale)
     return GradientCheck(
         tensor=name,
         max_relative_error=error,
         elements=len(elements),
         size=gradient.size,
-        precision=rounding.dtype.name,
+        precision=dtype.name,
         zero=zero,
-        tolerance=rounding.tolerance + (rounding.slope / scale if scale else 0.0),
+        tolerance=PRECISION[dtype] + (of_slope / scale if scale else 0.0),
     )

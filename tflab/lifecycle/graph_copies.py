@@ -16,10 +16,9 @@ from tflab.records.graph import VARIABLES, node_of, reach
 from tflab.records.options import Program
 from tflab.runtime import nodes, session
 
-HALVES = (tf.bfloat16, tf.float16)  # the one with the fewest digits first
+HALVES = (tf.bfloat16, tf.float16)
 NARROW = {dtype.as_datatype_enum for dtype in (tf.float32, *HALVES)}
 WIDE = tf.float64.as_datatype_enum
-DRAWS = re.compile(r"\w*(Random|TruncatedNormal)\w*")  # op types that draw numbers
 
 FILLS = re.compile(r"(LookupTableImport|InitializeTable(FromTextFile|FromDataset)?)(V2)?")
 
@@ -41,42 +40,22 @@ def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.
     yield import_graph(graph_def, tables), tf.float32
 
 
-def coarsest_type(graph: tf.Graph, end: str) -> tf.DType:
-    """Return the type with the fewest digits among float32 and the half precisions of what a node
-    needs."""
-    types = {attr.type for node in all_nodes(graph, end) for attr in node.attr.values()}
-    return next((half for half in HALVES if half.as_datatype_enum in types), tf.float32)
-
-
-def draws_doubles(graph: tf.Graph, end: str) -> bool:
-    """Return True if a node needs random numbers in float64. The same seed gives other numbers in
-    float32."""
-    return any(
-        DRAWS.fullmatch(node.op) and any(attr.type == WIDE for attr in node.attr.values())
-        for node in all_nodes(graph, end)
-    )
-
-
-def all_nodes(graph: tf.Graph, end: str) -> Iterator[Any]:
-    """Yield the NodeDefs that a node needs, and those of all functions of the graph."""
+def half_precision(graph: tf.Graph, end: str) -> str:
+    """Return the name of a half precision in which a part of what a node needs is computed; "" if
+    there is none."""
     graph_def = prune(graph.as_graph_def(), [end])
-    yield from graph_def.node
-    for function in graph_def.library.function:
-        yield from function.node_def
+    bodies = (node for function in graph_def.library.function for node in function.node_def)
+    types = {attr.type for node in (*graph_def.node, *bodies) for attr in node.attr.values()}
+    return next((half.name for half in HALVES if half.as_datatype_enum in types), "")
 
 
 def table_initializers(graph: tf.Graph, graph_def: Any, ends: Sequence[str]) -> list[str]:
     """Return the nodes that fill the tables that these nodes need, unless they take what is fed."""
     fills = [op for op in graph.get_collection(tf1.GraphKeys.TABLE_INITIALIZERS) if op.inputs]
-    if not fills:
-        return []
-    needed = {node.name for node in prune(graph_def, ends).node}
+    needed = {node.name for node in prune(graph_def, ends).node} if fills else set()
     fed = {op.name for op in graph.get_operations() if op.type == "Placeholder"}
-    return [
-        op.name
-        for op in fills
-        if op.inputs[0].op.name in needed and not nodes.needed(graph, [op.name]) & fed
-    ]
+    used = (op.name for op in fills if op.inputs[0].op.name in needed)
+    return [name for name in used if not nodes.needed(graph, [name]) & fed]
 
 
 def prune(graph_def: Any, ends: Sequence[str]) -> Any:
