@@ -27,9 +27,18 @@ def approve_view(
     variants differ."""
     blocks = list(whole)
     usual = printed(blocks)
-    parts = [usual, *(narrow for block in blocks for narrow in in_fewer_columns(block))]
-    for title, variant in (variants or {}).items():
-        parts.append("\n".join(["", f"==== {title}", *differences(usual, printed(variant)), ""]))
+    narrow = (table for block in blocks for table in in_fewer_columns(block))
+    others = {title: printed(variant) for title, variant in (variants or {}).items()}
+    approve_text(name, usual, others, narrow)
+
+
+def approve_text(
+    name: str, usual: str, variants: Mapping[str, str], more: Iterable[str] = ()
+) -> None:
+    """Approve a text, others after it, and the lines in which variants of the text differ."""
+    parts = [usual, *more]
+    for title, variant in variants.items():
+        parts.append("\n".join(["", f"==== {title}", *differences(usual, variant), ""]))
     approve(name, "".join(parts))
 
 

@@ -1,199 +1,200 @@
-"""The report's chapters: their order, and those that say what was measured and how.
+"""The report's chapters, from a lab that was worked out by hand.
 
-Plots have tests of their own; here a picture is its name and what is drawn in it.
+Plots have tests of their own; here the caption of a picture is what is drawn in it.
 """
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from tests.examples import walk
-from tests.examples.lab import COMPARED, LAB, LINEAR, RACED, STAGES, SWEPT, TOY, shown
-from tests.records_by_hand import LOAD, LOAD_LINE
-from tests.shown import grid, layout
-from tflab.records.blocks import Frame, Strip
-from tflab.records.verdicts import Diagnosis
-from tflab.report import chapters, comparison_chapters, graph_chapter, selection, step_chapters
-from tflab.report.contents import Lab
+from tests.examples.histories import value
+from tests.examples.lab import COMPARED, HISTORY, LAB, LINEAR, RACED, ROWS, TOY
+from tests.examples.printed import approve_text
+from tests.examples.walk import BACKWARD, EXECUTION, FRONTEND, PLACEMENT, STAGES
+from tests.maps_by_hand import IMAGES, MAPS, SCORES
+from tests.records_by_hand import CPU_0, CPU_1, LOAD, source
+from tflab.follow import node_history
+from tflab.records.gradients import Link
+from tflab.records.graph import Node
+from tflab.records.placed import Partition, Transfer
+from tflab.records.values import PathPoint, ValuesStep
+from tflab.records.verdicts import Diagnosis, Experiment
+from tflab.report import chapters, drawing, graph_chapter, handout, selection
+from tflab.report.contents import Beside, DrawnGraph, Lab, Walked
+from tflab.runtime import trace
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
-def test_the_report_opens_with_what_it_is_about():
-    report = chapters.report(LAB, "python -m tflab.report --model lenet")
-    assert report.title == "The stages of lenet"
-    assert report.about == (
-        "This report follows what TensorFlow does between a line of Python and the machine, "
-        "through two "
-        "graphs: x*y + z, small enough to follow by eye, and lenet. Each chapter says how its "
-        "numbers were obtained."
-    )
-    assert report.command == "python -m tflab.report --model lenet"
+def walked(*stages, **changes):
+    """The walk of the model with other stages, or with changes of its execution."""
+    of_type = {type(stage): stage for stage in (*STAGES, replace(EXECUTION, **changes), *stages)}
+    return replace(LINEAR, stages=tuple(of_type.values()))
 
 
-def test_a_report_of_the_small_graph_has_it_once():
-    small = replace(LAB, model="toy", walked=TOY)
-    whole = chapters.report(small, "", selection.chosen((), "toy"))
-    assert [title for title in titles(whole) if title.startswith(("The stages", "x*y"))] == [
-        "The stages of x*y + z"
-    ]
-    assert whole.title == "The stages of x*y + z"
-    assert whole.about == (
-        "This report follows what TensorFlow does between a line of Python and the machine, "
-        "through x*y + "
-        "z, a graph that is small enough to follow by eye. Each chapter says how its numbers were "
-        "obtained."
-    )
+SENT = (
+    Transfer("relu:0", "relu/_0", "relu/_1", CPU_0, CPU_1, "float32", (16, 3), 192),
+    Transfer("loss:0", "loss/_2", "loss/_3", CPU_1, CPU_0, "float32", None, None),
+)
+TWO_DEVICES = replace(
+    PLACEMENT,
+    partitions=(Partition(CPU_1, ("a",) * 5), Partition(CPU_0, ("b",))),
+    transfers=SENT,
+)
+ON_TWO = Walked(
+    "toy",
+    (FRONTEND, BACKWARD, TWO_DEVICES),
+    node_history.histories((FRONTEND, BACKWARD, PLACEMENT)),
+)
+GRADIENT = np.array([0.125, 0.625, -0.75]) / EXECUTION.batch_size
+MEAN_CROSS_ENTROPY = replace(SCORES, gradient=GRADIENT)
+SEEN = replace(MAPS, probabilities=MEAN_CROSS_ENTROPY)
+CONTROL = Experiment("control", "", -1_500.0, -4_000.0, 2_500.0, 6)
+SLOW = Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement")
+WHOLE = replace(
+    LAB,
+    toy_on_two=ON_TWO,
+    walked=walked(maps=SEEN, control=CONTROL, load=LOAD),
+    compared=replace(RACED, load=LOAD, diagnosis=(SLOW,)),
+)
+SILENT = tuple(
+    replace(epoch, train_accuracy=math.nan, test_accuracy=math.nan) for epoch in HISTORY.epochs
+)
+TINY = replace(HISTORY.epochs[0], train_loss=3.77e-12, test_loss=1.37e-12, seconds=0.00235)
+RECORDED = ValuesStep(
+    "the first",
+    1,
+    (),
+    (PathPoint(0, None, {"y": 0.0, "z": 1.0}), PathPoint(1, 6.954, {"y": 0.91696, "z": 2.1})),
+    {"y": 3.0, "z": 2.0},
+    (),
+)
+RULE = (Link("loss", "mean(w)", "w", "read", "dL/dw", "dL/d(loss)", True),)
+VALUES = walked(
+    replace(BACKWARD, chain_rule=RULE), values_step=RECORDED, values=(value("w", (1.0,)),)
+)
+NOT_UPDATED = {
+    name: replace(node, kind="gradient") if node.kind == "update" else node
+    for name, node in LINEAR.histories.items()
+}
+BARE = Lab("lenet", LAB.environment, None, None, None, None)
+MISSING = frozenset({"sweep", "experiments"})
+OF_MODEL = ("graph", "ops", "batch-sizes", "memory")
 
 
-def titles(report):
-    return [chapter.title for chapter in report.chapters]
+def of_maps(**changes):
+    probabilities = replace(MEAN_CROSS_ENTROPY, **changes)
+    return {"walked": walked(maps=replace(MAPS, probabilities=probabilities))}
 
 
-def test_the_small_graph_on_two_devices_follows_the_same_on_one():
-    whole = chapters.report(replace(LAB, toy_on_two=LAB.toy), "")
-    assert titles(whole)[:3] == [
-        "The stages of x*y + z",
-        "x*y + z on two devices",
-        f"The stages of {LAB.model}",
-    ]
+def of_history(**changes):
+    return {"history": replace(HISTORY, **changes)}
+
+
+# Title -> what is different, or the lab and its chapters
+VARIANTS = {
+    "the toy": (replace(LAB, model="toy", walked=TOY), selection.chosen((), "toy")),
+    "some chapters": (WHOLE, ("graph", "batch-sizes")),
+    "a chapter without a graph": (WHOLE, ("memory",)),
+    "nothing was measured": (BARE, selection.CHAPTERS),
+    "interrupted": (replace(LAB, interrupted=True, missing=MISSING), OF_MODEL),
+    "interrupted, but nothing is missing": (replace(LAB, interrupted=True), OF_MODEL[:1]),
+    "three batch sizes, nothing found, no configurations": {
+        "compared": replace(COMPARED, findings=())
+    },
+    "findings": {"compared": COMPARED},
+    "rows instead of images": {"compared": replace(COMPARED, unit="row")},
+    "tables of ten types": {"compared": replace(RACED, tables={64: ROWS[:10]}, batch_sizes=(64,))},
+    "no curve of memory": {"walked": walked(memory=replace(EXECUTION.memory, curve=None))},
+    "values of the program, and its chain rule": {"walked": VALUES},
+    "gradients that nobody applies": {"walked": replace(LINEAR, histories=NOT_UPDATED)},
+    "no gradient of the scores": of_maps(gradient=None),
+    "another gradient of the scores": of_maps(gradient=-GRADIENT),
+    "no label": of_maps(label=None),
+    "a softmax that tflab computed": of_maps(computed=True),
+    "one map": {"walked": walked(maps=replace(MAPS, maps=(IMAGES,)))},
+    "a training that broke off": of_history(interrupted=True),
+    "a training without an epoch": of_history(interrupted=True, epochs=()),
+    "a training without right answers": of_history(epochs=SILENT[:1]),
+    "a training of very small losses": of_history(epochs=(TINY,)),
+    "a model without a loss": {"history": None},
+}
+
+
+def page(lab, names=selection.CHAPTERS):
+    """The report as Markdown, with the titles of the chapters that are folded in the page."""
+    report = chapters.report(lab, "python -m tflab.report", names)
+    folded = [chapter.title for chapter in report.chapters if chapter.folded]
+    return f"{handout.page(report)}\nFolded: {', '.join(folded)}\n"
+
+
+def test_each_chapter_is_its_sentences_its_tables_and_how_the_numbers_were_obtained():
+    variants = {
+        title: page(replace(WHOLE, **to)) if isinstance(to, dict) else page(*to)
+        for title, to in VARIANTS.items()
+    }
+    approve_text("report.md", page(WHOLE), variants)
 
 
 def test_every_chapter_that_can_be_chosen_can_be_written():
     assert tuple(chapters.CHAPTERS) == selection.CHAPTERS
 
 
-def test_a_report_has_the_chapters_that_were_chosen():
-    chosen = chapters.report(LAB, "", ("graph", "batch-sizes"))
-    assert titles(chosen) == ["The stages of lenet", "Batch sizes"]
-    assert chosen.about == (
-        "This report follows what TensorFlow does between a line of Python and the machine, "
-        "through lenet. "
-        "Each chapter says how its numbers were obtained."
-    )
-    assert chapters.report(LAB, "", ("memory",)).about == (
-        "Measurements of lenet. Each chapter says how its numbers were obtained."
-    )
-
-
-def test_what_was_not_measured_is_in_no_chapter():
-    bare = Lab("lenet", LAB.environment, None, None, None, None)
-    report = chapters.report(bare, "")
-    assert titles(report) == [*("Loss and accuracy", "Environment", "How each number was obtained")]
-    assert report.questions == ()
-    assert shown(chapters.environment(bare))[1][2:] == [
-        ("Model", "lenet, as a graph that a session runs"),
-        ("Graph passes", "the runtime's defaults; XLA is off"),
-        0,
-    ]
-    assert [type(part) for part in chapters.methods(bare)] == [str]
-
-
-def test_a_report_that_was_interrupted_has_the_chapters_that_were_measured_and_says_so():
-    lab = replace(LAB, interrupted=True, missing=frozenset({"sweep", "experiments"}))
-    report = chapters.report(lab, "", ("graph", "ops", "batch-sizes", "memory"))
-    assert titles(report) == ["The stages of lenet", "Memory"]
-    assert report.about.endswith(
-        " Partial: these are the measurements before the interruption. These chapters "
-        "are missing: ops, batch-sizes."
-    )
-    whole = chapters.report(replace(LAB, interrupted=True), "", ("graph",))
-    assert whole.about.endswith(" Partial: these are the measurements before the interruption.")
-
-
-def test_the_reasons_why_a_step_is_slow_come_before_its_ops():
-    slow = Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement")
-    lab = replace(LAB, compared=replace(COMPARED, diagnosis=(slow,)))
-    *_, first, second = chapters.report(lab, "", ("training", "slow", "ops")).chapters
-    assert (first.title, second.title) == ("Why a step is slow", "The ten most expensive ops")
-    sentences = Frame("", "", ("Transposes cost most.",))
-    assert first.parts == (
-        Strip("Why a step is slow (largest cost first)", (sentences,)),
-        SWEPT,
+def test_a_graph_is_drawn_with_the_times_of_its_nodes_and_its_chain_rule():
+    (drawn,) = (p for p in graph_chapter.parts(VALUES, "a model") if isinstance(p, DrawnGraph))
+    assert drawn == DrawnGraph(
+        name="a model",
+        drawing=drawing.draw(VALUES.stages, LINEAR.histories),
+        histories=LINEAR.histories,
+        ns={trace.EXECUTOR: 10, "read": 400, "relu": 7_100, "loss": 2_100},
+        batch_size=16,
+        chain_rule="dL/dw = dL/dw",
     )
 
 
-def test_the_load_stands_in_the_environment_and_above_the_times():
-    times = replace(walk.EXECUTION, load=LOAD)
-    stages = tuple(times if stage is walk.EXECUTION else stage for stage in STAGES)
-    lab = replace(LAB, compared=replace(COMPARED, load=LOAD))
-    parts = {chapter.title: chapter.parts for chapter in chapters.report(lab, "").chapters}
-    assert parts["Environment"][0] == LOAD_LINE
-    assert next(step_chapters.times(replace(LINEAR, stages=stages))) == LOAD_LINE
-    assert next(step_chapters.times(LINEAR)) != LOAD_LINE
-
-
-def test_each_chapter_holds_what_its_title_says():
-    report = chapters.report(LAB, "")
-    assert [(chapter.title, shown(chapter.parts)) for chapter in report.chapters] == [
-        ("The stages of x*y + z", shown(graph_chapter.parts(TOY, "x*y + z"))),
-        ("The stages of lenet", shown(graph_chapter.parts(LINEAR, "lenet"))),
-        ("Loss and accuracy", shown(step_chapters.training(LAB))),
-        ("The ten most expensive ops", shown(step_chapters.top_ops(LINEAR, COMPARED))),
-        ("Batch sizes", shown(comparison_chapters.batch_sizes(COMPARED))),
-        ("Configurations", shown(comparison_chapters.configurations(COMPARED, 0))),
-        ("Where a step's time goes", shown(step_chapters.times(LINEAR))),
-        ("Memory", shown(step_chapters.memory(LINEAR))),
-        ("Environment", shown(chapters.environment(LAB))),
-        ("How each number was obtained", shown(chapters.methods(LAB))),
-    ]
-    folded = [chapter.title for chapter in report.chapters if chapter.folded]
-    assert folded == [*("Configurations", "Memory", "Environment", "How each number was obtained")]
-
-
-def test_the_environment_is_what_was_found_and_what_was_measured():
-    assert shown(chapters.environment(LAB)) == [
-        ["Environment, by inspection", ("", ""), ("CPUs", "2"), ("Python", "3.11.2"), 0],
-        [
-            "Configuration that was measured",
-            ("", ""),
-            ("Model", "lenet, as a graph that a session runs"),
-            ("Data", "points"),
-            ("Devices", "2 devices"),
-            ("Graphs, times, memory", "training, batch size 16"),
-            ("Batch sizes", "inference, 4, 16, 64"),
-            ("Graph passes", "the runtime's defaults; XLA is off"),
-            0,
-        ],
-    ]
-
-
-METHODS = [
-    "Steps, warm-up, tracing",
-    ("numbers", "steps", "warm-up, not counted", "traced or not"),
-    ("Step times, ledger, path, memory", "3", "2", "in turn"),
-    ("Batch sizes, 64,192 images at each", "11, 5, 1,003", "6", "in turn"),
-    ("The cold step", "1", "0", "traced, in a separate process"),
-]
-
-
-def test_it_closes_with_how_each_number_was_obtained():
-    assert shown(chapters.methods(LAB)) == [
-        [*METHODS, ("Loss and accuracy", "1,205", "0", "untraced except for 5"), 0],
-        "In turn means that untraced and traced steps alternate, so both run under the same "
-        "conditions. The untraced time is the time of a step; the traced time, which is longer, "
-        "shows its parts. Passes, devices and the graph that ran are read from the runtime's "
-        "dumps. The fate of each node is derived from the graphs before and after each pass.",
-    ]
-
-
-def test_the_observations_of_configurations_are_counted():
-    table, _ = chapters.methods(replace(LAB, compared=RACED))
-    assert grid(table)[5] == (
-        "Configurations, 7 observations",
-        *("in turns", "before each turn", "untraced"),
+def test_both_graphs_are_drawn_as_they_are_before_anything_runs():
+    one = replace(PLACEMENT, partitions=(Partition(CPU_0, ("a",) * 12),))
+    on_one = replace(ON_TWO, stages=(FRONTEND, BACKWARD, one, EXECUTION))
+    (beside,) = (
+        part for part in graph_chapter.placed(on_one, ON_TWO, "x*y + z") if isinstance(part, Beside)
     )
-
-
-def test_without_a_training_no_numbers_of_one_were_obtained():
-    table, _ = chapters.methods(replace(LAB, history=None))
-    assert grid(table) == [*METHODS, 0]
-
-
-def test_numbers_of_steps_stand_right_and_what_is_long_gives_way():
-    assert list(map(layout, chapters.environment(LAB))) == 2 * [["", " gives way to 16"]]
-    table, _ = chapters.methods(LAB)
-    assert layout(table) == [
-        *("numbers gives way to 16", "steps right", "warm-up, not counted right"),
-        "traced or not",
+    assert beside.colour == "device"
+    assert [graph.name for graph in beside.graphs] == [
+        "x*y + z on 1 device: 12 nodes",
+        "x*y + z on 2 devices: 12 nodes, 2 transfers",
     ]
+    assert {graph.drawing.states[-1].title for graph in beside.graphs} == {"feeds_and_fetches"}
+    assert [graph.drawing.transfers for graph in beside.graphs] == [(), SENT]
+
+
+HERE, THERE = source(4, "c = a * b"), source(5, "loss = tf.reduce_mean(c)")
+PROGRAM = (
+    Node("a", "Const", source=HERE),
+    Node("loss/axis", "Const", source=THERE),
+    Node("mul", "Mul", ("a", "a"), source=HERE),
+    Node("loss", "Mean", ("mul", "loss/axis"), source=THERE),
+    Node("made", "NoOp"),
+)
+IN_A_LOOP = tuple(Node(f"add_{at}", "Add", source=HERE) for at in range(41))
+
+
+def test_a_short_program_is_shown_line_by_line_with_the_nodes_of_each():
+    def lines(nodes):
+        parts = graph_chapter.lines(walked(replace(FRONTEND, nodes=nodes)))
+        return "".join(map(handout.markdown, parts))
+
+    long = [tuple(Node(f"{n}", "Op", source=source(n)) for n in range(end)) for end in (12, 13)]
+    variants = {
+        "of many nodes of a line, those that are numbered alike are one": lines(IN_A_LOOP),
+        "twelve lines": lines(long[0]),
+        "thirteen lines": lines(long[1]),
+    }
+    approve_text("report-lines.md", lines(PROGRAM), variants)
+
+
+def test_a_graph_from_a_file_was_read(tmp_path):
+    path = tmp_path / "frozen.pb"
+    path.touch()
+    assert graph_chapter.sizes(replace(TOY, model=str(path))) == "read from a file as 2 nodes"
