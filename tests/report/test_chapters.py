@@ -95,7 +95,7 @@ def of_history(**changes):
 
 # Title -> what is different, or the lab and its chapters
 VARIANTS = {
-    "the toy": (replace(LAB, model="toy", walked=TOY), selection.chosen((), "toy")),
+    "the toy": (replace(LAB, model="toy", walked=TOY), selection.CHAPTERS),
     "some chapters": (WHOLE, ("graph", "batch-sizes")),
     "a chapter without a graph": (WHOLE, ("memory",)),
     "nothing was measured": (BARE, selection.CHAPTERS),

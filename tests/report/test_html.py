@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 
+from tests.approval import approve
 from tests.examples.layer import EVIL, STAGES
 from tests.records_by_hand import op_stats
 from tflab.escaping import visible
@@ -83,14 +84,12 @@ def evil_report():
 
 
 def test_a_hostile_name_makes_no_element_and_no_attribute():
-    elements = Reader(html.page(evil_report())).elements
+    page = html.page(evil_report())
+    elements = Reader(page).elements
     assert [tag for tag, _ in elements].count("script") == 2  # the data and the viewer
     assert not [tag for tag, attributes in elements if tag == "img" and "onerror" in attributes]
-    assert not [name for _, attributes in elements for name in attributes if name.startswith("on")]
-
-
-def test_a_name_comes_through_the_data_with_all_that_it_holds():
-    page = html.page(evil_report())
+    attributes = {name for _, attributes in elements for name in attributes}
+    assert not [name for name in attributes if name.startswith("on") or name == "style"]
     (data,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
     assert [node["name"] for node in json.loads(data)["nodes"]] == [visible(EVIL), "b"]
 
@@ -108,12 +107,7 @@ def test_large_data_are_compressed_and_say_the_same(monkeypatch):
     assert gzip.decompress(base64.b64decode(packed[1])).decode() == plain
 
 
-def test_nothing_is_styled_or_handled_inline():
-    elements = Reader(html.page(evil_report())).elements
-    assert not [attributes for _, attributes in elements if "style" in attributes]
-
-
-def test_the_policy_lets_in_this_script_and_this_style_alone():
+def test_the_page_lets_in_its_script_and_its_style_alone_and_asks_for_no_address():
     reader = Reader(html.page(report(drawn_graph(STAGES))))
     policy = next(a["content"] for tag, a in reader.elements if "http-equiv" in a)
     directives = dict(part.strip().split(" ", 1) for part in policy.split(";"))
@@ -126,68 +120,45 @@ def test_the_policy_lets_in_this_script_and_this_style_alone():
         "base-uri": "'none'",
         "form-action": "'none'",
     }
+    addresses = [a[name] for _, a in reader.elements for name in ("src", "href") if name in a]
+    assert [address for address in addresses if not address.startswith(("#", "data:"))] == []
 
 
 def sha256(text):
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def test_the_page_asks_for_no_address():
-    page = html.page(report(drawn_graph(STAGES)))
-    addresses = [
-        value
-        for _, attributes in Reader(page).elements
-        for name, value in attributes.items()
-        if name in ("src", "href") and not value.startswith(("#", "data:"))
-    ]
-    assert addresses == []
-
-
 def test_the_data_number_nodes_boxes_and_lanes():
     data = viewer_data.graph_data(drawn_graph(STAGES))
     names = [node["name"] for node in data["nodes"]]
     layer = next(box for box in data["boxes"] if box["label"] == "layer" and box["rows"])
-    assert [
-        data["boxes"][entry]["label"]
-        for row in layer["rows"]
-        for entry in row
-        if isinstance(entry, int)
-    ] == ["kernel", "MatMul/ReadVariableOp", "MatMul", "Relu"]
-    assert sorted(b["node"] for b in data["boxes"] if b["node"] is not None) == list(
-        range(len(names))
-    )
+    inside = [entry for row in layer["rows"] for entry in row if isinstance(entry, int)]
+    assert [data["boxes"][entry]["label"] for entry in inside] == [
+        *("kernel", "MatMul/ReadVariableOp", "MatMul", "Relu")
+    ]
+    numbers = {box["node"]: box for box in data["boxes"] if box["node"] is not None}
+    assert sorted(numbers) == list(range(len(names)))
     fused = next(state for state in data["states"] if state["title"] == "remapper")
     assert fused["gone"] == [names.index("layer/MatMul")]
     relu = data["nodes"][names.index("layer/Relu")]
+    inputs = [names.index("_arg_x"), names.index("layer/MatMul/ReadVariableOp")]
     assert [version[:3] for version in relu["versions"]] == [[0, 1, "Relu"], [2, 3, "_FusedMatMul"]]
-    assert relu["versions"][1][3:] == [
-        "",
-        [names.index("_arg_x"), names.index("layer/MatMul/ReadVariableOp")],
-        [],
-    ]
+    assert relu["versions"][1][3:] == ["", inputs, []]
     assert [state["count"] for state in data["states"]] == [6, 11, 10, 10]
-
-
-def test_a_fused_node_and_the_one_that_does_its_work_are_related():
-    data = viewer_data.graph_data(drawn_graph(STAGES))
     related = {
-        node["name"]: [data["nodes"][other]["name"] for other in node["related"]]
+        node["name"]: [names[other] for other in node["related"]]
         for node in data["nodes"]
         if node["related"]
     }
     assert related == {"layer/MatMul": ["layer/Relu"], "layer/Relu": ["layer/MatMul"]}
-    numbers = {node["name"]: number for number, node in enumerate(data["nodes"])}
-    boxes = {box["node"]: box for box in data["boxes"]}
-    assert boxes[numbers["layer/Relu"]]["time"] == "1.50 us"
+    assert numbers[names.index("layer/Relu")]["time"] == "1.50 us"
 
 
-def test_tables_keep_their_columns_and_say_what_was_left_out():
-    table = Table("Costs", (Column("op", str), Column("time", str, right=True)), ("Relu",), more=3)
+def test_numbers_of_a_table_stand_right():
+    table = Table("Costs", (Column("op", str), Column("time", str, right=True)), ("Relu",))
     page = html.page(report(table))
-    assert ">op</th>" in page
     assert '<th scope="col" class="right">time</th>' in page
     assert '<td>Relu</td><td class="right">Relu</td>' in page
-    assert "and 3 more" in page
 
 
 # What the page and its data hold, worked out by hand
@@ -230,32 +201,8 @@ def test_a_page_holds_its_parts_whole_and_in_their_order():
     )
     chapters = (Chapter("First, one", parts), Chapter("The last", ("The end.",)))
     whole = Report("A title", "About it.", "python -m tflab.report", chapters)
-    assert Text(html.page(whole)).read == [
-        ("title", "A title"),
-        ("h1", "A title"),
-        ("p", "About it."),
-        ("code", "python -m tflab.report"),
-        ("a", "First, one"),
-        ("a", "The last"),
-        ("h2", "First, one"),
-        ("p", "A sentence."),
-        ("p", "Costs"),
-        *[("th", "op"), ("th", "calls")],
-        *[("td", "Relu"), ("td", "3")],
-        *[("td", "Mean"), ("td", "7")],
-        ("p", "and 1,234 more"),
-        ("p", "Pairs"),
-        *[("td", "Relu"), ("td", "3")],
-        ("p", "Passes"),
-        *[("p", "placer"), ("span", "devices")],
-        *[("li", "moved"), ("li", "rewired")],
-        ("li", "folded"),
-        ("text", "y"),
-        ("p", "As it was measured."),
-        ("code", "tflab run tflab again"),
-        ("h2", "The last"),
-        ("p", "The end."),
-    ]
+    read = Text(html.page(whole)).read
+    approve("report-page.txt", "\n".join(f"{element}: {text}" for element, text in read))
 
 
 def test_each_chapter_is_where_the_contents_point():
@@ -404,235 +351,9 @@ DRAWING = Drawing(
 )
 
 
-def leaf(label, parent, node, kind, fate, time, heat):
-    """The box of a node."""
-    place = {"label": label, "parent": parent, "node": node, "framed": True, "rows": []}
-    return {**place, "kind": kind, "fates": [(fate, 1)], "time": time, "heat": heat}
-
-
-def section(title, about, state):
-    """A section without lines."""
-    return {"title": title, "about": about, "state": state, "lines": []}
-
-
 def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
     drawn = DrawnGraph("a graph", DRAWING, LIVES, {"b": 1_500.0, "c": 250.0}, 16)
-    data = viewer_data.graph_data(drawn)
-    assert data["nodes"][-1].pop("times")["rows"] == []
-    assert data["nodes"] == [
-        {
-            "name": "s/a",
-            "op": "Op",
-            "related": [1],
-            "versions": [[0, 0, "Op", "", [], []]],
-            "history": [
-                {
-                    "title": "Written",
-                    "about": "written by the program",
-                    "state": 0,
-                    "lines": [
-                        ["is used by ", {"node": 1, "text": "b"}, ", ", "far"],
-                    ],
-                },
-                {
-                    "title": "Placed",
-                    "about": "part of another node's kernel",
-                    "state": 1,
-                    "lines": [
-                        [
-                            {"state": 1, "text": "remapper"},
-                            *(" (pass 3): fused", " into "),
-                            {"node": 1, "text": "b"},
-                        ],
-                        [
-                            "continues in ",
-                            {"node": 1, "text": "b"},
-                            ": device and kernel are given for that node",
-                        ],
-                    ],
-                },
-                {
-                    "title": "Executed",
-                    "about": "",
-                    "state": None,
-                    "lines": [
-                        [
-                            "its computation was done by ",
-                            {"node": 1, "text": "b"},
-                            ", which ran as _Op",
-                        ]
-                    ],
-                },
-            ],
-            "times": {
-                "title": "Per call in warm, traced steps, for the whole of b",
-                "rows": [
-                    ("batch", "4", "16"),
-                    ("calls", "1,203", "9"),
-                    ("mean", "150 us", "150 us"),
-                    ("median", "120 us", "120 us"),
-                    ("p95", "310 us", "310 us"),
-                    ("share", "37.5 %", "37.5 %"),
-                    ("memory", "3.00 KiB", "3.00 KiB"),
-                    ("FLOPs", "1,254,400", ""),
-                    ("GFLOP/s", "8.4", ""),
-                ],
-            },
-        },
-        {
-            "name": "b",
-            "op": "Op",
-            "related": [0],
-            "versions": [
-                [0, 0, "Op", "", [0, 0], [2]],
-                [1, 1, "_Op", "CPU:1", [2], [3]],
-            ],
-            "history": [
-                section("Written", "made by the optimiser", 0),
-                {
-                    "title": "Placed",
-                    "about": "runs under its own name",
-                    "state": 1,
-                    "lines": [
-                        ["also does the work of ", {"node": 0, "text": "s/a"}, ", ", "unknown"],
-                    ],
-                },
-                section("Executed", "as _Op", None),
-            ],
-            "times": {"title": "Per call in warm, traced steps", "rows": []},
-        },
-        {
-            "name": "c",
-            "op": "Op",
-            "related": [],
-            "versions": [],
-            "history": [
-                section("Written", "made by the runtime", 0),
-                section("Executed", "as Op", None),
-            ],
-            "times": {"title": "Per call in warm, traced steps", "rows": []},
-        },
-        {
-            "name": "d",
-            "op": "Op",
-            "related": [],
-            "versions": [],
-            "history": [section("Written", "made by a gradient function", 0)],
-        },
-    ]
-    del data["nodes"]
-    assert data == {
-        "title": "a graph",
-        "boxes": [
-            {
-                "label": "Forward",
-                "parent": None,
-                "node": None,
-                "framed": False,
-                "rows": [[], [1], [[1, 4], 4]],
-                "kind": "forward",
-                "fates": [("fused", 1), ("runtime", 2)],
-                "time": "250 ns",
-                "heat": 2,
-            },
-            {
-                "label": "scope",
-                "parent": 0,
-                "node": None,
-                "framed": True,
-                "rows": [[2, [-1, 2]], [3]],
-                "kind": "forward",
-                "fates": [("fused", 1), ("runtime", 1)],
-                "time": "250 ns",
-                "heat": 2,
-            },
-            leaf("a", 1, 0, "forward", "fused", None, None),
-            leaf("c", 1, 2, "runtime", "runtime", "250 ns", 2),
-            leaf("last", 0, 3, "gradient", "runtime", None, None),
-            {
-                "label": "Updates",
-                "parent": None,
-                "node": None,
-                "framed": False,
-                "rows": [[], [6]],
-                "kind": "update",
-                "fates": [("executed", 1)],
-                "time": "1.50 us",
-                "heat": 6,
-            },
-            leaf("b", 5, 1, "update", "executed", "1.50 us", 6),
-        ],
-        "tracks": [0, 5],
-        "headings": ["Forward ↓", "Updates"],
-        "open": [],
-        "states": [
-            {
-                "stage": "frontend",
-                "title": "Written",
-                "about": "from lines",
-                "look": "Follow the arrows down to b: each box is an op that a line of the "
-                "program created. Nothing has been computed yet.",
-                "lines": ("2 nodes",),
-                "gone": [],
-                "touched": [],
-                "count": 2,
-                "flowed": False,
-            },
-            {
-                "stage": "placement",
-                "title": "remapper",
-                "about": "fuses",
-                "look": "Look for what goes (2 nodes) and what changes (1 node): remapper fuses.",
-                "lines": ("fused", "added"),
-                "gone": [0, 3],
-                "touched": [1],
-                "count": 1,
-                "flowed": False,
-            },
-        ],
-        "start": 0,
-        "made": 0,
-        "stops": [
-            {
-                "name": "frontend",
-                "title": "Written",
-                "colour": "kind",
-                "first": 0,
-                "last": 0,
-                "entry": 0,
-                "ticks": [],
-            },
-            {
-                "name": "rewritten",
-                "title": "Rewritten",
-                "colour": "kind",
-                "first": 1,
-                "last": 1,
-                "entry": 1,
-                "ticks": [],
-            },
-        ],
-        "idle": None,
-        "standIns": [{"node": 2, "replaced": "s/a", "by": "merger"}],
-        "transfers": [
-            {"send": 0, "recv": 1, "bytes": "1.50 KiB", "title": "s/a:0, CPU:0 to CPU:1"},
-            {"send": 1, "recv": 2, "bytes": "? B", "title": "b:0, CPU:1 to CPU:0"},
-        ],
-        "legend": {
-            "kind": [
-                *(("forward", "forward"), ("gradient", "gradient"), ("update", "update")),
-                ("runtime", "made by the runtime"),
-            ],
-            "fate": [("executed", "executed"), ("fused", "fused"), ("runtime", "runtime")],
-            "device": ["CPU:1"],
-            # The squares of 1/7, 2/7 ... of the longest, 1.5 us
-            "time": [
-                "less (median)",
-                *("from 31 ns", "from 122 ns", "from 276 ns", "from 490 ns", "from 765 ns"),
-                "from 1.10 us",
-            ],
-        },
-    }
+    approve("report-viewer.json", json.dumps(viewer_data.graph_data(drawn), indent=1))
 
 
 def test_a_large_drawing_opens_on_its_first_scope():

@@ -4,147 +4,32 @@ from dataclasses import replace
 
 import pytest
 
-from tests.examples.histories import value
+from tests.examples.histories import HISTORIES, MEANINGS, value
 from tests.examples.lab import COMPARED, LAB, LINEAR
+from tests.examples.printed import approve_text
 from tests.examples.walk import EXECUTION, PLACEMENT
-from tflab.follow import node_history
+from tflab.follow import node_history, values
 from tflab.records.placed import Fate
 from tflab.records.timed import Spread
 from tflab.report import questions
-from tflab.report.contents import Question
-
-RUN = Question(
-    "lenet has 14 nodes when the runtime receives it. How many of these will run?",
-    (),
-    "nodes",
-    "10",
-    "Fates of the others: 1 removed, 1 fused, 1 folded, 1 unreached. The runtime added 2 nodes "
-    "that also ran.",
-)
-GOES = Question(
-    "Which of these nodes of lenet will not be in the graph that runs?",
-    ("loss", "matmul", "relu", "w"),
-    "",
-    "matmul",
-    "remapper: fused into relu.",
-)
-SMALL = Question(
-    "Which op of lenet will take most of a step's op time at batch 4?",
-    ("MaxPool", "_FusedConv2D"),
-    "",
-    "_FusedConv2D",
-    "It took 62.5 % of it, 100 us a call on average; MaxPool took 37.5 %.",
-)
-LARGE = Question(
-    "Which op of lenet will take most of a step's op time at batch 64?",
-    ("Softmax", "_FusedConv2D"),
-    "",
-    "Softmax",
-    "It took 50.0 % of it, 1.30 ms a call on average; _FusedConv2D took 12.5 %.",
-)
-LONGER = Question(
-    "A step of lenet at batch 64 takes how many times as long as one at batch 4?",
-    (),
-    "x",
-    "6.7",
-    "1.20 ms and 8.00 ms, untraced medians: 16 x the images took 6.7 x the time; inferred: more "
-    "images share the fixed cost of a step and its ops.",
-)
+from tflab.report.contents import Walked
 
 
-def test_the_questions_are_those_that_this_run_can_answer():
-    assert questions.questions(LAB) == (RUN, GOES, SMALL, LARGE, LONGER)
-
-
-def test_where_two_ops_come_close_none_is_asked_for():
-    conv, pool, late = COMPARED.rows
-    near = replace(pool.cells[4], share=0.625 / 1.29)
-    close = replace(COMPARED, rows=(conv, replace(pool, cells={4: near}), late))
-    assert list(questions.costs_most(close, 4)) == []
-    assert list(questions.costs_most(close, 16)) == []  # there is one op only
-
-
-def test_how_much_longer_a_step_takes_is_asked_where_it_clearly_does():
-    near = replace(COMPARED.steps[64], untraced_ns=Spread(2_500_000, 1_900_000, 3_000_000))
-    noise = replace(COMPARED, steps={**COMPARED.steps, 64: near})
-    assert list(questions.longer(noise, 4, 64)) == []
-    assert list(questions.longer(COMPARED, 4, 4)) == []
-
-
-def test_images_that_cost_as_much_as_before_are_said_to():
-    slow = replace(COMPARED.steps[64], untraced_ns=Spread(24e6, 20e6, 30e6))
-    slowed = replace(COMPARED, steps={**COMPARED.steps, 64: slow})
-    (question,) = questions.longer(slowed, 4, 64)
-    assert question.answer == "20.0"
-    assert question.reason.endswith(
-        "16 x the images took 20.0 x the time; an image costs no less than before."
-    )
-    (question,) = questions.longer(replace(slowed, unit="row"), 4, 64)
-    assert question.reason.endswith(
-        "16 x the rows took 20.0 x the time; a row costs no less than before."
+def told(asked) -> str:
+    """The questions, each with its options or its unit, its answer and the reason."""
+    return "".join(
+        f"{one.text}\n  {' | '.join(one.options) or one.unit}\n  {one.answer}: {one.reason}\n"
+        for one in asked
     )
 
 
-@pytest.mark.parametrize("fate", ["executed", "unreached"])
-def test_no_node_is_asked_for_where_none_was_taken(fate):
-    ledger = tuple(Fate(row.name, fate, None, None) for row in PLACEMENT.ledger)
-    stages = tuple(
-        replace(stage, ledger=ledger) if stage is PLACEMENT else stage
-        for stage in LAB.walked.stages
-    )
-    assert list(questions.node_that_goes(replace(LAB.walked, stages=stages))) == []
+def placed(**changes):
+    """The walk with these changes of its placement."""
+    stages = (replace(stage, **changes) if stage is PLACEMENT else stage for stage in LINEAR.stages)
+    return replace(LINEAR, stages=tuple(stages))
 
 
-def test_a_node_whose_branch_was_not_taken_does_not_run():
-    made = next(node.name for node in PLACEMENT.nodes if node.name not in FATES)
-    placing = replace(PLACEMENT, not_run=("loss", made))
-    stages = (*LAB.walked.stages[:2], placing, *LAB.walked.stages[3:])
-    walked = replace(LAB.walked, stages=stages)
-    assert questions.nodes_that_run(walked) == replace(
-        RUN,
-        answer="9",
-        reason="Fates of the others: 1 removed, 1 fused, 1 folded, 1 in a branch that was not "
-        "taken, 1 unreached. The runtime added 1 node that also ran.",
-    )
-    (written,) = questions.written_nodes_that_run(walked)
-    assert written.answer == "3"
-
-
-# Questions about the program of a reader
-
-FATES = {fate.name: fate.fate for fate in PLACEMENT.ledger}
-ADDED = Question(
-    "lenet has 7 nodes as written. How many will its gradients and updates add?",
-    (),
-    "nodes",
-    "7",
-    "4 nodes for gradients and 3 nodes that update variables.",
-)
-WRITTEN_RUN = Question(
-    "lenet made 7 nodes. How many of these will run?",
-    (),
-    "nodes",
-    "4",
-    "Fates of the others: 1 removed, 1 fused, 1 folded.",
-)
-LONGEST = Question(
-    "Which of these nodes of lenet will take longest at batch 16?",
-    ("loss", "read", "relu"),
-    "",
-    "relu",
-    "It took 7.10 us a step, loss 2.10 us: medians of 3 traced steps.",
-)
-DOUBLES = Question(
-    "Which of these nodes of lenet will have twice as many elements in its output at batch 32 as "
-    "at batch 16?",
-    ("loss", "relu", "sum", "w_grad"),
-    "",
-    "relu",
-    "It had 160 and 320 elements; the others had as many as before.",
-)
-
-
-def walked(**changes):
+def ran(**changes):
     """The walk with these changes of its execution."""
     stages = (*LINEAR.stages[:-1], replace(EXECUTION, **changes))
     return replace(LINEAR, stages=stages, histories=node_history.histories(stages))
@@ -153,32 +38,107 @@ def walked(**changes):
 def defined(batch, constant=(10, 5)):
     """The outputs of some nodes; that of w_grad is the larger of those that stay."""
     shapes = {"x": (batch, 4), "relu": (batch, 10), "loss": (), "sum": (5,), "w_grad": constant}
-    rows = (value(f"{name}:0", (), shape=shape) for name, shape in shapes.items())
-    return tuple(rows)
+    return tuple(value(f"{name}:0", (), shape=shape) for name, shape in shapes.items())
 
 
-def test_a_program_is_asked_about_with_its_own_numbers():
-    asked = questions.of_program(walked(values=defined(16)), defined(32))
-    assert asked == (ADDED, WRITTEN_RUN, GOES, LONGEST, DOUBLES)
+def slowed(median, p10, **changes):
+    """The comparison with another step at batch 64."""
+    step = replace(COMPARED.steps[64], untraced_ns=Spread(median, p10, 30e6))
+    return replace(COMPARED, steps={**COMPARED.steps, 64: step}, **changes)
 
 
-def test_what_this_machine_cannot_tell_is_not_asked():
-    # In one step, another node took as long as the one with the larger median
-    late = [
-        run._replace(duration_ns=7_000) if run.name == "loss" else run for run in EXECUTION.runs
-    ]
-    assert list(questions.takes_longest(walked(runs=tuple(late)))) == []
-    assert list(questions.doubles(walked(values=defined(16)), defined(16))) == []
-    assert list(questions.doubles(walked(values=defined(16)), defined(32, (20, 5)))) == []
-
-
-def test_the_answer_says_with_what_a_node_was_merged():
-    ledger = tuple(
+MADE = next(n.name for n in PLACEMENT.nodes if n.name not in {f.name for f in PLACEMENT.ledger})
+BRANCH = placed(not_run=("loss", MADE))
+MERGED = placed(
+    ledger=tuple(
         replace(row, fate="merged") if row.name == "matmul" else row for row in PLACEMENT.ledger
     )
-    stages = tuple(
-        replace(stage, ledger=ledger) if stage is PLACEMENT else stage
-        for stage in LAB.walked.stages
+)
+
+# Questions about gradients
+
+TAKES = {
+    **HISTORIES,
+    "product": replace(HISTORIES["product"], op="Mul", inputs=("x", "gate_1")),
+}
+X = value("x:0", (0.5, -2.0), (2,), "Placeholder", "fed", mean=-0.75)
+BACK = value("back:0", (3.0, 1.5), (2,), mean=2.25)
+PRODUCT = value("product:0", (1.5, -3.0), (2,), mean=-0.75)
+SUM = value("sum:0", (-1.5,), (), mean=-1.5)
+Y = value("y", (0.5,), (), "VarHandleOp", "variable", after=(1.25,), mean=0.5)
+DOWN = value("y", (0.5,), (), "VarHandleOp", "variable", after=(0.25,), mean=0.5)
+NAN = float("nan")
+
+
+def toy(*rows, histories=TAKES):
+    # The gate hands on what `back` computes
+    gates = [replace(row, tensor="gate_1:0", node="gate_1") for row in rows if row.node == "back"]
+    return Walked("toy", (), values.with_values(histories, MEANINGS, [*rows, *gates]))
+
+
+def test_the_questions_are_those_that_this_run_can_answer():
+    variants = {
+        "a toy with gradients": questions.questions(
+            replace(LAB, toy=toy(X, BACK, PRODUCT, SUM, Y))
+        ),
+        "a program": questions.of_program(ran(values=defined(16)), defined(32)),
+        "a branch that was not taken": [
+            questions.nodes_that_run(BRANCH),
+            *questions.written_nodes_that_run(BRANCH),
+        ],
+        "a node that was merged": questions.node_that_goes(MERGED),
+        "images that cost as much as before": questions.longer(slowed(24e6, 20e6), 4, 64),
+        "rows that cost as much": questions.longer(slowed(24e6, 20e6, unit="row"), 4, 64),
+    }
+    usual = told(questions.questions(LAB))
+    approve_text(
+        "report-questions.txt", usual, {title: told(asked) for title, asked in variants.items()}
     )
-    (question,) = questions.node_that_goes(replace(LAB.walked, stages=stages))
-    assert question.reason == "remapper: merged with relu."
+
+
+CONV, POOL, LATE = COMPARED.rows
+NEAR = replace(POOL.cells[4], share=0.625 / 1.29)
+CLOSE = replace(COMPARED, rows=(CONV, replace(POOL, cells={4: NEAR}), LATE))
+# In one step, another node took as long as the one with the larger median
+AS_LONG = tuple(
+    run._replace(duration_ns=7_000) if run.name == "loss" else run for run in EXECUTION.runs
+)
+NONE_TAKEN = {
+    fate: placed(ledger=tuple(Fate(row.name, fate, None, None) for row in PLACEMENT.ledger))
+    for fate in ("executed", "unreached")
+}
+MANY = {f"n{n}": replace(HISTORIES["mul"], name=f"n{n}") for n in range(questions.SMALL)}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        questions.costs_most(CLOSE, 4),
+        questions.costs_most(CLOSE, 16),  # there is one op only
+        questions.longer(slowed(2.5e6, 1.9e6), 4, 64),
+        questions.longer(COMPARED, 4, 4),
+        questions.node_that_goes(NONE_TAKEN["executed"]),
+        questions.node_that_goes(NONE_TAKEN["unreached"]),
+        questions.takes_longest(ran(runs=AS_LONG)),
+        questions.doubles(ran(values=defined(16)), defined(16)),
+        questions.doubles(ran(values=defined(16)), defined(32, (20, 5))),
+        *(
+            questions.about_gradients(toy(*rows))
+            for rows in (
+                (),
+                (X, BACK),  # the product was not recorded
+                (X, PRODUCT),
+                (replace(X, values=(0.5, NAN), not_finite=1), BACK, PRODUCT),
+                (replace(X, values=None), BACK, PRODUCT),
+                # an answer that is wrong has the same number
+                (X, replace(BACK, values=(3.0, 1.0)), replace(PRODUCT, values=(1.5, -2.0))),
+                (DOWN, SUM),  # it did not go against its gradient
+                (replace(Y, after=None), SUM),
+                (Y,),
+            )
+        ),
+        questions.about_gradients(toy(X, BACK, PRODUCT, SUM, Y, histories={**TAKES, **MANY})),
+    ],
+)
+def test_nothing_is_asked_whose_answers_are_not_all_known_clear_and_different(asked):
+    assert list(asked) == []
