@@ -1,7 +1,8 @@
 # make lab   the whole lab: report/report.html, from Python lines to measured op runs;
 #            LAB="--model toy" gives its options
-# make test  all tests
-# make fast  the quick ones, which do without TensorFlow and draw nothing
+# make test  all tests of what happens in one process, and one of each part of the system
+# make test-all also all others: processes, signals, the kernel's wall, tasks, the wheel, a browser
+# make fast  the quick tests, which do without TensorFlow and draw nothing
 # make test-versions the quick tests and those of the stages, on the oldest and the newest TensorFlow
 #            and Python that tflab takes, each in an environment of its own in .venvs
 # make check ruff, codespell, mypy and import-linter; types and lint of the JavaScript, where Node.js is
@@ -27,19 +28,28 @@ WITH =  # what else is required of the packages, such as tensorflow==2.18.*
 # Python keeps what it compiles: commands and tests start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lab test fast approve stages test-versions check check-page bench docs fuzz mutants clean
+.PHONY: lab test test-all thorough fast approve stages test-versions check check-page bench docs fuzz mutants clean
 
 LAB ?= --model lenet
 
 lab: $(READY)
 	$(BIN)/python -m tflab.report $(LAB)
 
-test: $(TESTABLE)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+QUICK = not tensorflow and not slow and not browser
+ALSO = 'make test-all' adds the tests of processes, signals, the confined process, tasks, the wheel, watched programs and the browser.
+
+test: fast
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not ($(QUICK)) and not thorough and not mnist"
+	@echo "$(ALSO)"
+
+test-all: test thorough
+
+thorough: $(TESTABLE)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "thorough or mnist"
 
 fast: $(TESTABLE)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -p tests.without_tensorflow -m "not tensorflow and not slow" \
-	  $(shell grep -rLE --exclude-dir=browser --exclude-dir=fuzz --exclude-dir=plots "^pytestmark = .*pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
+	$(BIN)/python -m pytest -n 2 --dist worksteal -p tests.without_tensorflow -m "$(QUICK)" \
+	  $(shell grep -rLE --exclude-dir=browser --exclude-dir=fuzz "^pytestmark = .*pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
 
 approve: $(TESTABLE)
 	APPROVE=1 $(BIN)/python -m pytest -q $(shell grep -rl "import approve" tests --include='test_*.py')

@@ -75,6 +75,29 @@ TOGETHER = {
 }
 GROUPS = {f"tests/{file}.py": name for name, files in TOGETHER.items() for file in files}
 
+# Files of which `make test` runs only the quick tests, and the representatives below. `make test-all`
+# runs all of their tests: of processes, signals, the confined process, tasks, the wheel, watched
+# programs and the browser, and of many made-up examples.
+THOROUGH = (
+    *("browser/", "project/test_wheel", "project/test_example", "report/test_one_value"),
+    *("cli/test_interrupts", "cli/test_confined", "models/test_wall", "test_temporary"),
+    *("run/test_watched", "run/test_v1", "run/test_undisturbed", "explore/test_warm"),
+    *("runtime/test_health", "runtime/test_cluster", "lifecycle/test_over_tasks"),
+    *("compare/test_over_tasks", "lifecycle/test_cluster_command", "runtime/test_quiet_import"),
+    *("compare/test_diagnosis_of_planted_problems", "compare/test_python_functions"),
+    *("lifecycle/test_random_programs", "exporters/plots/test_plots", "models/test_keras"),
+)
+# One test of each part of the system
+REPRESENTATIVES = (
+    "test_it_opens_from_a_file_without_an_error_or_a_request",  # a page in a browser
+    "test_every_file_of_the_package_is_in_the_wheel",
+    "test_a_command_keeps_what_it_has_measured[lifecycle]",  # signals
+    "test_no_attack_reaches_anything_outside",  # the confined process
+    "test_each_nanosecond_of_a_training_has_one_owner",  # a watched program
+    "test_each_stage_comes_with_its_drawing_and_the_line_of_every_node",  # the live page
+    "test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart",
+)
+
 gc.disable()  # what is imported stays: looking through it again and again takes seconds
 dumps.prepare()  # before a test imports TensorFlow
 # Commands that a test calls run in this process; those that it starts are confined as always.
@@ -192,6 +215,9 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("mnist") and not MNIST:
             reason = "This wants MNIST: set TFLAB_DATA_DIR to a folder with its four files."
             item.add_marker(pytest.mark.skip(reason))
+        file = item.nodeid.partition("::")[0].removeprefix("tests/")
+        if file.startswith(THOROUGH) and item.name not in REPRESENTATIVES:
+            item.add_marker(pytest.mark.thorough)
     # Processes take files in this order: what is quick comes last, so that all end together.
     long = {item.path for item in items if any(map(item.get_closest_marker, LONG))}
     items.sort(
@@ -209,6 +235,7 @@ def pytest_xdist_make_scheduler(config, log):
             file = super()._split_scope(nodeid)
             return GROUPS.get(file, file)
 
+    config.option.loadscopereorder = False  # the order of the collection is kept
     return Grouped(config, log)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 FROM_WITHIN = {  # public name -> its module
