@@ -75,8 +75,8 @@ TOGETHER = {
 }
 GROUPS = {f"tests/{file}.py": name for name, files in TOGETHER.items() for file in files}
 
-# Files of which `make test` runs only the quick tests, and the representatives below. `make test-all`
-# runs all of their tests: of processes, signals, the confined process, tasks, the wheel, watched
+# Files of which `make test` runs only the quick tests, and the representatives below, and
+# `make test-all` all tests: of processes, signals, the confined process, tasks, the wheel, watched
 # programs and the browser, and of many made-up examples.
 THOROUGH = (
     *("browser/", "project/test_wheel", "project/test_example", "report/test_one_value"),
