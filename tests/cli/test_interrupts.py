@@ -40,33 +40,26 @@ def test_a_signal_raises_a_keyboard_interrupt(capsys):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_held_signal_waits_until_it_is_released():
+def test_a_held_signal_waits_until_it_is_released_taken_or_at_its_end(monkeypatch):
     moments = []
     with pytest.raises(KeyboardInterrupt), interrupts.held():
         came(signal.SIGINT)
         moments.append("held")
         with interrupts.released():
             moments.append("released")
-    assert moments == ["held"]
-
-
-def test_a_held_signal_is_raised_at_the_end_unless_it_was_taken():
     with pytest.raises(KeyboardInterrupt), interrupts.held():
         came(signal.SIGINT)
+        moments.append("held")
     with interrupts.held():
         came(signal.SIGINT)
         assert (interrupts.take(), interrupts.take()) == (True, False)
-
-
-def test_signals_at_once_are_one_and_a_later_one_does_not_wait(monkeypatch):
-    moments = []
     with pytest.raises(KeyboardInterrupt), interrupts.held():
-        came(signal.SIGTERM, signal.SIGTERM)
-        moments.append("first")
+        came(signal.SIGTERM, signal.SIGTERM)  # signals at once are one,
+        moments.append("one")
         monkeypatch.setattr(interrupts, "ONE_S", 0)
-        came(signal.SIGTERM)
-        moments.append("second")
-    assert moments == ["first"]
+        came(signal.SIGTERM)  # and a later one does not wait
+        moments.append("two")
+    assert moments == ["held", "held", "one"]
 
 
 def test_what_a_signal_cut_short_is_kept(capsys):

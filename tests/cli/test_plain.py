@@ -8,17 +8,12 @@ import pytest
 from tflab.cli import command
 
 
-@pytest.fixture
-def output(monkeypatch):
-    """`output("ascii")` makes standard output one of that encoding, and returns its bytes."""
-
-    def of(encoding):
-        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
-        monkeypatch.setattr(sys, "stdout", stream)
-        command.prepare_streams()
-        return stream
-
-    return of
+def output(monkeypatch, encoding: str) -> io.TextIOWrapper:
+    """Make standard output one of this encoding."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
+    monkeypatch.setattr(sys, "stdout", stream)
+    command.prepare_streams()
+    return stream
 
 
 @pytest.mark.parametrize(
@@ -30,13 +25,10 @@ def output(monkeypatch):
         ("gbk", "├─● conv…é日?"),
     ],
 )
-def test_what_the_encoding_has_stays_and_the_rest_is_plain(output, encoding, printed):
-    stream = output(encoding)
+def test_what_the_encoding_has_stays_and_the_rest_is_plain(monkeypatch, encoding, printed):
+    stream = output(monkeypatch, encoding)
     print("├─● conv…é日\udc80", end="")
     assert stream.buffer.getvalue().decode(encoding) == printed
-
-
-def test_a_sign_is_one_letter_of_ascii():
     assert all(len(sign) == 1 and sign.isascii() for sign in command.SIGNS.values())
 
 
@@ -49,10 +41,10 @@ def test_a_stream_that_cannot_be_set_stays_as_it_is(monkeypatch):
 
 
 @pytest.mark.tensorflow
-def test_a_walk_prints_in_ascii(output):
+def test_a_walk_prints_in_ascii(monkeypatch):
     from tflab.lifecycle import __main__ as lifecycle
 
-    stream = output("ascii")
+    stream = output(monkeypatch, "ascii")
     assert lifecycle.main(["--model", "toy", "--stage", "frontend"]) == 0
     text = stream.buffer.getvalue().decode("ascii")
     assert "Frontend: Python calls become nodes" in text

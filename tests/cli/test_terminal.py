@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+from tests.examples.streams import Terminal
 from tflab import __main__
 from tflab.__main__ import COMMANDS
 from tflab.cli import terminal
@@ -20,32 +21,22 @@ def test_a_line_that_fits_stays_and_another_goes_on_further_to_the_right():
         "The measurement is here.\n\n  The model has a batch\n    size of its own."
     )
     assert terminal.fold(text, 0) == text
-
-
-def test_a_name_that_is_longer_than_a_line_is_cut_and_whole():
     lines = terminal.fold(f"tflab: There is no file '{PATH}'.", 30).split("\n")
     assert max(map(len, lines)) == 30
-    assert PATH in "".join(line.strip() for line in lines)
+    assert PATH in "".join(line.strip() for line in lines)  # a name is cut, and whole
 
 
-def test_a_command_of_several_lines_is_one_for_a_shell(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "40")
-    terminal.say_command(
-        "\nOpen it in TensorBoard:", "tensorboard --logdir runs/toy-20260101-120000"
-    )
-    about, first, second = capsys.readouterr().out.strip().split("\n")
-    assert about == "Open it in TensorBoard:"
-    assert shlex.split(f"{first}\n{second}".replace("\\\n", "")) == [
-        *("tensorboard", "--logdir", "runs/toy-20260101-120000")
-    ]
-    line = f"tensorboard --logdir {PATH}"
+@pytest.mark.parametrize("line", ["tensorboard --logdir runs/toy", f"tensorboard --logdir {PATH}"])
+def test_a_command_of_several_lines_is_one_for_a_shell(line, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "32")
     terminal.say_command("Open it:", line)
     about, *lines = capsys.readouterr().out.strip().split("\n")
-    assert max(map(len, lines)) <= 40
-    assert "\n".join(lines).replace("\\\n", "") == line
-    monkeypatch.setenv("COLUMNS", "100")
-    terminal.say_command("Open it:", "tensorboard --logdir runs/toy")
-    assert capsys.readouterr().out == "Open it:  tensorboard --logdir runs/toy\n"
+    assert about == "Open it:"
+    assert max(map(len, lines)) <= 32
+    assert shlex.split("\n".join(lines).replace("\\\n", "")) == line.split()
+    monkeypatch.setenv("COLUMNS", "200")
+    terminal.say_command("Open it:", line)
+    assert capsys.readouterr().out == f"Open it:  {line}\n"
 
 
 def test_in_a_file_nothing_is_folded(monkeypatch, capsys):
@@ -70,54 +61,42 @@ def test_help_is_no_wider_than_the_terminal_and_has_every_word(command, monkeypa
         assert "".join(wide.split()) == "".join(narrow.split())
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+# Progress
 
 
-@pytest.fixture
-def watch(monkeypatch):
-    """`watch(stream)`: what is on stderr while the first item is worked on, and at the end."""
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "100")
-
-    def drawn(stream: io.StringIO, patience: float = 0) -> list[str]:
-        monkeypatch.setattr(terminal, "PATIENCE_S", patience)
-        monkeypatch.setattr(sys, "stderr", stream)
-        seen = []
-        for item in terminal.track("working", ["one", "two"], 2, lambda item: f"at {item}"):
-            deadline = terminal.time.monotonic() + 5
-            while f"at {item}" not in stream.getvalue() and terminal.time.monotonic() < deadline:
-                terminal.time.sleep(0.02)
-                if patience or not stream.isatty():
-                    break
-            seen.append(stream.getvalue())
-        return seen
-
-    return drawn
-
-
-@pytest.mark.slow
-def test_a_terminal_shows_what_is_worked_on_from_the_first_item_on(watch):
-    first, second = watch(Terminal())
-    assert "working: at one" in first
-    assert "at two" not in first
-    assert "working: at two" in second
-
-
-def test_what_is_over_soon_draws_no_bar(watch):
-    assert "working" not in "".join(watch(Terminal(), patience=60))
-
-
-def test_a_file_gets_nothing_of_what_is_over_soon(watch):
-    assert watch(io.StringIO()) == ["", ""]
-
-
-def waited(stream: io.StringIO, text: str) -> str:
-    deadline = terminal.time.monotonic() + 5
+def waited(stream: io.StringIO, text: str, seconds: float = 5) -> str:
+    """What is in the stream as soon as this text is, or when the time is over."""
+    deadline = terminal.time.monotonic() + seconds
     while text not in stream.getvalue() and terminal.time.monotonic() < deadline:
         terminal.time.sleep(0.01)
     return stream.getvalue()
+
+
+def watch(monkeypatch, stream: io.StringIO, patience: float) -> list[str]:
+    """What is on stderr while each of two items is worked on."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(terminal, "PATIENCE_S", patience)
+    monkeypatch.setattr(sys, "stderr", stream)
+    seconds = 0.02 if patience or not stream.isatty() else 5
+    return [
+        waited(stream, f"at {item}", seconds)
+        for item in terminal.track("working", ["one", "two"], 2, lambda item: f"at {item}")
+    ]
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_what_is_worked_on_from_the_first_item_on(monkeypatch):
+    first, second = watch(monkeypatch, Terminal(), 0)
+    assert "working: at one" in first and "at two" not in first
+    assert "working: at two" in second
+
+
+@pytest.mark.parametrize(("stream", "patience"), [(Terminal, 60), (io.StringIO, 0)])
+def test_what_is_over_soon_draws_no_bar_and_a_file_gets_nothing_of_it(
+    monkeypatch, stream, patience
+):
+    assert "working" not in "".join(watch(monkeypatch, stream(), patience))
 
 
 def test_a_file_gets_lines_of_the_innermost_phase(monkeypatch):
@@ -126,7 +105,7 @@ def test_a_file_gets_lines_of_the_innermost_phase(monkeypatch):
     monkeypatch.setattr(terminal, "LINES_S", 0.01)
     with terminal.phase("lenet"):
         waited(stream, "tflab: lenet: 0 s\n")
-        for item in terminal.track("steps", "ab", 2, lambda item: f"at {item}"):
+        for item in terminal.track("steps", iter("ab"), 2, lambda item: f"at {item}"):
             waited(stream, f"tflab: steps: at {item}: {'ab'.index(item)} of 2, 0 s\n")
         before = stream.getvalue()
         waited(stream, before + "tflab: lenet: 0 s\n")
@@ -152,7 +131,3 @@ def test_between_two_lines_there_are_seconds(monkeypatch):
                 terminal.time.sleep(0.01)
     seconds = terminal.time.monotonic() - start
     assert 1 <= len(stream.getvalue().splitlines()) <= seconds / 0.04
-
-
-def test_all_items_are_passed_on():
-    assert list(terminal.track("working", iter("abc"), 3)) == ["a", "b", "c"]
