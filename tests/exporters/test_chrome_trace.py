@@ -134,40 +134,26 @@ def test_nothing_at_all_is_a_chart_too():
 # Curves
 
 
-def curves(events: list[dict]) -> dict[str, list[tuple[int, int]]]:
-    trace = defaultdict(list)
-    for name, ts, args in of(events, "C", "name", "ts", "args"):
-        trace[name].append((int(ts), *args.values()))
-    return trace
-
-
-def test_a_curve_shows_how_many_ops_run_at_once():
-    runs = (run("a", 1_000, 30), run("b", 1_010, 20), run("c", 1_030, 5), run("d", 1_012, 0))
-    assert curves(chart(Capture("one", (), runs)))["ops at once"] == [
-        (0, 1),
-        (10, 2),
-        (30, 1),
-        (35, 0),
-    ]
-
-
-def test_every_allocator_has_a_curve_that_begins_anew_with_every_step():
+def test_curves_show_how_many_ops_run_at_once_and_what_each_allocator_holds_in_a_step():
     steps = (StepTime(0, 1_000_000, 10_000), StepTime(1, 2_000_000, 10_000))
     runs = (
-        run("a", 1_000_000, 1, allocations=((1_001, 64, "cpu"), (1_003, -64, "cpu"))),
-        run("b", 1_000_500, 1, allocations=((1_002, 36, "cpu"), (1_002, 5, "gpu"))),
+        run("a", 1_000_000, 30, allocations=((1_001, 64, "cpu"), (1_003, -64, "cpu"))),
+        run("b", 1_000_010, 20, allocations=((1_002, 36, "cpu"), (1_002, 5, "gpu"))),
+        run("c", 1_000_030, 5),
+        run("d", 1_000_012, 0),
         run("a", 2_000_000, 1, step=1, allocations=((2_001, 64, "cpu"),)),
     )
-    trace = curves(chart(Capture("one", steps, runs)))
-    assert trace["memory of cpu"] == [
-        (1_000, 64),
-        (2_000, 100),
-        (3_000, 36),
-        (10_000, 0),
-        (1_001_000, 64),
-        (1_010_000, 0),
-    ]
-    assert trace["memory of gpu"] == [(2_000, 5), (10_000, 0)]
+    curves = defaultdict(list)
+    for name, ts, args in of(chart(Capture("one", steps, runs)), "C", "name", "ts", "args"):
+        curves[name].append((int(ts), *args.values()))
+    assert curves == {
+        "ops at once": [(0, 1), (10, 2), (30, 1), (35, 0), (1_000_000, 1), (1_000_001, 0)],
+        "memory of cpu": [
+            *((1_000, 64), (2_000, 100), (3_000, 36), (10_000, 0)),
+            *((1_001_000, 64), (1_010_000, 0)),
+        ],
+        "memory of gpu": [(2_000, 5), (10_000, 0)],
+    }
 
 
 # Arrows
