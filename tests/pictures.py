@@ -1,6 +1,7 @@
 """What stands in a figure, read back from matplotlib: for the tests of plots."""
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -93,8 +94,9 @@ def panel(axes: Axes) -> Iterator[str]:
 
 def outline(path: Path) -> str:
     """The corners of a rectangle, or the points of any other area."""
-    points = path.vertices
-    return corners(path.get_extents()) if len(points) <= 5 else " ".join(map(numbers, points))
+    if len(path.vertices) <= 5:
+        return corners(path.get_extents())
+    return " ".join(point for point, _ in groupby(map(numbers, path.vertices)))
 
 
 def corners(box) -> str:
