@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.shown import grid, layout
+from tests.examples.printed import approve_view
 from tflab.life import changes, storage
 from tflab.records.placed import Fate
 
@@ -48,57 +48,24 @@ def test_a_time_is_compared_only_where_steps_before_and_now_are_apart():
     assert found(busy).numbers == (("nodes", 4, 5),)
 
 
-def test_the_view_lists_forward_nodes_first():
-    nodes, fates, numbers = changes.blocks(found(), NOW, BEFORE)
-    assert grid(nodes) == [
-        "Nodes",
-        ("", "nodes", "which"),
-        ("new", "2", "square, grad"),
-        ("gone", "1", "old"),
-        ("changed", "1", "mul"),
-        0,
-    ]
-    assert grid(fates) == [
-        "Other fates",
-        ("node", "before", "now"),
-        ("mul", "executed", "fused into square"),
-        0,
-    ]
-    assert grid(numbers) == [
-        "Totals",
-        ("", "before", "now"),
-        ("nodes", "4", "5"),
-        ("FLOPs", "32", "not known"),
-        ("a step, median", "9.00 us", "12.0 us"),
-        0,
-    ]
-    assert layout(numbers) == ["", "before right", "now right"]
-    assert layout(nodes) == ["", "nodes", "which"]
+NAMES = [f"n{number}" for number in range(10)]
+MANY = {name: ["forward", "NoOp()", "executed"] for name in NAMES}
+FOLDED = {name: ["forward", "NoOp()", "folded"] for name in NAMES}
+SAME = changes.compare(NOW, NOW, LATER, LATER)
 
 
-def test_long_lists_are_cut_and_say_so():
-    now = {f"n{number}": ["forward", "NoOp()", None] for number in range(10)}
-    (nodes,) = changes.blocks(changes.compare({}, now, {}, {}), now, {})
-    assert list(nodes.cells()) == [("new", "10", "n0, n1, n2, n3, n4, n5, n6, n7 and 2 more")]
-    names = [f"n{number}" for number in range(8)]
-    assert changes.listed(names, now) == ", ".join(names)
-    earlier = {name: ["forward", "NoOp()", "executed"] for name in now}
-    later = {name: ["forward", "NoOp()", "folded"] for name in now}
-    _, fates = changes.blocks(changes.compare(earlier, later, {}, {}), later, earlier)
-    assert (len(fates.rows), fates.more) == (8, 2)
-
-
-def test_an_edit_that_changes_nothing_says_so():
-    same = changes.compare(NOW, NOW, LATER, LATER)
-    assert list(changes.blocks(same, NOW, NOW)) == ["No node is new, gone or changed."]
-    assert list(changes.blocks(same, NOW, NOW, ("a", "b"))) == ["Both have the same nodes."]
-
-
-def test_two_runs_are_called_by_their_names():
-    nodes, fates, whole = changes.blocks(found(), NOW, BEFORE, ("toy", "lenet"))
-    assert [row[0] for row in nodes.rows] == ["only lenet", "only toy", "differ"]
-    heads = [[column.header for column in table.columns] for table in (fates, whole)]
-    assert heads == [["node", "toy", "lenet"], ["", "toy", "lenet"]]
+def test_the_view_lists_forward_nodes_first_and_cuts_long_lists():
+    variants = {
+        "many new nodes": changes.blocks(changes.compare({}, MANY, {}, {}), MANY, {}),
+        "eight new nodes": changes.blocks(
+            changes.compare({}, dict(list(MANY.items())[:8]), {}, {}), MANY, {}
+        ),
+        "many other fates": changes.blocks(changes.compare(MANY, FOLDED, {}, {}), FOLDED, MANY),
+        "two runs with names": changes.blocks(found(), NOW, BEFORE, ("toy", "lenet")),
+        "nothing changed": changes.blocks(SAME, NOW, NOW),
+        "two runs that are the same": changes.blocks(SAME, NOW, NOW, ("a", "b")),
+    }
+    approve_view("life-changes.txt", changes.blocks(found(), NOW, BEFORE), variants)
 
 
 @pytest.mark.parametrize(

@@ -90,22 +90,6 @@ def test_the_states_of_a_drawing_end_in_the_graph_that_ran(walked, model):
             assert (before, after) == (step.before, step.after)
 
 
-def test_the_graphs_come_first_and_what_is_looked_up_last(whole):
-    assert [chapter.title for chapter in whole.chapters] == [
-        "The stages of x*y + z",
-        "The stages of lenet",
-        "What the network saw",
-        "Loss and accuracy",
-        "The ten most expensive ops",
-        "Batch sizes",
-        "Configurations",
-        "Where a step's time goes",
-        "Memory",
-        "Environment",
-        "How each number was obtained",
-    ]
-
-
 def test_page_and_handout_hold_the_same_tables(whole, tmp_path):
     page, markdown = unescape(html.page(whole).replace("<wbr>", "")), handout.page(whole)
     parts = [part for chapter in whole.chapters for part in chapter.parts]

@@ -11,61 +11,6 @@ from tests.report.told import Grid
 NAMES = {"model": "m", "measured": "batch ", "batch": "16", "row": ""}
 
 
-def of_steps(mean, rate):
-    headers = ("batch", "a step, median", "mean", "images a second")
-    return Grid("", "m, inference: findings at each", headers, (("1", "279 us", mean, rate),))
-
-
-def wrong(*sources):
-    return claims.contradictions(one for source in sources for one in source)
-
-
-def drawing(shown):
-    times = {
-        "title": "Per call in warm, traced steps",
-        "rows": [
-            *(("batch", "16"), ("calls", "50"), ("mean", "451 us")),
-            *(("median", "122 us"), ("share", "18.2 %")),
-        ],
-    }
-    return {
-        "nodes": [{"name": "conv", "times": times}],
-        "boxes": [{"node": 0, "time": shown}, {"node": None, "time": "9.00 s"}],
-    }
-
-
-HEADERS = ("node", "calls", "mean", "median", "share")
-TABLE = Grid("", "A step's nodes (self time, 50 traced steps)", HEADERS, ())
-OPS = Grid(*list(vars(TABLE).values())[:3], (("conv", "50", "451 us", "122 us", "18.2 %"),))
-
-
-def test_a_node_has_one_median_in_the_drawing_the_panel_and_the_table():
-    table = [*claims.of_grid(OPS, NAMES)]
-    assert wrong(table, claims.of_drawing(drawing("122 us"), NAMES, 50)) == []
-    assert wrong(table, claims.of_drawing(drawing("451 us"), NAMES, 50)) == [
-        f"m conv median: 122 us ({OPS.title}) and 451 us (drawing of conv)",
-        "m conv median: 122 us (panel of conv) and 451 us (drawing of conv)",
-    ]
-
-
-def test_a_rate_follows_from_a_time_that_is_shown():
-    assert wrong(claims.of_grid(of_steps("505 us", "1,981"), NAMES)) == []
-    assert wrong(claims.of_grid(of_steps("279 us", "1,981"), NAMES)) == [
-        "batch 1 untraced step mean: 279 us (m, inference: findings at each) and 1 over 1,981 "
-        "images a second (m, inference: findings at each)"
-    ]
-
-
-def test_a_fit_is_the_same_in_the_table_and_in_a_sentence():
-    headers = ("type that ran", "batch 1", "fit", "error")
-    row = ("Mul", "60.9 us", "59.8 us + 348 ns", "1.6 %")
-    table = Grid("", "Mean time of a call at each batch size (and its ratio)", headers, (row,))
-    said = "Mul: the time of a call fits {} + {} per image within 1.6 %, so at batch 1 about 99 %"
-    alike, other = said.format("59.8 us", "348 ns"), said.format("120 us", "695 ns")
-    assert wrong(claims.of_grid(table, NAMES), claims.of_text(alike, NAMES, "said")) == []
-    assert len(wrong(claims.of_grid(table, NAMES), claims.of_text(other, NAMES, "said"))) == 2
-
-
 def test_numbers_that_agree_up_to_rounding_agree():
     (low, high, far) = (claims.claim((), text, "") for text in ("1.00 ms", "995 us", "994 us"))
     assert low.agrees(high) and not low.agrees(far)

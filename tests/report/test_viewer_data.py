@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+from tests.approval import approve
 from tests.examples.histories import KNOWN, ONE, PRODUCT, VALUES
 from tests.examples.walk import EXECUTION, STAGES
 from tflab.exporters import json as export
@@ -15,39 +16,29 @@ from tflab.report.contents import DrawnGraph
 SHOWN = ("data", "grad", "missing", "meaning", "bookkeeping")
 
 
-def data(histories):
+def shown(histories):
+    """What the boxes of these nodes show besides their names."""
     nodes = tuple(Node(name, "Op") for name in histories)
     stages = (Frontend(None, nodes[:4]), Backward(None, nodes, added_nodes=("seed",)))
     drawn = DrawnGraph("g", drawing.draw(stages, histories), histories, {}, 2)
-    return viewer_data.graph_data(drawn)
-
-
-def shown(histories):
     return {
         node["name"]: {key: node[key] for key in SHOWN if key in node}
-        for node in data(histories)["nodes"]
+        for node in viewer_data.graph_data(drawn)["nodes"]
     }
 
 
 def test_each_box_has_its_data_its_gradient_and_what_it_computes():
-    assert shown(KNOWN) == {
-        "x": {"data": "[1, 2]"},
-        "y": {"data": "0.5 → 2.25", "grad": "-3.5"},
-        "mul": {"data": "[0.5, 1]", "grad": "[6, 6]"},
-        "loss": {"data": "7", "grad": "1"},
-        "seed": {"data": "1", "meaning": "[start] = dL/d(loss)", "bookkeeping": True},
-        "product": {"data": "[3, 4]", "meaning": "x * dL/d(mul) -> dL/dy"},
-        "sum": {"data": "-3.5", "meaning": "sum(x * dL/d(mul)) = dL/dy"},
-        "gate": {"missing": "unreached", "meaning": "[gate] = dL/dy", "bookkeeping": True},
-        "back": {"data": "[6, 6]", "meaning": "2 * error = dL/d(mul)"},
-        "gate_1": {"data": "[6, 6]", "meaning": "[gate] = dL/d(mul)", "bookkeeping": True},
-        "fused": {"missing": "fused", "meaning": "mul * 2 = dL/dx"},
-    }
-
-
-def test_a_node_with_several_outputs_shows_the_first_two():
     many = replace(KNOWN["product"], values=(PRODUCT, ONE, PRODUCT))
-    assert shown({**KNOWN, "product": many})["product"]["data"] == "[3, 4], 1"
+    blank = {name: replace(history, values=(), gradient=None) for name, history in KNOWN.items()}
+    cases = {
+        "a recorded step": KNOWN,
+        "a node with several outputs": {**KNOWN, "product": many},
+        "no step was recorded": blank,
+    }
+    lines = []
+    for title, histories in cases.items():
+        lines += ["", title, *(f"  {name}: {box}" for name, box in shown(histories).items())]
+    approve("report-boxes.txt", "\n".join(lines))
 
 
 def test_a_scope_has_the_values_of_its_own_node_and_the_gradients_computed_in_it():
@@ -76,11 +67,6 @@ def test_a_scope_has_the_values_of_its_own_node_and_the_gradients_computed_in_it
     ]
 
 
-def test_where_no_step_was_recorded_no_box_says_that_it_has_no_value():
-    blank = {name: replace(history, values=(), gradient=None) for name, history in KNOWN.items()}
-    assert not any({"data", "grad", "missing"} & row.keys() for row in shown(blank).values())
-
-
 def test_a_large_graph_shows_values_in_the_panel_only():
     def with_nodes(count):
         names = (f"n{number}" for number in range(count - len(KNOWN)))
@@ -106,7 +92,5 @@ def test_the_numbers_in_the_boxes_are_those_of_the_json():
     after = {row["tensor"]: row["after"] for row in rows}["y"]["values"]
     boxes = shown(KNOWN)
     assert boxes["y"]["data"] == f"{exported['y'][0]:g} → {after[0]:g}"
-    assert boxes["y"]["grad"] == f"{exported['sum:0'][0]:g}"
     for name in ("mul", "product", "back", "x"):
         assert boxes[name]["data"] == f"[{', '.join(f'{n:g}' for n in exported[f'{name}:0'])}]"
-    assert boxes["mul"]["grad"] == boxes["back"]["data"]
