@@ -14,15 +14,14 @@ from tests.gradients_by_hand import (
     GRAPH,
     NODES,
     POINTS,
-    node,
 )
-from tflab.analysis import chain_rule, formulas, gradient_nodes
+from tflab.analysis import chain_rule, gradient_nodes
 from tflab.analysis.evaluation import NOWHERE
-from tflab.analysis.expressions import Name, size, text
+from tflab.analysis.expressions import text
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.gradient_nodes import GATES, SAME, SHAPES, STARTS, WHY
 from tflab.records.gradients import GradientNode, Link
-from tflab.records.graph import Node, Source, Tensor
+from tflab.records.graph import Node, Source
 from tflab.records.stages import Gradient
 
 LINE = Source("math_grad.py", 185, "_SumGrad", "return tile(grad)")
@@ -210,45 +209,3 @@ def test_every_kind_of_bookkeeping_has_a_reason():
 )
 def test_the_name_of_a_gradient(label, name):
     assert gradient_name(label) == name
-
-
-# Formulas of single ops
-
-FLOATS = (Tensor("float32", (None,)),)
-
-
-SCALAR, TWO = (Tensor("int32", ()),), (Tensor("int32", (2,)),)
-
-
-@pytest.mark.parametrize("one, other", [(1, [0, 1]), ([0, 1], 1), ([1, 0], [0, 2])])
-def test_axes_that_are_added_up_are_broadcast(one, other):
-    shapes = [TWO if isinstance(value, list) else SCALAR for value in (one, other)]
-    a, b = (node(name, "Const", outputs=shape) for name, shape in zip("ab", shapes, strict=True))
-    axes = node("axes", "AddV2", "a", "b", outputs=TWO)
-    w = node("w", "Placeholder", outputs=(Tensor("float32", (2, 3, 4)),))
-    s = node("s", "Sum", "w", "axes", outputs=(Tensor("float32", (2,)),))
-    composer = formulas.Composer([a, b, axes, w, s], {"a": {"value": one}, "b": {"value": other}})
-    assert text(composer.formula(s, [Name("w"), Name("axes")])) == "sum(w, axis=(1, 2))"
-
-
-@pytest.mark.parametrize("op", ["Sum", "Mean"])
-def test_over_no_axis_there_is_nothing_to_add_up(op):
-    axes = node("axes", "Const", outputs=(Tensor("int32", (0,)),))
-    a = node("a", "Placeholder", outputs=FLOATS)
-    one = node("one", op, "a", "axes", outputs=FLOATS)
-    composer = formulas.Composer([axes, a, one], {"axes": {"value": []}})
-    assert text(composer.formula(one, [Name("a"), Name("axes")])) == "a"
-
-
-def test_a_transposed_argument_is_written():
-    one = node("one", "MatMul", "a", "b", outputs=FLOATS)
-    composer = formulas.Composer([one], {"one": {"transpose_a": False, "transpose_b": True}})
-    assert text(composer.formula(one, [Name("a"), Name("b")])) == "matmul(a, transpose(b))"
-
-
-def test_a_deep_graph_is_composed_without_recursion_and_long_formulas_are_cut():
-    deep = [node("n0", "Placeholder")]
-    deep += [node(f"n{i}", "AddV2", f"n{i - 1}", f"n{i - 1}") for i in range(1, 3_000)]
-    composer = formulas.Composer(deep, {})
-    known = formulas.composed(composer, deep, lambda node, tensor: None)
-    assert max(map(size, known.values())) <= 2 * formulas.MOST + 1

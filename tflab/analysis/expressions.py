@@ -133,17 +133,6 @@ class Product(NamedTuple):
     divisor: float = 1
     under: tuple[Expression, ...] = ()
 
-    def times(self, other: Product) -> Product:
-        return Product(
-            self.number * other.number,
-            self.over + other.over,
-            self.divisor * other.divisor,
-            self.under + other.under,
-        )
-
-    def inverse(self) -> Product:
-        return Product(self.divisor, self.under, self.number, self.over)
-
 
 def factors(value: Expression) -> Product:
     """Any expression as a product."""
@@ -152,11 +141,15 @@ def factors(value: Expression) -> Product:
         case _ if known is not None:
             return Product(known)
         case ast.UnaryOp(operand=operand):
-            return Product(-1).times(factors(operand))
-        case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return factors(left).times(factors(right))
-        case ast.BinOp(left=left, op=ast.Div(), right=right) if number_of(right) != 0:
-            return factors(left).times(factors(right).inverse())
+            inner = factors(operand)
+            return inner._replace(number=-inner.number)
+        case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as op, right=right):
+            one, other = factors(left), factors(right)
+            if isinstance(op, ast.Div):
+                other = Product(other.divisor, other.under, other.number, other.over)
+            if other.divisor != 0:
+                number, divisor = one.number * other.number, one.divisor * other.divisor
+                return Product(number, one.over + other.over, divisor, one.under + other.under)
     return Product(1, (value,))
 
 
@@ -164,7 +157,7 @@ def product(parts: Product) -> Expression:
     """A product in its simplest form, which may be a single factor."""
     count, over, divisor, under = parts
     if count == 0:
-        return number(0)
+        return ast.Constant(0)
     if divisor < 0:
         count, divisor = -count, -divisor
     if is_whole(count) and is_whole(divisor):
@@ -181,17 +174,15 @@ def product(parts: Product) -> Expression:
 
 
 def times(left: Expression, right: Expression) -> Expression:
-    return product(factors(left).times(factors(right)))
+    return product(factors(ast.BinOp(left, ast.Mult(), right)))
 
 
 def divide(left: Expression, right: Expression) -> Expression:
-    if number_of(right) == 0:
-        return ast.BinOp(left, ast.Div(), right)
-    return product(factors(left).times(factors(right).inverse()))
+    return product(factors(ast.BinOp(left, ast.Div(), right)))
 
 
 def negative(value: Expression) -> Expression:
-    return times(number(-1), value)
+    return product(factors(ast.UnaryOp(ast.USub(), value)))
 
 
 def power(value: Expression, exponent: Expression) -> Expression:
