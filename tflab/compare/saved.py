@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import exp, log
@@ -27,7 +27,7 @@ from tflab.errors import SlowerError, UndecidedError, UsageError
 from tflab.exporters import csv, json, notebook, text
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.comparison import Change, Changes, Gate, SavedComparison
-from tflab.records.watched import Group, Watched
+from tflab.records.watched import Watched
 from tflab.units import percent, time
 from tflab.views.abreast import control_text, ratio_text
 from tflab.views.op_table import NAMES
@@ -281,6 +281,7 @@ NO_VERDICT = (
 Seen = Mapping[str, Watched]  # by the name of the file
 # Fetches, fed shapes, and which of the groups with these: functions may have the same name
 Key = tuple[tuple[str, ...], tuple[tuple[str, str], ...], int]
+Row = tuple[tuple[str, ...], Sequence[float | None]]  # labels, and a time for each file
 OF_GROUP = re.compile(r"(.* group) (\d+)")  # owners of the time of a group
 
 
@@ -303,42 +304,49 @@ def run_of_programs(args: argparse.Namespace) -> int:
 
 
 def blocks_of_programs(seen: Seen) -> Iterator[Block]:
-    rows = groups(seen)
-    numbers = {key: number for number, key in enumerate(rows, 1)}
+    medians: dict[Key, list[float | None]] = {}
+    for place, watched in enumerate(seen.values()):
+        for key, group in zip(keys(watched), watched.groups, strict=True):
+            medians.setdefault(key, [None] * len(seen))[place] = group.median_ns
+    numbers = {key: number for number, key in enumerate(medians, 1)}
     yield Table(
         "Median run of each group, and its ratio to the first file",
         (
-            Column("group", lambda row: str(numbers[row[0]]), right=True),
-            Column("fetches", lambda row: ", ".join(row[0][0]), elastic=True),
-            Column("fed", lambda row: ", ".join(map(" ".join, row[0][1])), elastic=True),
-            *of_files(seen, median_run),
+            Column("group", lambda row: row[0][0], right=True),
+            Column("fetches", lambda row: row[0][1], elastic=True),
+            Column("fed", lambda row: row[0][2], elastic=True),
+            *of_files(seen),
         ),
-        tuple(rows.items()),
+        tuple(
+            ((str(numbers[key]), ", ".join(key[0]), ", ".join(map(" ".join, key[1]))), times)
+            for key, times in medians.items()
+        ),
     )
     yield Table(
         "Where the time went",
-        (Column("", lambda row: row[0]), *of_files(seen, spent)),
+        (Column("", lambda row: row[0][0]), *of_files(seen)),
         tuple(owners(seen, numbers)),
     )
     if len(seen) > 1:
         yield NO_VERDICT
 
 
-def of_files(seen: Seen, cell: Callable[[int, Any], str]) -> Iterator[Column]:
+def of_files(seen: Seen) -> Iterator[Column]:
+    """Yield the column of each file: `3.10 ms`, and `3.41 ms (1.10 x)` in a later file."""
+
+    def cell(place: int, row: Row) -> str:
+        ns, first = row[1][place], row[1][0]
+        if ns is None:
+            return ""
+        return f"{time(ns)} ({ns / first:.2f} x)" if place and first else time(ns)
+
     for place, name in enumerate(seen):
         yield Column(name, partial(cell, place), right=True)
 
 
-def groups(seen: Seen) -> dict[Key, tuple[Group | None, ...]]:
-    """The groups that fetch the same and are fed the same shapes; None where a file has none."""
-    by_key = [dict(zip(keys(one), one.groups, strict=True)) for one in seen.values()]
-    every = dict.fromkeys(key for known in by_key for key in known)
-    return {key: tuple(known.get(key) for known in by_key) for key in every}
-
-
 def keys(watched: Watched) -> Iterator[Key]:
-    """The key of each group. Groups that fetch and are fed the same follow the order of their first
-    runs."""
+    """Yield the key of each group. Groups that fetch and are fed the same follow the order of their
+    first runs."""
     seen_before: Counter[tuple[Any, ...]] = Counter()
     for group in watched.groups:
         alike = group.fetches, tuple(group.feeds.items())
@@ -346,38 +354,20 @@ def keys(watched: Watched) -> Iterator[Key]:
         yield (*alike, seen_before[alike])
 
 
-def owners(seen: Seen, numbers: Mapping[Key, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """What owned the time, in each file; `numbers` are those of the groups in all files."""
+def owners(seen: Seen, numbers: Mapping[Key, int]) -> Iterator[Row]:
+    """Yield what owned the time, in each file; `numbers` are those of the groups in all files."""
     by_name = []
-    for one in seen.values():
-        own = [numbers[key] for key in keys(one)]
-        by_name.append({numbered(owner.owner, own): owner.ns for owner in one.process.owners})
+    for watched in seen.values():
+        own = [numbers[key] for key in keys(watched)]
+        by_name.append({numbered(row.owner, own): row.ns for row in watched.process.owners})
     for name in dict.fromkeys(name for known in by_name for name in known):
-        yield name, tuple(known.get(name, 0) for known in by_name)
-    yield "the whole process", tuple(one.process.wall_ns for one in seen.values())
+        yield (name,), [known.get(name) or None for known in by_name]
+    yield ("the whole process",), [watched.process.wall_ns for watched in seen.values()]
 
 
 def numbered(owner: str, numbers: Sequence[int]) -> str:
-    """`steps of group 2`: the owner with the number of its group in all files, from those of the
-    groups of its own file. That may come from a stranger, with groups that it does not have."""
+    """Return the owner with the number of its group in all files, `steps of group 2`, from those of
+    the groups of its own file. A file of a stranger may name groups that it does not have."""
     found = OF_GROUP.fullmatch(owner)
     place = int(found[2]) - 1 if found else -1
     return f"{found[1]} {numbers[place]}" if found and 0 <= place < len(numbers) else owner
-
-
-def median_run(place: int, row: tuple[Key, tuple[Group | None, ...]]) -> str:
-    """`3.10 ms`, in a later file with its ratio: `3.41 ms (1.10 x)`."""
-    _, in_files = row
-    times = [group.median_ns if group else None for group in in_files]
-    return with_ratio(times[place], times[0] if place else None)
-
-
-def spent(place: int, row: tuple[str, tuple[int, ...]]) -> str:
-    _, times = row
-    return with_ratio(times[place] or None, times[0] if place else None)
-
-
-def with_ratio(ns: float | None, first: float | None) -> str:
-    if ns is None:
-        return ""
-    return f"{time(ns)} ({ns / first:.2f} x)" if first else time(ns)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tflab.analysis import batch_fit
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
-from tflab.records.measured import Compared, Comparison, ConfigTimes, OpStats, StepTimes
+from tflab.records.measured import Compared, Comparison, ConfigTimes, Fit, OpStats, StepTimes
 from tflab.records.verdicts import Verdict
 from tflab.units import percent, plural, size, three_digits, time
 from tflab.views import execution, op_table
@@ -24,13 +24,13 @@ SIZES_ABREAST = 3  # that fit next to a name and a fit
 
 
 def blocks(comparison: Comparison, top: int = BRIEF, full: bool = True) -> Iterable[Block]:
-    """The blocks of a comparison, in full or for one screen; `--top` sets the rows of a table."""
+    """Yield the blocks of a comparison, in full or for one screen; `--top` sets rows of a table."""
     for block in (parts if full else short)(comparison, top):
         yield replace(block, option="--top") if isinstance(block, Table) else block
 
 
 def short(comparison: Comparison, top: int) -> Iterator[Block]:
-    """The most important results: the steps, the most expensive rows, and the findings."""
+    """Yield the most important results: the steps, the most expensive rows, and the findings."""
     yield from head(comparison)
     if len(comparison.batch_sizes) > 1:
         for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
@@ -58,7 +58,7 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
 
 
 def head(comparison: Comparison) -> Iterator[Block]:
-    """The first lines: the machine, the diagnosis, and the time of a step."""
+    """Yield the first lines: the machine, the diagnosis, and the time of a step."""
     yield from execution.load_line(comparison.load)
     yield from execution.partial(comparison.interrupted, comparison.failure)
     yield from diagnosis(comparison)
@@ -67,7 +67,7 @@ def head(comparison: Comparison) -> Iterator[Block]:
 
 
 def conclusions(comparison: Comparison) -> Iterator[Block]:
-    """Configurations and experiments, if requested, and the findings."""
+    """Yield configurations and experiments, if requested, and the findings."""
     yield from configs(comparison)
     for batch, made in comparison.experiments.items():
         yield from execution.op_costs(made, {}, f" at batch {batch}")
@@ -83,7 +83,7 @@ def findings(comparison: Comparison) -> Iterator[Strip]:
 
 
 def diagnosis(comparison: Comparison) -> Iterator[Strip]:
-    """Why a step is slow, before any table."""
+    """Yield why a step is slow."""
     if comparison.diagnosis:
         sentences = tuple(reason.sentence for reason in comparison.diagnosis)
         title = "Why a step is slow (largest cost first)"
@@ -143,12 +143,12 @@ def steps(comparison: Comparison) -> Table:
 
 
 def mean_step(batch: int, steps: StepTimes) -> str:
-    """The mean untraced step: the batch size divided by the images per second."""
+    """Return the mean untraced step: the batch size divided by the images per second."""
     return time(1e9 * batch / steps.mean_images_per_second) if steps.mean_images_per_second else ""
 
 
 def units(comparison: Comparison) -> str:
-    """What each column of `steps` means."""
+    """Say what each column of `steps` means."""
     return (
         f"Median, p10, p90 and mean describe untraced steps. {comparison.unit.capitalize()}s per "
         "second are the batch size divided by the mean, which slow steps raise above the median. "
@@ -160,14 +160,14 @@ def units(comparison: Comparison) -> str:
 
 
 def in_all(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
-    """All calls of a row together."""
+    """Return the time and number of all calls of a row."""
     title = "Total time at each batch size (and number of calls)"
     columns = at_each(sizes, "total", "calls")
     return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
 
 def an_image(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
-    """The time of each op, or group of ops, per image or row of data."""
+    """Return the time of each op, or group of ops, per image or row of data."""
     unit = "row of data" if comparison.unit == "row" else comparison.unit
     title = f"Time per {unit} at each batch size (and share of the time of all ops)"
     columns = at_each(sizes, "image", "share")
@@ -175,7 +175,7 @@ def an_image(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
 
 
 def at_each(sizes: Iterable[int], value: str, about: str) -> Iterator[Column]:
-    """`70.0 us (75.0 %)`: a column for each batch size, with two of the columns of an op table."""
+    """Yield a column for each batch size with two columns of an op table: `70.0 us (75.0 %)`."""
     for batch in sizes:
 
         def cell(row: Compared, batch: int = batch) -> str:
@@ -188,7 +188,7 @@ def at_each(sizes: Iterable[int], value: str, about: str) -> Iterator[Column]:
 
 
 def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) -> Table:
-    """The time of a call at every batch size, and its ratio to the batch size before.
+    """Return the time of a call at every batch size, and its ratio to the batch size before.
 
     For rows with ops of many kinds, the time of a step instead.
     """
@@ -204,14 +204,6 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
 
         return Column(f"batch {batch}", cell, right=True)
 
-    def fit(row: Compared) -> str:
-        line = row.fit
-        return f"{time(line.fixed_ns)} + {time(line.per_image_ns)}" if line else ""
-
-    def error(row: Compared) -> str:
-        line = row.fit
-        return percent(line.error) if line else ""
-
     sizes = sizes or comparison.batch_sizes
     title = (
         f"Mean time of a {batch_fit.unit(comparison.by)} at each batch size (and its ratio to the "
@@ -223,16 +215,22 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
     if last and fit_is_known:
         title += f"; fit: fixed cost + cost per {comparison.unit}"
         fitted = (
-            Column("fit", fit, right=True, spare=2),
-            Column("error", error, right=True, spare=1),
+            Column("fit", lambda row: line_of(row.fit), right=True, spare=2),
+            Column(
+                "error", lambda row: percent(row.fit.error) if row.fit else "", right=True, spare=1
+            ),
         )
     return shortened(
         title, (*keys(comparison), *map(column, sizes), *fitted), in_order(comparison, top), top
     )
 
 
+def line_of(fit: Fit | None) -> str:
+    return f"{time(fit.fixed_ns)} + {time(fit.per_image_ns)}" if fit else ""
+
+
 def unit_times(comparison: Comparison, row: Compared) -> dict[int, float]:
-    """By batch size, the time of a row that is shown."""
+    """Return the time of a row that is shown, by batch size."""
     return {
         size: batch_fit.unit_ns(stats, comparison.steps[size], comparison.by)
         for size, stats in row.cells.items()
@@ -240,8 +238,7 @@ def unit_times(comparison: Comparison, row: Compared) -> dict[int, float]:
 
 
 def in_order(comparison: Comparison, top: int) -> Sequence[Compared]:
-    """The rows in the order in which they are cut off: the most expensive at any batch size
-    first."""
+    """Return the rows as they are cut off: the most expensive at any batch size first."""
 
     def time_of(row: Compared) -> float:
         return max(stats.image_ns or stats.self_ns for stats in row.cells.values())
@@ -254,7 +251,7 @@ def keys(comparison: Comparison) -> tuple[Column, ...]:
 
 
 def configs(comparison: Comparison) -> Iterator[Block]:
-    """The untraced step under other configurations, each beside the default in the same turns."""
+    """Yield the untraced step under other configurations, each beside the default of its turns."""
     others = tuple(row for row in comparison.configs if row.verdict)
     if not others:
         return
@@ -288,7 +285,7 @@ BASIS = (
 
 
 def cold(comparison: Comparison) -> Iterator[Table]:
-    """The first step next to a warm one: its times are not what ops cost."""
+    """Yield the first step next to a warm one: its times are not what ops cost."""
     if comparison.cold_step_ns is None:
         return
     batch, steps = next(iter(comparison.steps.items()))
