@@ -278,19 +278,20 @@ def test_how_many_images_are_processed_without_a_number(monkeypatch):
         assert {size: row.images for size, row in found.steps.items()} == images
 
 
-def test_the_batch_sizes_share_the_seconds_of_the_experiments(monkeypatch):
+@pytest.mark.parametrize(("stop", "done"), [(16, [1, 4]), (4, [1])])
+def test_the_batch_sizes_share_the_seconds_of_the_experiments(monkeypatch, stop, done):
+    """Without LEAST observations there are none: Ctrl-C came."""
     asked = []
 
     def run(placed, nodes, options, split):
         asked.append((options.batch_size, options.experiments, split))
-        return Experiments((), None, ())
+        return None if options.batch_size == stop else Experiments((), None, ())
 
     monkeypatch.setattr(comparison.experiments, "run", run)
-    found = compare_batch_sizes(
-        "toy", (1, 4, 16), SweepOptions(images=32), options=Options(experiments=60)
-    )
-    assert asked == [(1, 20, "test"), (4, 20, "test"), (16, 20, "test")]
-    assert [*found.experiments] == [1, 4, 16]
+    chosen, options = SweepOptions(images=32), Options(experiments=60)
+    found = compare_batch_sizes("toy", (1, 4, 16), chosen, options=options)
+    assert asked == [(size, 20, "test") for size in (*done, stop)]
+    assert ([*found.experiments], found.interrupted) == (done, True)
 
 
 # Interrupted

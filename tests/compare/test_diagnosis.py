@@ -89,11 +89,15 @@ SAID = {
         step(*AB, work("t", 300, op="Transpose", line="m.py:9", moves=True, moves_channels=True))
     ],
     "a loop: 350 of 850 us, of 800 us": [step(*AB, *loop())],
+    "the line of the loop, not of other small ops": [
+        step(*AB, *loop(), *many(200, 1.5, line="mine.py:99"))
+    ],
     "small ops without a loop and without lines": [step(*AB, *many(300, 1.5), ARG)],
     "one op": [step(BIG, work("a", 100))],
     "one op that only moves data": [step(replace(BIG, moves=True), work("a", 100))],
     "one op of a loop": [step(work("big", 70, 10), work("a", 100))],
     "a session": [SLOW],
+    "a session at two batch sizes": [SLOW, replace(SLOW, batch_size=64)],
     "a session takes longer by an untraced step": [
         step(*AB, ops_span_ns=500_000, traced_outside_ns=400_000)
     ],

@@ -103,6 +103,13 @@ SAID = {
     "half as many": throughput(100, 50),
     "as many": throughput(1_000, 996),
     "rounds differ more than batch sizes": throughput(1_000, 960, swing=(1, 0.9, 1.1, 0.9, 1.1)),
+    "slower, but rounds of one batch size differ by more": findings.throughput(
+        {
+            1: replace(steps(100), round_rates=(100, 70, 100, 70, 100)),
+            16: replace(steps(90), round_rates=(90, 63, 90, 63, 90)),
+        },
+        (1, 16),
+    ),
     "few rounds": throughput(1_000, 500, swing=SWING[:2]),
     "a step of more than twice its ops": findings.overhead(
         {1: steps(wall=250_000, ops=100_000), 16: steps(wall=200_000, ops=100_000)}, (1, 16)

@@ -22,7 +22,7 @@ from tests.examples.comparison import (
 from tests.records_by_hand import op_at_size
 from tflab.analysis import batch_fit
 from tflab.compare import findings, view
-from tflab.exporters import csv, json, text
+from tflab.exporters import csv, json, markdown, text
 from tflab.records.blocks import Table
 from tflab.records.measured import Compared, Comparison
 from tflab.views import op_table
@@ -35,6 +35,10 @@ PER_CALL = "Mean time of a call at each batch size (and its ratio to the size be
 def test_what_a_terminal_shows(full):
     shown = text.as_text(view.blocks(WHOLE, 10, full))
     approve(f"compare-{'full' if full else 'short'}.txt", shown)
+
+
+def test_what_markdown_has_in_every_column():
+    approve("compare.md", "\n\n".join(map(markdown.rendered, view.blocks(WHOLE, 10))))
 
 
 @pytest.mark.parametrize("by", ["layer", "line"])

@@ -192,7 +192,7 @@ MANY = 50  # calls of small ops per step; every graph has a few
 OVERHEAD = 3  # times as long as the quickest op that only passes a value on: still a small op
 SESSION = 0.3  # of a step outside all ops
 LARGE_FEED = 2**20  # bytes a step: reading them takes about as long as an empty session.run
-ONE = 0.5  # of the time of all ops; the critical path almost certainly contains such an op
+ONE = 0.5  # of a step, spent on one op; the critical path almost certainly contains such an op
 
 
 @dataclass(frozen=True)
@@ -386,10 +386,8 @@ def largest_line(nodes: Sequence[Work]) -> str:
 def one_op(batch: Evidence) -> Iterator[Reason]:
     """An op that takes more than all others together."""
     node = max(batch.nodes, key=lambda node: node.ns, default=None)
-    if node is None or node.ns <= ONE * batch.ops_ns:
-        return
-    cost_ns = batch.cost_ns([node])
-    if cost_ns <= ONE * batch.step_ns:
+    cost_ns = batch.cost_ns([node]) if node else 0.0
+    if node is None or cost_ns <= ONE * batch.step_ns:
         return
     line = f" at {node.line}" if node.line else ""
     calls = "" if round(node.calls) == 1 else f" in {node.calls:,.0f} calls"
