@@ -49,7 +49,7 @@ thorough: $(TESTABLE)
 
 fast: $(TESTABLE)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -p tests.without_tensorflow -m "$(QUICK)" \
-	  $(shell grep -rLE --exclude-dir=browser --exclude-dir=fuzz "^pytestmark = .*pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
+	  $(shell grep -rLE --exclude-dir=browser "^pytestmark = .*pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
 
 approve: $(TESTABLE)
 	APPROVE=1 $(BIN)/python -m pytest -q $(shell grep -rl "import approve" tests --include='test_*.py')
@@ -88,8 +88,8 @@ docs: $(TESTABLE)
 	$(BIN)/python docs/refresh.py
 
 fuzz: $(TESTABLE)
-	$(BIN)/python -m pip install --quiet -r tests/fuzz/requirements.txt
-	$(BIN)/python -m tests.fuzz
+	$(BIN)/python -m pip install --quiet -r tools/fuzz/requirements.txt
+	$(BIN)/python -m tools.fuzz
 
 mutants: $(TESTABLE)
 	$(BIN)/python -m tools.mutants $(PACKAGE) $(SAMPLE:%=--sample %) $(SEED:%=--seed %)

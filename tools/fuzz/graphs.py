@@ -9,7 +9,7 @@ from pathlib import Path
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
-from tests.fuzz import target
+from tools.fuzz import target
 
 try:
     import atheris

@@ -1,6 +1,6 @@
 """What the backward stage prints about programs at random, evaluated once more.
 
-    python -m tests.fuzz.formulas [--programs 500] [--seed N]
+    python -m tools.fuzz.formulas [--programs 500] [--seed N]
 
 Each program is of 5 to 40 ops (`tests/random_programs.py`). Prints how many programs were made,
 how many formulas and sentences were checked, and each that is not true, with its program.
@@ -18,7 +18,7 @@ from tests import random_programs
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.formulas", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.fuzz.formulas", description=__doc__)
     parser.add_argument("--programs", type=int, default=500, help="(default: %(default)s)")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     args = parser.parse_args()

@@ -1,6 +1,6 @@
 """The wall, tried with graphs at random: what the kernel confines touches nothing.
 
-    python -m tests.fuzz.wall [--graphs N | --seconds N] [--seed N] [--free]
+    python -m tools.fuzz.wall [--graphs N | --seconds N] [--seed N] [--free]
 
 Each graph has one op of any type that TensorFlow registers. It runs in a process whose system calls
 strace writes down, in a folder with nothing but a bait. Nothing may be written, made, removed or
@@ -70,7 +70,7 @@ class Tried:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.wall", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.fuzz.wall", description=__doc__)
     parser.add_argument("--graphs", type=int, default=0, help="how many, else as time allows")
     parser.add_argument("--seconds", type=int, default=60, help="default: 60")
     parser.add_argument("--seed", type=int, default=1)
@@ -134,7 +134,7 @@ def process(seed: int, first: int, last: int, walled: bool, end: float | None) -
         watch = ["strace", "-f", "-qq", "--seccomp-bpf", "-s", "4096", "-o", str(trace)]
         work = Path(folder, "inside")
         work.mkdir()
-        command = [sys.executable, "-m", "tests.fuzz.watched", str(seed), str(first), str(last)]
+        command = [sys.executable, "-m", "tools.fuzz.watched", str(seed), str(first), str(last)]
         command += ["--wall", str(work)] if walled else []
         temporary = str(work) if walled else folder
         own = {"PYTHONPATH": str(ROOT), "HOME": str(here), "TMPDIR": temporary}

@@ -1,6 +1,6 @@
 """Watched: runs graphs at random in the current folder, each to its end or to its refusal.
 
-    python -m tests.fuzz.watched SEED FIRST LAST [--wall FOLDER]
+    python -m tools.fuzz.watched SEED FIRST LAST [--wall FOLDER]
 
 With --wall the kernel confines this process first: it writes to that folder alone, and reads what
 Python and TensorFlow are made of.
@@ -22,13 +22,13 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 quiet_import.load()  # leaves out Keras, which no graph needs
 
 
-from tests.fuzz.random_graphs import Maker
 from tflab.cli import confined, landlock
 from tflab.errors import TflabError
 from tflab.lifecycle import frontend
 from tflab.models import graph_file, saved
 from tflab.records.options import Options, Saved
 from tflab.runtime import private, refusals, session
+from tools.fuzz.random_graphs import Maker
 
 MARK = "/watched-graph-"
 TRACEBACK = "ended in"

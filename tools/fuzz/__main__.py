@@ -1,12 +1,12 @@
 """Fuzz the readers of untrusted files: every input gives a result or one TflabError, and what
 the kernel confines touches nothing.
 
-    python -m tests.fuzz [--seconds 60]
+    python -m tools.fuzz [--seconds 60]
 
 Each target runs in a process of its own, guided by coverage, from real files as seeds. Prints how
 many inputs were tried and how many failed; a failing input is kept, and its path printed. Then
-graphs at random run confined, under the eyes of strace (`tests/fuzz/wall.py`), and what is printed
-about the gradients of random programs is evaluated once more (`tests/fuzz/formulas.py`).
+graphs at random run confined, under the eyes of strace (`tools/fuzz/wall.py`), and what is printed
+about the gradients of random programs is evaluated once more (`tools/fuzz/formulas.py`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.fuzz import wall
 from tflab.exporters import text
 from tflab.records.blocks import Column, Table
+from tools.fuzz import wall
 
 TARGETS = {
     "graphs": "GraphDef, MetaGraphDef and SavedModel, binary and text",
@@ -32,11 +32,11 @@ KEPT = Path("fuzz-failures")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")
     args = parser.parse_args()
     if importlib.util.find_spec("atheris") is None:
-        print("atheris is missing; get it with: pip install -r tests/fuzz/requirements.txt")
+        print("atheris is missing; get it with: pip install -r tools/fuzz/requirements.txt")
         return 1
     rows = [(target, *fuzzed(target, args.seconds)) for target in TARGETS]
     table = Table(
@@ -51,7 +51,7 @@ def main() -> int:
     )
     text.show_block(text.console(), table)
     sound = wall.run(seconds=args.seconds)
-    true = subprocess.run([sys.executable, "-m", "tests.fuzz.formulas"]).returncode == 0
+    true = subprocess.run([sys.executable, "-m", "tools.fuzz.formulas"]).returncode == 0
     return 0 if sound and true and not any(failures for _, _, failures in rows) else 1
 
 
@@ -60,7 +60,7 @@ def fuzzed(target: str, seconds: int) -> tuple[int, list[str]]:
     with TemporaryDirectory(prefix="tflab-fuzz-") as folder:
         seeds = Path(folder, "seeds")
         seeds.mkdir()
-        run = [sys.executable, "-m", f"tests.fuzz.{target}"]
+        run = [sys.executable, "-m", f"tools.fuzz.{target}"]
         subprocess.run([*run, "--seeds", str(seeds)], check=True, capture_output=True)
         KEPT.mkdir(exist_ok=True)
         before = set(KEPT.iterdir())

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fuzz import target
+from tools.fuzz import target
 
 try:
     import atheris

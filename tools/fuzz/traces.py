@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.fuzz import target
+from tools.fuzz import target
 
 try:
     import atheris
