@@ -26,7 +26,10 @@ def make(folder, *names):
 
 
 CHECKPOINT = ("s.pb", "s.index", "s.data-00000-of-00002", "s.data-00001-of-00002")
-NEIGHBOURS = ("s2.pb", "s.txt", "secret.txt", "checkpoint", "s-1.index", "s.index.bak", "s.data-1")
+NEIGHBOURS = (
+    *("s2.pb", "s.txt", "secret.txt", "checkpoint", "s-1.index", "s.index.bak", "s.data-1"),
+    "s2.data-00000-of-00001",
+)
 PARTS = ("saved_model.pb", "variables", "assets", "fingerprint.pb")
 IN_PARTS = ("saved_model.pb", "variables/variables.index", "assets/words", "fingerprint.pb")
 BESIDE_PARTS = ("secret.txt", "other/saved_model.pb", "saved_model.pb.bak")
