@@ -43,7 +43,7 @@ def measure(quick: bool) -> Race:
     trainer = prepare(quick, SEEDS[0])
     with (
         TemporaryDirectory(prefix="tflab-") as folder,
-        closing(begin(trainer, Path(folder), SEEDS[0], rounds + 1)) as ours,
+        closing(begin(trainer, Path(folder), rounds + 1)) as ours,
     ):
         works = {
             "tflab": partial(seconds_of_epoch, ours),
@@ -72,7 +72,7 @@ def prepare(quick: bool, seed: int) -> Any:
         model = models.find("lenet")()
         return replace(model, data=lambda *args: first_rows(model.data(*args), 300))
 
-    return trainers.prepare("lenet", few if quick else models.find("lenet"), seed, None)
+    return trainers.prepare("lenet", few if quick else models.find("lenet"), seed)
 
 
 def first_rows(dataset: Any, rows: int) -> Any:
@@ -84,16 +84,11 @@ def epochs(trainer: Any, quick: bool) -> int:
     return 1 if quick else trainer.recipe.epochs
 
 
-def begin(trainer: Any, folder: Path, seed: int, count: int) -> Generator[Any, None, None]:
+def begin(trainer: Any, folder: Path, count: int) -> Generator[Any, None, None]:
     """A training of this number of epochs, before its first."""
-    from tflab.train import history, loop
-    from tflab.train.history import Settings
+    from tflab.train import loop
 
-    train, test = map(trainer.program.dataset, ("train", "test"))
-    batch_size = trainer.recipe.batch_size
-    settings = Settings("lenet", train.name, train.size, test.size, batch_size, count, seed)
-    history.create(folder / history.NAME, settings)
-    return loop.train(trainer, settings, folder, None)
+    return loop.train(trainer, trainer.settings(count), folder)
 
 
 def seconds_of_epoch(records: Iterator[Any]) -> float:
@@ -137,7 +132,7 @@ def accuracy_of_recipe(quick: bool, seed: int) -> float:
     """The accuracy on the test set at the end of the recipe."""
     trainer = prepare(quick, seed)
     with TemporaryDirectory(prefix="tflab-") as folder:
-        *_, last = begin(trainer, Path(folder), seed, epochs(trainer, quick))
+        *_, last = begin(trainer, Path(folder), epochs(trainer, quick))
     return last.test_accuracy
 
 

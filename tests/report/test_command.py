@@ -1,11 +1,8 @@
 """The report: what is refused before anything is computed, and what is written in the end."""
 
-import json
 import re
-import subprocess
 from dataclasses import replace
 from html import unescape
-from pathlib import Path
 
 import pytest
 
@@ -19,6 +16,7 @@ from tflab.records.stages import Placement
 from tflab.report import __main__ as report
 from tflab.report import (
     chapters,
+    contents,
     graph_states,
     handout,
     html,
@@ -28,27 +26,10 @@ from tflab.report import (
 )
 from tflab.report.contents import Lab, Walked
 from tflab.runtime import trace
-from tflab.train import history
 
 pytestmark = pytest.mark.tensorflow
 
 RELU = "conv1/Relu"
-HEADER = {
-    "model": "lenet",
-    "data": "MNIST",
-    "train_rows": 100,
-    "test_rows": 10,
-    "batch_size": 50,
-    "epochs": 1,
-    "seed": 1,
-}
-STEP = {"step": 1, "loss": 2.0, "accuracy": 0.1, "rate": 0.1, "seconds": 0.01}
-
-
-def training(folder, *lines):
-    folder.mkdir()
-    (folder / history.NAME).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return str(folder)
 
 
 def names(folder):
@@ -281,39 +262,28 @@ def test_a_report_of_one_chapter_is_written(tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
-class Endless:
-    """A process that trains until it is ended; its history has what it was given."""
-
-    lines = (HEADER, STEP)
-    ended = False
-
-    def __init__(self, command, **_):
-        Endless.command = command
-        folder = Path(command[command.index("--logdir") + 1])
-        training(folder, *self.lines)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        assert Endless.ended
-
-    def wait(self, seconds):
-        raise subprocess.TimeoutExpired("tflab.train", seconds)
-
-    def kill(self):
-        Endless.ended = True
-
-
-def test_a_training_that_takes_too_long_is_ended_and_what_it_learned_is_kept(monkeypatch):
+def test_a_training_ends_after_its_time_or_by_a_signal_and_keeps_its_steps(monkeypatch):
     from tflab.report import lab as measuring
+    from tflab.train import summaries
 
-    monkeypatch.setattr(subprocess, "Popen", Endless)
-    trained, whole = measuring.train("lenet", Options(data_dir="mine"))
-    assert whole
-    assert Endless.command[-2:] == ["--data-dir", "mine"]
-    assert trained.interrupted
-    assert [step.loss for step in trained.steps] == [STEP["loss"]]
+    def train():
+        trained, complete = measuring.train("tests.examples.training:build", Options())
+        return len(trained.steps), len(trained.epochs), trained.interrupted, complete
+
+    def interrupted(files, step):
+        if step.step == last:
+            raise KeyboardInterrupt
+
+    assert train() == (5 * contents.EPOCHS, contents.EPOCHS, False, True)
+    with monkeypatch.context() as patch:
+        patch.setattr(measuring, "TRAINING_S", 0)
+        assert train() == (1, 0, True, True)
+    monkeypatch.setattr(summaries, "add_step", interrupted)
+    last = 7
+    assert train() == (6, 1, True, False)
+    last = 1
+    with pytest.raises(KeyboardInterrupt):
+        train()
 
 
 def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_start(lab):

@@ -47,24 +47,18 @@ def written(tmp_path_factory):
     from tflab.report import __main__ as report
     from tflab.report import contents, lab
     from tflab.report.contents import Picture
-    from tflab.train import __main__ as train
-    from tflab.train import history
 
     def captioned(name, draw, *records):
         return Picture(name, str(draw(*records).get_label()), "<svg/>", b"")
 
     folder = tmp_path_factory.mktemp("report")
-    logdir = folder / "training"
     with pytest.MonkeyPatch.context() as patch:
         in_one_process(patch)
         patch.setattr(contents, "picture", captioned)
         for module, names in SHORTER.items():
             for name, value in names.items():
                 patch.setattr(importlib.import_module(f"tflab.{module}"), name, value)
-        of_training = ("--model", "lenet", "--epochs", "2", "--logdir", str(logdir))
-        done = run_here(train.main, *of_training, folder=folder)
-        assert done.returncode == 0, done.stderr
-        patch.setattr(lab, "train", lambda *_: (history.read(logdir / history.NAME), True))
+        patch.setattr(lab, "EPOCHS", 2)
         out = ("--out", str(folder / "out"), "--configs", "one-thread")
         done = run_here(report.main, "--model", "lenet", *out)
     assert done.returncode == 0, done.stderr

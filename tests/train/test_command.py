@@ -11,19 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow.compat.v1 as tf1
 
 from tests.commands import run_here
-from tests.train import test_loop
+from tests.examples import training
+from tests.examples.training import STEPS, saved
 from tflab.exporters import xspace
 from tflab.train import __main__ as train
-from tflab.train import history, summaries
+from tflab.train import checkpoints, summaries
 
 pytestmark = pytest.mark.tensorflow
 
-HERE = Path(__file__).parent
-MODEL = "tests.train.test_loop:build"
-STEPS = 15
+MODEL = "tests.examples.training:build"
 
 
 @pytest.fixture
@@ -41,7 +39,7 @@ def called(capsys, *args) -> tuple[int, str, str]:
 # In one process
 
 
-def test_a_training_tells_every_epoch_and_where_to_see_more(here, capsys):
+def test_a_training_prints_every_epoch_and_writes_what_tensorboard_shows(here, capsys):
     status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine")
     assert (status, err) == (0, "")
     assert " ".join(out.split()).startswith(
@@ -54,59 +52,50 @@ def test_a_training_tells_every_epoch_and_where_to_see_more(here, capsys):
     files = {str(path.relative_to("mine")) for path in Path("mine").rglob("*") if path.is_file()}
     host = xspace.file_name(socket.gethostname(), "localhost")
     assert {name.partition("/events")[0] for name in files} == {
-        history.NAME,
+        "settings.json",
         "train",
         "test",
         "written",
         "executed",
-        f"plugins/profile/tests.train.test_loop-build-batch-16/{host}.xplane.pb",
+        f"plugins/profile/tests.examples.training-build-batch-16/{host}.xplane.pb",
         "checkpoints/checkpoint",
         *(f"checkpoints/step-{n}.index" for n in (5, 10, 15)),
         *(f"checkpoints/step-{n}.data-00000-of-00001" for n in (5, 10, 15)),
     }
 
 
-def test_what_is_given_goes_before_the_recipe(here, capsys):
-    given = ("--epochs", "2", "--batch-size", "35")
-    status, *_ = called(capsys, "--model", MODEL, *given)
-    (folder,) = Path("runs").iterdir()
-    assert status == 0
-    assert re.fullmatch(r"tests.train.test_loop-build-train-\d{8}-\d{6}", folder.name)
-    seen = history.settings(folder / history.NAME)
-    assert (seen.epochs, seen.batch_size, seen.seed) == (2, 35, 1)
-    assert len(history.read(folder / history.NAME).steps) == 4
-
-
-def test_a_logdir_with_something_in_it_is_not_written_to(here, capsys):
+def test_options_go_before_the_recipe_and_what_is_in_a_logdir_stays(here, capsys):
     Path("mine").mkdir()
     Path("mine/precious").write_text("precious")
-    called(capsys, "--model", MODEL, "--logdir", "mine", "--epochs", "1")
+    given = ("--epochs", "2", "--batch-size", "35", "--logdir", "mine")
+    status, *_ = called(capsys, "--model", MODEL, *given)
+    assert status == 0
     assert Path("mine/precious").read_text() == "precious"
     (folder,) = (path for path in Path("mine").iterdir() if path.is_dir())
-    assert (folder / history.NAME).exists()
+    assert re.fullmatch(r"tests.examples.training-build-train-\d{8}-\d{6}", folder.name)
+    used = checkpoints.read_settings(folder)
+    assert (used.epochs, used.batch_size, used.seed) == (2, 35, 1)
+    assert training.steps_in(folder) == [2, 4]
 
 
-def test_a_finished_training_is_told_again_and_left_as_it_is(here, capsys):
+def test_a_finished_training_stays_as_it_is(here, capsys):
     called(capsys, "--model", MODEL, "--logdir", "mine")
     before = {path: path.stat().st_mtime_ns for path in Path("mine").rglob("*")}
     status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine", "--resume")
     assert (status, err) == (0, "Continuing in 'mine': 15 of 15 steps are done.\n")
-    assert "Epoch" not in out
-    assert f"{MODEL} on noise, batch 16, seed 1\n" in out
+    assert re.fullmatch(r"\nOpen it in TensorBoard:  \S+ --logdir mine\n", out)
     assert {path: path.stat().st_mtime_ns for path in Path("mine").rglob("*")} == before
-
-
-def test_every_setting_that_differs_is_told(here, capsys):
-    called(capsys, "--model", MODEL, "--logdir", "mine")
     changed = ("--batch-size", "35", "--epochs", "4")
     status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine", "--resume", *changed)
     assert (status, out) == (2, "")
     assert err == (
         "tflab: The training in 'mine' can continue only with the same settings: batch size: 16 "
-        "before, 35 now; epochs: 3 before, 4 now. The learning rate of "
-        "every step depends on the number of epochs. To start again, omit --resume."
-        "\n"
+        "before, 35 now; epochs: 3 before, 4 now. The learning rate of every step depends on the "
+        "number of epochs. To start again, omit --resume.\n"
     )
+    status, out, err = called(capsys, "--logdir", "mine", "--resume")
+    assert (status, out) == (2, "")
+    assert "which is not a built-in model. Give --model " in err
 
 
 @pytest.mark.parametrize(
@@ -143,7 +132,7 @@ def test_a_wrong_argument_is_one_sentence_and_leaves_nothing(here, capsys, args,
 
 
 def test_a_training_that_diverges_shows_its_epochs_and_fails(here, capsys, monkeypatch):
-    monkeypatch.setattr(test_loop, "rate", lambda step, *_: float("inf") if step > 7 else 0.01)
+    monkeypatch.setattr(training, "rate", lambda step, *_: float("inf") if step > 7 else 0.01)
     status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine")
     assert status == 1
     assert f"{MODEL} on noise, batch 16, seed 1: partial\n" in out
@@ -158,30 +147,21 @@ from pathlib import Path
 from tflab.runtime import quiet_import
 quiet_import.load()
 from tflab.train import __main__ as train
-from tflab.train import loop
-
-loop.PAUSE_S = -1  # a checkpoint before every step
 
 def in_checkpoint():
-    while not any(Path("runs/stopped/checkpoints").glob("step-[6-9].*tempstate*")):
+    while not any(Path("runs/stopped/checkpoints").glob("step-10*tempstate*")):
         pass
     os.kill(os.getpid(), signal.SIGKILL)
 
 threading.Thread(target=in_checkpoint, daemon=True).start()
 sys.exit(train.main(sys.argv[1:]))
 """
-HEAVY = "tests.train.test_command:heavy"
-
-
-def heavy():
-    """A model whose checkpoints take a while to write."""
-    tf1.get_variable("ballast", [2**21], trainable=False, use_resource=True)
-    return test_loop.build()
+HEAVY = "tests.examples.training:heavy"
 
 
 @pytest.fixture(scope="module")
 def trainings(tmp_path_factory):
-    """Two trainings without a stop, `one` and `two`, and one that was stopped twice.
+    """A training without a stop, `one`, and one that was stopped twice.
 
     The folder they are in; of each command its status, stdout and stderr.
     """
@@ -192,20 +172,20 @@ def trainings(tmp_path_factory):
         done = run_here(train.main, *model, *args, folder=folder)
         return done.returncode, done.stdout, done.stderr
 
-    outcome = {name: ended("--logdir", name) for name in ("one", "two")}
+    outcome = {"one": ended("--logdir", "one")}
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, *model, *where],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,
         text=True,
     )
     outcome["in checkpoint"] = killed.returncode, killed.stdout, killed.stderr
-    add_step, steps = summaries.add_step, count(1)
+    add_step, steps = summaries.add_step, count(6)
 
     def interrupted(event_files, step):
         add_step(event_files, step)
-        if next(steps) == 3:
+        if next(steps) == 12:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -215,38 +195,44 @@ def trainings(tmp_path_factory):
     return folder, outcome
 
 
-def test_two_trainings_end_with_the_same_weights(trainings):
-    folder, outcome = trainings
-    assert (outcome["one"][0], outcome["two"][0]) == (0, 0)
-    one, two = (test_loop.values(folder / run, STEPS) for run in ("one", "two"))
-    assert one.keys() == two.keys() > {"weights", "weights/Adam", "global_step"}
-    for name, value in one.items():
-        assert np.array_equal(two[name], value), name
-
-
-def test_a_kill_in_a_checkpoint_leaves_a_training_that_goes_on(trainings):
+def test_a_kill_in_a_checkpoint_leaves_the_one_before_it(trainings):
     _, outcome = trainings
     assert outcome["in checkpoint"][0] == -signal.SIGKILL
-    assert re.search(r"Continuing in 'runs/stopped': \d+ of 15 steps", outcome["Ctrl-C"][2])
+    assert "Continuing in 'runs/stopped': 5 of 15 steps" in outcome["Ctrl-C"][2]
 
 
-def test_an_interrupt_shows_what_there_is_and_how_to_go_on(trainings):
+def test_an_interrupt_shows_the_epochs_so_far_and_how_to_go_on(trainings):
     _, outcome = trainings
     status, out, err = outcome["Ctrl-C"]
     assert status == 130
     assert f"{HEAVY} on noise, batch 16, seed 1: partial\n" in out
+    assert re.findall(r"\n      (\d) +(\d+) ", out) == [("2", "10")]
     assert err.endswith(
         f"Interrupted. To continue:  python -m tflab.train --resume --model {HEAVY} "
         "--logdir runs/stopped\n"
     )
 
 
-def test_after_two_stops_every_step_and_epoch_is_recorded_once(trainings):
+def test_after_two_stops_the_weights_are_those_of_a_training_without_one(trainings):
     folder, outcome = trainings
-    status, _, err = outcome["resumed"]
+    status, out, err = outcome["resumed"]
     assert status == 0
-    assert err.startswith("Continuing in 'runs/stopped': ")
-    kept = history.read(folder / "runs/stopped" / history.NAME)
-    assert [step.step for step in kept.steps] == list(range(1, 16))
-    assert [epoch.step for epoch in kept.epochs] == [5, 10, 15]
-    assert not kept.interrupted
+    assert err.startswith("Continuing in 'runs/stopped': 10 of 15 steps are done. Restored: ")
+    assert re.findall(r"\n      (\d) +(\d+) ", out) == [("3", "15")]
+    one, stopped = (saved(folder / run, STEPS) for run in ("one", "runs/stopped"))
+    assert one.keys() == stopped.keys() > {"weights", "weights/Momentum", "global_step"}
+    for name, value in one.items():
+        assert np.array_equal(stopped[name], value), name
+
+
+def test_an_interrupt_after_the_last_epoch_changes_nothing(here, capsys, monkeypatch):
+    show = train.show
+
+    def interrupted(*args):
+        signal.raise_signal(signal.SIGINT)
+        show(*args)
+
+    monkeypatch.setattr(train, "show", interrupted)
+    status, out, _ = called(capsys, "--model", MODEL, "--epochs", "1")
+    assert status == 0
+    assert "Open it in TensorBoard" in out

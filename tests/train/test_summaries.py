@@ -10,13 +10,18 @@ import tensorflow as tf
 from PIL import Image
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
+from tests.examples import training
+from tests.examples.training import trained
+from tflab.datasets import Dataset
 from tflab.records.trained import Epoch, TrainingStep
-from tflab.train import prediction_images, summaries
+from tflab.train import summaries
 
 pytestmark = pytest.mark.tensorflow
 
 STEPS = [TrainingStep(n, loss=1 / n, accuracy=n / 8, rate=0.5**n) for n in range(1, 5)]
 EPOCH = Epoch(1, 4, 1.5, 0.5, 1.25, 0.75, 2.0, 30.0)
+DATA = Dataset("MNIST", "train", {"x": np.zeros(1)})
+DIGITS = replace(DATA, name="digits, not MNIST", stands_in_for="MNIST")
 
 
 def shown(folder, run):
@@ -28,21 +33,15 @@ def shown(folder, run):
     }
 
 
-def test_a_step_is_a_point_on_three_curves(tmp_path):
-    with summaries.opened(tmp_path, 0) as drawn:
+def test_steps_and_epochs_are_points_on_curves_and_both_runs_share_tags(tmp_path):
+    with summaries.opened(tmp_path, 0, DATA) as files:
         for step in STEPS:
-            summaries.add_step(drawn, step)
-    points_of_tag = shown(tmp_path, "train")
-    assert points_of_tag.keys() == {"step/loss", "step/accuracy", "step/learning rate"}
-    for tag, name in (("loss", "loss"), ("accuracy", "accuracy"), ("learning rate", "rate")):
-        points = [(step.step, np.float32(getattr(step, name))) for step in STEPS]
-        assert points_of_tag[f"step/{tag}"] == points
-
-
-def test_training_and_test_share_the_tags_of_an_epoch(tmp_path):
-    with summaries.opened(tmp_path, 0) as drawn:
-        summaries.add_epoch(drawn, EPOCH)
+            summaries.add_step(files, step)
+        summaries.add_epoch(files, EPOCH)
     assert shown(tmp_path, "train") == {
+        "step/loss": [(1, 1.0), (2, 0.5), (3, np.float32(1 / 3)), (4, 0.25)],
+        "step/accuracy": [(1, 0.125), (2, 0.25), (3, 0.375), (4, 0.5)],
+        "step/learning rate": [(1, 0.5), (2, 0.25), (3, 0.125), (4, 0.0625)],
         "epoch/loss": [(4, 1.5)],
         "epoch/accuracy": [(4, 0.5)],
         "epoch/images per second": [(4, 30.0)],
@@ -50,45 +49,66 @@ def test_training_and_test_share_the_tags_of_an_epoch(tmp_path):
     assert shown(tmp_path, "test") == {"epoch/loss": [(4, 1.25)], "epoch/accuracy": [(4, 0.75)]}
 
 
-def test_what_a_model_does_not_tell_has_no_curve(tmp_path):
-    with summaries.opened(tmp_path, 0) as drawn:
-        summaries.add_step(drawn, replace(STEPS[0], accuracy=math.nan, rate=math.nan))
+def test_a_value_that_a_model_does_not_have_has_no_curve(tmp_path):
+    with summaries.opened(tmp_path, 0, DATA) as files:
+        summaries.add_step(files, replace(STEPS[0], accuracy=math.nan, rate=math.nan))
     assert shown(tmp_path, "train").keys() == {"step/loss"}
 
 
 def test_data_that_stand_in_for_others_are_named_in_every_chart(tmp_path):
-    with summaries.opened(tmp_path, 0, "digits, not MNIST") as drawn:
-        summaries.add_step(drawn, STEPS[0])
-        summaries.add_epoch(drawn, EPOCH)
-        summaries.add_image(drawn, 4, "predictions/first", prediction_images.PngImage(b"", 1, 1))
+    with summaries.opened(tmp_path, 0, DIGITS) as files:
+        summaries.add_step(files, STEPS[0])
+        summaries.add_epoch(files, EPOCH)
+        summaries.add_image(files, 4, "predictions/first", Image.new("RGB", (1, 1)))
     tags = [*shown(tmp_path, "train"), *shown(tmp_path, "test")]
     assert len(tags) == 9
     assert all(tag.endswith(" (digits, not MNIST)") for tag in tags)
 
 
-def test_after_a_restart_no_step_is_shown_twice_nor_what_never_came_again(tmp_path):
-    with summaries.opened(tmp_path, 0) as drawn:
+@pytest.mark.parametrize("stop", [6, 7, 9])
+def test_curves_of_a_resumed_training_are_those_of_one_without_a_stop(tmp_path, stop):
+    list(trained(tmp_path / "straight"))
+    records = trained(tmp_path / "stopped")
+    for _ in range(stop):  # the sixth is the first epoch
+        next(records)
+    records.close()
+    list(trained(tmp_path / "stopped"))
+    for run in ("train", "test"):
+        straight, stopped = (shown(tmp_path / name, run) for name in ("straight", "stopped"))
+        assert straight.keys() == stopped.keys()
+        for tag in straight.keys() - {"epoch/images per second"}:
+            expected, found = straight[tag], stopped[tag]
+            assert [step for step, _ in found] == [step for step, _ in expected]
+            for (_, value), (_, other) in zip(found, expected, strict=True):
+                assert np.array_equal(value, other), tag
+    assert [step for step, _ in shown(tmp_path / "stopped", "train")["weights"]] == [5, 10, 15]
+
+
+def test_steps_that_never_came_again_are_not_shown_after_a_restart(tmp_path):
+    with summaries.opened(tmp_path, 0, DATA) as files:
         for step in STEPS:
-            summaries.add_step(drawn, step)
-        summaries.add_epoch(drawn, EPOCH)
-    with summaries.opened(tmp_path, 2) as drawn:
-        summaries.add_step(drawn, replace(STEPS[2], loss=9.0))
+            summaries.add_step(files, step)
+        summaries.add_epoch(files, EPOCH)
+    with summaries.opened(tmp_path, 2, DATA) as files:
+        summaries.add_step(files, replace(STEPS[2], loss=9.0))
     assert shown(tmp_path, "train")["step/loss"] == [(1, 1.0), (2, 0.5), (3, 9.0)]
     assert not shown(tmp_path, "train")["epoch/loss"]
     assert not shown(tmp_path, "test")["epoch/loss"]
 
 
-def test_what_was_flushed_can_be_read_while_the_file_is_open(tmp_path):
-    with summaries.opened(tmp_path, 0) as drawn:
-        summaries.add_step(drawn, STEPS[0])
-        drawn.flush()
-        assert shown(tmp_path, "train")["step/loss"] == [(1, 1.0)]
+def test_an_epoch_can_be_read_while_the_training_goes_on(tmp_path):
+    records = trained(tmp_path)
+    for _ in range(6):
+        next(records)
+    assert [step for step, _ in shown(tmp_path, "train")["step/loss"]] == [1, 2, 3, 4, 5]
+    assert [step for step, _ in shown(tmp_path, "test")["epoch/loss"]] == [5]
+    records.close()
 
 
 def test_a_histogram_counts_every_weight(tmp_path):
     weights = np.random.default_rng(1).normal(size=(30, 40)).astype(np.float32)
-    with summaries.opened(tmp_path, 0) as drawn:
-        summaries.add_weights(drawn, 4, {"dense/kernel": weights})
+    with summaries.opened(tmp_path, 0, DATA) as files:
+        summaries.add_weights(files, 4, {"dense/kernel": weights})
     ((step, bins),) = shown(tmp_path, "train")["dense/kernel"]
     left, right, count = bins.T
     expected, _ = np.histogram(weights, bins=len(count))
@@ -98,11 +118,11 @@ def test_a_histogram_counts_every_weight(tmp_path):
 
 
 def test_a_picture_is_shown_as_it_was_drawn(tmp_path):
-    picture = prediction_images.draw(
-        np.zeros((3, 8, 8, 1)), np.array([1, 2, 3]), np.array([1, 2, 2])
-    )
-    with summaries.opened(tmp_path, 0) as drawn:
-        summaries.add_image(drawn, 4, "predictions/first", picture)
-    ((step, (width, height, png)),) = shown(tmp_path, "test")["predictions/first"]
-    assert (step, int(width), int(height)) == (4, picture.width, picture.height)
-    assert Image.open(io.BytesIO(png)).size == (picture.width, picture.height)
+    list(trained(tmp_path, training.build, epochs=1))
+    picture = np.random.default_rng(1).integers(0, 255, (20, 30, 3), np.uint8)
+    with summaries.opened(tmp_path / "one", 0, DATA) as files:
+        summaries.add_image(files, 4, "predictions/first", Image.fromarray(picture))
+    ((step, (width, height, png)),) = shown(tmp_path / "one", "test")["predictions/first"]
+    assert (step, int(width), int(height)) == (4, 30, 20)
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(png))), picture)
+    assert shown(tmp_path, "test").keys() >= {"predictions/first", "predictions/mistakes"}

@@ -17,10 +17,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 MOST = 2**53  # larger numbers in JSON are not exact everywhere
 LONGEST = 10_000  # characters of a text
-LOSSES = ("loss", "train_loss", "test_loss")
-# Fields that may be negative: losses, differences of times, and an exit status for a signal
+# Fields that may be negative: differences of times, and an exit status for a signal
 BELOW_ZERO = (
-    *LOSSES,
     "fixed_ns",
     "per_image_ns",
     "once_more_ns",
@@ -31,14 +29,12 @@ BELOW_ZERO = (
 )
 OF_TENSORS = ("mean", "std", "min", "max")  # of the elements of a tensor, which may be large
 LARGEST = sys.float_info.max
-# What null in a file means: an infinite end of an interval of too few observations, or a number
-# that a model or a step does not have
+# What null in a file means: an infinite end of an interval of too few observations
 NULL: dict[str, float] = {
     "low": 0.0,
     "low_ns": -math.inf,
     "high": math.inf,
     "high_ns": math.inf,
-    **dict.fromkeys((*LOSSES, "accuracy", "train_accuracy", "test_accuracy", "rate"), math.nan),
 }
 
 
@@ -179,7 +175,7 @@ def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
     right = (int,) if kind is int else (int, float)
     if isinstance(value, bool) or not isinstance(value, right):
         raise WrongError(path, f"is not a {'whole ' if kind is int else ''}number")
-    if not abs(value) <= (LARGEST if field in (*LOSSES, "rate") else MOST):
+    if not abs(value) <= MOST:
         raise WrongError(path, "is a number outside the permitted range")
     if value < 0 and field not in BELOW_ZERO:
         raise WrongError(path, "is below zero")

@@ -1,8 +1,40 @@
-"""Trained: the log of a training, from which its curves are drawn."""
+"""Trained: the settings of a training, and what it measured in each step and epoch."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from tflab.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What determines a training."""
+
+    model: str
+    data: str  # the name of the data set
+    train_rows: int
+    test_rows: int
+    batch_size: int
+    epochs: int
+    seed: int  # of the initial weights and of the order of the rows
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.batch_size <= self.train_rows:
+            raise UsageError(
+                f"A batch of {self.batch_size:,} cannot be taken from the {self.train_rows:,} "
+                f"training rows of {self.data}; choose a batch size from 1 to {self.train_rows:,}."
+            )
+
+    @property
+    def epoch_steps(self) -> int:
+        return math.ceil(self.train_rows / self.batch_size)
+
+    @property
+    def steps(self) -> int:
+        return self.epoch_steps * self.epochs
 
 
 @dataclass(frozen=True)
@@ -13,8 +45,12 @@ class TrainingStep:
     loss: float  # mean over the batch
     accuracy: float  # share of the batch
     rate: float  # learning rate
-    # Older histories do not have this field.
     traced: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class TimedStep(TrainingStep):
+    seconds: float  # since the end of the previous step, or the start of the epoch
 
 
 @dataclass(frozen=True)
@@ -40,3 +76,17 @@ class History:
     steps: tuple[TrainingStep, ...]
     epochs: tuple[Epoch, ...]
     interrupted: bool = False
+
+
+def history(settings: Settings, records: Sequence[TimedStep | Epoch]) -> History:
+    """Return the history of a training from what its loop yielded."""
+    epochs = tuple(record for record in records if isinstance(record, Epoch))
+    return History(
+        model=settings.model,
+        data=settings.data,
+        batch_size=settings.batch_size,
+        seed=settings.seed,
+        steps=tuple(record for record in records if isinstance(record, TimedStep)),
+        epochs=epochs,
+        interrupted=not epochs or epochs[-1].epoch < settings.epochs,
+    )

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rich.console import Console
-
 from tflab import lifecycle, models, temporary
-from tflab.cli import environment, interrupts
+from tflab.cli import environment, interrupts, terminal
 from tflab.compare import DEFAULT, SweepOptions, compare_batch_sizes
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
 from tflab.records.measured import Comparison
 from tflab.records.options import BATCH_SIZES, Options, Saved
 from tflab.records.stages import Frontend
-from tflab.records.trained import History
+from tflab.records.trained import Epoch, History, TimedStep, history
 from tflab.report import selection
 from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.report.selection import TOY
-from tflab.runtime import child, devices, load
-from tflab.train import history
+from tflab.runtime import devices, load
+from tflab.train import loop, trainer
 
 STEPS = 50  # measured steps of each walk
 EXPERIMENTS_S = 30  # for what the largest ops cost a step
@@ -197,36 +195,21 @@ def has_loss(model: str, walked: Walked | None, options: Options) -> bool:
 
 
 def train(model: str, options: Options) -> tuple[History, bool]:
-    """Train in a separate process, like `python -m tflab.train`; only its history is kept. A
-    training longer than TRAINING_S is stopped, and then has fewer epochs.
-
-    Also returns whether it ended normally or by that limit, and not by a signal after its first
-    step.
-    """
+    """Train like `python -m tflab.train`, but at most TRAINING_S, after which there may be fewer
+    epochs. Also return False if a signal ended the training after its first step."""
+    ready = trainer.prepare(model, models.find(model, options.saved), options=options)
+    settings = ready.settings(EPOCHS)
+    records: list[TimedStep | Epoch] = []
+    complete, stop = True, time.monotonic() + TRAINING_S
     with temporary.folder("training") as folder:
-        logdir = folder / "run"
-        command = [*child.python(), "-m", "tflab.train", "--model", model, "--epochs", str(EPOCHS)]
-        command += ["--logdir", str(logdir)]
-        command += ["--data-dir", options.data_dir] if options.data_dir else []
-        # The process has the rights of this one
-        command += ["--trust"] if models.is_file(model) else []
-        variables = {**os.environ, "TMPDIR": str(temporary.process_folder())}
-        path, complete, status = logdir / history.NAME, True, 0
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=variables) as process:
-            try:
-                status = process.wait(TRAINING_S)
-            except subprocess.TimeoutExpired:
-                process.kill()  # its history has every step until then
-                Console(stderr=True).show_cursor()  # the progress bar had hidden it
-            except KeyboardInterrupt:
-                process.kill()
-                process.wait()
-                if not path.exists() or not history.read(path).steps:
-                    raise
-                complete = False
-            except BaseException:
-                process.kill()
+        try:
+            with closing(loop.train(ready, settings, folder)) as steps:
+                for record in terminal.track("training", steps, settings.steps + settings.epochs):
+                    records.append(record)
+                    if time.monotonic() > stop:
+                        break
+        except KeyboardInterrupt:
+            if not records:
                 raise
-        if status:
-            raise TflabError(f"The training of '{model}' ended with status {status}.")
-        return history.read(path), complete
+            complete = False
+    return history(settings, records), complete

@@ -10,7 +10,6 @@ import numpy as np
 from tflab.analysis import step_times
 from tflab.compare import view
 from tflab.exporters import plots
-from tflab.records.blocks import Column, Table
 from tflab.records.measured import Comparison
 from tflab.records.trained import History
 from tflab.records.values import Maps, Probabilities
@@ -18,7 +17,7 @@ from tflab.report import contents, graph_chapter
 from tflab.report.contents import EPOCHS, TOP, Lab, Method, Part, Walked
 from tflab.runtime import trace
 from tflab.train import view as training_view
-from tflab.units import plural, time
+from tflab.units import plural
 from tflab.views import execution
 
 
@@ -153,7 +152,7 @@ def training(lab: Lab) -> Iterator[Part]:
     if lab.history.interrupted:
         yield "Partial: this training ended before its last epoch."
     if lab.history.epochs:
-        yield epochs(lab.history)
+        yield training_view.epochs(lab.history)
     means = (
         "Losses and accuracies are means"
         if training_view.classified(lab.history)
@@ -170,22 +169,3 @@ def training(lab: Lab) -> Iterator[Part]:
 def left_out(history: History) -> str:
     """Which steps are not in the rows per second."""
     return "".join(f" {sentence}" for sentence in training_view.traced_steps(history))
-
-
-def epochs(history: History) -> Table:
-    right = training_view.accuracy_percent
-    columns = (
-        Column("epoch", lambda row: str(row.epoch), right=True),
-        Column("last step", lambda row: f"{row.step:,}", right=True),
-        Column("train loss", lambda row: f"{row.train_loss:.3g}", right=True),
-        Column("train accuracy", lambda row: right(row.train_accuracy), right=True),
-        Column("test loss", lambda row: f"{row.test_loss:.3g}", right=True),
-        Column("test accuracy", lambda row: right(row.test_accuracy), right=True),
-        Column("time", lambda row: time(1e9 * row.seconds), right=True),
-        Column("rows a second", lambda row: f"{row.images_per_second:,.0f}", right=True),
-    )
-    return Table(
-        f"Epochs on {history.data}",
-        tuple(column for column in columns if any(map(column.cell, history.epochs))),
-        history.epochs,
-    )

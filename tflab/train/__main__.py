@@ -2,8 +2,8 @@
 
     python -m tflab.train --model lenet
 
-Options that you omit take the model's defaults. Ctrl-C saves and stops; --resume continues from
-the last checkpoint, and says what it does not restore.
+Options that you omit take the model's defaults. A checkpoint is saved after each epoch; after
+Ctrl-C, --resume continues from the last one, and says what it does not restore.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,12 +24,10 @@ from tflab.records.options import Options, Saved
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from tflab.records.trained import Epoch, History, Settings, TimedStep
     from tflab.train.checkpoints import Checkpoint
-    from tflab.train.history import Settings, TimedStep
     from tflab.train.trainer import Trainer
 
-SEED = 1  # of the initial weights and of the order of the rows
-SETTINGS = ("model", "batch_size", "epochs")  # options that are settings
 RECENT = 50  # steps; the progress bar shows their mean
 
 
@@ -76,34 +72,51 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tflab.train import checkpoints, history
+    from tflab.records.trained import history
+    from tflab.train import checkpoints
 
+    folder, saved = None, None
+    model = args.model or arguments.MODEL
     if args.resume:
-        folder = checkpoints.find_training(
-            Path(args.logdir or output_paths.RUNS), args.model or arguments.MODEL
-        )
-        saved = history.settings(folder / history.NAME)
+        folder, saved = checkpoints.find_training(Path(args.logdir or output_paths.RUNS), model)
         if not args.model:
             checkpoints.check_own_model(folder, saved)
-        trainer, settings = prepare(args, saved)
+            model = saved.model
+    trainer, settings = prepare(args, model, saved)
+    start = None
+    if folder and saved:
         checkpoints.check_same_settings(folder, saved, settings)
-        start, going_on = checkpoints.checkpoint_to_resume(folder, settings)
-        note(going_on)
+        start = checkpoints.newest(folder, settings)
+        note(checkpoints.progress(folder, settings, start))
     else:
-        trainer, settings = prepare(args, None)
-        folder, start = checkpoints.begin_training(args.logdir, trainer.program, settings), None
-    status = 0
-    try:
-        if start is None or start.step < settings.steps:
-            train(trainer, settings, folder, start)
-    except KeyboardInterrupt:
-        status = command.INTERRUPTED
-    finally:
-        with interrupts.held():
-            show(folder)
+        folder = checkpoints.begin_training(args.logdir, trainer.program, settings)
+    status, records = 0, []
+    with interrupts.held():
+        try:
+            for record in train(trainer, settings, folder, start):
+                records.append(record)
+        except KeyboardInterrupt:
+            status = command.INTERRUPTED
+        finally:
+            show(history(settings, records), folder)
+        interrupts.take()  # there is nothing left to interrupt
     if status:
         note(f"Interrupted. To continue:  {resuming(settings, folder, args.trust)}")
     return status
+
+
+def prepare(
+    args: argparse.Namespace, model: str, saved: Settings | None
+) -> tuple[Trainer, Settings]:
+    """Return the graph and the settings: those given, else the saved ones, else the recipe's."""
+    of_file = Saved(trust=args.trust)
+    function = models.find(model, of_file)
+    from tflab.train import trainer
+
+    options = Options(data_dir=args.data_dir, saved=of_file)
+    ready = trainer.prepare(model, function, saved.seed if saved else trainer.SEED, options)
+    epochs, batch_size = (saved.epochs, saved.batch_size) if saved else (None, None)
+    return ready, ready.settings(args.epochs or epochs, args.batch_size or batch_size)
 
 
 def resuming(settings: Settings, folder: Path, trust: bool) -> str:
@@ -112,60 +125,40 @@ def resuming(settings: Settings, folder: Path, trust: bool) -> str:
     return f"python -m tflab.train {shlex.join(again)}"
 
 
-def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, Settings]:
-    """The graph and the settings: those given, else those saved before, else the recipe's."""
-    from tflab.train.history import Settings
-
-    settings_given = {
-        name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None
-    }
-    model = args.model or (saved.model if saved else arguments.MODEL)
-    seed = saved.seed if saved else SEED
-    function = models.find(model, Saved(trust=args.trust))
-    from tflab.train import trainer
-
-    options = Options(data_dir=args.data_dir, saved=Saved(trust=args.trust))
-    ready = trainer.prepare(model, function, seed, options)
-    train, test = map(ready.program.dataset, ("train", "test"))
-    data = {"data": train.name, "train_rows": train.size, "test_rows": test.size}
-    defaults = {
-        "model": model,
-        "batch_size": ready.recipe.batch_size,
-        "epochs": ready.recipe.epochs,
-        "seed": seed,
-    }
-    return ready, Settings(**{**(asdict(saved) if saved else defaults), **settings_given, **data})
-
-
-def train(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None) -> None:
-    """Train, with a progress bar on stderr for the steps and a line on stdout for every epoch."""
+def train(
+    trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None
+) -> Iterator[TimedStep | Epoch]:
+    """Train, with a progress bar on stderr for the steps and a line on stdout for every epoch;
+    yield both."""
     from tflab.exporters import text
     from tflab.records.trained import Epoch
     from tflab.train import loop, view
 
+    done = start.step if start else 0
+    if done == settings.steps:
+        return
     out = text.console()
     out.print(visible(view.plan_line(settings)))
-    done = start.step if start else 0
-    recent: deque[TimedStep] = deque(maxlen=RECENT)
-    of_epoch: list[TimedStep] = []
+    steps: list[TimedStep] = []  # of the epoch
     with (
         closing(loop.train(trainer, settings, folder, start)) as records,
         progress_bar() as bar,
         terminal.phase("training", settings.steps) as phase,
     ):
         task = bar.add_task("", total=settings.steps, completed=done, about="")
-        for record in records:
+        for record in interrupts.interruptible(records):
             if isinstance(record, Epoch):
                 bar.stop()  # clears the bar's line
-                out.print(visible(view.epoch_line(record, settings.epochs, of_epoch)))
+                out.print(visible(view.epoch_line(record, settings.epochs, steps)))
                 bar.start()
-                of_epoch.clear()
-                continue
-            phase.done = record.step
-            of_epoch.append(record)
-            if not bar.disable:
-                recent.append(record)
-                bar.update(task, completed=record.step, about=view.progress_line(settings, recent))
+                steps.clear()
+            else:
+                steps.append(record)
+                phase.done = record.step
+                if not bar.disable:
+                    about = view.progress_line(settings, steps[-RECENT:])
+                    bar.update(task, completed=record.step, about=about)
+            yield record
 
 
 def progress_bar() -> Progress:
@@ -185,12 +178,13 @@ def progress_bar() -> Progress:
     )
 
 
-def show(folder: Path) -> None:
-    """Print a table of all epochs, and how to open the training in TensorBoard."""
+def show(trained: History, folder: Path) -> None:
+    """Print a table of the epochs, and how to open the training in TensorBoard."""
     from tflab.exporters import text
-    from tflab.train import history, view
+    from tflab.train import view
 
-    text.show_blocks(view.blocks(history.read(folder / history.NAME)))
+    if trained.steps:
+        text.show_blocks(view.blocks(trained))
     terminal.say_command("\nOpen it in TensorBoard:", output_paths.opening_line(folder))
 
 

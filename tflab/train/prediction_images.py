@@ -1,4 +1,4 @@
-"""Prediction images: images in rows, each framed by whether its prediction is right.
+"""Prediction images: test images in rows, each framed by whether its prediction is right.
 
 A right prediction has a thin blue-green frame, a wrong one a thick vermilion one. The colours are
 two of Okabe and Ito's that the colour-blind can distinguish; caption and width differ too.
@@ -7,12 +7,15 @@ two of Okabe and Ito's that the colour-blind can distinguish; caption and width 
 from __future__ import annotations
 
 import functools
-import io
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from tflab.datasets import Column
+from tflab.records.options import Program
+
+SHOWN = 40  # images in a picture
 COLUMNS = 10
 SIDE = 76  # pixels, the width of a tile with its frame
 INSET = 6  # pixels from the tile's edge to the image, so that frame and image do not touch
@@ -24,15 +27,31 @@ LETTERS = 14  # pixels, the height of letters
 PAPER, INK = "#FFFFFF", "#222222"
 
 
-@dataclass(frozen=True)
-class PngImage:
-    png: bytes
-    width: int
-    height: int
+def pictures(program: Program, predicted: np.ndarray) -> Iterator[tuple[str, Image.Image]]:
+    """Yield pictures of the first test images and of the first mistakes, if the model classifies
+    images."""
+    columns = program.dataset("test").columns
+    fed = [columns[column] for column in program.model.feeds.values()]
+    images = next(filter(holds_images, fed), None)
+    if images is None or predicted.ndim > 1:
+        return
+    labels = columns["labels"]
+    for tag, rows in (
+        ("first", np.arange(len(predicted))),
+        ("mistakes", np.flatnonzero(predicted != labels)),
+    ):
+        shown = rows[:SHOWN]
+        if len(shown):
+            yield f"predictions/{tag}", draw(images[shown], predicted[shown], labels[shown])
 
 
-def draw(images: np.ndarray, predicted: np.ndarray, labels: np.ndarray) -> PngImage:
-    """A picture of images [n, height, width, 1 or 3] of any range, with predictions and labels."""
+def holds_images(column: Column) -> bool:
+    """Return True for a column of grey or coloured images: [n, height, width, 1 or 3]."""
+    return isinstance(column, np.ndarray) and column.ndim == 4 and column.shape[-1] in (1, 3)
+
+
+def draw(images: np.ndarray, predicted: np.ndarray, labels: np.ndarray) -> Image.Image:
+    """Draw images [n, height, width, 1 or 3] of any range, with predictions and labels."""
     tiles = rgb_bytes(images)
     columns = min(COLUMNS, len(tiles))
     rows = -(-len(tiles) // columns)
@@ -43,13 +62,12 @@ def draw(images: np.ndarray, predicted: np.ndarray, labels: np.ndarray) -> PngIm
         row, column = divmod(index, columns)
         corner = (GAP + column * (SIDE + GAP), GAP + row * (SIDE + CAPTION + GAP))
         draw_tile(sheet, corner, tile, int(predicted[index]), int(labels[index]))
-    png = io.BytesIO()
-    sheet.save(png, "PNG")
-    return PngImage(png.getvalue(), width, height)
+    return sheet
 
 
 def rgb_bytes(images: np.ndarray) -> np.ndarray:
-    """Images as bytes [n, height, width, 3]: the least value is black, the greatest white."""
+    """Return images as bytes [n, height, width, 3]: the least value is black, the greatest
+    white."""
     least, greatest = float(images.min()), float(images.max())
     scaled = (images - least) * (255 / ((greatest - least) or 1))
     return np.broadcast_to(scaled.astype(np.uint8), (*images.shape[:3], 3))

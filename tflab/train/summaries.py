@@ -6,35 +6,37 @@ both, so that the two curves are drawn in one chart. The x axis is the number of
 
 from __future__ import annotations
 
-import time
+import io
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 import tensorflow.compat.v1 as tf1
+from PIL.Image import Image
 from tensorboard.plugins.histogram.summary import histogram_pb
-from tensorflow.compat.v1 import Event, SessionLog, Summary
+from tensorflow.compat.v1 import SessionLog, Summary
 
+from tflab.datasets import Dataset
 from tflab.exporters import tensorboard, xspace
 from tflab.lifecycle import captures
 from tflab.records.options import Program
 from tflab.records.timed import StepTime
 from tflab.records.trained import Epoch, TrainingStep
 from tflab.runtime import measure, session
-from tflab.train import prediction_images
-from tflab.train.trainer import Trainer
+
+DISK_ERRORS = (RuntimeError, IndexError)  # what FileWriter raises (TensorFlow 2.21)
 
 
 @dataclass(frozen=True)
 class EventFiles:
-    """The open event files of both runs. An event file is a TFRecord file of Events."""
+    """The open event files of both runs."""
 
-    train: tf.io.TFRecordWriter
-    test: tf.io.TFRecordWriter
+    train: tf1.summary.FileWriter
+    test: tf1.summary.FileWriter
     suffix: str = ""  # of the tags of scalars and images
 
     def flush(self) -> None:
@@ -44,38 +46,34 @@ class EventFiles:
 
 
 @contextmanager
-def opened(folder: Path, done: int, stand_in: str = "") -> Iterator[EventFiles]:
-    """New event files for a training that has done `done` steps.
+def opened(folder: Path, done: int, data: Dataset) -> Iterator[EventFiles]:
+    """Open new event files for a training that has done `done` steps. If the data stand in for the
+    model's own, every chart's tag says so.
 
-    `stand_in` names a data set that stands in for the model's own: every chart's tag says so.
-
-    Values of later steps in earlier files are not shown any more. TensorBoard's reader drops them
-    at the second `SessionLog.START` of a run (tensorboard/backend/event_processing/
-    plugin_event_accumulator.py), its fast data server as soon as a tag returns to a step that it
-    had (tensorboard/data/server/reservoir.rs).
+    TensorBoard no longer shows later steps of earlier files. Its reader drops them at the second
+    `SessionLog.START` of a run (tensorboard/backend/event_processing/plugin_event_accumulator.py),
+    its fast data server as soon as a tag returns to a step that it had
+    (tensorboard/data/server/reservoir.rs).
     """
-    with ExitStack() as stack:
-        runs = {}
-        for name in ("train", "test"):
-            (folder / name).mkdir(exist_ok=True)
-            # TensorBoard reads event files in the order of their names.
-            file = folder / name / f"events.out.tfevents.{time.time_ns()}"
-            runs[name] = tf.io.TFRecordWriter(str(file))
-            stack.callback(close, runs[name])
-            write(runs[name], Event(file_version="brain.Event:2"))
-            start = SessionLog(status=SessionLog.START)
-            write(runs[name], Event(step=done + 1, session_log=start))
-        yield EventFiles(**runs, suffix=f" ({stand_in})" if stand_in else "")
-
-
-def close(run: tf.io.TFRecordWriter) -> None:
-    with suppress(tf.errors.OpError):  # `flush` has already reported a full disk
-        run.close()
-
-
-def write(run: tf.io.TFRecordWriter, event: Event) -> None:
-    event.wall_time = time.time()
-    run.write(event.SerializeToString())
+    # TensorBoard reads the files of a run in the order of their names, which have seconds.
+    name_suffix = f".{done:09}"
+    hook = threading.excepthook
+    # The thread of a writer raises an error of the disk, and `flush` raises it again.
+    threading.excepthook = lambda failed: failed.exc_type in DISK_ERRORS or hook(failed)
+    with tf1.Graph().as_default():  # a writer refuses to be made in eager mode
+        train, test = (
+            tf1.summary.FileWriter(str(folder / run), filename_suffix=name_suffix)
+            for run in ("train", "test")
+        )
+    try:
+        for writer in (train, test):
+            writer.add_session_log(SessionLog(status=SessionLog.START), done + 1)
+        yield EventFiles(train, test, f" ({data.name})" if data.stands_in_for else "")
+    finally:
+        for writer in (train, test):
+            with suppress(*DISK_ERRORS):  # reported by `flush`
+                writer.close()
+        threading.excepthook = hook
 
 
 def add_step(files: EventFiles, step: TrainingStep) -> None:
@@ -99,27 +97,31 @@ def add_epoch(files: EventFiles, epoch: Epoch) -> None:
 
 
 def add_scalars(
-    run: tf.io.TFRecordWriter, step: int, tags: Mapping[str, float], suffix: str
+    writer: tf1.summary.FileWriter, step: int, tags: Mapping[str, float], suffix: str
 ) -> None:
     """Write one event with all scalars; unknown ones (nan) are omitted."""
     finite = {f"{tag}{suffix}": value for tag, value in tags.items() if value == value}
     values = [Summary.Value(tag=tag, simple_value=value) for tag, value in finite.items()]
-    write(run, Event(step=step, summary=Summary(value=values)))
+    writer.add_summary(Summary(value=values), step)
 
 
 def add_weights(files: EventFiles, step: int, weights: Mapping[str, np.ndarray]) -> None:
-    """A histogram of each variable, tagged with its name."""
+    """Write a histogram of each variable, tagged with its name."""
     for name, values in weights.items():
-        summary = Summary.FromString(histogram_pb(name, values).SerializeToString())
-        write(files.train, Event(step=step, summary=summary))
+        files.train.add_summary(histogram_pb(name, values).SerializeToString(), step)
 
 
-def add_image(files: EventFiles, step: int, tag: str, picture: prediction_images.PngImage) -> None:
+def add_image(files: EventFiles, step: int, tag: str, picture: Image) -> None:
+    png = io.BytesIO()
+    picture.save(png, "PNG")
     image = Summary.Image(
-        width=picture.width, height=picture.height, colorspace=3, encoded_image_string=picture.png
+        width=picture.width,
+        height=picture.height,
+        colorspace=3,
+        encoded_image_string=png.getvalue(),
     )
     value = Summary.Value(tag=f"{tag}{files.suffix}", image=image)
-    write(files.test, Event(step=step, summary=Summary(value=[value])))
+    files.test.add_summary(Summary(value=[value]), step)
 
 
 # Graphs and Profile: some of the first steps of a training are traced. Tracing does not change what
@@ -130,24 +132,17 @@ TRACED = range(WARM, WARM + captures.STEPS)  # of a training, counted from 0
 
 
 @dataclass(frozen=True)
-class TracedSteps:
-    program: Program
-    folder: Path  # of the training
-    batch_size: int
+class Tracing:
     step: Any  # a callable of `Step`
-    taken: list[tuple[StepTime, Any]] = field(default_factory=list)
+    taken: list[tuple[StepTime, Any]] = field(default_factory=list)  # with their RunMetadata
 
 
-def begin_tracing(
-    trainer: Trainer, live: tf1.Session, folder: Path, batch_size: int
-) -> TracedSteps:
-    step = trainer.train.callable(
-        live, trace_level=session.trace_level(), output_partition_graphs=True
-    )
-    return TracedSteps(trainer.program, folder, batch_size, step)
+def begin_tracing(step: session.Step, live: tf1.Session) -> Tracing:
+    level = session.trace_level()
+    return Tracing(step.callable(live, trace_level=level, output_partition_graphs=True))
 
 
-def run_traced(tracing: TracedSteps, number: int, values: Sequence[Any]) -> list[Any]:
+def run_traced(tracing: Tracing, number: int, values: Sequence[Any]) -> list[Any]:
     """Run a step with tracing; return what it fetched."""
     fetched: list[Any] = []
 
@@ -159,7 +154,7 @@ def run_traced(tracing: TracedSteps, number: int, values: Sequence[Any]) -> list
     return fetched
 
 
-def write_traces(tracing: TracedSteps) -> None:
+def write_traces(tracing: Tracing, program: Program, folder: Path, batch_size: int) -> None:
     """Write the graph that ran, coloured by its last step, and all steps as a profile; then release
     the traces.
 
@@ -167,11 +162,10 @@ def write_traces(tracing: TracedSteps) -> None:
     """
     if not tracing.taken:
         return
-    program, batch_size = tracing.program, tracing.batch_size
     metadata = tracing.taken[-1][1]
     types = {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
     traces = [(tensorboard.tag(program, batch_size), batch_size, metadata)]
-    tensorboard.write_executed(tracing.folder, metadata.partition_graphs, traces)
+    tensorboard.write_executed(folder, metadata.partition_graphs, traces)
     name = captures.capture_name(program, batch_size)
-    xspace.write(tracing.folder, [captures.captured_of(name, tracing.taken, types)])
+    xspace.write(folder, [captures.captured_of(name, tracing.taken, types)])
     tracing.taken.clear()

@@ -16,9 +16,11 @@ import tensorflow.compat.v1 as tf1
 from tflab.errors import UsageError
 from tflab.lifecycle import backward, frontend
 from tflab.records.options import Model, Options, Program, Recipe
+from tflab.records.trained import Settings
 from tflab.runtime import nodes, session
 from tflab.train import checkpoints
 
+SEED = 1  # of the initial weights and of the order of the rows
 EPOCHS, BATCH_SIZE = 5, 64  # for a model that has an optimizer and no recipe
 
 
@@ -31,10 +33,24 @@ class Trainer:
     weights: tuple[tf.Variable, ...]  # the trainable ones
     saver: tf1.train.Saver
     options: Options  # of its session
+    seed: int  # of its initial weights
+
+    def settings(self, epochs: int | None = None, batch_size: int | None = None) -> Settings:
+        """Return the settings of a training, by default those of the recipe. Raises UsageError."""
+        train, test = map(self.program.dataset, ("train", "test"))
+        return Settings(
+            model=self.program.name,
+            data=train.name,
+            train_rows=train.size,
+            test_rows=test.size,
+            batch_size=batch_size or self.recipe.batch_size,
+            epochs=epochs or self.recipe.epochs,
+            seed=self.seed,
+        )
 
 
 def prepare(
-    name: str, function: Callable[[], Model], seed: int, options: Options | None = None
+    name: str, function: Callable[[], Model], seed: int = SEED, options: Options | None = None
 ) -> Trainer:
     """Build a model whose initial weights follow from the seed, and add the nodes that train it.
 
@@ -77,6 +93,7 @@ def prepare(
         weights=tuple(graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)),
         saver=saver,
         options=options,
+        seed=seed,
     )
 
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from tflab.records.blocks import Block, Column, Table
-from tflab.records.trained import Epoch, History, TrainingStep
-from tflab.train.history import Settings, TimedStep
+from tflab.records.trained import Epoch, History, Settings, TimedStep, TrainingStep
 from tflab.units import plural, time
 
 
@@ -82,6 +81,16 @@ def blocks(history: History) -> Iterable[Block]:
     if not history.epochs:
         yield f"No epoch finished; {plural(len(history.steps), 'step')} were done."
         return
+    yield epochs(history)
+    means = "Loss and accuracy are means" if classified(history) else "The loss is a mean"
+    yield (
+        f"{means} over all rows: in training on each batch before its update, in the test with "
+        "the weights at the end of the epoch."
+    )
+    yield from traced_steps(history)
+
+
+def epochs(history: History) -> Table:
     columns = [
         Column("epoch", lambda row: str(row.epoch), right=True),
         Column("last step", lambda row: f"{row.step:,}", right=True),
@@ -93,15 +102,9 @@ def blocks(history: History) -> Iterable[Block]:
         Column("rows a second", lambda row: f"{row.images_per_second:,.0f}", right=True, spare=2),
     ]
     partial = ": partial" if history.interrupted else ""
-    yield Table(
+    return Table(
         f"{history.model} on {history.data}, batch {history.batch_size}, "
         f"seed {history.seed}{partial}",
         tuple(column for column in columns if any(map(column.cell, history.epochs))),
         history.epochs,
     )
-    means = "Loss and accuracy are means" if classified(history) else "The loss is a mean"
-    yield (
-        f"{means} over all rows: in training on each batch before its update, in the test with "
-        "the weights at the end of the epoch."
-    )
-    yield from traced_steps(history)
