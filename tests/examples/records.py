@@ -25,6 +25,8 @@ def filled(
         return number % 2 == 1
     if kind in (int, float):
         return kind(number)
+    if kind is Any:
+        return number
     if origin in (typing.Union, types.UnionType):
         return part(parts[0])
     if origin is tuple:
