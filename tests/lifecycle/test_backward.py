@@ -9,6 +9,7 @@ import tensorflow.compat.v1 as tf1
 from tensorflow.python.framework import ops
 
 from tests import walks
+from tests.examples.models import differentiate, model_of, ones
 from tflab import datasets, models
 from tflab.errors import TflabError
 from tflab.lifecycle import (
@@ -26,45 +27,28 @@ pytestmark = pytest.mark.tensorflow
 every_model = pytest.mark.parametrize("name", walks.WHOLE)
 
 
-def differentiate(function):
-    options = Options()
-    return backward.differentiate(frontend.build(("mine", function), options), options)
-
-
 # Where the nodes come from
 
 
 @every_model
-def test_every_added_node_has_exactly_one_origin(name, walked):
-    stage = walked(name)["backward"]
+def test_every_added_node_has_one_origin_and_every_forward_node_gradients_or_a_reason(name, walked):
+    forward, stage = walked(name)["frontend"], walked(name)["backward"]
     derived = [node for gradient in stage.gradients for node in gradient.nodes]
     origins = Counter([*derived, *stage.shared_nodes, *stage.update_nodes])
     assert origins == Counter(stage.added_nodes)
     assert max(origins.values()) == 1
-
-
-@every_model
-def test_added_nodes_come_after_the_nodes_of_the_frontend(name, walked):
-    forward, stage = walked(name)["frontend"], walked(name)["backward"]
     assert stage.nodes[: len(forward.nodes)] == forward.nodes
     added = tuple(node.name for node in stage.nodes[len(forward.nodes) :])
     assert sorted(added) == sorted(stage.added_nodes)
-
-
-@every_model
-def test_differentiation_leaves_nothing_else_in_the_graph(name, walked):
-    stage = walked(name)["backward"]
+    # Differentiation leaves nothing else in the graph
     in_graph = [op.name for op in stage.program.graph.get_operations()]
     assert in_graph == [node.name for node in stage.nodes]
-
-
-@every_model
-def test_every_forward_node_has_gradient_nodes_or_a_reason(name, walked):
-    stage = walked(name)["backward"]
-    forward = walked(name)["frontend"].nodes
-    assert [(g.forward, g.op) for g in stage.gradients] == [(n.name, n.op) for n in forward]
+    assert [(g.forward, g.op) for g in stage.gradients] == [(n.name, n.op) for n in forward.nodes]
     for gradient in stage.gradients:
         assert bool(gradient.nodes) != bool(gradient.reason)
+        if gradient.function is not None:
+            registered = ops.gradient_registry.lookup(gradient.op).__name__
+            assert gradient.function.startswith(f"{registered} (")
 
 
 def test_the_reasons_of_the_toy_are_the_right_ones(walked):
@@ -74,15 +58,6 @@ def test_the_reasons_of_the_toy_are_the_right_ones(walked):
     assert reasons["y/Initializer/initial_value"] == backward.NOT_NEEDED
     assert reasons["y"] == backward.NO_INPUTS
     assert reasons["mul/ReadVariableOp"] == backward.PASSED_ON
-
-
-@every_model
-def test_gradient_functions_are_those_of_the_registry(name, walked):
-    for gradient in walked(name)["backward"].gradients:
-        if gradient.function is None:
-            continue
-        registered = ops.gradient_registry.lookup(gradient.op).__name__
-        assert gradient.function.startswith(f"{registered} (")
 
 
 def test_a_gradient_function_has_its_line(walked):
@@ -136,13 +111,10 @@ def square_with_half_its_gradient(weights):
 
 @pytest.mark.parametrize("square, error", [(tf.square, 0), (square_with_half_its_gradient, 0.5)])
 def test_the_check_separates_a_right_gradient_from_a_wrong_one(square, error):
-    def model():
-        x = tf1.placeholder(tf.float32, [None], name="x")
-        weights = tf1.get_variable("weights", initializer=[3.0, -1.0], use_resource=True)
-        loss = tf.reduce_mean(x) * tf.reduce_sum(square(weights))
-        return Model(x, {x: "x"}, ones, loss, tf1.train.GradientDescentOptimizer(0.1))
+    def loss_of(x, weights):
+        return tf.reduce_mean(x) * tf.reduce_sum(square(weights))
 
-    (check,) = differentiate(model).gradient_checks
+    (check,) = differentiate(model_of(loss_of, {"weights": [3.0, -1.0]})).gradient_checks
     assert check.tensor == "weights"
     assert check.max_relative_error == pytest.approx(error, abs=1e-4)
 
@@ -164,18 +136,6 @@ def test_variables_that_start_with_the_same_tensor_are_moved_one_by_one(resource
     assert max(check.max_relative_error for check in checks) < 1e-6
 
 
-def test_variables_are_moved_one_by_one_and_keep_their_values():
-    def model():
-        x = tf1.placeholder(tf.float32, [None], name="x")
-        a, b = (tf1.get_variable(name, initializer=[0.5, 2.0]) for name in "ab")
-        loss = tf.reduce_mean(x) * tf.reduce_sum(a * a * b)
-        return Model(x, {x: "x"}, ones, loss, tf1.train.GradientDescentOptimizer(0.1))
-
-    checks = differentiate(model).gradient_checks
-    assert [check.tensor for check in checks] == ["a", "b"]
-    assert max(check.max_relative_error for check in checks) < 1e-6
-
-
 def test_a_loss_that_is_random_in_few_numbers_is_computed_until_it_differs(monkeypatch):
     answers = iter(np.float32([*[0.5] * 6, 0.25, 1, 0.5, 0.25]))
     losses, _ = gradient_check.losses_of(lambda: next(answers), 7)
@@ -184,10 +144,6 @@ def test_a_loss_that_is_random_in_few_numbers_is_computed_until_it_differs(monke
     assert gradient_check.no_slope_reason(losses[:6]) == ""
     monkeypatch.setattr(gradient_check, "SECONDS", 0)
     assert gradient_check.losses_of(lambda: next(answers), 7)[0] == [1]
-
-
-def ones(split, data_dir):
-    return datasets.Dataset("ones", split, {"x": np.ones(100, np.float32)})
 
 
 # Models that cannot be differentiated

@@ -89,6 +89,10 @@ def test_the_nodes_that_did_not_run_are_those_without_a_row(stages):
     assert parts >= {"exp", "tanh"}
     assert "sin" not in parts
     assert len(placed.not_run) == len(set(placed.not_run))
+    assert view.balance(placed).endswith(
+        f" = {len(placed.nodes)} in the graph that runs; {len(placed.not_run)} of them did not run "
+        "in this step, because their branch was not taken."
+    )
 
 
 def test_of_an_incomplete_trace_it_is_unknown_what_did_not_run(stages, monkeypatch):
@@ -99,14 +103,6 @@ def test_of_an_incomplete_trace_it_is_unknown_what_did_not_run(stages, monkeypat
     assert cut.ledger == placed.ledger
     with pytest.raises(TflabError, match="trace of a step is incomplete"):
         execution.execute(cut, Options(batch_size=4, steps=1, warmup=0))
-
-
-def test_the_summary_counts_them(stages):
-    placed = stages[-1]
-    assert view.balance(placed).endswith(
-        f" = {len(placed.nodes)} in the graph that runs; {len(placed.not_run)} of them did not run "
-        "in this step, because their branch was not taken."
-    )
 
 
 def test_a_history_says_so_unless_a_measured_step_ran_the_node(stages):

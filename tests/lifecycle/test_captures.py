@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from tests.lifecycle.test_execution import UNTIMED
-from tflab.lifecycle import backward, captures, frontend, placement
+from tests.examples.models import placed
+from tflab.lifecycle import captures
 from tflab.models import toy
 from tflab.records.options import Options
 from tflab.runtime import session, trace
@@ -28,7 +28,9 @@ def test_a_capture_of_each_batch_size_has_every_node_in_each_of_its_steps(
     walked, captured, devices
 ):
     nodes = walked("toy", devices)["placement"].nodes
-    kinds = {(node.name, node.op, node.device) for node in nodes if node.op not in UNTIMED}
+    kinds = {
+        (node.name, node.op, node.device) for node in nodes if node.op not in ("_Send", "_Recv")
+    }
     taken = [steps.capture for steps in captured("toy", devices)]
     assert [capture.name for capture in taken] == ["toy-batch-1", "toy-batch-16", "toy-batch-64"]
     for capture in taken:
@@ -69,19 +71,13 @@ def test_ctrl_c_keeps_the_batch_sizes_that_are_whole(walked, monkeypatch):
     assert ([steps.batch_size for steps in kept.captured], kept.interrupted) == ([1], True)
 
 
-def test_data_with_few_rows_leave_batch_sizes_out(walked):
-    taken = captures.take(with_rows(walked("toy")["placement"], 63), Options())
-    assert [steps.batch_size for steps in taken.captured] == [1, 16]
-    assert taken.left_out == (
-        "A batch of 64 is not captured: the data (points of 3x + 2) have 63 rows.",
-    )
+@pytest.mark.parametrize("rows, left_out", [(64, []), (63, ["A batch of 64 is not captured: "])])
+def test_data_with_few_rows_leave_batch_sizes_out(rows, left_out, walked):
+    taken = captures.take(with_rows(walked("toy")["placement"], rows), Options())
+    assert [steps.batch_size for steps in taken.captured] == [1, 16, 64][: 3 - len(left_out)]
+    data = "the data (points of 3x + 2) have 63 rows."
+    assert taken.left_out == tuple(f"{sentence}{data}" for sentence in left_out)
     assert not taken.interrupted
-
-
-def test_a_batch_size_of_all_the_rows_is_captured(walked):
-    taken = captures.take(with_rows(walked("toy")["placement"], 16), Options())
-    assert [steps.batch_size for steps in taken.captured] == [1, 16]
-    assert [sentence[:13] for sentence in taken.left_out] == ["A batch of 64"]
 
 
 def test_batch_sizes_are_captured_as_long_as_the_stages_took():
@@ -112,9 +108,7 @@ def test_a_batch_size_that_the_graph_refuses_is_left_out_and_the_others_are_not(
         with tf.control_dependencies([fits]):
             return replace(model, loss=tf.identity(model.loss))
 
-    built = frontend.build(("at_most_16", at_most_16), Options())
-    placed = placement.place(backward.differentiate(built, Options()), Options())
-    taken = captures.take(placed, Options())
+    taken = captures.take(placed(at_most_16), Options())
     assert [steps.batch_size for steps in taken.captured] == [1, 16]
     (sentence,) = taken.left_out
     assert sentence.startswith("A batch of 64 is not captured. The runtime refused the step: ")

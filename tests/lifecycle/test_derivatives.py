@@ -8,11 +8,12 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tests.examples import models
 from tflab import datasets
 from tflab.analysis import chain_rule
-from tflab.lifecycle import backward, derivatives, frontend, gradient_check
+from tflab.lifecycle import backward, derivatives, gradient_check
 from tflab.models import toy
-from tflab.records.options import Model, Options
+from tflab.records.options import Options
 
 pytestmark = pytest.mark.tensorflow
 
@@ -26,16 +27,9 @@ def data(split, data_dir):
 def differentiated(loss_of, optimizer=tf1.train.GradientDescentOptimizer, rows=None, **values):
     """The backward stage of a loss of x, which is fed, and of the variables a and b, or others."""
 
-    def build():
-        x = tf1.placeholder(tf.float32, [rows], name="x")
-        variables = [
-            tf1.get_variable(name, initializer=value, use_resource=True)
-            for name, value in (values or VALUES).items()
-        ]
-        return Model(x, {x: "x"}, data, loss_of(x, *variables), optimizer(0.1))
-
     options = Options(batch_size=rows or Options().batch_size)
-    return backward.differentiate(frontend.build(("mine", build), options), options)
+    model = models.model_of(loss_of, values or VALUES, data, optimizer(0.1), [rows])
+    return models.differentiate(model, options)
 
 
 def formulas_of(loss_of, **options):
@@ -108,8 +102,7 @@ def test_a_derivative_is_a_formula_of_variables_and_what_is_fed(loss_of, formula
 
 
 def test_the_formulas_and_values_of_the_toy():
-    options = Options(batch_size=5)
-    stage = backward.differentiate(frontend.build(("toy", toy.build), options), options)
+    stage = models.differentiate(toy.build, Options(batch_size=5))
     assert [row.formula for row in stage.derivatives] == [
         "mean(2 * x * (x * y + z - targets))",
         "mean(2 * (x * y + z - targets))",

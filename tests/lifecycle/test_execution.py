@@ -12,11 +12,12 @@ import tensorflow.compat.v1 as tf1
 from tensorflow.python.client.timeline import Timeline
 
 from tests import walks
+from tests.examples.models import executed
 from tflab import datasets
 from tflab.analysis import op_table, statistics
 from tflab.errors import TflabError
 from tflab.exporters.plots import timeline
-from tflab.lifecycle import backward, captures, execution, frontend, placement
+from tflab.lifecycle import captures, execution
 from tflab.records.options import Model, Options
 from tflab.runtime import load, measure, session, trace
 from tflab.units import percent
@@ -26,11 +27,6 @@ pytestmark = pytest.mark.tensorflow
 every_model = pytest.mark.parametrize("name", walks.WHOLE)
 UNTIMED = {"_Send", "_Recv"}  # the runtime notes nothing about them
 SOURCE = "_SOURCE"  # the node that starts every step; it stands in no partition graph
-
-
-@pytest.fixture(scope="module")
-def two_devices(walked):
-    return walked("toy", devices=2)["execution"]
 
 
 @pytest.fixture(scope="module", params=walks.WHOLE)
@@ -53,34 +49,18 @@ def own_trace(request, walked):
 # Op runs
 
 
-@every_model
-def test_every_step_runs_every_node_once(name, walked):
-    assert_all_ran(walked(name)["execution"], steps=5)
-
-
-def test_every_step_on_two_devices_runs_all_but_sends_and_recvs(two_devices):
-    assert {node.op for node in two_devices.nodes} > UNTIMED
-    assert_all_ran(two_devices, steps=5)
-
-
-def assert_all_ran(stage, steps):
+@pytest.mark.parametrize("name, devices", [*((name, 1) for name in walks.WHOLE), ("toy", 2)])
+def test_every_step_runs_every_node_once_where_it_is_placed(name, devices, walked):
+    stage = walked(name, devices)["execution"]
+    kinds = {node.name: (node.op, node.device) for node in stage.nodes}
     timed = sorted(node.name for node in stage.nodes if node.op not in UNTIMED)
+    assert len(timed) < len(kinds) or devices == 1
     ran = defaultdict(list)
     for run in stage.runs:
         if run.name != SOURCE:
+            assert (run.op, run.device) == kinds[run.name]
             ran[run.step].append(run.name)
-    assert {step: sorted(names) for step, names in ran.items()} == dict.fromkeys(
-        range(steps), timed
-    )
-
-
-@every_model
-def test_op_runs_have_type_and_device_of_the_graph_that_ran(name, walked):
-    stage = walked(name)["execution"]
-    nodes = {node.name: (node.op, node.device) for node in stage.nodes}
-    for run in stage.runs:
-        if run.name != SOURCE:
-            assert (run.op, run.device) == nodes[run.name]
+    assert {step: sorted(names) for step, names in ran.items()} == dict.fromkeys(range(5), timed)
 
 
 def test_op_runs_are_those_of_the_timeline(own_trace):
@@ -128,35 +108,19 @@ def test_the_tables_of_a_walk_are_sums_of_its_runs(name, walked):
 
 
 @every_model
-def test_the_time_ledger_is_the_wall_time(name, walked):
+def test_the_times_of_a_walk_add_up(name, walked):
+    """Text and picture give the same idle share, and spreads are those of NumPy."""
     stage = walked(name)["execution"]
     assert sum(owner.ns for owner in stage.time_ledger) == stage.wall_ns
     assert sum(step.wall_ns for step in stage.step_times) == stage.wall_ns
     assert all(owner.ns >= 0 for owner in stage.time_ledger)
-
-
-@every_model
-def test_text_and_picture_give_the_same_idle_share(name, walked):
-    stage = walked(name)["execution"]
     for step in stage.step_times:
         (device,) = step.shape.devices
-        runs = [run for run in stage.runs if run.step == step.step and run.name != SOURCE]
-        assert f"for {percent(device.idle_share)} of the step" in timeline.caption(runs, step)
-
-
-@every_model
-def test_op_runs_lie_within_their_step(name, walked):
-    stage = walked(name)["execution"]
-    steps = {step.step: step for step in stage.step_times}
-    for run in stage.runs:
-        step = steps[run.step]
-        assert step.start_ns <= run.start_ns
-        assert run.start_ns + run.duration_ns <= step.start_ns + step.wall_ns
-
-
-@every_model
-def test_spreads_are_those_of_numpy(name, walked):
-    stage = walked(name)["execution"]
+        runs = [run for run in stage.runs if run.step == step.step]
+        assert min(run.start_ns for run in runs) >= step.start_ns
+        assert max(run.start_ns + run.duration_ns for run in runs) <= step.start_ns + step.wall_ns
+        own = [run for run in runs if run.name != SOURCE]
+        assert f"for {percent(device.idle_share)} of the step" in timeline.caption(own, step)
     times = [step.wall_ns for step in stage.step_times]
     spread = stage.traced_step_ns
     expected = np.percentile(times, [50, 10, 90])
@@ -245,10 +209,8 @@ def test_a_step_that_fails_is_one_sentence():
         x[20] = np.nan  # in the second batch: the trial step of placement is fine
         return datasets.Dataset("one bad row", split, {"x": x})
 
-    built = frontend.build(("mine", model), Options())
-    placed = placement.place(backward.differentiate(built, Options()), Options())
     with pytest.raises(TflabError) as error:
-        execution.execute(placed, Options())
+        executed(model)
     assert str(error.value).startswith("The runtime refused the step: x is bad")
     assert "\n" not in str(error.value)
 

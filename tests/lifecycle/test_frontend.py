@@ -12,7 +12,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import walks
-from tests.lifecycle.test_backward import ones
+from tests.examples.models import ones
 from tflab import lifecycle, models
 from tflab.errors import TflabError
 from tflab.lifecycle import backward, frontend
@@ -31,30 +31,21 @@ def build(function, **options):
 
 
 @pytest.mark.parametrize("name", walks.WHOLE)
-def test_nodes_are_those_of_the_graph_def(name, walked):
-    stage = walked(name)["frontend"]
-    defs = {node.name: node for node in stage.program.graph.as_graph_def(add_shapes=True).node}
-    for node in stage.nodes:
-        node_def = defs[node.name]
+def test_nodes_are_those_of_the_graph_with_a_line_that_stands_in_the_file(name, walked):
+    graph, nodes = walked(name)["frontend"].program.graph, walked(name)["frontend"].nodes
+    defs = {node.name: node for node in graph.as_graph_def().node}
+    for node in nodes:
+        node_def, op = defs[node.name], graph.get_operation_by_name(node.name)
         assert (node.op, node.device) == (node_def.op, node_def.device)
         assert [*node.inputs, *(f"^{control}" for control in node.control_inputs)] == node_def.input
-        shapes = node_def.attr["_output_shapes"].list.shape
-        assert [output.shape for output in node.outputs] == list(map(plain_shape, shapes))
+        assert node.outputs == tuple(map(plain, op.outputs))
+        assert node.source.code
+        assert node.source.code == linecache.getline(node.source.file, node.source.line).strip()
 
 
-def plain_shape(proto):
-    if proto.unknown_rank:
-        return None
-    return tuple(None if dim.size == -1 else dim.size for dim in proto.dim)
-
-
-@pytest.mark.parametrize("name", walks.WHOLE)
-def test_every_output_has_the_dtype_of_its_tensor(name, walked):
-    stage = walked(name)["frontend"]
-    for node in stage.nodes:
-        for index, output in enumerate(node.outputs):
-            tensor = stage.program.graph.get_tensor_by_name(f"{node.name}:{index}")
-            assert tf.dtypes.as_dtype(output.dtype) == tensor.dtype.base_dtype
+def plain(tensor):
+    shape = None if tensor.shape.rank is None else tuple(tensor.shape.as_list())
+    return Tensor(tensor.dtype.base_dtype.name, shape)
 
 
 def test_a_control_input_is_no_input():
@@ -69,14 +60,6 @@ def test_a_control_input_is_no_input():
 
 
 # Source lines
-
-
-@pytest.mark.parametrize("name", walks.WHOLE)
-def test_every_node_shows_a_line_that_stands_in_the_file(name, walked):
-    for node in walked(name)["frontend"].nodes:
-        source = node.source
-        assert source.code
-        assert source.code == linecache.getline(source.file, source.line).strip()
 
 
 @pytest.mark.parametrize("module", [toy, lenet])
@@ -123,9 +106,8 @@ def test_a_live_function_has_its_lines_its_shapes_and_its_callers():
 
 
 def test_functions_that_differentiation_adds_have_lines_of_the_user():
-    options = Options()
-    forward = frontend.build(("mine", with_functions), options)
-    stage = backward.differentiate(forward, options)
+    forward = build(with_functions)
+    stage = backward.differentiate(forward, Options())
     added = stage.functions[len(forward.functions) :]
     assert stage.functions == (*forward.functions, *added)
     assert stage.added_functions == tuple(function.name for function in added)
@@ -199,11 +181,6 @@ def test_a_call_that_tensorflow_refuses_is_a_sentence_with_the_line_of_the_model
 
 
 EAGER = tf.constant([1.0, 2.0])
-WITH_OTHER_GRAPH = {
-    "output": lambda: Model(elsewhere(), feeds={}, data=None),
-    "loss": lambda: Model(tf.zeros([]), feeds={}, data=None, loss=elsewhere()),
-    "feed of 'x'": lambda: Model(tf.zeros([]), feeds={elsewhere(): "x"}, data=None),
-}
 
 
 def elsewhere():
@@ -211,28 +188,25 @@ def elsewhere():
         return tf1.placeholder(tf.float32, [None], name="stranger")
 
 
-@pytest.mark.parametrize("what, function", WITH_OTHER_GRAPH.items(), ids=WITH_OTHER_GRAPH.keys())
-def test_a_tensor_of_another_graph_is_refused(what, function):
-    assert_refused(function, f"The {what} of the model 'mine' is <tf.Tensor 'stranger:0'")
+STRANGER = "of the model 'mine' is <tf.Tensor 'stranger:0'"
+RETURNED = "The model 'mine' returned "
 
 
-def test_an_eager_tensor_is_refused():
-    assert_refused(lambda: Model(EAGER, feeds={}, data=None), "The output of the model 'mine' is")
-
-
-@pytest.mark.parametrize("value, kind", [(None, "NoneType"), (7, "int"), (np.ones(2), "ndarray")])
-def test_what_is_no_model_is_refused_by_its_type(value, kind):
-    assert_refused(lambda: value, f"The model 'mine' returned {kind}; a model function must r")
-
-
-def test_a_tensor_is_no_model():
-    assert_refused(lambda: tf.zeros([2]), "The model 'mine' returned SymbolicTensor; a model")
-
-
-def assert_refused(function, beginning):
-    """A sentence, not a traceback: it says what came, and ends."""
+@pytest.mark.parametrize(
+    "model, beginning",
+    [
+        (lambda: Model(elsewhere(), {}, None), f"The output {STRANGER}"),
+        (lambda: Model(tf.zeros([]), {}, None, loss=elsewhere()), f"The loss {STRANGER}"),
+        (lambda: Model(tf.zeros([]), {elsewhere(): "x"}, None), f"The feed of 'x' {STRANGER}"),
+        (lambda: Model(EAGER, {}, None), "The output of the model 'mine' is"),
+        (lambda: None, f"{RETURNED}NoneType; a model function must r"),
+        (lambda: np.ones(2), f"{RETURNED}ndarray; a model function must r"),
+        (lambda: tf.zeros([2]), f"{RETURNED}SymbolicTensor; a model"),
+    ],
+)
+def test_what_is_no_model_of_this_graph_is_refused_in_a_sentence(model, beginning):
     with pytest.raises(TflabError) as error:
-        build(function)
+        build(model)
     sentence = str(error.value)
     assert sentence.startswith(beginning)
     assert "\n" not in sentence and sentence.endswith(".")

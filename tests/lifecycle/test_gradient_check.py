@@ -5,30 +5,10 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import datasets
-from tflab.lifecycle import backward, frontend, gradient_check
-from tflab.records.options import Model, Options
+from tests.examples.models import differentiated
+from tflab.lifecycle import gradient_check
 
 pytestmark = pytest.mark.tensorflow
-
-
-def numbers(split, data_dir):
-    values = np.random.default_rng(3).normal(size=(64, 4)).astype(np.float32)
-    return datasets.Dataset("numbers", split, {"x": values})
-
-
-def differentiated(loss_of, *names):
-    """The stage of a loss of the fed `x` and of variables with these names."""
-
-    def build():
-        x = tf1.placeholder(tf.float32, [None, 4], name="x")
-        start = np.random.default_rng(5).normal(size=4).astype(np.float32)
-        variables = [tf1.get_variable(name, initializer=start) for name in names]
-        loss = loss_of(x, *variables)
-        return Model(loss, {x: "x"}, numbers, loss, tf1.train.GradientDescentOptimizer(0.1))
-
-    options = Options()
-    return backward.differentiate(frontend.build(("mine", build), options), options)
 
 
 def checks_of(loss_of, *names):

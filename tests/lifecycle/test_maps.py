@@ -6,9 +6,9 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from tests.examples.models import executed
 from tflab.datasets import Dataset
 from tflab.exporters import tensorboard
-from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records.options import Model, Options
 
 pytestmark = pytest.mark.tensorflow
@@ -43,21 +43,18 @@ def test_the_maps_of_lenet_are_those_of_numpy(walked):
     assert np.allclose(maps["conv2/Relu"].array, conv2, **ALIKE)
     assert np.allclose(maps["pool2/MaxPool"].array, pooled(conv2), **ALIKE)
     assert conv1.max() > 0.5 and conv2.max() > 0.5
-
-
-def test_they_stand_in_the_order_of_the_network(walked):
-    stage = walked("lenet")["execution"]
+    # What was fused away has its maps too; biases start at 0
+    sums = convolution(digit, maps["conv1/kernel"].array)
+    assert np.allclose(maps["conv1/Conv2D"].array, sums, **ALIKE)
+    assert np.allclose(maps["conv1/BiasAdd"].array, sums, **ALIKE)
+    assert maps["conv1/BiasAdd"].gradient is not None
     assert [(item.name, item.shape) for item in stage.maps.maps] == [
         ("images", (32, 32, 1)),
         ("conv1/kernel", (5, 5, 1, 6)),
-        ("conv1/Conv2D", (28, 28, 6)),
-        ("conv1/BiasAdd", (28, 28, 6)),
-        ("conv1/Relu", (28, 28, 6)),
+        *((f"conv1/{op}", (28, 28, 6)) for op in ("Conv2D", "BiasAdd", "Relu")),
         ("pool1/MaxPool", (14, 14, 6)),
         ("conv2/kernel", (5, 5, 6, 16)),
-        ("conv2/Conv2D", (10, 10, 16)),
-        ("conv2/BiasAdd", (10, 10, 16)),
-        ("conv2/Relu", (10, 10, 16)),
+        *((f"conv2/{op}", (10, 10, 16)) for op in ("Conv2D", "BiasAdd", "Relu")),
         ("pool2/MaxPool", (5, 5, 16)),
     ]
     assert stage.maps.left_out == 0
@@ -93,15 +90,6 @@ def test_a_kernel_has_the_gradient_that_the_step_subtracts(walked):
         assert rows[name].moved == pytest.approx(moved, rel=1e-3)
 
 
-def test_what_was_fused_away_has_its_maps_too(walked):
-    maps = by_name(walked("lenet")["execution"])
-    sums = convolution(maps["images"].array, maps["conv1/kernel"].array)
-    assert np.allclose(maps["conv1/Conv2D"].array, sums, **ALIKE)
-    assert np.allclose(maps["conv1/BiasAdd"].array, sums, **ALIKE)  # biases start at 0
-    assert (maps["conv1/Relu"].array == np.maximum(maps["conv1/BiasAdd"].array, 0)).all()
-    assert maps["conv1/BiasAdd"].gradient is not None
-
-
 def normed_data():
     return np.random.default_rng(7).normal(size=(8, 6, 6, 4)).astype(np.float32)
 
@@ -123,19 +111,12 @@ def normed():
 
 
 def test_a_fused_node_has_the_map_of_what_it_computes_and_not_of_its_name():
-    options = Options(steps=1, warmup=0, batch_size=8)
-    built = frontend.build(("normed", normed), options)
-    placed = placement.place(backward.differentiate(built, options), options)
-    stage = execution.execute(placed, options)
+    stage = executed(normed, Options(steps=1, warmup=0, batch_size=8))
     images = normed_data()
     expected = (images - images.mean((0, 1, 2))) / np.sqrt(images.var((0, 1, 2)) + 1e-3)
     assert np.allclose(by_name(stage)["relu"].array, np.maximum(expected[0], 0), atol=1e-3)
     assert np.allclose(by_name(stage)["norm"].array, expected[0], atol=1e-3)
     assert list(by_name(stage)) == ["images", "mul", "norm", "relu", "pool", "mul_1"]
-
-
-def test_a_step_without_images_has_no_maps(walked):
-    assert walked("toy")["execution"].maps is None
 
 
 # TensorBoard's Images
@@ -152,7 +133,8 @@ def test_tensorboard_has_the_picture(walked, tmp_path):
     assert whole.height > whole.width == 1200
 
 
-def test_a_step_without_images_writes_no_such_run(walked, tmp_path):
+def test_a_step_without_images_has_no_maps_and_writes_no_such_run(walked, tmp_path):
     stage = walked("toy")
+    assert stage["execution"].maps is None
     tensorboard.write(tmp_path, stage["execution"], stage["placement"], ())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["executed", "written"]

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests import walks
-from tests.lifecycle.test_gradient_check import differentiated
+from tests.examples.models import differentiated
 from tflab.analysis import gradient_nodes
 from tflab.records.graph import node_of
 

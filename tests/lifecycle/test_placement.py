@@ -8,9 +8,10 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import walks
+from tests.examples.models import placed
 from tflab import datasets
 from tflab.errors import UsageError
-from tflab.lifecycle import backward, frontend, placement
+from tflab.lifecycle import placement
 from tflab.records.graph import node_of
 from tflab.records.options import Model, Options
 from tflab.views import placement as view
@@ -34,13 +35,10 @@ def fetch(walked, name, *fetches):
 
 
 @every_model
-def test_every_node_has_a_device(name, walked):
-    assert {node.device for node in walked(name)["placement"].nodes} == {f"{HOST}CPU:0"}
-
-
-@every_model
-def test_one_device_needs_no_transfers(name, walked):
-    assert walked(name)["placement"].transfers == ()
+def test_on_one_device_every_node_is_there_and_nothing_is_transferred(name, walked):
+    stage = walked(name)["placement"]
+    assert {node.device for node in stage.nodes} == {f"{HOST}CPU:0"}
+    assert stage.transfers == ()
 
 
 @every_model
@@ -136,8 +134,7 @@ def test_text_is_transferred_too_and_its_size_does_not_follow_from_its_shape():
         return Model(lengths, {x: "x"}, data)
 
     chosen = Options(batch_size=4, devices=2)
-    built = frontend.build(("mine", build), chosen)
-    stage = placement.place(backward.differentiate(built, chosen), chosen)
+    stage = placed(build, chosen)
     (sent,) = [transfer for transfer in stage.transfers if transfer.tensor == "text"]
     assert (sent.dtype, sent.shape, sent.bytes) == ("string", (4,), None)
     ops = {node.name: node.op for node in stage.nodes}
@@ -157,8 +154,7 @@ def test_what_a_pass_composed_of_one_line_has_that_line_and_its_phase():
     def data(split: str, data_dir: str | None) -> datasets.Dataset:
         return datasets.Dataset("made up", split, {"x": np.ones((32, 8), np.float32)})
 
-    built = frontend.build(("gelu", gelu), Options())
-    stage = placement.place(backward.differentiate(built, Options()), Options())
+    stage = placed(gelu)
     (composed,) = (node for node in stage.nodes if node.op == "_UnaryOpsComposition")
     fused = [fate.name for fate in stage.ledger if fate.into == composed.name]
     assert [name.rpartition("/")[2] for name in fused] == ["Neg", "Exp"]

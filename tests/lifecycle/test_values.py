@@ -9,9 +9,10 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import planted
+from tests.examples import models
 from tflab.datasets import Dataset
 from tflab.errors import RefusedError
-from tflab.lifecycle import backward, execution, frontend, placement, values
+from tflab.lifecycle import execution, values
 from tflab.models import toy
 from tflab.records.options import Model, Options
 from tflab.runtime import values as runtime
@@ -19,7 +20,6 @@ from tflab.runtime import values as runtime
 pytestmark = pytest.mark.tensorflow
 
 FEW = Options(steps=1, warmup=0, batch_size=8)
-FEW16 = replace(FEW, batch_size=16)
 
 
 def by_tensor(stage):
@@ -28,11 +28,8 @@ def by_tensor(stage):
     return rows
 
 
-def executed(build, options=FEW):
-    """The execution of a model that is built by a function, walked without its dumps."""
-    built = frontend.build(("mine", build), options)
-    placed = placement.place(backward.differentiate(built, options), options)
-    return execution.execute(placed, options)
+def executed(build):
+    return models.executed(build, FEW)
 
 
 # The toy, against NumPy
@@ -147,8 +144,8 @@ def half_overflow(x):
     return tf.cast(tf.multiply(half, half, name="planted"), tf.float32) * 0.0  # here: overflow
 
 
-def first_of(head, *options, **known):
-    return executed(model(head, **known), *options).not_finite[0]
+def first_of(head, **known):
+    return executed(model(head, **known)).not_finite[0]
 
 
 def fused_relu(x):
@@ -169,9 +166,9 @@ def norm_at_zero(x):
     "head, node, op, nan, infinite, what, went_in",
     [
         (log_of_zero, "planted", "Log", 0, 2, "log", [("x", 2, 2, 0)]),
-        *(
-            (division_by_zero, "planted", "RealDiv", 2, 0, "division", [*inputs])
-            for inputs in [[("x", 2, 2, 0), ("sub", 2, 2, 0)]]
+        (
+            *(division_by_zero, "planted", "RealDiv", 2, 0, "division"),
+            [("x", 2, 2, 0), ("sub", 2, 2, 0)],
         ),
         (half_overflow, "planted", "Mul", 0, 2, "overflow", [("Cast", 2, 0, 0)]),
         (fused_relu, "planted", "Log", 0, 4, "fused", [("relu", 4, 4, 0)]),
@@ -269,28 +266,24 @@ def test_what_a_loop_of_the_first_version_hands_out_is_named_with_its_line():
 # A training step
 
 
-def trained(head, rate=0.1, start=0.5, optimizer=tf1.train.GradientDescentOptimizer):
+def four(split, data_dir=None):
+    return Dataset("planted", split, {"x": np.tile(np.float32([0, 1, -2, 3]), 8)})
+
+
+def trained(head, optimizer, start=0.5):
     """The execution of a model with one variable, whose loss is the mean of what the head makes."""
 
-    def build():
-        x = tf1.placeholder(tf.float32, [None], name="x")
-        w = tf1.get_variable("w", initializer=np.float32(start), use_resource=True)  # here: w
-        loss = tf.reduce_mean(head(x, w), name="loss")
+    def loss(x, w):
+        return tf.reduce_mean(head(x, w), name="loss")
 
-        def data(split, data_dir=None):
-            return Dataset("planted", split, {"x": np.tile(np.float32([0, 1, -2, 3]), 8)})
-
-        made = optimizer(rate)  # here: optimiser
-        return Model(loss, {x: "x"}, data, loss=loss, optimizer=made)
-
-    return executed(build)
+    return executed(models.model_of(loss, {"w": np.float32(start)}, four, optimizer))
 
 
 def test_a_gradient_that_is_no_number_though_the_loss_is_one_is_the_origin():
     def head(x, w):
         return x * w + tf.sqrt(tf.square(w), name="root")  # here: root
 
-    stage = trained(head, start=0.0)
+    stage = trained(head, tf1.train.GradientDescentOptimizer(0.1), start=0.0)
     assert stage.values_step.not_finite == ("w",)
     (first,) = stage.not_finite
     assert (first.op, first.derives) == ("SqrtGrad", "root")
@@ -299,11 +292,12 @@ def test_a_gradient_that_is_no_number_though_the_loss_is_one_is_the_origin():
 
 
 def test_what_is_born_in_an_update_is_found_in_the_variable():
-    stage = trained(lambda x, w: tf.square(x * w), rate=3e38, start=3e4)
+    rate = tf1.train.GradientDescentOptimizer(3e38)
+    stage = trained(lambda x, w: tf.square(x * w), rate, start=3e4)
     (first,) = stage.not_finite
     assert (first.kind, first.tensor, first.op) == ("update", "w", "ResourceApplyGradientDescent")
     assert (first.infinite, first.overflow) == (1, True)
-    assert first.source.line == line_of("# here: optimiser")
+    assert first.source.file == models.__file__
     inputs = {e.tensor: e.max for e in first.entered}
     assert (inputs["w"], inputs["train/learning_rate"]) == (3e4, pytest.approx(3e38))
     (row,) = [row for row in stage.values if row.tensor == "w"]
@@ -311,7 +305,7 @@ def test_what_is_born_in_an_update_is_found_in_the_variable():
 
 
 def test_a_slot_of_the_optimiser_is_looked_at_too():
-    stage = trained(lambda x, w: x * w * 1e25, optimizer=tf1.train.AdamOptimizer)
+    stage = trained(lambda x, w: x * w * 1e25, tf1.train.AdamOptimizer(0.1))
     (first,) = stage.not_finite
     assert (first.kind, first.tensor, first.op) == ("update", "w/Adam_1", "ResourceApplyAdam")
 
@@ -400,21 +394,20 @@ def test_tensors_that_are_too_large_are_not_fetched(walked, monkeypatch):
 
 
 def test_a_step_that_fails_only_costs_its_values(walked, monkeypatch):
-    def failing(*_):
-        raise RefusedError("TensorFlow refused.")
-
-    monkeypatch.setattr(runtime, "fetch", failing)
+    monkeypatch.setattr(runtime, "fetch", raising(RefusedError("TensorFlow refused.")))
     stage = execution.execute(walked("toy")["placement"], FEW)
-    assert stage.values_step.notes == (
-        "The program's values were not fetched. TensorFlow refused.",
-    )
-    assert stage.steps == 1
+    said = "The program's values were not fetched. TensorFlow refused."
+    assert (stage.values_step.notes, stage.steps) == ((said,), 1)
 
 
 def test_ctrl_c_keeps_what_was_measured(walked, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(runtime, "fetch", interrupted)
+    monkeypatch.setattr(runtime, "fetch", raising(KeyboardInterrupt()))
     stage = execution.execute(walked("toy")["placement"], FEW)
     assert (stage.interrupted, stage.steps, stage.values) == (True, 1, ())
+
+
+def raising(error):
+    def failing(*_):
+        raise error
+
+    return failing

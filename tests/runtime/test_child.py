@@ -24,29 +24,15 @@ def call(name, *args):
     return child.call(f"{__name__}:{name}", *args)
 
 
-def failure(name, *args):
-    """The sentence that the caller gets when it goes wrong."""
-    with pytest.raises(TflabError) as error:
-        call(name, *args)
-    return str(error.value)
-
-
 # What the other process is asked to do
 
 
-def pair(first, second):
-    return first, second
-
-
-def process():
-    return os.getpid()
-
-
-def talk():
+def answer(*given):
     print("on Python's standard output")
     os.write(1, b"on that of C\n")
     os.write(2, b"on standard error\n")
-    return "the answer"
+    known = (os.environ.get(name) for name in ("TF_DUMP_GRAPH_FMT", "TFLAB_TEST"))
+    return given, os.getpid(), tuple(known)
 
 
 def complain():
@@ -57,8 +43,8 @@ def fail():
     raise ValueError("of something unforeseen")
 
 
-def leave(status):
-    os._exit(status)
+def leave():
+    os._exit(3)
 
 
 def abort():
@@ -66,66 +52,32 @@ def abort():
     os.abort()
 
 
-def variables():
-    return {name: os.environ.get(name) for name in ("TF_DUMP_GRAPH_FMT", "TFLAB_TEST")}
-
-
-# Results
-
-
-def test_the_result_of_the_function_comes_back():
-    assert call("pair", {"a": 1}, (b"\0", None)) == ({"a": 1}, (b"\0", None))
-
-
-def test_it_was_computed_in_another_process():
-    assert call("process") != os.getpid()
-
-
-def test_a_large_argument_and_a_large_result_go_through():
-    large = bytes(10_000_000)
-    assert call("pair", large, large) == (large, large)
-
-
-def test_what_the_function_prints_does_not_get_into_the_answer():
-    assert call("talk") == "the answer"
-
-
-def test_the_other_process_is_ready_to_dump_and_has_the_environment_of_this_one(monkeypatch):
+def test_the_result_of_another_process_comes_back_whatever_it_prints(monkeypatch):
+    """It is ready to dump, and has the environment of this one."""
     monkeypatch.setenv("TFLAB_TEST", "1")
-    assert call("variables") == {"TF_DUMP_GRAPH_FMT": "BIN", "TFLAB_TEST": "1"}
+    given = ({"a": 1}, (b"\0", None), bytes(10_000_000))
+    result, process, variables = call("answer", *given)
+    assert (result, variables) == (given, ("BIN", "1"))
+    assert process != os.getpid()
 
 
-# Failures
+ENDED = f"The process that ran {__name__}:{{}} ended with status"
 
 
-def test_a_tflab_error_is_passed_on_as_it_is():
-    assert failure("complain") == "No such node."
-
-
-def test_a_process_that_is_killed_is_a_sentence_without_its_stack():
-    assert failure("abort") == (
-        "The process that ran tests.runtime.test_child:abort ended with status -6 (SIGABRT)."
-    )
-
-
-def test_a_process_that_leaves_without_a_word_has_none_in_its_sentence():
-    assert (
-        failure("leave", 3)
-        == "The process that ran tests.runtime.test_child:leave ended with status 3."
-    )
-
-
-def test_the_last_words_of_a_process_are_passed_on():
-    assert failure("fail") == (
-        "The process that ran tests.runtime.test_child:fail ended with status 1: "
-        "ValueError: of something unforeseen"
-    )
-
-
-def test_a_function_that_is_not_there_is_a_sentence():
-    assert failure("nothing").endswith(
-        "AttributeError: module 'tests.runtime.test_child' has no attribute 'nothing'"
-    )
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        ("complain", "No such node."),
+        ("abort", f"{ENDED} -6 (SIGABRT)."),  # without the stack that C prints
+        ("leave", f"{ENDED} 3."),
+        ("fail", f"{ENDED} 1: ValueError: of something unforeseen"),
+        ("gone", f"{ENDED} 1: AttributeError: module '{__name__}' has no attribute 'gone'"),
+    ],
+)
+def test_what_goes_wrong_in_the_other_process_is_a_sentence(name, said):
+    with pytest.raises(TflabError) as error:
+        call(name)
+    assert str(error.value) == said.format(name)
 
 
 # Streams
@@ -180,14 +132,11 @@ def test_two_streams_live_side_by_side(tmp_path):
     assert items == ["a", "b", "b", "a"]
 
 
-def test_an_error_comes_where_the_item_is_asked_for():
-    with stream("one_and_an_error") as items, pytest.raises(TflabError, match="No second one"):
-        assert next(items) == 1
-        next(items)
-
-
-def test_a_stream_that_dies_is_a_sentence_with_its_status():
-    with stream("one_and_an_end") as items, pytest.raises(TflabError, match="with status 3"):
+@pytest.mark.parametrize(
+    "name, said", [("one_and_an_error", "No second one"), ("one_and_an_end", "with status 3")]
+)
+def test_an_error_comes_where_the_item_is_asked_for(name, said):
+    with stream(name) as items, pytest.raises(TflabError, match=said):
         assert next(items) == 1
         next(items)
 
@@ -199,9 +148,7 @@ def test_a_stream_that_is_killed_between_two_items_is_a_sentence_with_its_status
     ):
         process, _ = next(numbers)
         os.kill(process, signal.SIGKILL)
-        os.waitid(
-            os.P_PID, process, os.WEXITED | os.WNOWAIT
-        )  # it has ended, and still has its status
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)  # it still has its status
         next(numbers)
     assert "tests.runtime.test_child:squares" in str(error.value)
 

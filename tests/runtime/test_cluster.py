@@ -6,7 +6,6 @@ import re
 import socket
 import subprocess
 import threading
-import time
 from contextlib import closing
 
 import pytest
@@ -98,10 +97,8 @@ def test_what_listens_and_never_answers_is_said(monkeypatch):
         mute.bind(("127.0.0.1", 0))
         mute.listen()
         address = f"127.0.0.1:{mute.getsockname()[1]}"
-        start = time.monotonic()
         with pytest.raises(TflabError, match=r"did not answer within 1 s\. Start it there with"):
             server.check(1, address)
-    assert time.monotonic() - start < 20
 
 
 def test_a_server_of_another_kind_is_said():

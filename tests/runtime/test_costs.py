@@ -32,51 +32,41 @@ def counted(stage):
 
 
 CONVOLUTIONS = {  # output side, output channels, kernel side, input channels
-    "conv1/Relu": (28, 6, 5, 1),
-    "conv2/Relu": (10, 16, 5, 6),
+    "conv1": (28, 6, 5, 1),
+    "conv2": (10, 16, 5, 6),
 }
-PRODUCTS = {"dense1/Relu": (400, 120), "dense2/Relu": (120, 84), "dense3/BiasAdd": (84, 10)}
+PRODUCTS = {
+    "dense1": (400, 120, "Relu"),
+    "dense2": (120, 84, "Relu"),
+    "dense3": (84, 10, "BiasAdd"),
+}
 
 
-def test_a_fused_convolution_does_its_products_adds_its_bias_and_compares_with_0(lenet):
-    work = counted(lenet)
-    for name, (side, channels, kernel, inputs) in CONVOLUTIONS.items():
+def test_the_flops_of_lenet_are_those_of_its_layers(lenet):
+    """A fused layer does its products, adds its bias, and compares with 0; each gradient of a
+    layer does its products once more."""
+    work = {name: cost.flops for name, cost in counted(lenet).items()}
+    for layer, (side, channels, kernel, inputs) in CONVOLUTIONS.items():
         outputs = BATCH * side * side * channels
-        assert work[name].flops == 2 * outputs * kernel * kernel * inputs + 2 * outputs
-
-
-def test_both_gradients_of_a_convolution_do_its_products_once_more(lenet):
-    work = counted(lenet)
-    forward = {"conv1": BATCH * 2 * 28 * 28 * 6 * 25, "conv2": BATCH * 2 * 10 * 10 * 16 * 25 * 6}
-    for layer, count in forward.items():
-        assert work[f"gradients/{layer}/Conv2D_grad/Conv2DBackpropFilter"].flops == count
-    assert work["gradients/conv2/Conv2D_grad/Conv2DBackpropInput"].flops == forward["conv2"]
-
-
-def test_a_fused_dense_layer_does_its_products_and_what_comes_after(lenet):
-    work = counted(lenet)
-    for name, (inputs, outputs) in PRODUCTS.items():
-        after = 2 if name.endswith("Relu") else 1
-        assert work[name].flops == 2 * BATCH * inputs * outputs + after * BATCH * outputs
-
-
-def test_the_two_gradients_of_a_product_cost_as_much_each_as_the_product(lenet):
-    work = counted(lenet)
-    for name, (inputs, outputs) in PRODUCTS.items():
+        products = 2 * outputs * kernel * kernel * inputs
+        assert work[f"{layer}/Relu"] == products + 2 * outputs
+        assert work[f"gradients/{layer}/Conv2D_grad/Conv2DBackpropFilter"] == products
+        if layer == "conv2":
+            assert work[f"gradients/{layer}/Conv2D_grad/Conv2DBackpropInput"] == products
+    for layer, (inputs, outputs, last) in PRODUCTS.items():
+        products, after = 2 * BATCH * inputs * outputs, 2 if last == "Relu" else 1
+        assert work[f"{layer}/{last}"] == products + after * BATCH * outputs
         for gradient in ("MatMul", "MatMul_1"):
-            flops = work[f"gradients/{name.split('/')[0]}/MatMul_grad/{gradient}"].flops
-            assert flops == 2 * BATCH * inputs * outputs
-
-
-def test_the_flops_of_all_of_lenet_are_known(lenet):
+            assert work[f"gradients/{layer}/MatMul_grad/{gradient}"] == products
     assert costs.types_without_flops(lenet) == {}
-    assert None not in {cost.flops for cost in costs.costs(lenet)}
+    assert None not in work.values()
 
 
 @every_model
 def test_every_executed_node_has_costs_in_its_order(name, walked):
     stage = walked(name)["placement"]
     assert [cost.name for cost in costs.costs(stage)] == [node.name for node in stage.nodes]
+    assert None not in {cost.bytes for cost in costs.costs(stage)}
 
 
 def compiled(monkeypatch, *more):
@@ -140,45 +130,32 @@ def op(kind, *inputs, outputs=()):
     return Node("it", kind, inputs, outputs=outputs)
 
 
-def test_bytes_are_those_of_all_inputs_and_outputs():
-    product = op("MatMul", "x", "read", outputs=(float32(4, 5),))
-    assert bytes_of(product) == 4 * (4 * 3 + 3 * 5 + 4 * 5)
-
-
-def test_each_output_has_its_own_type_and_size():
-    assert bytes_of(SPLIT) == 4 * 12 + 4 * 6 + 8 * 6
-    assert bytes_of(op("Neg", "split:1", outputs=(float32(),))) == 8 * 6 + 4
-    assert bytes_of(op("Neg", "split", outputs=(float32(),))) == 4 * 6 + 4
-
-
-def test_a_variable_counts_where_it_is_used():
-    assert bytes_of(READ) == bytes_of(W) == 0
-
-
 @pytest.mark.parametrize(
-    ("kind", "passes"),
+    "node, moved",
     [
-        ("AssignVariableOp", 1),
-        ("AssignAddVariableOp", 2),
-        ("ResourceApplyGradientDescent", 2),
+        (op("MatMul", "x", "read", outputs=(float32(4, 5),)), 4 * (4 * 3 + 3 * 5 + 4 * 5)),
+        # Each output has its own type and size
+        (SPLIT, 4 * 12 + 4 * 6 + 8 * 6),
+        (op("Neg", "split:1", outputs=(float32(),)), 8 * 6 + 4),
+        (op("Neg", "split", outputs=(float32(),)), 4 * 6 + 4),
+        # A variable counts where it is used: an update reads it, if need be, and writes it
+        (READ, 0),
+        (W, 0),
+        (op("AssignVariableOp", "w", "rate", "read"), (15 + 1 + 15) * 4),
+        (op("AssignAddVariableOp", "w", "rate", "read"), (2 * 15 + 1 + 15) * 4),
+        (op("ResourceApplyGradientDescent", "w", "rate", "read"), (2 * 15 + 1 + 15) * 4),
+        *((op(kind, "x", outputs=(float32(4, 3),)), 0) for kind in sorted(flops.HAND_ON)),
+        (op("Unknown"), 0),
+        # Unknown sizes are not guessed
+        *(
+            (op("Neg", "x", tensor, outputs=(float32(4, 3),)), None)
+            for tensor in ("text", "vague", "no_rank", "nowhere", "x:1", "w")
+        ),
     ],
+    ids=lambda value: "/".join((value.op, *value.inputs)) if isinstance(value, Node) else "",
 )
-def test_an_update_reads_the_variable_and_writes_it(kind, passes):
-    assert bytes_of(op(kind, "w", "rate", "read")) == (passes * 15 + 1 + 15) * 4
-
-
-@pytest.mark.parametrize("kind", sorted(flops.HAND_ON))
-def test_what_only_hands_a_buffer_on_moves_nothing(kind):
-    assert bytes_of(op(kind, "x", outputs=(float32(4, 3),))) == 0
-
-
-def test_an_op_without_tensors_moves_nothing():
-    assert bytes_of(op("Unknown")) == 0
-
-
-@pytest.mark.parametrize("tensor", ["text", "vague", "no_rank", "nowhere", "x:1", "w"])
-def test_bytes_of_unknown_size_are_not_guessed(tensor):
-    assert bytes_of(op("Neg", "x", tensor, outputs=(float32(4, 3),))) is None
+def test_bytes_are_those_of_all_inputs_and_outputs(node, moved):
+    assert bytes_of(node) == moved
 
 
 def test_a_variable_of_unknown_shape_is_not_guessed():
@@ -189,10 +166,6 @@ def test_a_variable_of_unknown_shape_is_not_guessed():
 def test_lenets_first_convolution_reads_image_kernel_and_bias(lenet):
     elements = 32 * 32 * BATCH + 5 * 5 * 6 + 6 + 28 * 28 * 6 * BATCH
     assert counted(lenet)["conv1/Relu"].bytes == 4 * elements
-
-
-def test_the_bytes_of_all_of_lenet_are_known(lenet):
-    assert {name for name, cost in counted(lenet).items() if cost.bytes is None} == set()
 
 
 # Concrete shapes

@@ -10,8 +10,9 @@ import tensorflow.compat.v1 as tf1
 from tensorflow.core.framework import attr_value_pb2, kernel_def_pb2, node_def_pb2
 
 from tests import walks
+from tests.examples import models
 from tflab.errors import TflabError
-from tflab.lifecycle import backward, frontend, placement
+from tflab.lifecycle import placement
 from tflab.records.options import Model, Options
 from tflab.records.placed import Assignment, Kernel
 from tflab.runtime import devices
@@ -34,13 +35,10 @@ def no_code_of_small_graphs():
 
 
 def placed(build, **chosen):
-    options = Options(**chosen)
-
     def model():
         return Model(output=build(), feeds={}, data=None)
 
-    built = frontend.build(("test", model), options)
-    return placement.place(backward.differentiate(built, options), options)
+    return models.placed(model, Options(**chosen))
 
 
 def reasons(stage):
@@ -82,45 +80,33 @@ def in_two_scopes():
 # Reasons
 
 
-@pytest.fixture(scope="module")
-def reason_of():
-    return reasons(placed(on_two_devices, devices=2))
-
-
-@pytest.fixture(scope="module")
-def reason_without_split():
-    """Two devices are there, but nobody split the model over them."""
-    built = frontend.build(
-        ("test", lambda: Model(output=on_two_devices(), feeds={}, data=None)), Options()
-    )
-    options = Options(devices=2)
-    return reasons(placement.place(backward.differentiate(built, options), options))
-
-
-def test_a_node_is_where_the_users_line_asked_for(reason_of):
+def test_every_node_is_on_its_device_for_a_reason(walked):
+    reason_of = reasons(placed(on_two_devices, devices=2))
     line = line_of(on_two_devices, 'tf.device("/device:CPU:1")')
-    assert reason_of["a/RandomUniform"] == (CPU1, f"requested by {line}")
+    assert {name: reason_of[name] for name in PLACED} == {
+        **{name: (device, reason.format(line)) for name, (device, reason) in PLACED.items()}
+    }
+    lenet = reasons(walked("lenet", 2)["placement"])
+    device, reason = lenet["gradients/conv1/Conv2D_grad/Conv2DBackpropFilter"]
+    assert (device, reason) == (lenet["conv1/Relu"][0], "colocated with conv1/Conv2D")
 
 
-def test_a_node_is_where_it_is_colocated(reason_of):
-    assert reason_of["b/RandomStandardNormal"] == (CPU1, "colocated with a/RandomUniform")
+PLACED = {
+    "a/RandomUniform": (CPU1, "requested by {}"),
+    "b/RandomStandardNormal": (CPU1, "colocated with a/RandomUniform"),
+    "add": (CPU0, "requested by --devices"),
+    "_retval_out_0_0": (CPU0, "created there by the runtime (fetch)"),
+    "a/RandomUniform/_0": (CPU1, "created there by the runtime (transfer)"),
+}
 
 
-def test_a_node_is_where_the_option_asked_for(reason_of):
-    assert reason_of["add"] == (CPU0, "requested by --devices")
+def test_two_devices_over_which_nobody_split_the_model_are_left_to_the_runtime():
+    def model():
+        return Model(output=on_two_devices(), feeds={}, data=None)
 
-
-def test_a_node_is_where_its_resource_is(reason_without_split):
-    assert reason_without_split["out/ReadVariableOp"] == (CPU0, "where its resource v is")
-
-
-def test_a_node_for_which_nobody_asked_is_on_the_default_device(reason_without_split):
-    assert reason_without_split["add"] == (CPU0, "the default device")
-
-
-def test_a_node_that_the_runtime_made_is_where_it_was_made(reason_of):
-    assert reason_of["_retval_out_0_0"] == (CPU0, "created there by the runtime (fetch)")
-    assert reason_of["a/RandomUniform/_0"] == (CPU1, "created there by the runtime (transfer)")
+    reason_of = reasons(placement.place(models.differentiate(model), Options(devices=2)))
+    assert reason_of["out/ReadVariableOp"] == (CPU0, "where its resource v is")
+    assert reason_of["add"] == (CPU0, "the default device")
 
 
 def test_of_two_lines_that_ask_for_a_device_the_inner_one_counts():
@@ -133,12 +119,6 @@ def test_a_node_that_only_the_cpu_can_do_is_there_for_that_reason():
         return tf.strings.join([tf.as_string(tf.random.uniform([2])), "!"], name="join")
 
     assert reasons(placed(words))["join"] == (CPU0, "only the CPU has a kernel")
-
-
-def test_gradients_are_colocated_with_their_forward_nodes(walked):
-    reason_of = reasons(walked("lenet", 2)["placement"])
-    device, reason = reason_of["gradients/conv1/Conv2D_grad/Conv2DBackpropFilter"]
-    assert (device, reason) == (reason_of["conv1/Relu"][0], "colocated with conv1/Conv2D")
 
 
 # A GPU that is not there
@@ -164,12 +144,17 @@ def test_without_soft_placement_a_gpu_that_is_not_there_ends_the_walk_with_node_
 # Any model
 
 
-@pytest.mark.parametrize("name", walks.WHOLE)
+@every_model
 @pytest.mark.parametrize("count", [1, 2])
-def test_every_executed_node_is_assigned_once_to_the_device_that_runs_it(name, count, walked):
+def test_every_executed_node_has_one_device_and_one_kernel_of_the_type_that_runs(
+    name, count, walked
+):
     stage = walked(name, count)["placement"]
-    ran = Counter((node.name, node.device) for node in stage.nodes)
-    assert Counter((assignment.name, assignment.device) for assignment in stage.assignments) == ran
+    ran = Counter((node.name, node.op, node.device) for node in stage.nodes)
+    assert Counter((kernel.name, kernel.op, kernel.device) for kernel in stage.kernels) == ran
+    assert min(kernel.registrations for kernel in stage.kernels) >= 1
+    assigned = Counter((assignment.name, assignment.device) for assignment in stage.assignments)
+    assert assigned == Counter((node.name, node.device) for node in stage.nodes)
     assert all(assignment.reason for assignment in stage.assignments)
 
 
@@ -215,23 +200,9 @@ def of(stage):
 # Models
 
 
-@every_model
-@pytest.mark.parametrize("device_count", [1, 2])
-def test_every_executed_node_has_one_kernel_of_the_type_that_runs(name, device_count, walked):
-    stage = walked(name, device_count)["placement"]
-    ran = Counter((node.name, node.op, node.device) for node in stage.nodes)
-    assert Counter((kernel.name, kernel.op, kernel.device) for kernel in stage.kernels) == ran
-
-
-@every_model
-def test_for_every_node_of_a_model_a_registration_is_found(name, walked):
-    assert [
-        kernel for kernel in walked(name)["placement"].kernels if kernel.registrations < 1
-    ] == []
-
-
-def test_the_kernel_of_a_product_has_every_field(walked):
-    assert of(walked("toy")["placement"])["mul"] == Kernel(
+def test_the_kernels_of_the_toy_have_every_field(walked):
+    kernels = of(walked("toy")["placement"])
+    assert kernels["mul"] == Kernel(
         name="mul",
         op="Mul",
         device=CPU,
@@ -240,18 +211,11 @@ def test_the_kernel_of_a_product_has_every_field(walked):
         constraints="CPU, T in float32",
         on_gpu="GPU, T in float32",
     )
-
-
-def test_a_node_that_computes_nothing_has_one_kernel_for_all_devices(walked):
-    train = of(walked("toy")["placement"])["train"]
+    train = kernels["train"]
     assert (train.op, train.types, train.constraints, train.on_gpu) == (
         *("NoOp", "", "any device", "any device"),
     )
-
-
-def test_a_node_that_the_runtime_made_is_looked_up_for_a_gpu_as_well(walked):
-    fed = of(walked("toy")["placement"])["_arg_x_0_1"]
-    assert fed.on_gpu == "any device, T in float32"
+    assert kernels["_arg_x_0_1"].on_gpu == "any device, T in float32"  # the runtime made it
 
 
 def test_a_kernel_of_onednn_carries_its_label_and_the_gpus_is_that_of_the_type_as_written(walked):
@@ -269,24 +233,26 @@ def test_a_kernel_of_onednn_carries_its_label_and_the_gpus_is_that_of_the_type_a
 # Registrations
 
 
-def test_the_types_of_a_node_have_to_fit():
-    assert fitting("Mul", T=FLOAT) == ["CPU, T in float32"]
-    assert fitting("Mul", T=STRING) == []
+@pytest.mark.parametrize(
+    "op, device_type, types, known",
+    [
+        ("Mul", "CPU", {"T": FLOAT}, ["CPU, T in float32"]),
+        ("Mul", "CPU", {"T": STRING}, []),
+        ("StringJoin", "CPU", {}, ["CPU"]),
+        ("StringJoin", "GPU", {}, []),
+        # Kernels for every device count where a device has none of its own
+        ("Const", "GPU", {"dtype": FLOAT}, ["GPU, dtype in float32"]),
+        ("Const", "GPU", {"dtype": INT32}, ["any device, dtype in int32"]),
+        ("NoSuchOp", "CPU", {}, []),
+    ],
+)
+def test_the_types_and_the_device_of_a_kernel_have_to_fit(op, device_type, types, known):
+    assert fitting(op, device_type, **types) == known
+    assert devices.gpu_choice(node("StringJoin")) is None
 
 
 def test_a_constraint_on_a_type_that_the_node_does_not_have_does_not_count():
     assert len(fitting("Mul")) > 1
-
-
-def test_an_op_without_a_kernel_for_a_device_has_none_there():
-    assert fitting("StringJoin", "CPU") == ["CPU"]
-    assert fitting("StringJoin", "GPU") == []
-    assert devices.gpu_choice(node("StringJoin")) is None
-
-
-def test_the_kernels_for_every_device_count_only_where_a_device_has_none_of_its_own():
-    assert fitting("Const", "GPU", dtype=FLOAT) == ["GPU, dtype in float32"]
-    assert fitting("Const", "GPU", dtype=INT32) == ["any device, dtype in int32"]
 
 
 def test_the_label_of_a_node_has_to_be_that_of_the_kernel():
@@ -296,10 +262,6 @@ def test_the_label_of_a_node_has_to_be_that_of_the_kernel():
     assert [devices.describe(kernel) for kernel in devices.fitting_kernels(labelled, "CPU")] == [
         "CPU, T in float32, label MklNameChangeOp"
     ]
-
-
-def test_a_type_that_nobody_knows_has_no_kernels():
-    assert devices.registered("NoSuchOp") == ()
 
 
 def test_the_kernel_of_the_highest_priority_is_chosen(monkeypatch):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.examples.corners import BEGINS, WORKS
 from tflab.cli import environment
 from tflab.errors import TflabError
 from tflab.runtime import dumps
@@ -50,13 +51,8 @@ NAMES = {
 def test_the_name_of_a_file_says_which_moment_it_shows(file):
     name = dumps.dump_name(file)
     assert (name.moment, name.group, name.name, name.iteration, name.partition) == NAMES[file]
-
-
-def test_a_dump_of_grapplers_has_the_address_of_its_graph():
-    file = "after_MetaOptimizer_iteration_0_remapper_140728391191584_12.pb"
-    assert dumps.dump_name(file) == dumps.DumpName(
-        "after", "grappler", "remapper", 0, None, "140728391191584"
-    )
+    if name.group == "grappler":  # the address of its graph
+        assert name.address in ("140728391191584", "140725673955776")
 
 
 @pytest.mark.parametrize(
@@ -75,24 +71,18 @@ def test_another_name_is_a_sentence(file):
     assert f": a dump is called '{file}'. " in str(error.value)
 
 
-def test_another_name_of_a_dump_is_a_sentence(monkeypatch):
+def test_another_name_and_no_dumps_at_all_are_sentences(monkeypatch):
     monkeypatch.setattr(environment, "version", lambda package: "2.22.0")
+    where = "(tensorflow/core/util/debug_data_dumper.cc)"
+    works = f"This is TensorFlow 2.22.0. Placement works without the pass log. {WORKS}"
     with pytest.raises(TflabError) as error:
         dumps.dump_name("placer_input.pbtxt")
     assert str(error.value) == (
-        "The moment of a graph dump cannot be used as in TensorFlow 2.21.0 "
-        "(tensorflow/core/util/debug_data_dumper.cc): a dump is called 'placer_input.pbtxt'. This "
-        "is TensorFlow 2.22.0. Placement works without the pass log. Everything works with "
-        "tensorflow==2.21.0."
+        f"{BEGINS.format('The moment of a graph dump')} {where}: a dump is called "
+        f"'placer_input.pbtxt'. {works}"
     )
-
-
-def test_no_dumps_at_all_are_a_sentence(monkeypatch):
-    monkeypatch.setattr(environment, "version", lambda package: "2.22.0")
     assert str(dumps.no_dumps()) == (
-        "The graph dumps of the runtime cannot be used as in TensorFlow 2.21.0 "
-        "(tensorflow/core/util/debug_data_dumper.cc): it wrote none. This is TensorFlow 2.22.0. "
-        "Placement works without the pass log. Everything works with tensorflow==2.21.0."
+        f"{BEGINS.format('The graph dumps of the runtime')} {where}: it wrote none. {works}"
     )
 
 

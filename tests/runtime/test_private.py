@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tflab
-from tflab.errors import TflabError
+from tests.examples.corners import lost
 from tflab.runtime import private
 
 FOLDER = Path(tflab.__file__).parent
@@ -100,49 +100,46 @@ def graph():
     return graph
 
 
-def lost(call, what):
-    """The sentence that comes instead of what a corner gives."""
-    with pytest.raises(TflabError) as error:
-        call()
-    sentence = str(error.value)
-    assert sentence.startswith(f"{what} cannot be used as in TensorFlow 2.21.0 (")
-    assert sentence.endswith(" Everything works with tensorflow==2.21.0.")
-
-
 def op(graph, name):
     return graph.get_operation_by_name(name)
 
 
 @pytest.mark.tensorflow
-def test_the_definition_of_a_type_has_its_arguments(monkeypatch):
-    from tensorflow.python.framework import op_def_registry
-
+def test_op_types_have_arguments_kernels_and_gradient_functions(graph):
     assert [arg.name for arg in private.op_def("Mul").input_arg] == ["x", "y"]
     assert private.op_def("NoSuchOp") is None
-    monkeypatch.delattr(op_def_registry, "get")
-    lost(lambda: private.op_def("Mul"), "The definitions of op types")
-
-
-@pytest.mark.tensorflow
-def test_the_kernels_of_a_type_have_their_devices(monkeypatch):
-    from tensorflow.python.framework import kernels
-
     assert {kernel.device_type for kernel in private.registered_kernels("StringJoin")} == {"CPU"}
     assert private.registered_kernels("NoSuchOp") == ()
-    monkeypatch.delattr(kernels, "get_registered_kernels_for_op")
-    lost(lambda: private.registered_kernels("Mul"), "The registry of kernels")
+    assert private.gradient_function(op(graph, "square")).__name__ == "_MulGrad"
 
 
 @pytest.mark.tensorflow
-def test_an_op_has_its_gradient_function(graph, monkeypatch):
-    from tensorflow.python.framework import ops
+def test_registries_that_are_gone_are_sentences(graph, monkeypatch):
+    from tensorflow.python.framework import kernels, op_def_registry, ops
 
-    assert private.gradient_function(op(graph, "square")).__name__ == "_MulGrad"
+    monkeypatch.delattr(op_def_registry, "get")
+    lost(lambda: private.op_def("Mul"), "The definitions of op types")
+    monkeypatch.delattr(kernels, "get_registered_kernels_for_op")
+    lost(lambda: private.registered_kernels("Mul"), "The registry of kernels")
     monkeypatch.delattr(ops, "get_gradient_function")
-    lost(
-        lambda: private.gradient_function(op(graph, "square")),
-        "The registry of gradient functions",
-    )
+    square = op(graph, "square")
+    lost(lambda: private.gradient_function(square), "The registry of gradient functions")
+    for message in (
+        "tensorflow.core.protobuf.saved_model_pb2",
+        "tensorflow.core.framework.graph_debug_info_pb2",
+    ):
+        monkeypatch.setitem(sys.modules, message, None)
+    lost(private.saved_model, "The message of a SavedModel")
+    lost(private.debug_info, "The message of a graph's lines")
+
+
+@pytest.mark.tensorflow
+def test_messages_of_files_have_their_fields():
+    for message, field in (
+        (private.saved_model(), "saved_model_schema_version"),
+        (private.debug_info(), "name_to_trace_id"),
+    ):
+        assert field in message.DESCRIPTOR.fields_by_name
 
 
 @pytest.mark.tensorflow
@@ -289,31 +286,6 @@ def test_ctrl_c_while_a_step_fails_is_ctrl_c():
         raise RuntimeError("ORIGINAL UnavailableError REPLACED BY KeyboardInterrupt: <EMPTY>")
     with pytest.raises(RuntimeError, match="another"), private.ctrl_c_kept():
         raise RuntimeError("another")
-
-
-@pytest.mark.tensorflow
-@pytest.mark.parametrize(
-    "make, module, content, what",
-    [
-        (
-            private.saved_model,
-            "tensorflow.core.protobuf.saved_model_pb2",
-            "saved_model_schema_version",
-            "The message of a SavedModel",
-        ),
-        (
-            private.debug_info,
-            "tensorflow.core.framework.graph_debug_info_pb2",
-            "name_to_trace_id",
-            "The message of a graph's lines",
-        ),
-    ],
-    ids=["saved_model", "debug_info"],
-)
-def test_messages_of_files_have_their_fields(make, module, content, what, monkeypatch):
-    assert content in make().DESCRIPTOR.fields_by_name
-    monkeypatch.setitem(sys.modules, module, None)
-    lost(make, what)
 
 
 @pytest.mark.tensorflow

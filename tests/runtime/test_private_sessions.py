@@ -1,5 +1,6 @@
 """Sessions tell a watcher of their runs, and nobody else notices."""
 
+import contextlib
 import sys
 import threading
 import traceback
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests import versions
-from tests.runtime.test_private import lost
+from tests.examples.corners import lost
 from tflab.runtime import private
 from tflab.runtime.private import sessions
 
@@ -152,14 +153,19 @@ def session():
         yield session
 
 
-@pytest.mark.tensorflow
-def test_a_watcher_is_told_of_each_run_until_it_is_stopped(session):
-    watcher = Noting()
+@contextlib.contextmanager
+def watched(watcher):
     stop = private.watch(watcher)
     try:
-        assert session.run("y:0", {"x:0": [1, 2]}).tolist() == [3, 6]
+        yield watcher
     finally:
         stop()
+
+
+@pytest.mark.tensorflow
+def test_a_watcher_is_told_of_each_run_until_it_is_stopped(session):
+    with watched(Noting()) as watcher:
+        assert session.run("y:0", {"x:0": [1, 2]}).tolist() == [3, 6]
     session.run("y:0", {"x:0": [1, 2]})
     assert watcher.noted == [
         "enter",
@@ -171,28 +177,19 @@ def test_a_watcher_is_told_of_each_run_until_it_is_stopped(session):
 
 @pytest.mark.tensorflow
 def test_a_watcher_is_told_of_each_op_while_its_stack_is_recorded(session):
-    watcher = Noting()
     y = session.graph.get_operation_by_name("y")
     before = y.traceback[-1]
-    stop = private.watch(watcher)
-    try:
-        with session.graph.as_default():
-            twice = session.graph.get_tensor_by_name("y:0") * 2
-    finally:
-        stop()
+    with watched(Noting()) as watcher, session.graph.as_default():
+        twice = session.graph.get_tensor_by_name("y:0") * 2
     assert watcher.noted == ["extract_stack"] * 2  # of the product and its constant
     assert twice.op.traceback[-1].name == before.name  # the same frames are left out
 
 
 @pytest.mark.tensorflow
 def test_compiled_steps_are_told_of(session):
-    watcher = Noting()
     step = private.compiled_step(session, ["x:0"], ["y:0"], [], None)
-    stop = private.watch(watcher)
-    try:
+    with watched(Noting()) as watcher:
         step(np.float32([1, 2]))
-    finally:
-        stop()
     assert watcher.noted == ["begin compiled", ("end", False)]
 
 
@@ -201,11 +198,8 @@ def test_a_watcher_can_ask_for_a_trace(session):
     tracing, watcher = private.TraceBuffers(), Noting()
     metadata = tracing.metadata()
     watcher.trace = tracing.options(trace_level=1, output_partition_graphs=True), metadata
-    stop = private.watch(watcher)
-    try:
+    with watched(watcher):
         session.run("y:0", {"x:0": [1, 2]})
-    finally:
-        stop()
     seen = tracing.parsed(tracing.taken(metadata))
     assert "y" in {
         row.node_name for device in seen.step_stats.dev_stats for row in device.node_stats

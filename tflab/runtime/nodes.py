@@ -28,7 +28,6 @@ from tflab.runtime import costs, libraries, phases, private
 
 SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")  # the second ones: from host memory
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
-MOST_ELEMENTS = 2**20  # of a constant that is examined: a file may claim any number
 NONE: Mapping[Any, Any] = MappingProxyType({})
 
 

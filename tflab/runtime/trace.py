@@ -288,16 +288,6 @@ def varying_shapes(step_stats: Any) -> dict[str, tuple[Shape, ...]]:
     }
 
 
-# Bytes of an element by DataType, as in tensorflow/core/framework/types.proto
-ITEM_BYTES = {
-    **dict.fromkeys((4, 6, 10, 11, 12), 1),  # uint8, int8, bool, qint8, quint8
-    **dict.fromkeys((5, 14, 15, 16, 17, 19), 2),  # int16, bfloat16, qint16, quint16, uint16, half
-    **dict.fromkeys((1, 3, 13, 22), 4),  # float, int32, qint32, uint32
-    **dict.fromkeys((2, 8, 9, 23), 8),  # double, complex64, int64, uint64
-    18: 16,  # complex128
-}
-
-
 # The op runs in what TensorFlow's profiler recorded of a function
 
 
