@@ -60,6 +60,10 @@ def test_steps_configurations_and_rows_are_compared_and_what_differs_comes_first
     approve("compare-saved.txt", text.as_text(saved.blocks(result)))
 
 
+def test_a_time_is_the_geometric_mean_of_the_rounds():
+    assert saved.mean((1.0, 4.0)) == pytest.approx(2)
+
+
 def test_a_step_that_only_one_file_has_has_no_ratio():
     other = content()
     del other["rounds"]["16"], other["rounds"]["4"]["rows_ns"]["MaxPool"]
@@ -75,6 +79,7 @@ def test_a_step_that_only_one_file_has_has_no_ratio():
     [
         (1.5, STILL, 10, 1),
         (1.5, STILL, 50, 3),
+        (1.5, STILL, 44, 3),  # clear of that, but not of the control
         (1.0, STILL, 10, 0),
         (0.5, STILL, 10, 0),
         (1.5, (1.0, 1.3, 0.8, 1.0, 1.2), 10, 3),  # its rounds differ by more

@@ -105,6 +105,21 @@ def test_the_first_column_says_what_a_row_is(by, header):
     assert first | {"Steps": header, "Cold": header} == dict.fromkeys(first, header)
 
 
+def test_of_more_batch_sizes_than_stand_abreast_the_last_table_has_the_fit():
+    found = tables(replace(COMPARISON, batch_sizes=(2, 4, 16, 64)))
+    headers = {title: [column.header for column in table.columns] for title, table in found.items()}
+    fitted = {title for title in headers if "fit" in headers[title]}
+    assert fitted == {f"{PER_CALL}; fit: fixed cost + cost per image"}
+    assert "fit" not in headers[PER_CALL]
+
+
+def test_the_least_number_of_observations_is_told():
+    first, second = CONFIGS[1:3]
+    more = replace(second, verdict=replace(second.verdict, observations=9))
+    *_, basis = view.configs(replace(COMPARISON, configs=(more, first)))
+    assert basis.startswith("Each ratio is the mean of 7 observations, each in new processes")
+
+
 def test_default_alone_has_no_table_of_configurations():
     none, default = (tables(replace(COMPARISON, configs=configs)) for configs in ((), CONFIGS[:1]))
     assert [*default] == [*none]

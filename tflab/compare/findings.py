@@ -51,7 +51,7 @@ def sentences(
 
 
 def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
-    """The rows whose share grows or shrinks most from the smallest batch to the largest."""
+    """Yield the rows whose share grows or shrinks most from the smallest batch to the largest."""
     everywhere = [row for row in rows if all(size in row.cells for size in sizes)]
     if len(sizes) < 2 or not everywhere:
         return
@@ -80,7 +80,7 @@ def longer(
     by: str,
     unit: str = "image",
 ) -> Iterator[str]:
-    """`X: from 1 to 16 a call takes 2.30 x as long for 16 x the images.`"""
+    """Yield `X: from 1 to 16 a call takes 2.30 x as long for 16 x the images.`"""
     for row in rows[:TOP]:
         times = {size: batch_fit.unit_ns(cell, steps[size], by) for size, cell in row.cells.items()}
         parts = [
@@ -96,7 +96,7 @@ def longer(
 def fixed_costs(
     rows: Sequence[Compared], sizes: Sequence[int], by: str, unit: str = "image"
 ) -> Iterator[str]:
-    """The rows whose time at the smallest batch is mostly fixed cost, by the fit of the table."""
+    """Yield the rows whose time at the smallest batch is mostly fixed cost, by their fit."""
     size = sizes[0]
     for row in rows[:TOP]:
         if row.fit and row.fit.error <= FITS and size in row.cells:
@@ -114,7 +114,7 @@ def fixed_costs(
 def throughput(
     steps: Mapping[int, StepTimes], sizes: Sequence[int], unit: str = "image"
 ) -> Iterator[str]:
-    """How images per second grow, and from which size on a larger batch no longer helps, or is
+    """Say how images per second grow, and from which size on a larger batch no longer helps, or is
     slower; the latter only if the rounds of the sweep prove it, also against their control."""
     for small, large in pairwise(sizes):
         gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
@@ -141,7 +141,7 @@ def throughput(
 
 
 def by_round(small: StepTimes, large: StepTimes) -> list[float]:
-    """The ratio of the larger batch's images per second to the smaller one's, in each round."""
+    """Return the ratio of the images per second, larger batch to smaller one, in each round."""
     rates = zip(small.round_rates, large.round_rates, strict=False)
     return [after / before for before, after in rates]
 
@@ -153,7 +153,7 @@ def from_round_to_round(steps: StepTimes) -> Iterator[float]:
 
 
 def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:
-    """The batch sizes at which a step takes much longer than all of its ops together."""
+    """Yield the batch sizes at which a step takes much longer than all of its ops together."""
     for size in sizes:
         wall, ops = steps[size].untraced_ns.median, steps[size].ops_ns
         if wall > 2 * ops:
@@ -164,8 +164,8 @@ def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[s
 
 
 def configurations(configs: Sequence[ConfigTimes]) -> Iterator[str]:
-    """The configurations under which a step takes more or less time, by their verdicts and by a
-    factor of at least HELPS."""
+    """Yield the configurations under which a step takes more or less time, by their verdicts and by
+    a factor of at least HELPS."""
     parts_of: dict[str, list[str]] = {}
     for row in configs:
         verdict = row.verdict
@@ -233,7 +233,7 @@ class Evidence:
 
     @property
     def outside_ns(self) -> float:
-        """The time of an untraced step before the first op and after the last; a lower bound.
+        """Return the least time of an untraced step before the first op and after the last.
 
         Tracing makes both the ops and the time outside of them longer, so the true time is at least
         the remainder of an untraced step and at most that of a traced one, unless the machine was
@@ -242,7 +242,7 @@ class Evidence:
         return max(0.0, min(self.step_ns - self.ops_span_ns, self.traced_outside_ns))
 
     def cost_ns(self, nodes: Iterable[Work]) -> float:
-        """What these nodes cost an untraced step; an upper bound if ops run in parallel."""
+        """Return what these nodes cost an untraced step; an upper bound if ops run in parallel."""
         if not self.ops_ns:
             return 0.0
         return sum(node.ns for node in nodes) / self.ops_ns * (self.step_ns - self.outside_ns)
@@ -313,7 +313,7 @@ def movement(batch: Evidence) -> Iterator[Reason]:
 
 
 def counted(nodes: Sequence[Work]) -> str:
-    """`10 ops of type Transpose`, and how often they run, if not once each."""
+    """Return `10 ops of type Transpose`, and how often they run, if not once each."""
     types = ", ".join(sorted({node.op for node in nodes}))
     calls = sum(node.calls for node in nodes)
     often = "" if round(calls) == len(nodes) else f", {calls:,.0f} calls"
@@ -321,7 +321,7 @@ def counted(nodes: Sequence[Work]) -> str:
 
 
 def places(nodes: Sequence[Work]) -> str:
-    """The lines of some nodes, in the order of the program."""
+    """Return the lines of some nodes, in the order of the program."""
     lines = sorted({node.line for node in nodes}, key=line_key)
     first = ", ".join(line or "(no line)" for line in lines[:NAMED])
     return (
@@ -330,13 +330,13 @@ def places(nodes: Sequence[Work]) -> str:
 
 
 def line_key(line: str) -> tuple[bool, str, int]:
-    """Sorting key: `mine.py:9` before `mine.py:10`, and ops without a line last."""
+    """Return a sorting key: `mine.py:9` before `mine.py:10`, and ops without a line last."""
     file, _, number = line.rpartition(":")
     return not line, file, int(number or 0)
 
 
 def a_call(nodes: Sequence[Work]) -> str:
-    """`12.0 us a call for 4.00 KB read and written, 0.34 GB/s`; with bytes only if all are
+    """Return `12.0 us a call for 4.00 KB read and written, 0.34 GB/s`; with bytes only if all are
     known."""
     calls = sum(node.calls for node in nodes)
     ns = sum(node.ns for node in nodes)
@@ -375,7 +375,7 @@ def small_ops(batch: Evidence) -> Iterator[Reason]:
 
 
 def largest_line(nodes: Sequence[Work]) -> str:
-    """The line whose nodes take most; empty if lines are unknown."""
+    """Return the line whose nodes take most; empty if lines are unknown."""
     totals: dict[str, float] = {}
     for node in nodes:
         if node.line:

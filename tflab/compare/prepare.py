@@ -50,7 +50,7 @@ class Prepared:
 
     @property
     def first(self) -> Placement:
-        """The placement at the smallest batch size."""
+        """Return the placement at the smallest batch size."""
         return self.placed[self.batch_sizes[0]]
 
 
@@ -139,8 +139,8 @@ def rows_within(seconds: float, step_ns: Mapping[tuple[int, bool], int], rows: i
 
 
 def python_caller(job: measure.Job) -> str | None:
-    """A node of the step, or of its start, that calls a Python function. The GraphDef has only the
-    function's number, so another process cannot run the step."""
+    """Return a node of the step, or of its start, that calls a Python function. The GraphDef has
+    only the function's number, so another process cannot run the step."""
     ends = (*job.step.fetches, *job.step.targets, *job.start.targets)
     needed = nodes.needed(job.graph, [node_of(end) for end in ends])
     graph_def = job.graph.as_graph_def()
@@ -152,7 +152,7 @@ def python_caller(job: measure.Job) -> str | None:
 def first_step(
     job: measure.Job, values: measure.Values, batch_size: int
 ) -> tuple[int, tuple[OpStats, ...]]:
-    """The first step of a process: its ns, and its slowest ops."""
+    """Run the first step of a process; return its ns, and its slowest ops."""
     cold_step_ns, runs = own_process.cold(job, values, batch_size)
     of_nodes = [run for run in runs if run.name != trace.EXECUTOR]
     rows = op_table.table(statistics.fold(of_nodes), "node", steps=1, images=batch_size)
@@ -160,7 +160,7 @@ def first_step(
 
 
 def with_gradients(model: str, options: Options) -> Backward:
-    """The model's graph, with gradients and updates if it has a loss."""
+    """Build the model's graph, with gradients and updates if it has a loss."""
     with terminal.phase("frontend"):
         built = frontend.of_model(model, options)
     with terminal.phase("backward"):
@@ -168,7 +168,7 @@ def with_gradients(model: str, options: Options) -> Backward:
 
 
 def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOptions) -> int:
-    """How many images to process at each batch size. Raises UsageError if that is impossible."""
+    """Return how many images to process at each batch size, or raise UsageError."""
     program, phase, steps = backward.program, chosen.phase, chosen.steps
     images = steps * batch_sizes[-1] if steps else chosen.images
     if phase == "training" and not trains(backward):
@@ -177,15 +177,11 @@ def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOpt
     usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
     count = images or usual
     if not images and batch_sizes[-1] > usual:
-        largest = f"{batch_sizes[-1]:,}"
-        wanted = (
-            f"The largest default batch size is {largest}"
-            if tuple(batch_sizes) == BATCH_SIZES
-            else f"The largest batch size is {largest}"
-        )
+        default = " default" if tuple(batch_sizes) == BATCH_SIZES else ""
         raise UsageError(
-            f"{wanted}, but by default only {usual:,} {dataset.unit}s of the {dataset.split} split "
-            f"of {dataset.name} are used. Give smaller batches with --batch-sizes."
+            f"The largest{default} batch size is {batch_sizes[-1]:,}, but by default only "
+            f"{usual:,} {dataset.unit}s of the {dataset.split} split of {dataset.name} are used. "
+            "Give smaller batches with --batch-sizes."
         )
     if count > dataset.size or batch_sizes[-1] > count:
         size, unit = batch_sizes[-1], dataset.unit
@@ -201,7 +197,7 @@ def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOpt
 
 
 def not_trainable(backward: Backward) -> UsageError:
-    """Why tflab cannot train a model, and what it can do."""
+    """Say why tflab cannot train a model, and what it can do."""
     model, name = backward.program.model, backward.program.name
     lacks = "loss" if model.loss is None else "optimiser"
     updates = {node.name for node in backward.nodes if node.phase == UPDATE}
@@ -216,8 +212,8 @@ def not_trainable(backward: Backward) -> UsageError:
 
 
 def trains(backward: Backward) -> bool:
-    """Whether a step of the program updates variables, with the model's optimiser or through
-    what the model fetches."""
+    """Return True if a step of the program updates variables, with the model's optimiser or
+    through what the model fetches."""
     program = backward.program
     if program.train_op:
         return True
@@ -233,8 +229,8 @@ def placements(
     options: Options,
     known: Collection[int] = (),
 ) -> tuple[dict[int, Placement], tuple[str, ...]]:
-    """The graph that runs at each batch size, and for the smaller batch at the end of the data,
-    except for sizes in `known`; and a sentence for each batch size that the runtime refused.
+    """Place the graph at each batch size, and for the smaller batch at the end of the data, except
+    for sizes in `known`. Return also a sentence for each batch size that the runtime refused.
 
     Raises RefusedError if it refused all of them.
     """
@@ -255,7 +251,7 @@ def placements(
 
 
 def placeable(images: int, batch_sizes: Sequence[int], placed: Collection[int]) -> int:
-    """As many of the images as end with a batch that the runtime accepted, at all batch sizes."""
+    """Return as many images as end with a batch that the runtime accepted, at all batch sizes."""
     if all(images % size in (0, *placed) for size in batch_sizes):
         return images
     return max(images // lcm(*batch_sizes), 1) * lcm(*batch_sizes)

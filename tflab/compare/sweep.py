@@ -98,14 +98,14 @@ class MeasuredBatch:
         self.runs = wires.one_axis(self.runs, self.received, self.kept, sent).runs
 
     def untraced_rounds(self) -> tuple[tuple[int, ...], ...]:
-        """The untraced times of each round, as far as measured."""
+        """Return the untraced times of each round, as far as measured."""
         rest = iter(self.untraced_ns)
         lengths = map(len, self.rounds)
         return tuple(taken for length in lengths if (taken := tuple(islice(rest, length))))
 
 
 def span_of(names: Sequence[str], starts: Sequence[int], durations: Sequence[int]) -> int:
-    """The time from the start of a step's first op to the end of its last; 0 without ops."""
+    """Return the time from the start of a step's first op to the end of its last; 0 without ops."""
     if trace.EXECUTOR in names:
         nodes = list(map(trace.EXECUTOR.__ne__, names))
         starts, durations = list(compress(starts, nodes)), list(compress(durations, nodes))
@@ -165,7 +165,7 @@ def table(
     by: str,
     last: Placement | None = None,
 ) -> tuple[OpStats, ...]:
-    """The rows of one batch size, with the costs of their ops, as far as known.
+    """Return the rows of one batch size, with the costs of their ops, as far as known.
 
     `last` is the placement of the smaller batch at the end of the data, if there is one.
     """
@@ -202,7 +202,7 @@ def types_of(placed: Placement) -> dict[str, str]:
 
 
 def mean_costs(batch: MeasuredBatch, placed: Placement, last: Placement | None) -> Iterator[Costs]:
-    """The work of a call of each node, as the mean over the steps: the last batch may be
+    """Yield the work of a call of each node, as the mean over the steps: the last batch may be
     smaller."""
     full_batch = costs_of(placed)
     shorter = costs_of(last) if last and batch.rows % batch.batch_size else full_batch
@@ -243,7 +243,7 @@ def times(batch: MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
 
 
 def round_rates(batch: MeasuredBatch) -> Iterator[float]:
-    """The images per second of each complete round."""
+    """Yield the images per second of each complete round."""
     for times, steps in zip(batch.untraced_rounds(), batch.rounds, strict=False):
         if len(times) == len(steps):
             end = min(steps.stop * batch.batch_size, batch.planned_rows)
@@ -251,7 +251,7 @@ def round_rates(batch: MeasuredBatch) -> Iterator[float]:
 
 
 def side_by_side(tables: Tables, steps: Mapping[int, StepTimes], by: str) -> tuple[Compared, ...]:
-    """One row for each key, in the order of the largest batch, then of the others."""
+    """Return one row for each key, in the order of the largest batch, then of the others."""
     by_key: dict[str, dict[int, OpStats]] = {}
     for size in sorted(tables, reverse=True):
         for row in tables[size]:
@@ -309,7 +309,7 @@ def evidence(
 
 
 def format_changes(nodes: Sequence[Node]) -> set[str]:
-    """The transposes next to a convolution, pooling or similar op that, by their shapes, can
+    """Return the transposes next to a convolution, pooling or similar op that, by their shapes, can
     only move the channels from first to last, or from last to first."""
     makers = {node.name: node for node in nodes}
     formatted = {node.name for node in nodes if has_format(node.op)}
@@ -319,7 +319,7 @@ def format_changes(nodes: Sequence[Node]) -> set[str]:
 
 
 def has_format(op: str) -> bool:
-    """Whether ops of this type depend on which axis of their input has the channels."""
+    """Return True if ops of this type depend on which axis of their input has the channels."""
     definition = private.op_def(op)
     return definition is not None and any(attr.name == "data_format" for attr in definition.attr)
 
