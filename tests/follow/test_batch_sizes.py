@@ -7,14 +7,19 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import graphs
-from tests.follow.test_command import follow
+from tests.commands import run_here
 from tflab import lifecycle
 from tflab.errors import RefusedError
+from tflab.follow import __main__ as command
 from tflab.follow import measurement
 from tflab.records.options import Options
 from tflab.runtime import session
 
 pytestmark = pytest.mark.tensorflow
+
+
+def follow(*args: str):
+    return run_here(command.main, *args)
 
 
 def in_pairs() -> None:

@@ -91,6 +91,7 @@ def test_a_hostile_name_makes_no_element_and_no_attribute():
     attributes = {name for _, attributes in elements for name in attributes}
     assert not [name for name in attributes if name.startswith("on") or name == "style"]
     (data,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert not set(data) & set("<>&")
     assert [node["name"] for node in json.loads(data)["nodes"]] == [visible(EVIL), "b"]
 
 

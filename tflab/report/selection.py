@@ -1,6 +1,6 @@
-"""Selection: the chapters of a report with the measurements that each needs, and existing files.
+"""Selection: the chapters of a report, with the measurements that each needs.
 
-A wrong name is refused before anything is imported, a wrong file before anything is measured.
+A wrong name is refused before anything is imported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ NEEDS = {
 CHAPTERS = tuple(NEEDS)
 # chapters that are folded
 REFERENCE = ("configurations", "memory", "environment", "methods")
-ELSEWHERE = "elsewhere"
 
 
 def chosen(names: Sequence[str], model: str) -> tuple[str, ...]:
@@ -54,6 +53,3 @@ def needs(names: Sequence[str], model: str) -> frozenset[str]:
     if model == TOY and "walk" in parts:
         parts.add("toy")
     return frozenset(parts)
-
-
-# Existing files
