@@ -1,7 +1,6 @@
 """IDX: only the published files are read, and of any other it is said what is wrong with it."""
 
 import gzip
-import shutil
 import tracemalloc
 import zlib
 from pathlib import Path
@@ -17,6 +16,10 @@ IMAGES = IDX["t10k-images-idx3-ubyte"]
 SIZE = len(IMAGES)
 ZIPPED = GZIPPED["t10k-images-idx3-ubyte"]
 BELONG = "3 images belong in a file of this name"
+DIFFERS = (
+    "differs from the published file (its SHA-256 differs). It is damaged, or belongs to another "
+    "data set that uses these names, such as Fashion-MNIST. Download it again."
+)
 DAMAGES = {
     "empty": (b"", f"is empty; {BELONG}."),
     "empty gzip": (gzip.compress(b""), f"is empty; {BELONG}."),
@@ -26,39 +29,26 @@ DAMAGES = {
     ),
     "random bytes": (
         b"\x80\x04\x95\x10 pickled",
-        "is not an IDX file: it starts with the bytes 80 04 95 10 instead of 00 00 08 03; "
-        f"{BELONG}.",
+        "starts with the bytes 80 04 95 10 20 70 69 63 6b 6c 65 64 instead of 00 00 08 03 00 00 00 "
+        f"03 00 00 00 1c 00 00 00 1c; {BELONG}.",
     ),
-    "three bytes": (
-        b"\0\0\x08",
-        f"is not an IDX file: it starts with the bytes 00 00 08 instead of 00 00 08 03; {BELONG}.",
-    ),
-    "half a header": (IMAGES[:9], f"ends after 9 bytes, within its header; {BELONG}."),
+    "half a header": (IMAGES[:9], f"ends after 9 of {SIZE} bytes; download it again."),
     "labels": (
         IDX["t10k-labels-idx1-ubyte"],
-        "seems to be swapped with another file: it contains labels (magic number 2049), but "
-        f"{BELONG}.",
+        f"seems to be swapped with t10k-labels-idx1-ubyte: it has its header, but {BELONG}.",
     ),
     "training file": (
         IDX["train-images-idx3-ubyte"],
-        "seems to be swapped with another file: it contains the 5 images of the training file, "
-        f"but {BELONG}.",
+        f"seems to be swapped with train-images-idx3-ubyte: it has its header, but {BELONG}.",
     ),
-    "another number": (idx(PIXELS[:4]), f"contains 4 images, but {BELONG}."),
     "another image size": (
         idx(PIXELS[:3, :20, :24]),
-        "contains images of 20x24 pixels; the images of MNIST have 28x28.",
+        "starts with the bytes 00 00 08 03 00 00 00 03 00 00 00 14 00 00 00 18 instead of 00 00 08 "
+        f"03 00 00 00 03 00 00 00 1c 00 00 00 1c; {BELONG}.",
     ),
     "too short": (IMAGES[:-1], f"ends after {SIZE - 1} of {SIZE} bytes; download it again."),
-    "too long": (
-        IMAGES + b"\n",
-        f"has more than the {SIZE} bytes that its header announces.",
-    ),
-    "another byte": (
-        IMAGES[:-1] + bytes([IMAGES[-1] ^ 1]),
-        "differs from the published file (its SHA-256 differs). It is damaged, or belongs to "
-        "another data set that uses these names, such as Fashion-MNIST. Download it again.",
-    ),
+    "too long": (IMAGES + b"\n", DIFFERS),
+    "another byte": (IMAGES[:-1] + bytes([IMAGES[-1] ^ 1]), DIFFERS),
     "truncated gzip": (
         ZIPPED[:-20],
         "is a truncated or damaged gzip file (Compressed file ended before the end-of-stream "
@@ -86,40 +76,6 @@ def test_a_damaged_file_is_diagnosed(tmp_path, content, complaint):
     with pytest.raises(TflabError) as error:
         mnist.load("test", folder)
     assert str(error.value) == f"{path} {complaint}"
-
-
-@pytest.mark.parametrize(
-    "split, name, other, complaint",
-    [
-        (
-            "train",
-            "train-images-idx3-ubyte",
-            "t10k-images-idx3-ubyte",
-            "seems to be swapped with another file: it contains the 3 images of the test file, "
-            "but 5 images belong in a file of this name.",
-        ),
-        (
-            "test",
-            "t10k-labels-idx1-ubyte",
-            "train-labels-idx1-ubyte",
-            "seems to be swapped with another file: it contains the 5 labels of the training "
-            "file, but 3 labels belong in a file of this name.",
-        ),
-        (
-            "train",
-            "train-labels-idx1-ubyte",
-            "train-images-idx3-ubyte",
-            "seems to be swapped with another file: it contains images (magic number 2051), but "
-            "5 labels belong in a file of this name.",
-        ),
-    ],
-)
-def test_files_swapped_for_each_other_are_named(tmp_path, split, name, other, complaint):
-    folder = write_all(tmp_path / "data")
-    shutil.copy(folder / f"{other}.gz", folder / f"{name}.gz")
-    with pytest.raises(TflabError) as error:
-        mnist.load(split, folder)
-    assert str(error.value) == f"{folder / name}.gz {complaint}"
 
 
 def test_a_directory_of_that_name_is_named_unless_the_file_lies_beside_it(tmp_path):
@@ -156,7 +112,7 @@ def test_a_gzip_bomb_is_read_no_further_than_the_file_may_be_long(tmp_path):
     bomb.write_bytes(gzip.compress(IDX[TRAIN[0]] + bytes(50_000_000), compresslevel=1))
     tracemalloc.start()
     try:
-        with pytest.raises(TflabError, match=r"gz has more than the 3936 bytes that its header"):
+        with pytest.raises(TflabError, match=r"gz differs from the published file"):
             mnist.load("train", folder)
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
