@@ -86,6 +86,7 @@ THOROUGH = (
     *("compare/test_over_tasks", "lifecycle/test_cluster_command", "runtime/test_quiet_import"),
     *("compare/test_diagnosis_of_planted_problems", "compare/test_python_functions"),
     *("lifecycle/test_random_programs", "exporters/plots/test_plots", "models/test_keras"),
+    *("models/test_models", "runtime/test_child", "train/test_command"),
 )
 # One test of each part of the system
 REPRESENTATIVES = (
@@ -95,6 +96,9 @@ REPRESENTATIVES = (
     "test_no_attack_reaches_anything_outside",  # the confined process
     "test_each_nanosecond_of_a_training_has_one_owner",  # a watched program
     "test_each_stage_comes_with_its_drawing_and_the_line_of_every_node",  # the live page
+    "test_a_model_computes_what_numpy_computes[lenet]",
+    "test_a_training_prints_every_epoch_and_writes_what_tensorboard_shows",
+    "test_the_result_of_another_process_comes_back_whatever_it_prints",
     "test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart",
 )
 

@@ -112,6 +112,7 @@ def test_holm_rejects_from_the_smallest_until_one_is_too_large():
     assert verdicts.holm([], 0.01) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("wild", [0.0, 0.1])
 def test_of_identical_things_at_most_one_set_in_a_hundred_has_a_difference(wild):

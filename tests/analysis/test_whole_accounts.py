@@ -76,6 +76,7 @@ def test_the_account_is_closed_whatever_is_fetched(name, devices, fetches, walke
     check(placed)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name, case, devices", CASES)
 def test_the_account_is_closed_however_it_is_optimised(name, case, devices, walked):
     stage = walked(name, devices)["backward"]
@@ -99,6 +100,7 @@ pickle.dump(dataclasses.replace(stage, program=None), sys.stdout.buffer)
 """
 
 
+@pytest.mark.thorough
 def test_the_account_is_closed_without_onednn():
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_ENABLE_ONEDNN_OPTS": "0"}
     command = [sys.executable, "-c", WALK]
@@ -108,6 +110,7 @@ def test_the_account_is_closed_without_onednn():
     check(stage)
 
 
+@pytest.mark.thorough
 def test_a_process_that_imported_tensorflow_first_finds_the_same_account(walked, monkeypatch):
     """Its steps run in another process, from the serialised graph."""
     usual = walked("toy")["placement"]

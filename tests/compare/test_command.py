@@ -562,6 +562,7 @@ def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):
     assert "give --plots a new folder" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_only_several_batch_sizes_are_drawn_against_one_another(tmp_path):
     assert run(f"--model toy --batch-sizes 4 8 --images 8 --plots {tmp_path / 'plots'}") == 0
     assert pictures(tmp_path / "plots") == ["batch-4-ops", "batch-8-ops", "batch_sizes"]

@@ -9,6 +9,7 @@ from tflab.errors import TflabError
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.thorough
 def test_the_images_have_the_shape_of_cifar10_and_say_what_they_are():
     train, test = synthetic.load("train"), synthetic.load("test")
     for dataset, split, rows in ((train, "train", 5_000), (test, "test", 10_000)):

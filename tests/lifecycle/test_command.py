@@ -205,6 +205,7 @@ def test_beside_json_stderr_holds_only_the_line_that_opens_tensorboard(toy, logd
 # Text and Markdown
 
 
+@pytest.mark.thorough
 def test_piped_text_has_no_escape_codes_and_a_quiet_stderr(as_text):
     done, _ = as_text
     assert (without_progress(done.stderr), ESCAPE in done.stdout) == ("", False)

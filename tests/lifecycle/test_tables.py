@@ -40,6 +40,7 @@ def test_its_gradients_are_checked_and_its_steps_run():
     assert execution.steps == 3
 
 
+@pytest.mark.thorough
 def test_its_batch_sizes_are_compared():
     chosen = SweepOptions(phase="training", images=16)
     compared = compare_batch_sizes(NAME, (8,), chosen)

@@ -74,6 +74,7 @@ def test_tests_leave_nothing_in_the_home_of_their_user_and_skip_mnist_that_nobod
     )
 
 
+@pytest.mark.thorough
 def test_what_wants_mnist_runs_where_it_is_said_to_be(repository):
     printed = run_tests(repository, "-rs", "-s", TFLAB_DATA_DIR="../shared/mnist")
     assert f"with the mark {repository.parent / 'shared' / 'mnist'}\n" in printed

@@ -259,6 +259,7 @@ def test_instructions_are_those_of_objdump(toy):
             assert instruction.split()[0] == text.split()[0]
 
 
+@pytest.mark.thorough
 @versions.since(2, 21, "a function for each fusion; before, some share one")
 @pytest.mark.tensorflow
 def test_a_training_step_of_lenet_is_one_cluster_with_its_convolutions(tmp_path):

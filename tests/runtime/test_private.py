@@ -65,6 +65,7 @@ def test_what_is_public_and_what_is_ones_own_is_not():
     assert list(private_uses(line)) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_only_one_folder_uses_what_is_not_public():
     """Underscored attributes are those of a TensorFlow object, or of anybody else's."""

@@ -209,6 +209,7 @@ def test_rows_of_two_tasks_are_complete_if_each_is(monkeypatch):
     assert times == (["a", "a"], [1, 1], [5, 5])
 
 
+@pytest.mark.thorough
 @pytest.mark.tensorflow
 @pytest.mark.slow
 def test_tensorflow_records_so_many_op_runs_of_a_step():

@@ -130,6 +130,7 @@ def test_a_model_without_labels_classifies_nothing():
     assert (len(ready.train.fetches), len(ready.test.fetches)) == (1, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", models.MODELS)
 def test_every_registered_model_can_be_trained(name):
     ready = trainer.prepare(name, models.find(name), 1, Options())

@@ -144,6 +144,7 @@ RUNS = st.lists(
 THREE_STEPS = ((0, 0, 60), (1, 60, 60), (2, 130, 20))
 
 
+@pytest.mark.thorough
 @settings(max_examples=25)
 @given(RUNS)
 def test_whatever_ran_is_conserved(runs):
