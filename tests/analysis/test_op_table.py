@@ -127,108 +127,59 @@ FUSED = [Fate("a/x", "fused", "remapper", "a/y"), Fate("a/y", "executed", None, 
 NAMESAKES = {"a": line(1, "/one/net.py"), "b": line(1, "/two/net.py"), "c": line(1, "/main.py")}
 
 
+OF_CALLS = f"Func/StatefulPartitionedCall/input/_0 1 1, {CALL}/conv1/Mul 2 2, {CALL}/dense/Mul 3 3"
+OF_BLOCK = (
+    "block/conv/Conv2D/ReadVariableOp 1 0, block/bn/ReadVariableOp 2 1, block/add/Add 5 7, "
+    "block/relu/Relu 90 3, cluster_0/xla_run 3 9"
+)
+
+
 @pytest.mark.parametrize(
-    ("by", "nodes", "graph", "rows"),
+    ("by", "nodes", "graph", "rows"),  # nodes: name, ns, start and type; rows: key, ns and fused
     [
-        pytest.param(
-            "op",
-            [node("b", "B", 5), node("a", "A", 5), node("c", "C", 6)],
-            Graph(),
-            [("C", 6, ()), ("A", 5, ()), ("B", 5, ())],
-            id="equal rows in the order of their keys",
-        ),
-        pytest.param(
-            "node",
-            [node("x", "_FusedConv2D", 4), node("x", "Conv2D", 5)],
-            Graph(),
-            [("x", 5, ()), ("x", 4, ())],
-            id="a row for each type that a node ran as",
-        ),
-        pytest.param(
+        ("op", "b 5 0 B, a 5 0 A, c 6 0 C", Graph(), "C 6, A 5, B 5"),  # equal: by their keys
+        ("node", "x 4 0 _FusedConv2D, x 5 0 Conv2D", Graph(), "x 5, x 4"),  # ran as two types
+        # A layer stands where its last node runs, since variables are read early
+        ("layer", "b/x 1 2, a/y 1 9, a/x 2 0", Graph(), "b 1, a 3"),
+        ("layer", "b/x 1 2, a/x 1 2", Graph(), "a 1, b 1"),
+        ("layer", OF_CALLS, Graph(), "StatefulPartitionedCall 1, net/conv1 2, net/dense 3"),
+        # Layers that run as one op are one row where that runs
+        (
             "layer",
-            [node("b/x", "X", 1, start=2), node("a/y", "Y", 1, start=9), node("a/x", "X", 2)],
-            Graph(),
-            [("b", 1, ()), ("a", 3, ())],
-            id="a layer where its last node runs, since variables are read early",
-        ),
-        pytest.param(
-            "layer",
-            [node("b/x", "X", 1, start=2), node("a/x", "Y", 1, start=2)],
-            Graph(),
-            [("a", 1, ()), ("b", 1, ())],
-            id="layers that start at once in the order of their names",
-        ),
-        pytest.param(
-            "layer",
-            [
-                node("Func/StatefulPartitionedCall/input/_0", "Identity", 1, start=1),
-                node(f"{CALL}/conv1/Conv2D", "Conv2D", 2, start=2),
-                node(f"{CALL}/dense/MatMul", "MatMul", 3, start=3),
-            ],
-            Graph(),
-            [("StatefulPartitionedCall", 1, ()), ("net/conv1", 2, ()), ("net/dense", 3, ())],
-            id="layers within calls by their own names",
-        ),
-        pytest.param(
-            "layer",
-            [
-                node("block/conv/Conv2D/ReadVariableOp", "ReadVariableOp", 1, start=0),
-                node("block/bn/ReadVariableOp", "ReadVariableOp", 2, start=1),
-                node("block/add/Add", "Add", 5, start=7),
-                node("block/relu/Relu", "_FusedConv2D", 90, start=3),
-                node("cluster_0/xla_run", "_XlaRun", 3, start=9),
-            ],
+            OF_BLOCK,
             Graph(BLOCK, dict.fromkeys(fate.name for fate in BLOCK)),
-            [
-                ("block/conv + bn + relu", 93, ("block/conv/Conv2D", "block/bn/Norm")),
-                ("block/add", 5, ()),
-                ("cluster_0", 3, ("out/MatMul",)),
-            ],
-            id="layers that run as one op are one row where that runs",
+            "block/conv + bn + relu 93 block/conv/Conv2D block/bn/Norm, block/add 5, "
+            "cluster_0 3 out/MatMul",
         ),
-        *(
-            pytest.param(by, [node(name, op, 1)], Graph(), [("(runtime)", 1, ())], id=name + by)
-            for by in ("layer", "line")
-            for name, op in (
-                ("_retval_loss/mean_0_0", "_Retval"),
-                ("_SOURCE", "NoOp"),
-                ("conv1/Relu/_12", "_Send"),
-                ("conv1/Relu/_13", "_Recv"),
-            )
-        ),
-        pytest.param(
+        ("layer", "_retval_loss/mean_0_0 1 0 _Retval", Graph(), "(runtime) 1"),
+        ("line", "_SOURCE 1 0 NoOp", Graph(), "(runtime) 1"),
+        ("layer", "conv1/Relu/_12 1 0 _Send", Graph(), "(runtime) 1"),
+        ("line", "conv1/Relu/_13 1 0 _Recv", Graph(), "(runtime) 1"),
+        ("line", "Fold/mul 1 0, w 1 0", Graph(sources={"w": None}), "(no line) 2"),
+        ("line", "a/y 1 0", Graph(FUSED, {"a/y": line(1)}), "net.py:1 1 (no line)"),
+        (
             "line",
-            [node("ConstantFolding/mul", "Const", 1), node("imported", "Mul", 1)],
-            Graph(sources={"imported": None}),
-            [("(no line)", 2, ())],
-            id="a node without a line",
-        ),
-        pytest.param(
-            "line",
-            [node("a/y", "Y", 1)],
-            Graph(FUSED, {"a/y": line(1)}),
-            [("net.py:1", 1, ("(no line)",))],
-            id="a fused node without a line",
-        ),
-        pytest.param(
-            "line",
-            [node("a", "X", 3), node("b", "X", 2), node("c", "X", 1)],
+            "a 3 0, b 2 0, c 1 0",
             Graph(sources=NAMESAKES),
-            [("/one/net.py:1", 3, ()), ("/two/net.py:1", 2, ()), ("main.py:1", 1, ())],
-            id="two files of one name",
+            "/one/net.py:1 3, /two/net.py:1 2, main.py:1 1",
         ),
-        pytest.param(
+        (
             "line",
-            [node("w", "Assign", 1), node("b", "Mul", 2)],
+            "w 1 0, b 2 0",
             Graph(phases={"w": "update"}),
-            [("(no line)", 2, ()), ("(the optimiser's step)", 1, ())],
-            id="updates of an optimiser without a line",
+            "(no line) 2, (the optimiser's step) 1",
         ),
     ],
 )
 def test_which_row_a_node_is_in(by, nodes, graph, rows):
-    found = op_table.with_shares(op_table.rows(nodes, by, 1, None, graph))
-    assert [(row.key, row.self_ns, row.fused_from) for row in found] == rows
+    stats = []
+    for text in nodes.split(", "):
+        name, total, start, *op = text.split()
+        stats.append(node(name, *op or "X", int(total), start=int(start)))
+    found = op_table.with_shares(op_table.rows(stats, by, 1, None, graph))
+    assert (
+        ", ".join(" ".join((row.key, str(row.self_ns), *row.fused_from)) for row in found) == rows
+    )
 
 
 @pytest.mark.parametrize("by", row_labels.KEYS)
