@@ -19,9 +19,10 @@ BIN = $(VENV)/bin
 READY = $(VENV)/ready
 TESTABLE = $(VENV)/testable
 EXTRAS = [test,dev]
-# Processes that run tests: more than a small machine has cores, because tests wait for pages and for
-# processes that they start.
-WORKERS ?= 3
+# Processes that run tests. Those of processes and pages wait, so more of them run than a small machine
+# has cores.
+WORKERS ?= 2
+WAITING ?= 3
 PAGE = tests/page
 WITH =  # what else is required of the packages, such as tensorflow==2.18.*
 
@@ -45,10 +46,10 @@ test: fast
 test-all: test thorough
 
 thorough: $(TESTABLE)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "thorough or mnist"
+	$(BIN)/python -m pytest -n $(WAITING) --dist loadfile -m "thorough or mnist"
 
 fast: $(TESTABLE)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -p tests.without_tensorflow -m "$(QUICK)" \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -p tests.without_tensorflow -m "$(QUICK)" \
 	  $(shell grep -rLE --exclude-dir=browser "^pytestmark = .*pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
 
 approve: $(TESTABLE)

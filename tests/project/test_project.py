@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.levels import REPRESENTATIVES
 from tflab.__main__ import COMMANDS
 
 pytestmark = pytest.mark.slow
@@ -74,11 +75,13 @@ def test_every_command_answers_help_on_one_screen_and_imports_nothing_slow(monke
     }
 
 
-def test_a_quick_test_that_imports_tensorflow_is_told_of_its_mark():
-    program = "import tests.without_tensorflow\ntry: import tensorflow\n"
-    assert python(f"{program}except ImportError as error: print(error)") == (
-        "A test that imports TensorFlow has the mark `tensorflow`.\n"
-    )
+def test_make_test_has_a_test_of_each_part_of_the_system():
+    defined = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.M)
+    }
+    assert {name.partition("[")[0] for name in REPRESENTATIVES} <= defined
 
 
 def read(name: str) -> str:
