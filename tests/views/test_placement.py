@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.examples.printed import approve_view, printed
-from tests.graph_notation import graph
+from tests.graph_notation import graph, one_pass
 from tests.records_by_hand import CPU_0, CPU_1
 from tflab.records.graph import Node
 from tflab.records.placed import (
@@ -18,8 +18,6 @@ from tflab.records.placed import (
     Origin,
     Partition,
     Pass,
-    Rewrite,
-    Takeover,
     Toggle,
     Transfer,
 )
@@ -225,81 +223,50 @@ TYPES = {"a": "Exp", "b": "Exp", "c": "Log", "d": "Const", "x": "Placeholder", "
     "step, lines",
     [
         (
-            {"taken": [("a", "removed", None), ("lost", "removed", None), ("b", "folded", "d")]},
-            [
-                "1 not needed by the fetches: (runtime)",
-                "folded into the constant d: b",
-                "1 no longer needed: Exp",
-            ],
+            "a removed, lost removed, b folded d",
+            "1 not needed by the fetches: (runtime)\nfolded into the constant d: b\n"
+            "1 no longer needed: Exp",
+        ),
+        ("a fused c, b fused c, c Log>F", "a + b + c became one F, named c"),
+        (
+            "a fused b, b B>_FusedBatchNormEx",
+            "b + a became one _FusedBatchNormEx, named b",
+        ),
+        ("a fused new", "a became one node, named new"),
+        ("a folded a", "became a constant: a"),
+        ("a folded d, d folded d, c folded d", "folded into the constant d: a, c"),
+        ("a merged b, c merged d", "merged with the equal b: a\nmerged with the equal d: c"),
+        ("c compiled cluster, a compiled cluster", "compiled into cluster: c, a"),
+        (
+            "x removed _arg_x, a removed _arg_x",
+            "x is fed through _arg_x, a is fed through _arg_x",
         ),
         (
-            {"taken": [("a", "fused", "c"), ("b", "fused", "c")], "rewritten": [("c", "Log", "F")]},
-            ["a + b + c became one F, named c"],
+            "c removed d, a removed b, b removed x",
+            "3 bypassed (2 Exp, Log): the consumers of c, for example, now take d",
         ),
         (
-            {"taken": [("a", "fused", "b")], "rewritten": [("b", "B", "_FusedBatchNormEx")]},
-            ["b + a became one _FusedBatchNormEx, named b"],
-        ),
-        ({"taken": [("a", "fused", "new")]}, ["a became one node, named new"]),
-        ({"taken": [("a", "folded", "a")]}, ["became a constant: a"]),
-        (
-            {"taken": [("a", "folded", "d"), ("d", "folded", "d"), ("c", "folded", "d")]},
-            ["folded into the constant d: a, c"],
+            "a replaced d, c removed b",
+            "1 replaced (Exp): d (Const) does the work of a\n"
+            "1 bypassed (Log): the consumers of c, for example, now take b",
         ),
         (
-            {"taken": [("a", "merged", "b"), ("c", "merged", "d")]},
-            ["merged with the equal b: a", "merged with the equal d: c"],
+            "a replaced in d, b replaced in d, c replaced in d",
+            "3 replaced (2 Exp, Log): d (Const) does the work of a, for example",
         ),
-        (
-            {"taken": [("c", "compiled", "cluster"), ("a", "compiled", "cluster")]},
-            ["compiled into cluster: c, a"],
-        ),
-        (
-            {"taken": [("x", "removed", "_arg_x"), ("a", "removed", "_arg_x")]},
-            ["x is fed through _arg_x, a is fed through _arg_x"],
-        ),
-        (
-            {"taken": [("c", "removed", "d"), ("a", "removed", "b"), ("b", "removed", "x")]},
-            ["3 bypassed (2 Exp, Log): the consumers of c, for example, now take d"],
-        ),
-        (
-            {"taken": [("a", "removed", "d", (), True, True), ("c", "removed", "b")]},
-            [
-                "1 replaced (Exp): d (Const) does the work of a",
-                "1 bypassed (Log): the consumers of c, for example, now take b",
-            ],
-        ),
-        (
-            {"taken": [(name, "removed", "d", (), False, True) for name in ("a", "b", "c")]},
-            ["3 replaced (2 Exp, Log): d (Const) does the work of a, for example"],
-        ),
-        (
-            {"taken": [("c", "removed", None), ("a", "removed", None), ("d", "removed", None)]},
-            ["3 no longer needed: Log, Exp, Const"],
-        ),
-        (
-            {"rewritten": [("a", "Exp", "E"), ("c", "Log", "L"), ("b", "Exp", "E")]},
-            ["3 nodes rewritten: 2 Exp -> E, Log -> L"],
-        ),
-        ({"added": ["new", "newer"]}, ["2 nodes added: new, newer"]),
-        ({"moved": ["a"]}, ["1 node given a device"]),
-        ({"rewired": ["a", "b"]}, ["2 nodes re-wired"]),
-        ({"rewired": ["a"], "added": ["new"]}, ["1 node added: new"]),
-        ({"rewired": ["a"], "rewritten": [("a", "Exp", "E")]}, ["1 node rewritten: Exp -> E"]),
-        ({"rewired": ["a"], "taken": [("b", "merged", "c")]}, ["merged with the equal c: b"]),
-        ({}, []),
+        ("c removed, a removed, d removed", "3 no longer needed: Log, Exp, Const"),
+        ("a Exp>E, c Log>L, b Exp>E", "3 nodes rewritten: 2 Exp -> E, Log -> L"),
+        ("+new, +newer", "2 nodes added: new, newer"),
+        ("@a", "1 node given a device"),
+        ("~a, ~b", "2 nodes re-wired"),
+        ("~a, +new", "1 node added: new"),
+        ("~a, a Exp>E", "1 node rewritten: Exp -> E"),
+        ("~a, b merged c", "merged with the equal c: b"),
+        ("", ""),
     ],
 )
 def test_what_a_pass_did_is_a_line_for_each_kind_of_change(step, lines):
-    step = {kind: tuple(names) for kind, names in step.items()}
-    step["rewritten"] = tuple(Rewrite(*change) for change in step.get("rewritten", ()))
-    step["taken"] = tuple(Takeover(*taken) for taken in step.get("taken", ()))
-    changed = Pass("pass", None, 5, 4, **step)
-    assert list(pass_log.happened(changed, {"lost"}, TYPES)) == lines
-
-
-def removing(name, *names):
-    return Pass(name, None, 3, 2, taken=tuple(Takeover(gone, "removed", None) for gone in names))
+    assert "\n".join(pass_log.happened(one_pass(step, 5, 4), {"lost"}, TYPES)) == lines
 
 
 def test_the_pass_log_knows_what_is_unreached_and_the_types_of_written_and_running_nodes():
@@ -308,7 +275,7 @@ def test_the_pass_log_knows_what_is_unreached_and_the_types_of_written_and_runni
         nodes=graph("ran=Log"),
         user_nodes=graph("lost=Exp; written=Mul"),
         ledger=(Fate("lost", "unreached", "p", None), Fate("written", "removed", "p", None)),
-        passes=(removing("model_pruner", "lost", "written", "ran"),),
+        passes=(one_pass("prune: lost removed, written removed, ran removed"),),
     )
     assert pass_log.pass_log(stage).frames[0].lines == (
         "1 not needed by the fetches: Exp",
@@ -321,7 +288,8 @@ def test_the_pass_log_knows_the_types_that_nodes_of_the_runtime_had_before_a_pas
         *("inline", None, 0, 3, ("a", "b", "c")), definitions=graph("a=Identity; b=Mul; c=Exp")
     )
     rewriting = Pass("remapper", None, 3, 3, definitions=graph("b=_FusedMul; c=_Exp"))
-    passes = (inlined, removing("prune", "a"), rewriting, removing("prune", "b"))
+    prune = one_pass("prune: a removed"), one_pass("prune: b removed")
+    passes = (inlined, prune[0], rewriting, prune[1])
     stage = replace(STAGE, nodes=graph("a=Late; c=_Exp"), passes=passes, ledger=())
     lines = printed([pass_log.pass_log(stage)]).splitlines()
     assert [line.strip() for line in lines if "needed" in line] == [
