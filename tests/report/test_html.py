@@ -5,15 +5,14 @@ import gzip
 import hashlib
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from xml.sax.saxutils import escape, quoteattr
 
 import pytest
 
 from tests.approval import approve
+from tests.examples.histories import FUSED
 from tests.examples.layer import EVIL, STAGES
-from tests.records_by_hand import op_stats
 from tflab.escaping import visible
 from tflab.follow import node_history
 from tflab.records.blocks import Column, Frame, Strip, Table
@@ -270,17 +269,6 @@ def test_a_name_in_a_table_may_break_after_a_scope_only():
 
 CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"
 PLAIN = {"op": "Op", "source": None, "inputs": (), "control_inputs": (), "outputs": ()}
-COSTS = op_stats(
-    "b",
-    calls=1_203,
-    mean_ns=150_000,
-    median_ns=120_000,
-    p95_ns=310_000,
-    share=0.375,
-    requested_bytes=3_072,
-    flops=1_254_400,
-    gflops=8.36,
-)
 LIVES = {
     "s/a": NodeHistory(
         name="s/a",
@@ -290,7 +278,7 @@ LIVES = {
         touches=(Touch("remapper", 2, "fused", "b"),),
         carrier="b",
         ran_as="_Op",
-        times={4: COSTS, 16: replace(COSTS, calls=9, flops=None, gflops=None)},
+        times=FUSED.times,
         **PLAIN,
     ),
     "b": NodeHistory(

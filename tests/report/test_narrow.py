@@ -1,16 +1,14 @@
 """Narrow: whatever the views say fits a terminal of 40 columns."""
 
-import io
-
 import pytest
 from rich.cells import cell_len
 
 from tests.examples.comparison import COMPARISON
-from tests.examples.histories import FUSED as HISTORY
+from tests.examples.histories import FUSED
 from tests.examples.lab import LAB, STAGES
+from tests.examples.printed import printed
 from tflab import doctor
 from tflab.compare import view as compare_view
-from tflab.exporters import text
 from tflab.follow import view as follow_view
 from tflab.records.blocks import Strip, Table
 from tflab.report import chapters
@@ -28,37 +26,16 @@ def report():
 
 BLOCKS = {
     "compare": lambda: compare_view.blocks(COMPARISON),
-    "follow": lambda: follow_view.blocks(HISTORY),
+    "follow": lambda: follow_view.blocks(FUSED),
     "doctor": lambda: doctor.blocks((CHECK,)),
     "report": report,
+    "stages": lambda: [block for stage in STAGES for block in stages.page(stage)],
+    "stages in short": lambda: [block for stage in STAGES for block in in_short.blocks(stage)],
 }
 
 
-@pytest.fixture
-def narrow(monkeypatch):
-    """A console, and what it has printed in lines that are too wide."""
-    monkeypatch.setenv("COLUMNS", "40")
-    stream = io.StringIO()
-
-    def too_wide():
-        lines = stream.getvalue().splitlines()
-        assert lines
-        return [line for line in lines if cell_len(line) > 40]
-
-    return text.console(stream), too_wide
-
-
 @pytest.mark.parametrize("view", BLOCKS)
-def test_a_view_fits_forty_columns(narrow, view):
-    out, too_wide = narrow
-    for block in BLOCKS[view]():
-        text.show_block(out, block)
-    assert too_wide() == []
-
-
-@pytest.mark.parametrize("blocks", [stages.blocks, in_short.blocks], ids=["full", "short"])
-@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: type(stage).__name__)
-def test_a_stage_fits_forty_columns(narrow, stage, blocks):
-    out, too_wide = narrow
-    text.show(out, 1, stage, list(blocks(stage)))
-    assert too_wide() == []
+def test_a_view_fits_forty_columns(view):
+    lines = printed(BLOCKS[view](), 40).splitlines()
+    assert lines
+    assert [line for line in lines if cell_len(line) > 40] == []
