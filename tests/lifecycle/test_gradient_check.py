@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tests.examples.models import differentiated
+from tests.examples.models import differentiate, differentiated, model_of
 from tflab.lifecycle import gradient_check
 
 pytestmark = pytest.mark.tensorflow
@@ -38,6 +38,14 @@ def test_a_gradient_that_is_0_within_rounding_has_no_error():
     assert 0 < checks["w"].max_relative_error < 1e-5
     alone = checks_of(lambda x, bias: shifted(x, tf.ones(4), bias), "bias")
     assert alone["bias"].zero
+
+
+def test_gradients_are_not_checked_at_the_kink_of_relu():
+    def loss_of(x, w):
+        return tf.reduce_mean(x) * tf.reduce_sum(tf.nn.relu(w))
+
+    (check,) = differentiate(model_of(loss_of, {"w": [0.0, 0.0]})).gradient_checks
+    assert check.agrees
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-4])

@@ -70,7 +70,7 @@ def number(value: float) -> Expression:
 
     with np.errstate(all="ignore"):
         short = float(str(np.float32(value)))
-    return ast.Constant(short if abs(short - value) <= value * 1.1e-7 else float(value))
+    return ast.Constant(short if abs(short - value) <= value * 1e-6 else float(value))
 
 
 def number_of(value: Expression) -> float | None:
@@ -164,13 +164,13 @@ def product(parts: Product) -> Expression:
         common = gcd(int(count), int(divisor))
         count, divisor = count / common, divisor / common
     over = tuple(sorted(over, key=is_ones))
-    if abs(count) != 1 or not over or is_ones(over[0]):
+    if abs(count) != 1 or not over:
         over = (number(abs(count)), *over)
     first, *others = over
     value = ast.UnaryOp(ast.USub(), first) if count < 0 else first
-    value = reduce(lambda all_, factor: ast.BinOp(all_, ast.Mult(), factor), others, value)
+    value = reduce(lambda left, factor: ast.BinOp(left, ast.Mult(), factor), others, value)
     under = under if divisor == 1 else (number(divisor), *under)
-    return reduce(lambda all_, factor: ast.BinOp(all_, ast.Div(), factor), under, value)
+    return reduce(lambda left, factor: ast.BinOp(left, ast.Div(), factor), under, value)
 
 
 def times(left: Expression, right: Expression) -> Expression:
