@@ -69,7 +69,14 @@ def evaluated(text):
     "text",
     [
         *("max_pool(a)", "repeat(a)", "reshape(a, (4, 4))", "sum(a, axis=2)", "sum(a, which=1)"),
-        *("matmul(a, a)", "cross_entropy(1, 2)", "print(a)", "1 / 0", "9.0**9999", "(-8)**0.5"),
+        *(
+            "matmul(a, a)",
+            "cross_entropy(1, 2)",
+            "print(a)",
+            "1 / 0",
+            "10**400 / 10**399",
+            "(-8)**0.5",
+        ),
     ],
 )
 def test_what_is_not_known_is_not_evaluated(text):

@@ -160,6 +160,9 @@ def test_a_sum_of_what_is_divided_by_the_count_is_a_mean():
     value = ex.divide(ex.times(ex.number(2), X), SIZE)
     assert ex.text(ex.total(value, (None,))) == "mean(2 * x)"
     assert ex.text(ex.total(value, (None, 3))) == "sum(2 * x / size(x))"
+    columns = Call("sum", Name("y", (None, 3)), options=[ex.option("axis", 0)])
+    value = ex.divide(columns, Call("size", columns, shape=(3,)))
+    assert ex.text(ex.total(value, (3,))) == "mean(sum(y, axis=0))"
 
 
 def test_a_sum_of_one_number_for_every_element_is_so_many_times_that_number():

@@ -147,9 +147,12 @@ def factors(value: Expression) -> Product:
             one, other = factors(left), factors(right)
             if isinstance(op, ast.Div):
                 other = Product(other.divisor, other.under, other.number, other.over)
-            if other.divisor != 0:
-                number, divisor = one.number * other.number, one.divisor * other.divisor
-                return Product(number, one.over + other.over, divisor, one.under + other.under)
+            return Product(
+                one.number * other.number,
+                one.over + other.over,
+                one.divisor * other.divisor,
+                one.under + other.under,
+            )
     return Product(1, (value,))
 
 
@@ -235,7 +238,7 @@ def collected(value: Expression) -> Expression:
         counts[key] = Product(count, term.over, same.divisor * term.divisor, term.under)
     if len(counts) == len(listed):
         return value
-    return reduce(add, (product(term) for term in counts.values() if term.number), number(0))
+    return reduce(add, map(product, counts.values()), number(0))
 
 
 def without_kept(value: Expression) -> Expression:
