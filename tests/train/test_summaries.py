@@ -91,7 +91,10 @@ def test_steps_that_never_came_again_are_not_shown_after_a_restart(tmp_path):
         summaries.add_epoch(files, EPOCH)
     with summaries.opened(tmp_path, 2, DATA) as files:
         summaries.add_step(files, replace(STEPS[2], loss=9.0))
-    assert shown(tmp_path, "train")["step/loss"] == [(1, 1.0), (2, 0.5), (3, 9.0)]
+    with summaries.opened(tmp_path, 10, DATA) as files:  # within the same second
+        summaries.add_step(files, replace(STEPS[2], step=11, loss=8.0))
+    losses = [(1, 1.0), (2, 0.5), (3, 9.0), (11, 8.0)]
+    assert shown(tmp_path, "train")["step/loss"] == losses
     assert not shown(tmp_path, "train")["epoch/loss"]
     assert not shown(tmp_path, "test")["epoch/loss"]
 
@@ -100,7 +103,9 @@ def test_an_epoch_can_be_read_while_the_training_goes_on(tmp_path):
     records = trained(tmp_path)
     for _ in range(6):
         next(records)
-    assert [step for step, _ in shown(tmp_path, "train")["step/loss"]] == [1, 2, 3, 4, 5]
+    train = shown(tmp_path, "train")
+    assert [step for step, _ in train["step/loss"]] == [1, 2, 3, 4, 5]
+    assert [step for step, _ in train["weights"]] == [5]  # the last to be written
     assert [step for step, _ in shown(tmp_path, "test")["epoch/loss"]] == [5]
     records.close()
 
