@@ -7,7 +7,6 @@ import time
 
 import pytest
 import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 
 from tests.examples.models import placed
 from tflab.errors import LostTaskError
@@ -138,12 +137,12 @@ def test_a_task_that_was_started_anew_has_forgotten_its_part(two_tasks, monkeypa
     assert server.failures(two_tasks) == []
     monkeypatch.setitem(server.INCARNATIONS, two_tasks[1], 5)  # of the one before
     forgotten = tf.errors.AbortedError(None, None, "Session handle is not found: d7fd99f71ae75903.")
-    assert str(refusals.refused(forgotten, Options(cluster=two_tasks), tf1.Graph())) == (
+    assert str(refusals.refused(forgotten, Options(cluster=two_tasks))) == (
         f"A step over 2 tasks was abandoned: task 1 ({two_tasks[1]}) was restarted."
     )
     server.check_all(two_tasks)  # for a new session it is as good as any
     assert server.failures(two_tasks) == []
-    assert str(refusals.refused(forgotten, Options(cluster=two_tasks), tf1.Graph())) == (
+    assert str(refusals.refused(forgotten, Options(cluster=two_tasks))) == (
         "A step over 2 tasks was abandoned: another command started to use one of them, and a "
         "task serves one command at a time. Start separate tasks for each command."
     )
@@ -152,6 +151,5 @@ def test_a_task_that_was_started_anew_has_forgotten_its_part(two_tasks, monkeypa
 def test_a_heading_of_several_errors_is_none():
     several = tf.errors.AbortedError(None, None, "=====================\nIt went wrong.\n==")
     assert (
-        str(refusals.refused(several, Options(), tf1.Graph()))
-        == "The runtime refused the step: It went wrong."
+        str(refusals.refused(several, Options())) == "The runtime refused the step: It went wrong."
     )
