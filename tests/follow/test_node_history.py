@@ -80,7 +80,14 @@ PLACEMENT = Placement(
     assignments=(Assignment("relu", CPU, "the default device"),),
     kernels=(Kernel("relu", "_FusedMatMul", CPU, "T=float32", 1, "CPU", None),),
     generated=(
-        Generated("c", (), 1, (CompiledKernel("dot.1", ("dot",), ("matmul",), 0, (), (), ()),), {}),
+        Generated(
+            *("c", (), 1),
+            tuple(
+                CompiledKernel(name, ("op",), (node,), 0, (), (), ())
+                for name, node in (("dot.1", "matmul"), ("max.1", "relu"))
+            ),
+            {},
+        ),
     ),
 )
 PATH = CriticalPath(("relu",), 10.0, 1.0, slack=(("_arg_x", 5.0), ("relu", 0.0)))
@@ -123,9 +130,9 @@ def test_every_node_of_every_stage_has_a_history_with_all_that_is_known_of_it():
 
 def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
     step = one_pass(
-        "+new, -old, -gone, kept Relu>_Relu, product Mul>Const, loop While>IdentityN, ~user, "
-        "~loop, @far, old merged kept, gone removed, constant folded constant, product removed, "
-        "loop removed exit, square replaced new"
+        "+new, -old, -gone, -passed, kept Relu>_Relu, product Mul>Const, loop While>IdentityN, "
+        "~user, ~loop, @far, old merged kept, gone removed, constant folded constant, product removed, "
+        "loop removed exit, passed removed heir, square replaced new"
     )
     assert [" ".join(change).strip() for change in node_history.changes(step)] == [
         "new added",
@@ -133,6 +140,7 @@ def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
         "gone removed",
         "constant folded",
         "product reused",  # a node of this name is still there
+        "passed removed heir",
         "square replaced new",
         "kept rewritten Relu to _Relu",
         "product rewritten Mul to Const",
@@ -142,6 +150,12 @@ def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
         "loop bypassed exit",  # it stays, but nobody takes it
         "far moved",
     ]
+
+
+def test_a_constant_that_keeps_the_name_of_what_was_folded_does_no_work_besides_its_own():
+    ledger = (Fate("relu", "folded", "p", "relu"), Fate("matmul", "folded", "p", "relu"))
+    inside = replace(ledger[1], name="x", has_value=False)  # a constant was computed from it
+    assert node_history.extra_work((*ledger, inside)) == {"relu": ["matmul"]}
 
 
 def test_each_output_of_a_loop_has_device_kernel_and_memory_of_what_it_became():

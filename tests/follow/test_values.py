@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.examples.histories import (
     BACK,
     GATE,
@@ -33,6 +35,13 @@ def test_a_gradient_is_the_value_of_the_last_node_that_computes_it():
         "mul": GATE,
         "loss": SEED,
     }
+
+
+@pytest.mark.parametrize("change", [{"complete": False}, {"used": False}])
+def test_a_part_of_a_gradient_or_one_that_nobody_needs_is_not_the_gradient(change):
+    later = replace(MEANINGS[2], name="loss", **change)
+    known = values.with_values(HISTORIES, (*MEANINGS, later), VALUES)
+    assert known["y"].gradient == SUM
 
 
 def test_a_gradient_has_as_many_elements_as_what_it_is_the_gradient_of():
