@@ -175,6 +175,17 @@ def test_every_field_of_the_rows_side_by_side():
     assert [list(row.cells) for row in compared] == [[4, 16], [4]]
 
 
+def test_the_work_of_a_call_is_its_mean_over_all_steps_also_the_smaller_last_one(monkeypatch):
+    whole = {"a": Costs("a", 100, 40), "b": Costs("b", None, 8)}
+    rest = {"a": Costs("a", 50, 20), "b": Costs("b", None, 4)}
+    monkeypatch.setattr(sweep, "costs_of", lambda placed: placed)
+    batch = sweep.MeasuredBatch(4, 18, rows=18)
+    batch.accumulator.steps = 5
+    assert [*sweep.mean_costs(batch, whole, rest)] == [Costs("a", 90, 36), Costs("b", None, 7)]
+    batch.rows = 16  # the steps so far were whole
+    assert [*sweep.mean_costs(batch, whole, rest)] == [*whole.values()]
+
+
 # The evidence for a diagnosis
 
 
