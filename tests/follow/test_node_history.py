@@ -131,8 +131,8 @@ def test_every_node_of_every_stage_has_a_history_with_all_that_is_known_of_it():
 def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
     step = one_pass(
         "+new, -old, -gone, -passed, kept Relu>_Relu, product Mul>Const, loop While>IdentityN, "
-        "~user, ~loop, @far, old merged kept, gone removed, constant folded constant, product removed, "
-        "loop removed exit, passed removed heir, square replaced new"
+        "~user, ~loop, @far, old merged kept, gone removed, constant folded constant, "
+        "product removed, loop removed exit, passed removed heir, square replaced new"
     )
     assert [" ".join(change).strip() for change in node_history.changes(step)] == [
         "new added",
