@@ -76,6 +76,8 @@ def test_options_go_before_the_recipe_and_what_is_in_a_logdir_stays(here, capsys
     used = checkpoints.read_settings(folder)
     assert (used.epochs, used.batch_size, used.seed) == (2, 35, 1)
     assert training.steps_in(folder) == [2, 4]
+    status, _, err = called(capsys, "--model", MODEL, "--resume", "--logdir", str(folder))
+    assert (status, err) == (0, f"Continuing in '{folder}': 4 of 4 steps are done.\n")
 
 
 def test_a_finished_training_stays_as_it_is(here, capsys):
