@@ -1,7 +1,7 @@
 """Values: those of the toy are what NumPy computes, and the first NaN is where it was planted."""
 
+import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,11 +112,11 @@ def test_values_are_those_of_the_program_in_topological_order(walked):
 # Where the first NaN or Inf came from
 
 
-def model(head, numbers=(0.5, 0.25, 0.0, 1.0)):
+def fed(head, numbers=(0.5, 0.25, 0.0, 1.0)):
     """A model function that feeds these numbers again and again."""
 
     def build():
-        x = tf1.placeholder(tf.float32, [None], name="x")
+        x = tf1.placeholder(tf.float32, [None], name="x")  # here: x
         return Model(tf.reduce_sum(head(x), name="sum"), {x: "x"}, data)
 
     def data(split, data_dir=None):
@@ -125,10 +125,16 @@ def model(head, numbers=(0.5, 0.25, 0.0, 1.0)):
     return build
 
 
-def line_of(planted):
-    """The line of this file that has the text."""
-    lines = Path(__file__).read_text().splitlines()
-    return next(number for number, line in enumerate(lines, 1) if planted in line)
+def trained(head, optimizer, start=0.5):
+    """A model function with one variable, whose loss is the mean of what the head makes."""
+
+    def loss(x, w):
+        return tf.reduce_mean(head(x, w), name="loss")
+
+    def four(split, data_dir=None):
+        return Dataset("planted", split, {"x": np.tile(np.float32([0, 1, -2, 3]), 8)})
+
+    return models.model_of(loss, {"w": np.float32(start)}, four, optimizer)
 
 
 def log_of_zero(x):
@@ -142,10 +148,6 @@ def division_by_zero(x):
 def half_overflow(x):
     half = tf.cast(x * 300, tf.float16)
     return tf.cast(tf.multiply(half, half, name="planted"), tf.float32) * 0.0  # here: overflow
-
-
-def first_of(head, **known):
-    return executed(model(head, **known)).not_finite[0]
 
 
 def fused_relu(x):
@@ -162,152 +164,137 @@ def norm_at_zero(x):
     return x / tf.norm(x - x, name="zero") * tf.divide(x, x, name="planted")  # here: norm
 
 
-@pytest.mark.parametrize(
-    "head, node, op, nan, infinite, what, went_in",
-    [
-        (log_of_zero, "planted", "Log", 0, 2, "log", [("x", 2, 2, 0)]),
-        (
-            *(division_by_zero, "planted", "RealDiv", 2, 0, "division"),
-            [("x", 2, 2, 0), ("sub", 2, 2, 0)],
-        ),
-        (half_overflow, "planted", "Mul", 0, 2, "overflow", [("Cast", 2, 0, 0)]),
-        (fused_relu, "planted", "Log", 0, 4, "fused", [("relu", 4, 4, 0)]),
-        (folded, "planted", "Log", 0, 2, "folded", [("Const", 2, 2, 0)]),
-    ],
-)
-def test_an_origin_is_the_node_of_the_program_with_its_line_and_what_went_in(
-    head, node, op, nan, infinite, what, went_in
-):
-    stage = executed(model(head))
-    (first,) = stage.not_finite
-    assert (first.node, first.op, first.kind, first.nan, first.infinite) == (
-        *(node, op, "computed", nan, infinite),
-    )
-    assert (first.source.file, first.source.line) == (__file__, line_of(f"# here: {what}"))
-    entered = [(e.tensor, e.elements, e.zeros, e.negative) for e in first.entered]
-    assert sorted(entered) == sorted(went_in)
-    assert first.overflow is (what == "overflow")
-    (result,) = stage.values_step.not_finite
-    assert result.startswith("sum")
-
-
-def test_every_node_that_began_by_itself_is_an_origin():
-    found = executed(model(norm_at_zero)).not_finite
-    assert [(one.op, one.source.line) for one in found] == [
-        ("RealDiv", line_of("# here: norm"))
-    ] * 2
-
-
-def test_of_a_naive_softmax_the_exponential_is_named_and_not_the_loss():
-    first = executed(planted.naive_softmax).not_finite[0]
-    assert (first.node, first.op, first.infinite) == ("exponentials", "Exp", 32)
-    assert first.source.code.endswith("# planted")
-
-
-def test_a_nan_that_was_fed_is_said_to_be_fed():
-    first = first_of(tf.exp, numbers=(0.0, np.nan))
-    assert (first.tensor, first.kind, first.nan, first.size) == ("x:0", "fed", 4, 8)
-    assert first.node == "x" and first.source.file == __file__
-
-
-@pytest.mark.parametrize("resource", [True, False])
-def test_a_nan_that_a_variable_holds_is_said_to_be_there_before(resource):
+def of_a_variable(resource):
     def head(x):
         initial = np.float32([1, np.nan, np.inf])
-        w = tf1.get_variable("w", initializer=initial, use_resource=resource)
+        w = tf1.get_variable("w", initializer=initial, use_resource=resource)  # here: variable
         return tf.reduce_sum(w) * x
 
-    first = first_of(head)
-    assert (first.tensor, first.kind, first.nan, first.infinite) == ("w", "variable", 1, 1)
-    assert first.source.file == __file__
+    return head
 
 
-def test_of_a_loop_a_branch_or_a_function_the_node_that_hands_its_value_out_is_named():
-    def loop(x):
-        return tf.while_loop(  # here: loop
-            lambda turn, _: turn < 12,
-            lambda turn, value: (turn + 1, tf.square(value)),
-            [tf.constant(0), x + 3],
-        )[1]
-
-    def branch(x):
-        return tf.cond(tf.reduce_sum(x) > 0, lambda: tf.math.log(x), lambda: x)  # here: branch
-
-    @tf.function
-    def function(x):
-        return tf.math.log(x - x)
-
-    for head, op, here in ((loop, "While", "loop"), (branch, "If", "branch")):
-        first = first_of(head)
-        assert (first.op.removeprefix("Stateless"), first.source.line) == (
-            *(op, line_of(f"# here: {here}")),
-        )
-    assert first_of(function).op == "PartitionedCall"
+def loop(x, while_loop=tf.while_loop):
+    return while_loop(  # here: loop
+        lambda turn, _: turn < 12,
+        lambda turn, value: (turn + 1, tf.square(value)),
+        [tf.constant(0), x + 3],
+    )[1]
 
 
-def test_what_a_loop_of_the_first_version_hands_out_is_named_with_its_line():
-    def loop(x):
-        return tf1.while_loop(  # here: first version
-            lambda turn, _: turn < 12,
-            lambda turn, value: (turn + 1, tf.square(value)),
-            [tf.constant(0), x + 3],
-        )[1]
-
+def first_loop(x):
     tf1.disable_control_flow_v2()
     try:
-        stage = executed(model(loop))
+        return loop(x, tf1.while_loop)
     finally:
         tf1.enable_control_flow_v2()
-    (first,) = stage.not_finite
-    assert (first.op, first.source.line) == ("Exit", line_of("# here: first version"))
-    assert any("inside loops and branches" in note for note in stage.values_step.notes)
 
 
-# A training step
+def branch(x):
+    return tf.cond(tf.reduce_sum(x) > 0, lambda: tf.math.log(x), lambda: x)  # here: branch
 
 
-def four(split, data_dir=None):
-    return Dataset("planted", split, {"x": np.tile(np.float32([0, 1, -2, 3]), 8)})
+@tf.function
+def function(x):
+    return tf.math.log(x - x)
 
 
-def trained(head, optimizer, start=0.5):
-    """The execution of a model with one variable, whose loss is the mean of what the head makes."""
-
-    def loss(x, w):
-        return tf.reduce_mean(head(x, w), name="loss")
-
-    return executed(models.model_of(loss, {"w": np.float32(start)}, four, optimizer))
+def root(x, w):
+    return x * w + tf.sqrt(tf.square(w), name="root")  # here: root
 
 
-def test_a_gradient_that_is_no_number_though_the_loss_is_one_is_the_origin():
-    def head(x, w):
-        return x * w + tf.sqrt(tf.square(w), name="root")  # here: root
+DESCENT, ADAM = tf1.train.GradientDescentOptimizer, tf1.train.AdamOptimizer
 
-    stage = trained(head, tf1.train.GradientDescentOptimizer(0.1), start=0.0)
+
+@pytest.mark.parametrize(
+    ("build", "origins"),
+    [
+        (fed(log_of_zero), "planted:0 is computed Log (log): 0 NaN, 2 Inf of 8; x 2, 2, 0, 0"),
+        (
+            fed(division_by_zero),
+            "planted:0 is computed RealDiv (division): 2 NaN, 0 Inf of 8; "
+            "sub 2, 2, 0, 0; x 2, 2, 0, 0",
+        ),
+        (
+            fed(half_overflow),
+            "planted:0 is computed Mul (overflow): 0 NaN, 2 Inf of 8, overflow; Cast 2, 0, 0, 300",
+        ),
+        (fed(fused_relu), "planted:0 is computed Log (fused): 0 NaN, 4 Inf of 8; relu 4, 4, 0, 0"),
+        (fed(folded), "planted:0 is computed Log (folded): 0 NaN, 2 Inf of 2; Const 2, 2, 0, 0"),
+        (
+            fed(norm_at_zero),
+            "truediv:0 is computed RealDiv (norm): 2 NaN, 6 Inf of 8; "
+            "x 8, 2, 0, 1; zero/Squeeze 1, 1, 0, 0\n"
+            "planted:0 is computed RealDiv (norm): 2 NaN, 0 Inf of 8; x 2, 2, 0, 0",
+        ),
+        (
+            planted.naive_softmax,
+            "exponentials:0 is computed Exp (planted): 0 NaN, 32 Inf of 32, overflow; "
+            "mul 32, 0, 0, 100",
+        ),
+        (fed(tf.exp, (0.0, np.nan)), "x:0 is fed Placeholder (x): 4 NaN, 0 Inf of 8"),
+        (
+            fed(of_a_variable(resource=True)),
+            "w is variable VarHandleOp (variable): 1 NaN, 1 Inf of 3",
+        ),
+        (
+            fed(of_a_variable(resource=False)),
+            "w is variable VariableV2 (variable): 1 NaN, 1 Inf of 3",
+        ),
+        # The node that hands a value out of a loop, a branch or a function
+        (fed(loop), "while:3 is computed While (loop): 0 NaN, 8 Inf of 8; "),
+        (fed(first_loop), "while/Exit_1:0 is computed Exit (loop): 0 NaN, 8 Inf of 8; "),
+        (fed(branch), "cond:0 is computed If (branch): 0 NaN, 2 Inf of 8; "),
+        (
+            fed(function),
+            "PartitionedCall:0 is computed PartitionedCall (return Model): 0 NaN, 8 In",
+        ),
+        # A gradient that is no number though the loss is one
+        (
+            trained(root, DESCENT(0.1), start=0.0),
+            "gradients/root_grad/SqrtGrad:0 is computed SqrtGrad of root (root): 0 NaN, 1 Inf of 1"
+            "; gradients/add_grad/tuple/control_dependency_1 1, 0, 0, 1; root 1, 1, 0, 0",
+        ),
+        # The variable becomes 3e4 - 3e38 * the mean of 2 * 3e4 * (0, 1, 4, 9)
+        (
+            trained(lambda x, w: tf.square(x * w), DESCENT(3e38), start=3e4),
+            "w is update ResourceApplyGradientDescent (tf1.get_variable): 0 NaN, 1 Inf of 1, "
+            "overflow; gradients/mul_grad/tuple/control_dependency_1 1, 0, 0, 210000; "
+            "train/learning_rate 1, 0, 0, 3e+38; w 1, 0, 0, 30000",
+        ),
+        # A slot of the optimiser
+        (
+            trained(lambda x, w: x * w * 1e25, ADAM(0.1)),
+            "w/Adam_1 is update ResourceApplyAdam (no line): 0 NaN, 1 Inf of 1; ",
+        ),
+    ],
+)
+def test_an_origin_is_the_node_of_the_program_with_its_line_and_what_went_in(build, origins):
+    assert "\n".join(map(said, executed(build).not_finite)).startswith(origins)
+
+
+def said(one):
+    """What it is, and of each tensor that went in: elements, zeros, negative ones, the largest."""
+    code = one.source.code if one.source else "no line"
+    line = code.rpartition("# ")[2].removeprefix("here: ").partition("(")[0]
+    op = one.op.removeprefix("Stateless") + f" of {one.derives}" * bool(one.derives)
+    born = f"{one.nan} NaN, {one.infinite} Inf of {one.size}{', overflow' * one.overflow}"
+    entered = (f"{e.tensor} {e.elements}, {e.zeros}, {e.negative}, {e.max:g}" for e in one.entered)
+    return "; ".join([f"{one.tensor} is {one.kind} {op} ({line}): {born}", *sorted(entered)])
+
+
+def test_a_result_that_is_no_number_is_named_and_what_is_inside_loops_is_said():
+    (result,) = executed(fed(log_of_zero)).values_step.not_finite
+    assert result.startswith("sum")
+    stage = executed(trained(root, DESCENT(0.1), start=0.0))
     assert stage.values_step.not_finite == ("w",)
-    (first,) = stage.not_finite
-    assert (first.op, first.derives) == ("SqrtGrad", "root")
-    assert first.source.line == line_of("# here: root")
-    assert [(e.tensor, e.zeros) for e in first.entered][:1] == [("root", 1)]
+    notes = executed(fed(first_loop)).values_step.notes
+    assert any("inside loops and branches" in note for note in notes)
 
 
-def test_what_is_born_in_an_update_is_found_in_the_variable():
-    rate = tf1.train.GradientDescentOptimizer(3e38)
-    stage = trained(lambda x, w: tf.square(x * w), rate, start=3e4)
-    (first,) = stage.not_finite
-    assert (first.kind, first.tensor, first.op) == ("update", "w", "ResourceApplyGradientDescent")
-    assert (first.infinite, first.overflow) == (1, True)
-    assert first.source.file == models.__file__
-    inputs = {e.tensor: e.max for e in first.entered}
-    assert (inputs["w"], inputs["train/learning_rate"]) == (3e4, pytest.approx(3e38))
-    (row,) = [row for row in stage.values if row.tensor == "w"]
-    assert row.not_finite == 0 and row.after.not_finite == 1
-
-
-def test_a_slot_of_the_optimiser_is_looked_at_too():
-    stage = trained(lambda x, w: x * w * 1e25, tf1.train.AdamOptimizer(0.1))
-    (first,) = stage.not_finite
-    assert (first.kind, first.tensor, first.op) == ("update", "w/Adam_1", "ResourceApplyAdam")
+def test_what_is_born_in_an_update_is_in_the_variable_only_after_it():
+    stage = executed(trained(lambda x, w: tf.square(x * w), DESCENT(3e38), start=3e4))
+    row = by_tensor(stage)["w"]
+    assert (row.not_finite, row.after.not_finite) == (0, 1)
 
 
 # Types of elements
@@ -318,7 +305,7 @@ def test_scratch_of_a_batch_norm_is_no_value():
         images = tf.reshape(x, [8, 1, 1, 1])
         return tf1.nn.fused_batch_norm(images, tf.ones([1]), tf.zeros([1]))[0]
 
-    stage = executed(model(head))
+    stage = executed(fed(head))
     norm = [row.tensor for row in stage.values if "BatchNorm" in row.op]
     assert norm and all(int(tensor[-1]) < 3 for tensor in norm)
     assert stage.not_finite == ()
@@ -335,16 +322,20 @@ def test_every_type_of_element_is_read():
         back = tf.quantization.dequantize(*quantised)
         return tf.add_n(parts) + text + none + back
 
-    rows = by_tensor(executed(model(head)))
-    assert rows["float16:0"].values[:2] == (0.5, 0.25)
-    assert rows["bfloat16:0"].values[:2] == (1.5, 1.25)
-    assert rows["float64:0"].mean == 2.4375
-    assert (rows["int64:0"].values[:4], rows["int64:0"].max) == ((3, 3, 3, 4), 4)
-    assert rows["uint8:0"].values[:4] == (4, 4, 4, 5)
-    assert rows["complex64:0"].values[0] == "5.5+0j"
-    assert rows["text:0"].values[:2] == ("0.50", "0.25")
-    assert rows["large:0"].values == (False,) * 8
-    assert rows["quantised:0"].values[2:4] == (0, 255)
+    rows = by_tensor(executed(fed(head)))
+    known = {
+        "float16:0": (0.5, 0.25, 0, 1),
+        "bfloat16:0": (1.5, 1.25, 1, 2),
+        "float64:0": (2.5, 2.25, 2, 3),
+        "int64:0": (3, 3, 3, 4),
+        "uint8:0": (4, 4, 4, 5),
+        "complex64:0": ("5.5+0j", "5.25+0j", "5+0j", "6+0j"),
+        "text:0": ("0.50", "0.25", "0.00", "1.00"),
+        "large:0": (False,) * 4,
+        "quantised:0": (128, 64, 0, 255),
+    }
+    assert {tensor: rows[tensor].values[:4] for tensor in known} == known
+    assert (rows["float64:0"].mean, rows["int64:0"].max) == (2.4375, 4)
     empty = [row for row in rows.values() if row.shape == (0,) and row.dtype == "float32"]
     assert empty and all(row.values == () and row.mean is None for row in empty)
 
@@ -384,30 +375,31 @@ def test_the_step_is_among_no_others(walked, monkeypatch):
     assert with_values.steps == without.steps == 1
 
 
-def test_tensors_that_are_too_large_are_not_fetched(walked, monkeypatch):
-    monkeypatch.setattr(runtime, "MOST_BYTES", 100)
+def raising(error):
+    def failing(*_):
+        raise error
+
+    return failing
+
+
+@pytest.mark.parametrize(
+    ("name", "instead", "reason"),
+    [
+        ("fetch", raising(RefusedError("TensorFlow refused.")), r"TensorFlow refused\."),
+        ("MOST_BYTES", 100, r"The tensors of the step have .*, but tflab fetches at most 100 B\."),
+    ],
+)
+def test_values_that_cannot_be_fetched_only_cost_themselves(
+    name, instead, reason, walked, monkeypatch
+):
+    monkeypatch.setattr(runtime, name, instead)
     stage = execution.execute(walked("toy")["placement"], FEW)
     (note,) = stage.values_step.notes
-    assert note.startswith("The program's values were not fetched. The tensors of the step have ")
-    assert note.endswith(", but tflab fetches at most 100 B.")
-    assert (stage.values, stage.values_step.ns) == ((), None)
-
-
-def test_a_step_that_fails_only_costs_its_values(walked, monkeypatch):
-    monkeypatch.setattr(runtime, "fetch", raising(RefusedError("TensorFlow refused.")))
-    stage = execution.execute(walked("toy")["placement"], FEW)
-    said = "The program's values were not fetched. TensorFlow refused."
-    assert (stage.values_step.notes, stage.steps) == ((said,), 1)
+    assert re.fullmatch(f"The program's values were not fetched. {reason}", note)
+    assert (stage.values, stage.values_step.ns, stage.steps) == ((), None, 1)
 
 
 def test_ctrl_c_keeps_what_was_measured(walked, monkeypatch):
     monkeypatch.setattr(runtime, "fetch", raising(KeyboardInterrupt()))
     stage = execution.execute(walked("toy")["placement"], FEW)
     assert (stage.interrupted, stage.steps, stage.values) == (True, 1, ())
-
-
-def raising(error):
-    def failing(*_):
-        raise error
-
-    return failing

@@ -2,6 +2,7 @@
 
 import inspect
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,51 +15,28 @@ from tests.examples import models
 from tflab.errors import TflabError
 from tflab.lifecycle import placement
 from tflab.records.options import Model, Options
-from tflab.records.placed import Assignment, Kernel
-from tflab.runtime import devices
+from tflab.records.placed import Kernel
+from tflab.runtime import devices, private
 
 pytestmark = pytest.mark.tensorflow
 
 CPU0, CPU1 = (f"/job:localhost/replica:0/task:0/device:CPU:{index}" for index in range(2))
-
-FLOAT, INT32, STRING = 1, 3, 7  # of tensorflow/core/framework/types.proto
-CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
-
-every_model = pytest.mark.parametrize("name", walks.WHOLE)
+FLOAT, INT32, HALF = 1, 3, 19  # of tensorflow/core/framework/types.proto
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_code_of_small_graphs():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placement, "SMALL", 0)
-        yield
-
-
-def placed(build, **chosen):
-    def model():
-        return Model(output=build(), feeds={}, data=None)
-
-    return models.placed(model, Options(**chosen))
+def model_of(build):
+    return lambda: Model(output=build(), feeds={}, data=None)
 
 
 def reasons(stage):
-    return {
-        assignment.name: (assignment.device, assignment.reason) for assignment in stage.assignments
-    }
+    return {one.name: (one.device, one.reason) for one in stage.assignments}
 
 
-def line_of(function, text):
-    """`test_devices.py:12`: where a text stands in a function."""
-    lines, first = inspect.getsourcelines(function)
-    (offset,) = (index for index, line in enumerate(lines) if text in line)
-    return f"test_devices.py:{first + offset}"
-
-
-# Models of a few nodes
+# Reasons
 
 
 def on_two_devices():
-    with tf.device("/device:CPU:1"):
+    with tf.device("/device:CPU:1"):  # here
         a = tf.random.uniform([2], name="a")
     with tf1.colocate_with(a.op):
         b = tf.random.normal([2], name="b")
@@ -67,84 +45,65 @@ def on_two_devices():
 
 
 def on_a_gpu():
-    with tf.device("/device:GPU:0"):
+    with tf.device("/device:GPU:0"):  # here
         return tf.random.uniform([2], name="a")
 
 
 def in_two_scopes():
     with tf.device("/device:CPU:0"):  # noqa: SIM117  (each on a line of its own)
-        with tf.device("/device:CPU:1"):  # the inner one counts
+        with tf.device("/device:CPU:1"):  # here
             return tf.random.uniform([2], name="a")
 
 
-# Reasons
+def words():
+    return tf.strings.join([tf.as_string(tf.random.uniform([2])), "!"], name="join")
 
 
-def test_every_node_is_on_its_device_for_a_reason(walked):
-    reason_of = reasons(placed(on_two_devices, devices=2))
-    line = line_of(on_two_devices, 'tf.device("/device:CPU:1")')
-    assert {name: reason_of[name] for name in PLACED} == {
-        **{name: (device, reason.format(line)) for name, (device, reason) in PLACED.items()}
+@pytest.mark.parametrize(
+    ("build", "options", "expected"),
+    [
+        (on_two_devices, Options(devices=2), {
+            "a/RandomUniform": (CPU1, "requested by {here}"),
+            "b/RandomStandardNormal": (CPU1, "colocated with a/RandomUniform"),
+            "add": (CPU0, "requested by --devices"),
+            "_retval_out_0_0": (CPU0, "created there by the runtime (fetch)"),
+            "a/RandomUniform/_0": (CPU1, "created there by the runtime (transfer)"),
+        }),
+        (in_two_scopes, Options(devices=2), {"a/RandomUniform": (CPU1, "requested by {here}")}),
+        (on_a_gpu, Options(soft_placement=True), {
+            "a/RandomUniform": (CPU0, "requested by {here}: GPU:0, which soft placement replaced"),
+        }),
+        (words, Options(), {"join": (CPU0, "only the CPU has a kernel")}),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)  # fmt: skip
+def test_every_node_is_on_its_device_for_a_reason(build, options, expected):
+    lines, first = inspect.getsourcelines(build)
+    place = next((at for at, text in enumerate(lines) if text.endswith("# here\n")), 0)
+    found = reasons(models.placed(model_of(build), options))
+    assert {name: found[name] for name in expected} == {
+        name: (device, reason.format(here=f"test_devices.py:{first + place}"))
+        for name, (device, reason) in expected.items()
     }
-    lenet = reasons(walked("lenet", 2)["placement"])
-    device, reason = lenet["gradients/conv1/Conv2D_grad/Conv2DBackpropFilter"]
-    assert (device, reason) == (lenet["conv1/Relu"][0], "colocated with conv1/Conv2D")
-
-
-PLACED = {
-    "a/RandomUniform": (CPU1, "requested by {}"),
-    "b/RandomStandardNormal": (CPU1, "colocated with a/RandomUniform"),
-    "add": (CPU0, "requested by --devices"),
-    "_retval_out_0_0": (CPU0, "created there by the runtime (fetch)"),
-    "a/RandomUniform/_0": (CPU1, "created there by the runtime (transfer)"),
-}
 
 
 def test_two_devices_over_which_nobody_split_the_model_are_left_to_the_runtime():
-    def model():
-        return Model(output=on_two_devices(), feeds={}, data=None)
-
-    reason_of = reasons(placement.place(models.differentiate(model), Options(devices=2)))
-    assert reason_of["out/ReadVariableOp"] == (CPU0, "where its resource v is")
-    assert reason_of["add"] == (CPU0, "the default device")
-
-
-def test_of_two_lines_that_ask_for_a_device_the_inner_one_counts():
-    device, reason = reasons(placed(in_two_scopes, devices=2))["a/RandomUniform"]
-    assert (device, reason) == (CPU1, f"requested by {line_of(in_two_scopes, 'inner one')}")
-
-
-def test_a_node_that_only_the_cpu_can_do_is_there_for_that_reason():
-    def words():
-        return tf.strings.join([tf.as_string(tf.random.uniform([2])), "!"], name="join")
-
-    assert reasons(placed(words))["join"] == (CPU0, "only the CPU has a kernel")
-
-
-# A GPU that is not there
-
-
-def test_soft_placement_replaces_a_gpu_and_says_so():
-    line = line_of(on_a_gpu, "tf.device")
-    assert reasons(placed(on_a_gpu, soft_placement=True))["a/RandomUniform"] == (
-        CPU0,
-        f"requested by {line}: GPU:0, which soft placement replaced",
-    )
+    whole = models.differentiate(model_of(on_two_devices))
+    found = reasons(placement.place(whole, Options(devices=2)))
+    assert found["out/ReadVariableOp"] == (CPU0, "where its resource v is")
+    assert found["add"] == (CPU0, "the default device")
 
 
 def test_without_soft_placement_a_gpu_that_is_not_there_ends_the_walk_with_node_and_device():
     with pytest.raises(TflabError) as error:
-        placed(on_a_gpu)
+        models.placed(model_of(on_a_gpu))
     message = str(error.value)
     assert message.startswith("The runtime refused the step: ")
     assert "a/RandomUniform" in message and "/device:GPU:0" in message
     assert "\n" not in message and "[[" not in message and "{{" not in message
 
 
-# Any model
-
-
-@every_model
+@pytest.mark.parametrize("name", walks.WHOLE)
 @pytest.mark.parametrize("count", [1, 2])
 def test_every_executed_node_has_one_device_and_one_kernel_of_the_type_that_runs(
     name, count, walked
@@ -156,9 +115,6 @@ def test_every_executed_node_has_one_device_and_one_kernel_of_the_type_that_runs
     assigned = Counter((assignment.name, assignment.device) for assignment in stage.assignments)
     assert assigned == Counter((node.name, node.device) for node in stage.nodes)
     assert all(assignment.reason for assignment in stage.assignments)
-
-
-# Requests
 
 
 @pytest.mark.parametrize(
@@ -177,104 +133,85 @@ def test_a_request_may_leave_parts_of_the_name_open(pattern, device, fits):
     assert devices.matches(pattern, device) == fits
 
 
-def test_an_assignment_is_a_node_its_device_and_the_reason(walked):
-    assert Assignment("add", CPU0, "the default device") in walked("toy")["placement"].assignments
+# Kernels
 
 
-def node(op, device=CPU, **types):
-    attr = {key: attr_value_pb2.AttrValue(type=value) for key, value in types.items()}
-    return node_def_pb2.NodeDef(name="n", op=op, device=device, attr=attr)
+def node(op, device=CPU0, label="", **types):
+    attributes = {key: attr_value_pb2.AttrValue(type=value) for key, value in types.items()}
+    if label:
+        attributes["_kernel"] = attr_value_pb2.AttrValue(s=label.encode())
+    return node_def_pb2.NodeDef(name="n", op=op, device=device, attr=attributes)
 
 
-def fitting(op, device_type="CPU", **types):
-    return [
-        devices.describe(kernel)
-        for kernel in devices.fitting_kernels(node(op, **types), device_type)
-    ]
+def kernel(device_type, *types, **more):
+    constraint = kernel_def_pb2.KernelDef.AttrConstraint(name="T")
+    constraint.allowed_values.list.type.extend(types)
+    return kernel_def_pb2.KernelDef(
+        op="Made", device_type=device_type, constraint=[constraint] * bool(types), **more
+    )
 
 
-def of(stage):
-    return {kernel.name: kernel for kernel in stage.kernels}
+REGISTERED = {
+    "Made": (
+        kernel("CPU", FLOAT),
+        kernel("CPU", FLOAT, HALF, priority=7),
+        kernel("CPU", FLOAT, priority=2),
+        kernel("CPU", FLOAT, label="fast", priority=9),
+        kernel("GPU", HALF, priority=1),
+        kernel("GPU", HALF),
+        kernel("DEFAULT", HALF, INT32),
+    ),
+    "MadeOfText": (kernel("CPU"),),
+}
+FIRST, FAST = "CPU, T in float32|float16, priority 7", "CPU, T in float32, label fast, priority 9"
+ANY, GPU = "any device, T in float16|int32", "GPU, T in float16, priority 1"
 
 
-# Models
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        (node("Made", T=FLOAT), (3, FIRST, None)),
+        (node("Made", T=FLOAT, label="fast"), (1, FAST, None)),
+        # Kernels for every device count where a device has none of its own
+        (node("Made", T=HALF), (1, FIRST, GPU)),
+        (node("Made", T=INT32), (1, ANY, ANY)),
+        (node("Made", "/device:GPU:1", T=HALF), (2, GPU, GPU)),
+        # A constraint on a type that the node does not have does not count
+        (node("Made"), (3, FIRST, GPU)),
+        (node("Made", T=7), (0, "", None)),
+        (node("MadeOfText", T=7), (1, "CPU", None)),
+        (node("NotMade"), (0, "", None)),
+    ],
+    ids=lambda value: " ".join(str(value).split()) if isinstance(value, tuple) else "",
+)
+def test_of_the_kernels_that_fit_the_one_of_the_highest_priority_is_chosen(
+    given, known, monkeypatch
+):
+    monkeypatch.setattr(private, "registered_kernels", lambda op: REGISTERED.get(op, ()))
+    (chosen,) = devices.chosen_kernels([SimpleNamespace(node=[given])], tf.Graph())
+    assert (chosen.registrations, chosen.constraints, chosen.on_gpu) == known
 
 
-def test_the_kernels_of_the_toy_have_every_field(walked):
-    kernels = of(walked("toy")["placement"])
+def test_what_a_gpu_would_run_is_of_the_type_that_the_user_wrote(monkeypatch):
+    monkeypatch.setattr(private, "registered_kernels", lambda op: REGISTERED.get(op, ()))
+    written = SimpleNamespace(name="n", node_def=node("Made", T=HALF))
+    graph = SimpleNamespace(get_operations=lambda: [written])
+    (chosen,) = devices.chosen_kernels([SimpleNamespace(node=[node("MadeOfText")])], graph)
+    assert chosen == Kernel("n", "MadeOfText", CPU0, "", 1, "CPU", GPU)
+
+
+def test_kernels_of_the_toy_are_those_that_tensorflow_has(walked):
+    kernels = {kernel.name: kernel for kernel in walked("toy")["placement"].kernels}
+    single, any_device = "T=float32", "any device"
     assert kernels["mul"] == Kernel(
-        name="mul",
-        op="Mul",
-        device=CPU,
-        types="T=float32",
-        registrations=1,
-        constraints="CPU, T in float32",
-        on_gpu="GPU, T in float32",
+        *("mul", "Mul", CPU0, single, 1, "CPU, T in float32", "GPU, T in float32")
     )
-    train = kernels["train"]
-    assert (train.op, train.types, train.constraints, train.on_gpu) == (
-        *("NoOp", "", "any device", "any device"),
-    )
+    assert kernels["train"] == Kernel("train", "NoOp", CPU0, "", 1, any_device, any_device)
     assert kernels["_arg_x_0_1"].on_gpu == "any device, T in float32"  # the runtime made it
 
 
-def test_a_kernel_of_onednn_carries_its_label_and_the_gpus_is_that_of_the_type_as_written(walked):
-    fused = {
-        kernel.name: kernel
-        for kernel in walked("lenet")["placement"].kernels
-        if kernel.op.startswith("_MklNativeFused")
-    }
-    assert "conv1/Relu" in fused
-    for kernel in fused.values():
-        assert kernel.constraints == "CPU, T in float32, label MklNameChangeOp"
-        assert kernel.on_gpu == "GPU, T in float32"
-
-
-# Registrations
-
-
 @pytest.mark.parametrize(
-    "op, device_type, types, known",
-    [
-        ("Mul", "CPU", {"T": FLOAT}, ["CPU, T in float32"]),
-        ("Mul", "CPU", {"T": STRING}, []),
-        ("StringJoin", "CPU", {}, ["CPU"]),
-        ("StringJoin", "GPU", {}, []),
-        # Kernels for every device count where a device has none of its own
-        ("Const", "GPU", {"dtype": FLOAT}, ["GPU, dtype in float32"]),
-        ("Const", "GPU", {"dtype": INT32}, ["any device, dtype in int32"]),
-        ("NoSuchOp", "CPU", {}, []),
-    ],
-)
-def test_the_types_and_the_device_of_a_kernel_have_to_fit(op, device_type, types, known):
-    assert fitting(op, device_type, **types) == known
-    assert devices.gpu_choice(node("StringJoin")) is None
-
-
-def test_a_constraint_on_a_type_that_the_node_does_not_have_does_not_count():
-    assert len(fitting("Mul")) > 1
-
-
-def test_the_label_of_a_node_has_to_be_that_of_the_kernel():
-    labelled = node("_MklMatMul", T=FLOAT)
-    assert devices.fitting_kernels(labelled, "CPU") == ()
-    labelled.attr["_kernel"].s = b"MklNameChangeOp"
-    assert [devices.describe(kernel) for kernel in devices.fitting_kernels(labelled, "CPU")] == [
-        "CPU, T in float32, label MklNameChangeOp"
-    ]
-
-
-def test_the_kernel_of_the_highest_priority_is_chosen(monkeypatch):
-    low, high = (
-        kernel_def_pb2.KernelDef(op="Mul", device_type="GPU", priority=priority)
-        for priority in (0, 7)
-    )
-    monkeypatch.setattr(devices, "registered", lambda op: (low, high))
-    assert devices.gpu_choice(node("Mul")) == "GPU, priority 7"
-
-
-@pytest.mark.parametrize(
-    "device, kind", [(CPU, "CPU"), ("/device:GPU:1", "GPU"), ("CPU", "CPU"), ("", "")]
+    "device, kind", [(CPU0, "CPU"), ("/device:GPU:1", "GPU"), ("CPU", "CPU"), ("", "")]
 )
 def test_the_type_of_a_device_stands_in_its_name(device, kind):
     assert devices.device_type(device) == kind
