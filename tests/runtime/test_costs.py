@@ -5,6 +5,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import walks
+from tests.graph_notation import fates, graph
 from tflab.errors import TflabError
 from tflab.records.graph import Node, Tensor
 from tflab.records.placed import Fate
@@ -17,24 +18,13 @@ every_model = pytest.mark.parametrize("name", walks.WHOLE)
 BATCH = 16  # of the walks in conftest.py
 
 
-def shaped(stage, batch=BATCH):
-    feeds = {feed.name: [batch, *feed.shape[1:]] for feed in stage.program.model.feeds}
-    return costs.concrete(stage.program.graph, feeds, stage.nodes)
-
-
 @pytest.fixture(scope="module")
 def lenet(walked):
     return walked("lenet")["placement"]
 
 
-def counted(stage):
-    return {cost.name: cost for cost in costs.costs(stage)}
-
-
-CONVOLUTIONS = {  # output side, output channels, kernel side, input channels
-    "conv1": (28, 6, 5, 1),
-    "conv2": (10, 16, 5, 6),
-}
+# output side, output channels, kernel side, input channels
+CONVOLUTIONS = {"conv1": (28, 6, 5, 1), "conv2": (10, 16, 5, 6)}
 PRODUCTS = {
     "dense1": (400, 120, "Relu"),
     "dense2": (120, 84, "Relu"),
@@ -45,7 +35,8 @@ PRODUCTS = {
 def test_the_flops_of_lenet_are_those_of_its_layers(lenet):
     """A fused layer does its products, adds its bias, and compares with 0; each gradient of a
     layer does its products once more."""
-    work = {name: cost.flops for name, cost in counted(lenet).items()}
+    counted = {cost.name: cost for cost in costs.costs(lenet)}
+    work = {name: cost.flops for name, cost in counted.items()}
     for layer, (side, channels, kernel, inputs) in CONVOLUTIONS.items():
         outputs = BATCH * side * side * channels
         products = 2 * outputs * kernel * kernel * inputs
@@ -60,6 +51,8 @@ def test_the_flops_of_lenet_are_those_of_its_layers(lenet):
             assert work[f"gradients/{layer}/MatMul_grad/{gradient}"] == products
     assert costs.types_without_flops(lenet) == {}
     assert None not in work.values()
+    image_kernel_bias = 32 * 32 * BATCH + 5 * 5 * 6 + 6
+    assert counted["conv1/Relu"].bytes == 4 * (image_kernel_bias + 28 * 28 * 6 * BATCH)
 
 
 @every_model
@@ -69,29 +62,21 @@ def test_every_executed_node_has_costs_in_its_order(name, walked):
     assert None not in {cost.bytes for cost in costs.costs(stage)}
 
 
-def compiled(monkeypatch, *more):
-    """relu(x + x) * 2 of a batch of 4 times 6, all of it compiled into one node."""
-    graph = tf.Graph()
-    with graph.as_default():
+@pytest.mark.parametrize(
+    ("names", "count", "missing"),
+    [("add relu y", 3 * 24, {}), ("add relu y sums", None, {"_XlaRun": 1})],
+)
+def test_what_xla_compiled_does_the_work_of_the_nodes_in_it(names, count, missing, monkeypatch):
+    """relu(x + x) * 2 of a batch of 4 times 6; of its sums nobody knows the work."""
+    with tf.Graph().as_default() as graph:
         x = tf1.placeholder(tf.float32, [4, 6], name="x")
         y = tf.multiply(tf.nn.relu(tf.add(x, x, name="add"), name="relu"), 2.0, name="y")
         tf.math.cumulative_logsumexp(y, name="sums")
     monkeypatch.setattr(costs, "of_placement", lambda placed: graph)
-    names = ("add", "relu", "y", *more)
-    ledger = tuple(Fate(name, "compiled", "a pass", "cluster") for name in names)
-    return Placement(program=None, nodes=(Node("cluster", "_XlaRun"),), ledger=ledger)
-
-
-def test_what_xla_compiled_does_the_work_of_the_nodes_in_it(monkeypatch):
-    stage = compiled(monkeypatch)
-    assert counted(stage)["cluster"].flops == 3 * 24
-    assert costs.types_without_flops(stage) == {}
-
-
-def test_where_one_of_the_nodes_is_not_known_the_whole_is_not(monkeypatch):
-    stage = compiled(monkeypatch, "sums")
-    assert counted(stage)["cluster"].flops is None
-    assert costs.types_without_flops(stage) == {"_XlaRun": 1}
+    ledger = tuple(Fate(name, "compiled", "a pass", "cluster") for name in names.split())
+    stage = Placement(program=None, nodes=(Node("cluster", "_XlaRun"),), ledger=ledger)
+    assert [cost.flops for cost in costs.costs(stage)] == [count]
+    assert costs.types_without_flops(stage) == missing
 
 
 # Bytes
@@ -101,16 +86,10 @@ def float32(*shape):
     return Tensor("float32", shape)
 
 
-def with_variables():
-    graph = tf.Graph()
-    with graph.as_default():
-        tf1.get_variable("w", [3, 5], use_resource=True)
-        tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=tf.TensorShape(None), name="unshaped")
-    return graph
-
-
 X = Node("x", "_Arg", outputs=(float32(4, 3),))
-W = Node("w", "VarHandleOp", outputs=(Tensor("resource", ()),))
+W, UNSHAPED = (
+    Node(name, "VarHandleOp", outputs=(Tensor("resource", ()),)) for name in ("w", "unshaped")
+)
 READ = Node("read", "ReadVariableOp", ("w",), outputs=(float32(3, 5),))
 RATE = Node("rate", "Const", outputs=(float32(),))
 SPLIT = Node("split", "Unknown", ("x",), outputs=(float32(2, 3), Tensor("float64", (2, 3))))
@@ -119,15 +98,8 @@ VAGUE = Node("vague", "Unknown", outputs=(float32(4, None),))
 NO_RANK = Node("no_rank", "Unknown", outputs=(Tensor("float32", None),))
 
 
-def bytes_of(node, *others):
-    nodes = (node, X, W, READ, RATE, SPLIT, TEXT, VAGUE, NO_RANK, *others)
-    graph_def = with_variables().as_graph_def()
-    stage = Placement(program=None, nodes=nodes, partition_graphs=(graph_def,))
-    return costs.costs(stage)[0].bytes
-
-
-def op(kind, *inputs, outputs=()):
-    return Node("it", kind, inputs, outputs=outputs)
+def op(kind, *inputs, outputs=(), name="it"):
+    return Node(name, kind, inputs, outputs=outputs)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +119,7 @@ def op(kind, *inputs, outputs=()):
         *((op(kind, "x", outputs=(float32(4, 3),)), 0) for kind in sorted(flops.HAND_ON)),
         (op("Unknown"), 0),
         # Unknown sizes are not guessed
+        (op("AssignVariableOp", "unshaped", "x"), None),
         *(
             (op("Neg", "x", tensor, outputs=(float32(4, 3),)), None)
             for tensor in ("text", "vague", "no_rank", "nowhere", "x:1", "w")
@@ -155,34 +128,26 @@ def op(kind, *inputs, outputs=()):
     ids=lambda value: "/".join((value.op, *value.inputs)) if isinstance(value, Node) else "",
 )
 def test_bytes_are_those_of_all_inputs_and_outputs(node, moved):
-    assert bytes_of(node) == moved
-
-
-def test_a_variable_of_unknown_shape_is_not_guessed():
-    handle = Node("unshaped", "VarHandleOp", outputs=(Tensor("resource", ()),))
-    assert bytes_of(op("AssignVariableOp", "unshaped", "x"), handle) is None
-
-
-def test_lenets_first_convolution_reads_image_kernel_and_bias(lenet):
-    elements = 32 * 32 * BATCH + 5 * 5 * 6 + 6 + 28 * 28 * 6 * BATCH
-    assert counted(lenet)["conv1/Relu"].bytes == 4 * elements
+    nodes = (node, X, W, UNSHAPED, READ, RATE, SPLIT, TEXT, VAGUE, NO_RANK)
+    with tf.Graph().as_default() as graph:
+        tf1.get_variable("w", [3, 5], use_resource=True)
+        tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=tf.TensorShape(None), name="unshaped")
+    stage = Placement(program=None, nodes=nodes, partition_graphs=(graph.as_graph_def(),))
+    assert costs.costs(stage)[0].bytes == moved
 
 
 # Concrete shapes
 
 
-def test_the_users_graph_stays_as_it_is(lenet):
-    graph = lenet.program.graph
-    before = graph.as_graph_def().SerializeToString(deterministic=True)
-    shaped(lenet)
-    assert graph.as_graph_def().SerializeToString(deterministic=True) == before
-
-
 @every_model
 @pytest.mark.parametrize("batch", [1, 64])
-def test_every_shape_follows_from_the_batch(name, batch, walked):
+def test_every_shape_follows_from_the_batch_and_the_users_graph_stays_as_it_is(name, batch, walked):
     stage = walked(name)["placement"]
-    graph = shaped(stage, batch)
+    users = stage.program.graph
+    before = users.as_graph_def().SerializeToString(deterministic=True)
+    feeds = {feed.name: [batch, *feed.shape[1:]] for feed in stage.program.model.feeds}
+    graph = costs.concrete(users, feeds, stage.nodes)
+    assert users.as_graph_def().SerializeToString(deterministic=True) == before
     fed = {feed.op.name for feed in stage.program.model.feeds}
     worked = {fate.name for fate in stage.ledger if fate.fate in ("executed", "fused")} - fed
     for node in worked:
@@ -190,64 +155,52 @@ def test_every_shape_follows_from_the_batch(name, batch, walked):
             assert tensor.shape.is_fully_defined(), tensor
 
 
-def test_any_tensor_can_be_fed():
-    graph = tf.Graph()
-    with graph.as_default():
-        x = tf1.placeholder(tf.float32, name="x")
-        tf.matmul(tf.identity(x, name="middle"), tf.ones([6, 5]), name="y")
-    copy = costs.concrete(graph, {"middle:0": [4, 6]})
-    assert copy.get_tensor_by_name("y:0").shape.as_list() == [4, 5]
-
-
-def test_a_measured_shape_helps_unless_it_is_of_another_batch():
-    graph = tf.Graph()
-    with graph.as_default():
+@pytest.fixture(scope="module")
+def product():
+    with tf.Graph().as_default() as graph:
         x = tf1.placeholder(tf.float32, [None, 6], name="x")
+        tf.matmul(tf.identity(x, name="middle"), tf.ones([6, 5]), name="y")
         tf.negative(tf.boolean_mask(x, x[:, 0] > 0), name="kept")
-        tf.negative(x, name="y")
-    measured = [Node(name, "Neg", outputs=(float32(3, 6),)) for name in ("kept", "y")]
-    copy = costs.concrete(graph, {"x:0": [4, 6]}, measured)
-    assert copy.get_tensor_by_name("kept:0").shape.as_list() == [3, 6]
-    assert copy.get_tensor_by_name("y:0").shape.as_list() == [4, 6]
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("feeds", "shapes"),
+    [
+        ({"x:0": [4, 6]}, {"y": [4, 5], "kept": [3, 6]}),
+        ({"middle:0": [4, 6]}, {"y": [4, 5], "x": [None, 6]}),  # any tensor can be fed
+    ],
+)
+def test_shapes_follow_from_feeds_and_else_from_what_was_measured_in_this_batch(
+    feeds, shapes, product
+):
+    measured = [op("Neg", outputs=(float32(3, 6),), name="kept")]
+    measured += [op("MatMul", outputs=(float32(3, 5),), name="y")]
+    copy = costs.concrete(product, feeds, measured)
+    assert {name: copy.get_tensor_by_name(f"{name}:0").shape.as_list() for name in shapes} == shapes
 
 
 @pytest.mark.parametrize(
     "feeds", [{"nowhere:0": [1]}, {"x:0": [4, 7]}, {"x:0": [4]}, {"x": [4, 6]}]
 )
-def test_feeds_that_do_not_fit_are_refused(feeds):
-    graph = tf.Graph()
-    with graph.as_default():
-        x = tf1.placeholder(tf.float32, [None, 6], name="x")
-        tf.matmul(x, tf.ones([6, 5]), name="y")
+def test_feeds_that_do_not_fit_are_refused(feeds, product):
     with pytest.raises(TflabError, match=r"does not accept feeds of these shapes: \S"):
-        costs.concrete(graph, feeds)
+        costs.concrete(product, feeds)
 
 
 # What only moves data
 
 
 def test_an_executed_node_moves_data_where_all_that_it_does_is_of_such_types():
-    user = [
-        Node("t", "Transpose"),
-        Node("fill", "Fill"),
-        Node("same", "Identity"),
-        Node("add", "AddV2"),
-        Node("cast", "Cast"),
-        Node("mul", "Mul"),
-    ]
-    executed = [
-        Node("t", "_MklTranspose"),
-        Node("fill", "Const"),  # folded: it only hands on
-        Node("same", "Copy"),  # of another type, for what only handed on
-        Node("add", "_Fused"),  # does the cast, and an addition
-        Node("mul", "Mul"),
-        Node("made", "Slice"),  # by the runtime
-        Node("unknown", "_MklSlice"),  # by the runtime, of a type that nobody knows
-    ]
-    ledger = [
-        *(Fate(name, "executed", None, None) for name in ("t", "fill", "same", "add", "mul")),
-        Fate("cast", "fused", None, "add"),
-    ]
+    user = graph("t=Transpose; fill=Fill; same=Identity; add=AddV2; cast=Cast; mul=Mul")
+    # The fill is folded and only hands on; what only handed on has another type; the sum does the
+    # cast too; the runtime made the last two, one of a type that nobody knows
+    executed = graph(
+        "t=_MklTranspose; fill=Const; same=Copy; add=_Fused; mul=Mul; made=Slice; unknown=_MklSlice"
+    )
+    ledger = fates(
+        "t executed, fill executed, same executed, add executed, mul executed, cast fused in add"
+    )
     assert costs.data_movers(executed, user, ledger) == {"t", "made"}
 
 
