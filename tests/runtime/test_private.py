@@ -1,6 +1,7 @@
 """Private: each corner of TensorFlow is there, and says what is wrong where it is not."""
 
 import ast
+import importlib
 import re
 import sys
 from collections import namedtuple
@@ -101,62 +102,123 @@ def graph():
     return graph
 
 
+@pytest.fixture
+def imported(graph):
+    import tensorflow as tf
+
+    with tf.Graph().as_default() as imported:
+        tf.import_graph_def(graph.as_graph_def(), name="")
+    return imported
+
+
 def op(graph, name):
     return graph.get_operation_by_name(name)
 
 
+def code_at(file, line):
+    return Path(file).read_text().splitlines()[line - 1].strip()
+
+
+NOTHING = SimpleNamespace()
+PYTHON, MESSAGES = "tensorflow.python", "tensorflow.core"
+
+
 @pytest.mark.tensorflow
-def test_op_types_have_arguments_kernels_and_gradient_functions(graph):
+@pytest.mark.parametrize(
+    ("gone", "call", "what"),
+    [
+        (
+            f"{PYTHON}.framework.op_def_registry.get",
+            lambda graph: private.op_def("Mul"),
+            "The definitions of op types",
+        ),
+        (
+            f"{PYTHON}.framework.kernels.get_registered_kernels_for_op",
+            lambda graph: private.registered_kernels("Mul"),
+            "The registry of kernels",
+        ),
+        (
+            f"{PYTHON}.framework.ops.get_gradient_function",
+            lambda graph: private.gradient_function(op(graph, "square")),
+            "The registry of gradient functions",
+        ),
+        (
+            f"{PYTHON}.ops.gradients_util._LogOpGradients",
+            lambda graph: next(private.gradient_calls().gen),
+            "The calls of gradient functions",
+        ),
+        (
+            f"{MESSAGES}.protobuf.saved_model_pb2",
+            lambda graph: private.saved_model(),
+            "The message of a SavedModel",
+        ),
+        (
+            f"{MESSAGES}.framework.graph_debug_info_pb2",
+            lambda graph: private.debug_info(),
+            "The message of a graph's lines",
+        ),
+        ("", lambda graph: private.original_op(NOTHING), "The forward op of a gradient op"),
+        (
+            "",
+            lambda graph: private.making(
+                SimpleNamespace(graph=None, traceback=[NOTHING]), lambda file: False
+            ),
+            "The Python lines of ops",
+        ),
+        ("", lambda graph: private.device_requests(NOTHING), "The lines of `tf.device`"),
+        ("", lambda graph: private.set_device(NOTHING, "/cpu:1"), "The setter of an op's device"),
+        ("", lambda graph: private.traced_graphs(NOTHING), "The functions of a graph"),
+        (
+            "",
+            lambda graph: private.traced_graphs(SimpleNamespace(_functions={"double": NOTHING})),
+            "The functions of a graph",
+        ),
+        ("", lambda graph: private.compiled_step(NOTHING, (), (), (), None), "Compiled steps"),
+        ("", lambda graph: private.shared_step(NOTHING, (), (), ()), "Steps that share a graph"),
+    ],
+)
+def test_a_corner_that_is_gone_is_a_sentence(gone, call, what, graph, monkeypatch):
+    if gone.endswith("_pb2"):
+        monkeypatch.setitem(sys.modules, gone, None)
+    elif gone:
+        module, _, name = gone.rpartition(".")
+        monkeypatch.delattr(importlib.import_module(module), name)
+    lost(lambda: call(graph), what)
+
+
+@pytest.mark.tensorflow
+def test_op_types_have_arguments_kernels_and_gradient_functions_and_messages_their_fields(graph):
     assert [arg.name for arg in private.op_def("Mul").input_arg] == ["x", "y"]
     assert private.op_def("NoSuchOp") is None
     assert {kernel.device_type for kernel in private.registered_kernels("StringJoin")} == {"CPU"}
     assert private.registered_kernels("NoSuchOp") == ()
     assert private.gradient_function(op(graph, "square")).__name__ == "_MulGrad"
+    assert "saved_model_schema_version" in private.saved_model().DESCRIPTOR.fields_by_name
+    assert "name_to_trace_id" in private.debug_info().DESCRIPTOR.fields_by_name
 
 
 @pytest.mark.tensorflow
-def test_registries_that_are_gone_are_sentences(graph, monkeypatch):
-    from tensorflow.python.framework import kernels, op_def_registry, ops
+def test_a_gradient_op_knows_its_forward_op_and_the_line_of_its_gradient_function(graph):
+    import tensorflow as tf
 
-    monkeypatch.delattr(op_def_registry, "get")
-    lost(lambda: private.op_def("Mul"), "The definitions of op types")
-    monkeypatch.delattr(kernels, "get_registered_kernels_for_op")
-    lost(lambda: private.registered_kernels("Mul"), "The registry of kernels")
-    monkeypatch.delattr(ops, "get_gradient_function")
     square = op(graph, "square")
-    lost(lambda: private.gradient_function(square), "The registry of gradient functions")
-    for message in (
-        "tensorflow.core.protobuf.saved_model_pb2",
-        "tensorflow.core.framework.graph_debug_info_pb2",
-    ):
-        monkeypatch.setitem(sys.modules, message, None)
-    lost(private.saved_model, "The message of a SavedModel")
-    lost(private.debug_info, "The message of a graph's lines")
-
-
-@pytest.mark.tensorflow
-def test_messages_of_files_have_their_fields():
-    for message, field in (
-        (private.saved_model(), "saved_model_schema_version"),
-        (private.debug_info(), "name_to_trace_id"),
-    ):
-        assert field in message.DESCRIPTOR.fields_by_name
-
-
-@pytest.mark.tensorflow
-def test_a_gradient_op_knows_its_forward_op(graph):
     derived = {
         name: private.original_op(node)
         for node in graph.get_operations()
         if (name := node.name).startswith("gradients/square_grad/")
     }
-    assert derived and set(derived.values()) == {op(graph, "square")}
-    assert private.original_op(op(graph, "square")) is None
-    lost(lambda: private.original_op(SimpleNamespace()), "The forward op of a gradient op")
+    assert derived and set(derived.values()) == {square}
+    assert private.original_op(square) is None
+    folder = Path(tf.__file__).parent / "python" / "ops"
+    file = str(folder / "math_grad.py")
+    known, line, function, code = private.frame_within(op(graph, "gradients/square_grad/Mul"), file)
+    assert (known, function, code) == (file, "_MulGrad", code_at(file, line))
+    assert private.frame_within(square, file) is None
+    assert private.gradients_file() == str(folder / "gradients_util.py")
 
 
 @pytest.mark.tensorflow
-def test_the_calls_of_gradient_functions_are_noted(graph, monkeypatch):
+def test_the_calls_of_gradient_functions_are_noted(graph):
     import tensorflow as tf
     from tensorflow.python.ops import gradients_util
 
@@ -167,26 +229,10 @@ def test_the_calls_of_gradient_functions_are_noted(graph, monkeypatch):
     ((square, given, returned),) = calls
     assert (square, len(given), len(returned)) == (op(graph, "square"), 1, 2)
     assert list(gradient.op.inputs) == list(returned)  # by x, twice
-    monkeypatch.delattr(gradients_util, "_LogOpGradients")
-    lost(lambda: next(private.gradient_calls().gen), "The calls of gradient functions")
 
 
 @pytest.mark.tensorflow
-def test_a_gradient_op_knows_the_line_of_its_gradient_function(graph):
-    import tensorflow as tf
-
-    derived = op(graph, "gradients/square_grad/Mul")
-    folder = Path(tf.__file__).parent / "python" / "ops"
-    file = str(folder / "math_grad.py")
-    known, line, function, code = private.frame_within(derived, file)
-    assert (known, function) == (file, "_MulGrad")
-    assert Path(file).read_text().splitlines()[line - 1].strip() == code
-    assert private.frame_within(op(graph, "square"), file) is None
-    assert private.gradients_file() == str(folder / "gradients_util.py")
-
-
-@pytest.mark.tensorflow
-def test_an_op_knows_the_line_that_made_it(graph):
+def test_an_op_knows_the_line_that_made_it_and_those_that_asked_for_its_device(graph, imported):
     import tensorflow as tf
 
     folder = str(Path(tf.__file__).parent)
@@ -195,91 +241,44 @@ def test_an_op_knows_the_line_that_made_it(graph):
         return file.startswith(folder)
 
     (file, line, function, code), phase = private.making(op(graph, "square"), libraries)
-    assert phase == "forward"
-    assert (file, function) == (__file__, "graph")
-    assert code == 'square = tf.multiply(x, x, name="square")'
-    assert Path(__file__).read_text().splitlines()[line - 1].strip() == code
-    imported = tf.Graph()
-    with imported.as_default():
-        tf.import_graph_def(graph.as_graph_def(), name="")
+    assert (phase, file, function) == ("forward", __file__, "graph")
+    assert code == 'square = tf.multiply(x, x, name="square")' == code_at(file, line)
     assert private.making(op(imported, "square"), libraries) == (None, "forward")
-    moved = SimpleNamespace(graph=None, traceback=[SimpleNamespace()])
-    lost(lambda: private.making(moved, libraries), "The Python lines of ops")
-
-
-@pytest.mark.tensorflow
-def test_an_op_knows_who_asked_for_its_device(graph):
     inner, outer = private.device_requests(op(graph, "square"))
-    assert (inner[0], outer[0]) == (__file__, __file__)
-    code = Path(__file__).read_text().splitlines()
-    assert code[inner[1] - 1].strip() == 'with tf.device("/device:CPU:0"):'
-    assert code[outer[1] - 1].strip().startswith('with tf.device("/job:localhost"):')
+    assert code_at(*inner) == 'with tf.device("/device:CPU:0"):'
+    assert code_at(*outer).startswith('with tf.device("/job:localhost"):')
     assert private.device_requests(op(graph, "x")) == []
-    lost(lambda: private.device_requests(SimpleNamespace()), "The lines of `tf.device`")
-
-
-@pytest.mark.tensorflow
-def test_a_device_can_be_asked_for_after_an_op_was_made(graph):
     private.set_device(op(graph, "x"), "/device:CPU:1")
     assert op(graph, "x").device == "/device:CPU:1"
-    lost(
-        lambda: private.set_device(SimpleNamespace(), "/device:CPU:1"),
-        "The setter of an op's device",
-    )
 
 
 @pytest.mark.tensorflow
-def test_a_function_has_the_graph_that_it_was_traced_in_unless_it_was_imported(graph):
-    import tensorflow as tf
-
+def test_a_function_has_the_graph_that_it_was_traced_in_unless_it_was_imported(graph, imported):
     ((name, traced),) = private.traced_graphs(graph).items()
     assert "double" in name
     assert "Mul" in [node.type for node in traced.get_operations()]
-    imported = tf.Graph()
-    with imported.as_default():
-        tf.import_graph_def(graph.as_graph_def(), name="")
     assert private.traced_graphs(imported) == {name: None}
-    lost(lambda: private.traced_graphs(SimpleNamespace()), "The functions of a graph")
-    without = SimpleNamespace(_functions={"double": SimpleNamespace()})
-    lost(lambda: private.traced_graphs(without), "The functions of a graph")
 
 
 @pytest.mark.tensorflow
-def test_a_compiled_step_takes_its_feeds_and_is_traced(graph):
+def test_steps_take_their_feeds_are_traced_and_bring_a_graph_only_where_it_is_asked_for(graph):
     import tensorflow.compat.v1 as tf1
 
-    def step():
-        options = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
-        return private.compiled_step(session, ("x:0",), ("square:0",), (), options)
-
-    metadata = tf1.RunMetadata()
-    with tf1.Session(graph=graph) as session:
-        (squares,) = step()(np.float32([1, 2, 3]), run_metadata=metadata)
-        assert squares.tolist() == [1, 4, 9]
-        assert metadata.step_stats.dev_stats
-        session = SimpleNamespace()
-        lost(step, "Compiled steps")
-
-
-@pytest.mark.tensorflow
-def test_steps_that_share_a_graph_bring_it_only_where_it_is_asked_for(graph):
-    import tensorflow.compat.v1 as tf1
-
-    def step():
-        return private.shared_step(session, ("x:0",), ("square:0",), ())
-
-    traced, whole = tf1.RunMetadata(), tf1.RunMetadata()
     full = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
     graphs = tf1.RunOptions(output_partition_graphs=True)
+    fed, names = np.float32([1, 2, 3]), (("x:0",), ("square:0",), ())
+    compiled, traced, whole = (tf1.RunMetadata() for _ in range(3))
     with tf1.Session(graph=graph) as session:
-        step()(np.float32([1, 2]), run_options=full, run_metadata=traced)
-        step()(np.float32([1, 2]), run_options=graphs, run_metadata=whole)
-        names = {node.name for part in whole.partition_graphs for node in part.node}
-        rows = traced.step_stats.dev_stats[0].node_stats
-        assert {row.node_name for row in rows} - {"_SOURCE"} <= names
-        assert not traced.partition_graphs
-        session = SimpleNamespace()
-        lost(step, "Steps that share a graph")
+        step = private.compiled_step(session, *names, full)
+        assert step(fed, run_metadata=compiled)[0].tolist() == [1, 4, 9]
+        step = private.shared_step(session, *names)
+        step(fed, run_options=full, run_metadata=traced)
+        step(fed, run_options=graphs, run_metadata=whole)
+    assert compiled.step_stats.dev_stats
+    ran = {node.name for part in whole.partition_graphs for node in part.node}
+    rows = traced.step_stats.dev_stats[0].node_stats
+    assert {row.node_name for row in rows} - {"_SOURCE"} <= ran
+    assert not traced.partition_graphs
 
 
 def test_ctrl_c_while_a_step_fails_is_ctrl_c():
@@ -287,35 +286,6 @@ def test_ctrl_c_while_a_step_fails_is_ctrl_c():
         raise RuntimeError("ORIGINAL UnavailableError REPLACED BY KeyboardInterrupt: <EMPTY>")
     with pytest.raises(RuntimeError, match="another"), private.ctrl_c_kept():
         raise RuntimeError("another")
-
-
-@pytest.mark.tensorflow
-def test_the_arguments_of_a_function_have_types_that_one_can_read():
-    import tensorflow as tf
-
-    from tflab.runtime.private import watched_functions
-
-    @tf.function
-    def step(data, options, how, rate=3):
-        return data
-
-    ones = [tf.ones([2, 3]), tf.ones([2], tf.int64)]
-    traced = step.get_concrete_function(ones, {"by": (tf.ones([]), 5)}, "fast")
-    assert watched_functions.arguments(traced.function_type) == {
-        "data": "[float32 (2, 3), int64 (2,)]",
-        "options": "{by: [float32 (), 5]}",
-        "how": "fast",
-        "rate": "3",
-    }
-    parts = watched_functions.parts_of_arguments(traced.function_type)
-    assert {name: part.text for name, part in parts.items()} == {
-        "data[0]": "float32 (2, 3)",
-        "data[1]": "int64 (2,)",
-        "options['by'][0]": "float32 ()",
-        "options['by'][1]": "5",
-        "how": "fast",
-        "rate": "3",
-    }
 
 
 @pytest.mark.tensorflow
@@ -330,27 +300,38 @@ def test_the_parts_of_an_argument_are_told_one_by_one_and_no_text_is_cut_unmarke
     Pair = namedtuple("Pair", "one other")
 
     @tf.function
-    def step(data, config, pair, many, name):
+    def step(data, batches, options, config, pair, many, name, rate=3):
         return 1
 
     batches = tf.data.Dataset.from_tensors((tf.ones([50, 28]), tf.ones([50], tf.int32)))
-    pair = Pair(tf.Variable(1.0), tf.RaggedTensor.from_row_splits([1, 2, 3], [0, 1, 3]))
-    given = (iter(batches), Config(), pair, [0] * 101, "n" * 81)
+    given = (
+        *([tf.ones([2, 3]), tf.ones([2], tf.int64)], iter(batches), {"by": (tf.ones([]), 5)}),
+        *(Config(), Pair(tf.Variable(1.0), tf.RaggedTensor.from_row_splits([1, 2, 3], [0, 1, 3]))),
+        *([0] * 101, "n" * 81),
+    )
     types = step.get_concrete_function(*given).function_type
     parts = watched_functions.parts_of_arguments(types)
     many = f"[{'0, ' * 25}0..."
-    texts = {
-        "data[0]": "float32 (50, 28)",
-        "data[1]": "int32 (50,)",
-        "config": "an object of Config",
+    alone = {"config": "an object of Config", "many": many, "name": f"{'n' * 77}...", "rate": "3"}
+    assert {name: part.text for name, part in parts.items()} == {
+        "data[0]": "float32 (2, 3)",
+        "data[1]": "int64 (2,)",
+        "batches[0]": "float32 (50, 28)",
+        "batches[1]": "int32 (50,)",
+        "options['by'][0]": "float32 ()",
+        "options['by'][1]": "5",
         "pair.one": "Variable float32 ()",
         "pair.other": "RaggedTensor int32 (2, None)",
-        "many": many,
-        "name": f"{'n' * 77}...",
+        **alone,
     }
-    assert {name: part.text for name, part in parts.items()} == texts
     assert len(many) == watched_functions.LONGEST
-    assert watched_functions.arguments(types)["data"] == "[float32 (50, 28), int32 (50,)]"
+    whole = watched_functions.arguments(types)
+    assert {name: whole[name] for name in whole if name != "pair"} == {
+        "data": "[float32 (2, 3), int64 (2,)]",
+        "batches": "[float32 (50, 28), int32 (50,)]",
+        "options": "{by: [float32 (), 5]}",
+        **alone,
+    }
     assert watched_functions.described(tf.data.IteratorSpec(tf.TensorSpec([2]))) == "float32 (2,)"
-    nan = step.get_concrete_function(1, 2, 3, 4, float("nan")).function_type
+    nan = step.get_concrete_function(*[0] * 6, float("nan")).function_type
     assert watched_functions.arguments(nan)["name"] == "nan"
