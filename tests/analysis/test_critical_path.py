@@ -117,8 +117,9 @@ def test_where_runs_did_not_wait_there_is_no_chain(nodes, recorded):
     assert path_of(nodes, timed(recorded)) == NO_PATH
 
 
-def test_without_runs_there_is_no_chain():
+def test_without_runs_there_is_no_chain_and_without_time_no_parallelism():
     assert path_of(AB, []) == NO_PATH
+    assert path_of("a", timed("a 0")).parallelism == 0
 
 
 def test_a_transfer_of_which_one_end_is_missing_joins_nothing():

@@ -1,5 +1,6 @@
 """Passes: from two graphs, what a pass did and who took over what is gone."""
 
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,16 +11,12 @@ from tests import graph_notation
 from tests.graph_notation import graph, graphs, node
 from tflab.analysis import passes, takeovers
 from tflab.records.graph import Node, Tensor
-from tflab.records.placed import Pass, Rewrite, Snapshot
+from tflab.records.placed import FateChange, Pass, Rewrite, Snapshot, Toggle
+from tflab.records.stages import Placement
 
 
-def snapshot(nodes, name=None, group="grappler", moment="after", **rest) -> Snapshot:
-    empty = {"iteration": None, "partition": None, "clusters": {}}
-    return Snapshot(moment, group, name, nodes=tuple(nodes), **(empty | rest))
-
-
-def start(nodes, clusters: Mapping[str, str] | None = None) -> Snapshot:
-    return snapshot(nodes, group="pre_placement", moment="before", clusters=clusters or {})
+def snapshot(nodes, name, clusters: Mapping[str, str] | None = None) -> Snapshot:
+    return Snapshot("after", "grappler", name, None, None, tuple(nodes), clusters or {})
 
 
 def by_name(nodes) -> dict[str, Node]:
@@ -29,7 +26,7 @@ def by_name(nodes) -> dict[str, Node]:
 def steps_between(graphs, clusters: Mapping[str, str] | None = None) -> list[Pass]:
     """What each pass did that led from one of these graphs to the next."""
     before, *after = graphs
-    dumps = [start(before, clusters)]
+    dumps = [snapshot(before, None, clusters)]
     dumps += [snapshot(nodes, f"pass{at}") for at, nodes in enumerate(after)]
     *steps, last = passes.compare(before, dumps, after[-1])
     assert last == Pass("graph_optimizer", None, len(after[-1]), len(after[-1]))
@@ -37,10 +34,6 @@ def steps_between(graphs, clusters: Mapping[str, str] | None = None) -> list[Pas
     for state, nodes in enumerate(graphs):
         assert passes.graph_at(versions, state) == by_name(nodes)
     return steps
-
-
-def summary(steps) -> list[tuple[str, int, int]]:
-    return [(step.name, step.before, step.after) for step in steps]
 
 
 def cases(table: dict[str, str]) -> pytest.MarkDecorator:
@@ -250,6 +243,15 @@ TAKEN = {
         x; a=Neg(x); b=Abs(x); u=AddN(a,b) => x; a; b; u=AddN(b) => x; b; u : nothing; a removed""",
     "an input of which what it took remains is not replaced": """
         x; a=Neg(x); b=Abs(x); u=AddN(a,x) => x; a; b; u=AddN(x) => x; b; u : nothing; a removed""",
+    "a node whose users turned to one that was there is that one's": """
+        x; a=Mul(x,x); b=Neg(x); u=Exp(a) => x; a; b; u=Exp(b) => x; b; u
+        : a removed b; a removed""",
+    "a product that went into a new product alone was not fused": """
+        x; y; a=Mul(x,y); b=Mul(a,y); u=Exp(b) => x; y; c=Mul(x,y); u=Exp(c)
+        : a removed, b fused c""",
+    "the input of a node that one of another type replaces is no twin of that one's": """
+        k=Const; m=Const; a=Neg(k); b=Exp(m); u=Log(b) => k; a; u=Log(a)
+        : m removed, b removed a""",
     "a node that lost its work and found an heir at its end is left to that": """
         x; a=Mul(x); u=Exp(a) => x; a; sq=Square(x); u=Exp(sq)
         => x; a; sq; u=Exp(a) => x; sq; u=Exp(sq) : nothing; nothing; a removed sq""",
@@ -354,7 +356,7 @@ def lines_run(length):
         return count
 
     before = sys.gettrace()  # of a measurement of coverage
-    dumps = [start(chain), snapshot(chain[:1], "any")]
+    dumps = [snapshot(chain, None), snapshot(chain[:1], "any")]
     sys.settrace(count)
     try:
         (step, _) = passes.compare(chain, dumps, chain[:1])
@@ -368,64 +370,72 @@ def test_a_long_chain_is_taken_out_in_linear_time():
     assert lines_run(2_000) < 2.5 * lines_run(1_000)  # a look along the chain for each makes it 4
 
 
-# The order of passes
+# The order of passes: the user's graph => the dumps => the graph that ran | the passes, each with
+# the numbers of nodes before and after it, and the nodes that have another type. Of a dump: `<` if
+# it is before a group, the group, then `/` pass, `#` iteration, `@` partition
 
-X, K = graph("x; k=Const")
+DUMP = re.compile(r"(<?)(\w+)(?:/(\w+))?(?:#(\d))?(?:@(\w+))?")
+ORDER = {
+    "a phase that changed nothing is a pass all the same": """
+        x => <pre_placement: x => grappler/first#0: x => grappler/second#1: x => x
+        | first 0 1 1, second 1 1 1, graph_optimizer None 1 1""",
+    "a first dump that is not the users graph is a pass of its own": """
+        x; k=Const => <pre_placement: x => x | pre_placement None 2 1, graph_optimizer None 1 1""",
+    "what grappler does outside its passes is its own": """
+        x; k=Const => <grappler#0: x; k => grappler/pruner#0: x; k => grappler#0: x
+        => grappler: x => x
+        | pruner 0 2 2, grappler 0 2 1, graph_optimizer None 1 1""",
+    "the steps of the runtime between its groups of passes have names": """
+        x; k=Const => <pre_placement: x; k => <post_placement: x; k => <post_rewrite_for_exec: x
+        => <post_partitioning: x; send=_Send(x) => x
+        | placer None 2 2, feeds_and_fetches None 2 1, partitioner None 1 2,
+        graph_optimizer None 2 1""",
+    "a dump after a group of passes is not the step that led there": """
+        x => <pre_placement: x => post_placement: x => x | graph_optimizer None 1 1""",
+    "a step is told once": """
+        x => <pre_placement: x => <post_placement: x => post_placement: x => x
+        | placer None 1 1, graph_optimizer None 1 1""",
+    "a pass that runs once for each partition is one pass over all of them": """
+        x => post_rewrite_for_exec/last: x => <post_partitioning@a: a0=Relu; a1=Relu
+        => post_partitioning/Mkl@a: a0=_MklRelu; a1=_MklRelu => post_partitioning@a: a0
+        => <post_partitioning@b: b0=Relu; b1=Relu
+        => post_partitioning/Mkl@b: b0=_MklRelu; b1=_MklRelu => a0
+        | partitioner None 1 4, Mkl None 4 4 a0 a1 b0 b1, post_partitioning None 4 3,
+        graph_optimizer None 3 1""",
+    "a pass over one partition leaves the others as they were": """
+        x; k=Const => post_partitioning/Mkl@a: x; k => post_partitioning/Mkl@b: y=Abs
+        => post_partitioning/Only@a: x => grappler: z=Exp => z
+        | Mkl None 2 3, Only None 3 2, grappler None 2 1, graph_optimizer None 1 1""",
+    "a pass of the whole graph that comes again is told again": """
+        x; k=Const => <pre_placement: x; k => grappler/pruner: x; k => grappler/pruner: x => x
+        | pruner None 2 2, pruner None 2 1, graph_optimizer None 1 1""",
+}
 
 
-def test_a_phase_that_changed_nothing_is_a_pass_all_the_same():
-    dumps = [start([X]), snapshot([X], "first", iteration=0), snapshot([X], "second", iteration=1)]
-    assert passes.compare((X,), dumps, (X,)) == (
-        Pass("first", 0, 1, 1),
-        Pass("second", 1, 1, 1),
-        Pass("graph_optimizer", None, 1, 1),
-    )
+def dump(header, nodes) -> Snapshot:
+    before, group, name, iteration, partition = DUMP.fullmatch(header.strip()).groups()
+    number = int(iteration) if iteration else None
+    return Snapshot("before" if before else "after", group, name, number, partition, nodes, {})
 
 
-def test_a_first_dump_that_is_not_the_users_graph_is_a_pass_of_its_own():
-    first, *_ = passes.compare((X, K), [start([X])], (X,))
-    assert first == graph_notation.one_pass("pre_placement: -k, k removed", 2, 1)
-
-
-def test_what_grappler_does_outside_its_passes_is_its_own():
-    dumps = [
-        snapshot([X, K], moment="before", iteration=0),
-        snapshot([X, K], "pruner", iteration=0),
-        snapshot([X], iteration=0),
-        snapshot([X]),
+@cases(ORDER)
+def test_the_order_of_passes(case):
+    text, expected = case.split("|")
+    parts = [part.rpartition(": ") for part in text.split("=>")]
+    user, *states, ran = graphs(" => ".join(nodes for *_, nodes in parts))
+    headers = [header for header, *_ in parts[1:-1]]
+    steps = passes.compare(user, list(map(dump, headers, states)), ran)
+    summaries = [
+        [
+            step.name,
+            step.iteration,
+            step.before,
+            step.after,
+            *(made.name for made in step.rewritten),
+        ]
+        for step in steps
     ]
-    steps = passes.compare((X, K), dumps, (X,))
-    assert summary(steps) == [("pruner", 2, 2), ("grappler", 2, 1), ("graph_optimizer", 1, 1)]
-
-
-def test_the_steps_of_the_runtime_between_its_groups_of_passes_have_names():
-    groups = {
-        "post_placement": [X, K],
-        "post_rewrite_for_exec": [X],
-        "post_partitioning": graph("x; send=_Send(x)"),
-    }
-    dumps = [snapshot(nodes, group=name, moment="before") for name, nodes in groups.items()]
-    assert summary(passes.compare((X, K), [start([X, K]), *dumps], (X,))) == [
-        ("placer", 2, 2),
-        ("feeds_and_fetches", 2, 1),
-        ("partitioner", 1, 2),
-        ("graph_optimizer", 2, 1),
-    ]
-
-
-def test_a_pass_that_runs_once_for_each_partition_is_one_pass_over_all_of_them():
-    def part(device, name, op, moment="after"):
-        nodes = graph(f"{device}0={op}; {device}1={op}")
-        return snapshot(nodes, name, "post_partitioning", moment, partition=device)
-
-    dumps = [
-        snapshot([X], "last", group="post_rewrite_for_exec"),
-        *(part("a", None, "Relu", "before"), part("a", "Mkl", "_MklRelu"), part("a", None, "Relu")),
-        *(part("b", None, "Relu", "before"), part("b", "Mkl", "_MklRelu")),
-    ]
-    steps = passes.compare((X,), dumps, part("a", None, "_MklRelu").nodes)
-    assert summary(steps)[:2] == [("partitioner", 1, 4), ("Mkl", 4, 4)]
-    assert [change.name for change in steps[1].rewritten] == ["a0", "a1", "b0", "b1"]
+    assert [" ".join(map(str, row)) for row in summaries] == graph_notation.parts(expected, ",")
 
 
 def test_the_nodes_of_other_tasks_are_sent_and_not_removed():
@@ -435,14 +445,14 @@ def test_the_nodes_of_other_tasks_are_sent_and_not_removed():
         => here; here_S1=_Send@{client}
         => here; here_S1; one=_MklRelu@{first}; two; three; one_S2=_Recv"""
     )
-    parts = {"group": "post_partitioning", "partition": "client"}
-    dumps = [
-        snapshot(whole, "last", group="post_rewrite_for_exec"),
-        snapshot(mine, moment="before", **parts),
-        snapshot(mine, "Mkl", **parts),
-    ]
+    headers = (
+        "post_rewrite_for_exec/last",
+        "<post_partitioning@client",
+        "post_partitioning/Mkl@client",
+    )
+    dumps = list(map(dump, headers, (whole, mine, mine)))
     cut, mkl, tasks = passes.compare(whole, dumps, ran)
-    assert summary((cut, mkl, tasks)) == [
+    assert [(step.name, step.before, step.after) for step in (cut, mkl, tasks)] == [
         ("partitioner", 4, 5),
         ("Mkl", 5, 5),
         ("tasks", 5, 6),
@@ -451,41 +461,6 @@ def test_the_nodes_of_other_tasks_are_sent_and_not_removed():
     assert (cut.added, cut.removed, mkl.sent, tasks.sent) == (("here_S1",), (), (), ())
     assert tasks.rewritten == (Rewrite("one", "Relu", "_MklRelu"),)
     assert tasks.added == ("one_S2",)
-
-
-def test_a_pass_over_one_partition_leaves_the_others_as_they_were():
-    def part(device, name, *nodes):
-        return snapshot(nodes, name, "post_partitioning", partition=device)
-
-    y, z = graph("y=Abs; z=Exp")
-    dumps = [part("a", "Mkl", X, K), part("b", "Mkl", y), part("a", "Only", X), snapshot([z])]
-    assert summary(passes.compare((X, K), dumps, (z,))) == [
-        ("Mkl", 2, 3),
-        ("Only", 3, 2),
-        ("grappler", 2, 1),
-        ("graph_optimizer", 1, 1),
-    ]
-
-
-def test_a_pass_of_the_whole_graph_that_comes_again_is_told_again():
-    dumps = [start([X, K]), snapshot([X, K], "pruner"), snapshot([X], "pruner")]
-    assert summary(passes.compare((X, K), dumps, (X,))) == [
-        ("pruner", 2, 2),
-        ("pruner", 2, 1),
-        ("graph_optimizer", 1, 1),
-    ]
-
-
-def test_only_a_dump_before_a_group_of_passes_is_the_step_that_led_there():
-    dumps = [
-        start([X]),
-        snapshot([X], group="post_placement", moment="before"),
-        snapshot([X], group="post_placement"),
-    ]
-    assert summary(passes.compare((X,), dumps, (X,))) == [
-        ("placer", 1, 1),
-        ("graph_optimizer", 1, 1),
-    ]
 
 
 # Purposes
@@ -501,6 +476,9 @@ def test_a_purpose_is_one_phrase():
 
 
 # The replay
+
+
+X, K = graph("x; k=Const")
 
 
 def test_each_version_of_a_node_stands_from_its_definition_to_the_next_or_until_it_goes():
@@ -530,10 +508,23 @@ def test_what_was_never_there_can_go_and_nothing_leaves_nothing():
     assert passes.replay([]) == {}
 
 
-def test_a_replay_of_the_passes_goes_through_every_dump():
-    before, between, after = graphs("x; k=Const; a=Neg(x) => x; a => x; a=Sqrt(x)")
-    dumps = [start(before), snapshot(between, "first"), snapshot(after, "second")]
-    steps = passes.compare(before, dumps, after)
-    versions = passes.replay([((), before), *((step.removed, step.definitions) for step in steps)])
-    states = [tuple(passes.graph_at(versions, state).values()) for state in range(4)]
-    assert states == [before, between, after, after]
+# Toggles: what changed without a pass
+
+
+@pytest.mark.parametrize(
+    ("usual", "now", "changes"),
+    [
+        # In the order of the usual ledger
+        (
+            "mul executed; fold: half folded mul; map: add fused mul",
+            "map: add executed; half executed; mul executed",
+            [("half", "folded", "executed"), ("add", "fused", "executed")],
+        ),
+        ("map: add fused mul", "tfg: add fused other", []),  # by another pass to the same fate
+    ],
+)
+def test_a_node_whose_fate_is_another_is_a_change(usual, now, changes):
+    before = Placement(None, graph("a; b; c"), ledger=tuple(graph_notation.fates(usual)))
+    after = Placement(None, graph("a; b"), ledger=tuple(graph_notation.fates(now)))
+    expected = Toggle(("one", "two"), 3, 2, tuple(FateChange(*change) for change in changes))
+    assert passes.toggle(before, after, ["one", "two"]) == expected

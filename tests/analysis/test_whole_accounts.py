@@ -126,33 +126,12 @@ def test_a_process_that_imported_tensorflow_first_finds_the_same_account(walked,
 
 def walk(build, **options):
     """The placement of a graph that a function builds; its value is fetched."""
-
-    def model():
-        return Model(output=build(), feeds={}, data=None)
-
-    chosen = Options(**options)
-    return placement.place(
-        backward.differentiate(frontend.build(("test", model), chosen), chosen), chosen
-    )
+    return placed(lambda: Model(output=build(), feeds={}, data=None), Options(**options))
 
 
-def loop():
-    start = (tf.constant(0), tf.random.uniform([]))
-    return tf1.while_loop(lambda i, a: i < 10, lambda i, a: (i + 1, a * 2.0), start)[1]
-
-
-def loop_over_two_devices():
-    def body(i, a):
-        with tf.device("/device:CPU:1"):
-            doubled = a * 2.0
-        return i + 1, doubled + 1.0
-
-    return tf1.while_loop(lambda i, a: i < 10, body, (tf.constant(0), tf.random.uniform([])))[1]
-
-
-def condition():
-    x = tf.random.uniform([3])
-    return tf1.cond(tf.reduce_sum(x) > 1, lambda: x * 2, lambda: x + 1)
+def placed(model, options):
+    built = frontend.build(("test", model), options)
+    return placement.place(backward.differentiate(built, options), options)
 
 
 @tf.function
@@ -165,12 +144,19 @@ def compiled(x):
     return tf.nn.relu(x * 1.0) * 2
 
 
-def call():
-    return doubled(tf.random.uniform([3])) + 1
+def loop(body):
+    start = (tf.constant(0), tf.random.uniform([]))
+    return tf1.while_loop(lambda i, a: i < 10, lambda i, a: (i + 1, body(a)), start)[1]
 
 
-def compiled_call():
-    return compiled(tf.random.uniform([3])) + 1
+def on_the_other_device(a):
+    with tf.device("/device:CPU:1"):
+        return a * 2.0
+
+
+def condition():
+    x = tf.random.uniform([3])
+    return tf1.cond(tf.reduce_sum(x) > 1, lambda: x * 2, lambda: x + 1)
 
 
 def reference_variable():
@@ -183,26 +169,24 @@ def dataset():
     return squares.reduce(tf.constant(0, tf.int64), lambda a, b: a + b)
 
 
-def mapped():
-    return tf.map_fn(lambda x: x * 2 + 1, tf.random.uniform([4]))
-
-
 def all_constant():
     values, _ = tf.unique(tf.constant([1, 1]))
     return tf.strings.length(tf.constant(["ab"])) + tf.size(values)
 
 
-LOOPS = (loop, loop_over_two_devices, condition, mapped)
-GRAPHS = (*LOOPS, call, compiled_call, reference_variable, dataset, all_constant)
-
-
-@pytest.fixture
-def control_flow(request):
-    """Loops and conditions as one node with functions, or as Switch, Merge and their kin."""
-    usual = tf1.control_flow_v2_enabled()
-    set_control_flow(request.param)
-    yield
-    set_control_flow(usual)
+LOOPS = {
+    "loop": lambda: loop(lambda a: a * 2.0),
+    "loop over two devices": lambda: loop(lambda a: on_the_other_device(a) + 1.0),
+    "condition": condition,
+    "mapped": lambda: tf.map_fn(lambda x: x * 2 + 1, tf.random.uniform([4])),
+}
+GRAPHS = LOOPS | {
+    "call": lambda: doubled(tf.random.uniform([3])) + 1,
+    "compiled call": lambda: compiled(tf.random.uniform([3])) + 1,
+    "reference variable": reference_variable,
+    "dataset": dataset,
+    "all constant": all_constant,
+}
 
 
 def set_control_flow(functional):
@@ -210,20 +194,23 @@ def set_control_flow(functional):
 
 
 @pytest.mark.parametrize(
-    "build, control_flow",
-    [*((build, True) for build in GRAPHS), *((build, False) for build in LOOPS)],
-    indirect=["control_flow"],
+    "name, functional",  # loops and conditions as one node, or as Switch, Merge and their kin
+    [*((name, True) for name in GRAPHS), *((name, False) for name in LOOPS)],
 )
 @pytest.mark.parametrize(
     "options", [{}, {"without": ("grappler",)}, {"xla": True}], ids=["usual", "no grappler", "xla"]
 )
-def test_the_account_is_closed_for_loops_conditions_calls_and_state(build, options, control_flow):
-    placed = walk(build, devices=2, **options)
-    check(placed)
+def test_the_account_is_closed_for_loops_conditions_calls_and_state(name, functional, options):
+    usual = tf1.control_flow_v2_enabled()
+    set_control_flow(functional)
+    try:
+        check(walk(GRAPHS[name], devices=2, **options))
+    finally:
+        set_control_flow(usual)
 
 
 def test_a_function_that_grappler_optimises_by_itself_is_not_taken_for_the_graph():
-    placed = walk(compiled_call)
+    placed = walk(GRAPHS["compiled call"])
     user_names = {node.name for node in placed.user_nodes}
     assert {fate.fate for fate in placed.ledger} == {"executed"}
     assert [step.name for step in placed.passes if user_names & set(step.removed)] == []
@@ -330,94 +317,58 @@ def test_the_account_of_any_graph_is_closed(steps, fetched, options):
     check(placed)
 
 
-def fed_by(x, output, values):
-    """A model without a loss, whose only input always has these values."""
-    data = datasets.Dataset("made up", "train", {"x": values})
-    return Model(output, {x: "x"}, lambda split, data_dir=None: data)
+# What Grappler's arithmetic is known to do: the name of a node, what became of it (`in`: of its
+# value), the type of the node that now has it, and the pass
 
 
-def placed_alone(model):
-    """The placement of a model, after the accounts of its nodes were checked."""
-    built = frontend.build(("model", model), Options())
-    stage = placement.place(backward.differentiate(built, Options()), Options())
+def square(x):
+    half = tf.multiply(x, 0.5, name="half")
+    return tf.multiply(half, half, name="planted")
+
+
+def cast_and_reshape(x):
+    cast = tf.cast(tf.cast(x, tf.uint8) + 1, tf.float32, name="cast")
+    return tf.multiply(tf.expand_dims(cast, 1, name="wide"), 2.0)
+
+
+def cast_after_identity(x):
+    shaped = tf.identity(tf.reshape(x, [-1, 4], name="shaped"), name="same")
+    return tf.cast(shaped, tf.bfloat16, name="cast")
+
+
+def reordered(x):
+    half = tf.multiply(tf.exp(x), 0.5, name="half")
+    bent = tf.multiply(half, tf.math.erf(x), name="bent")
+    return tf.multiply(tf.multiply(bent, 2.0, name="twice"), 3.0, name="thrice")
+
+
+def six(x):
+    return tf.multiply(x, tf.multiply(tf.constant(2.0), tf.constant(3.0), name="six"))
+
+
+@pytest.mark.parametrize(
+    "program, fates",
+    [
+        (square, ""),
+        (cast_and_reshape, ""),
+        (cast_after_identity, ""),
+        (reordered, ""),
+        (six, ""),
+    ],
+)
+def test_what_became_of_the_nodes_of_a_program(program, fates):
+    def model():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        data = datasets.Dataset("made up", "train", {"x": np.ones(16, np.float32)})
+        out = tf.exp(program(x), name="out")
+        return Model(out, {x: "x"}, lambda split, data_dir=None: data)
+
+    stage = placed(model, Options())
     check(stage)
-    return stage
-
-
-def test_a_cast_and_a_reshape_that_changed_places_do_their_own_work():
-    """The arithmetic optimiser casts numbers to a larger type after it reshaped them."""
-
-    def changed():
-        x = tf1.placeholder(tf.uint8, [None], name="x")
-        cast = tf.cast(x + 1, tf.float32, name="cast")
-        wide = tf.expand_dims(cast, 1, name="wide")
-        return fed_by(x, tf.multiply(wide, 2.0, name="out"), np.ones(16, np.uint8))
-
-    stage = placed_alone(changed)
-    fates = {fate.name: fate for fate in stage.ledger}
-    ops = {node.name: node.op for node in stage.nodes}
-    for name, op in (("cast", "Cast"), ("wide", "ExpandDims")):
-        fate = fates[name]
-        assert (fate.fate, fate.by, ops[fate.into]) == ("removed", "arithmetic_optimizer", op)
-
-
-def test_a_cast_that_moved_before_a_sum_s_gradient_is_still_a_cast():
-    """It moves up beyond an Identity and a Reshape, in two turns of one pass."""
-
-    def half():
-        x = tf1.placeholder(tf.float32, [None, 8], name="x")
-        shaped = tf.identity(tf.reshape(x, [-1, 4], name="shaped"), name="same")
-        cast = tf.cast(shaped, tf.bfloat16, name="cast")
-        return fed_by(x, tf.exp(cast, name="out"), np.ones((16, 8), np.float32))
-
-    stage = placed_alone(half)
-    (fate,) = [fate for fate in stage.ledger if fate.name == "cast"]
-    assert (fate.fate, fate.by) == ("removed", "arithmetic_optimizer")
-    assert {node.name: node.op for node in stage.nodes}[fate.into] == "Cast"
-    assert not [fate for fate in stage.ledger if fate.fate == "fused"]
-
-
-def test_a_product_that_the_arithmetic_optimiser_replaced_is_its_own_work():
-    """It makes a node for the square of half, and leaves half * half to be removed by others."""
-
-    def squared():
-        x = tf1.placeholder(tf.float32, [None], name="x")
-        half = tf.multiply(x, 0.5, name="half")
-        planted = tf.multiply(half, half, name="planted")
-        return fed_by(x, tf.exp(planted, name="out"), np.ones(16, np.float32))
-
-    stage = placed_alone(squared)
-    fates = {fate.name: fate for fate in stage.ledger}
-    fate = fates["planted"]
-    assert (fate.fate, fate.by, fate.replaced) == ("removed", "arithmetic_optimizer", True)
-    assert {node.name: node.op for node in stage.nodes}[fate.into] == "Square"
-
-
-def test_products_that_were_reordered_are_in_no_constant():
-    """The product of the three constants has the name of the second product of the program."""
-
-    def scaled():
-        x = tf1.placeholder(tf.float32, [None], name="x")
-        half = tf.multiply(tf.exp(x), 0.5, name="half")
-        bent = tf.multiply(half, tf.math.erf(x), name="bent")
-        twice = tf.multiply(bent, 2.0, name="twice")
-        return fed_by(x, tf.multiply(twice, 3.0, name="out"), np.ones(16, np.float32))
-
-    stage = placed_alone(scaled)
-    fates = {fate.name: (fate.fate, fate.into) for fate in stage.ledger}
-    assert {node.name: node.op for node in stage.nodes}["bent"] == "Const"
-    assert fates["half/y"] == ("folded", "bent")
-    assert [fates[name] for name in ("half", "bent", "twice", "out")] == [
-        *(("removed", None), ("executed", None), ("executed", None), ("executed", None))
+    types = {node.name: node.op for node in stage.nodes}
+    told = [
+        f"{fate.name} {'replaced' if fate.replaced else fate.fate}{'' if fate.has_value else ' in'}"
+        f" {types.get(fate.into, '-')} {fate.by}"
+        for fate in stage.ledger
     ]
-
-
-def test_a_product_of_constants_is_folded():
-    def scaled():
-        x = tf1.placeholder(tf.float32, [None], name="x")
-        six = tf.multiply(tf.constant(2.0), tf.constant(3.0), name="six")
-        return fed_by(x, tf.multiply(x, six, name="out"), np.ones(16, np.float32))
-
-    fates = {fate.name: fate for fate in placed_alone(scaled).ledger}
-    assert (fates["six"].fate, fates["six"].into, fates["six"].has_value) == ("folded", "six", True)
-    assert (fates["Const"].fate, fates["Const"].has_value) == ("folded", False)
+    assert told == []
