@@ -33,6 +33,10 @@ def messages(text):
         ("aa 5 3", []),  # within one clock
         # 100 ahead at first, at the end 100 behind: set meanwhile
         ("ba 1100 1010; ab 5000 4910", [Offset("b", 0, 90, 0, consistent=False)]),
+        (
+            "ba 1100 1010; ab 5000 4910; ac 0 10",
+            [Offset("b", 0, 90, 0, consistent=False), Offset("c", 0, inf)],
+        ),
         # Clocks that may be right are not corrected, but where one is wrong all are
         ("ab 0 90; ba 0 10", [Offset("b", 40, 50)]),
         (

@@ -91,6 +91,13 @@ def test_a_pass(case):
     assert replace(step, definitions=()) == expected
 
 
+def test_a_node_that_is_read_again_as_it_was_has_not_changed():
+    before, after = graph("x; a=Neg(x)"), graph("x; a=Neg(x)")
+    dumps = [snapshot(before, None), snapshot(after, "any")]
+    step, _ = passes.compare(before, dumps, after)
+    assert step == Pass("any", None, 2, 2)
+
+
 # What became of nodes: graphs => : what was taken in the first pass; in the second
 
 TAKEN = {
@@ -243,6 +250,9 @@ TAKEN = {
         x; a=Neg(x); b=Abs(x); u=AddN(a,b) => x; a; b; u=AddN(b) => x; b; u : nothing; a removed""",
     "an input of which what it took remains is not replaced": """
         x; a=Neg(x); b=Abs(x); u=AddN(a,x) => x; a; b; u=AddN(x) => x; b; u : nothing; a removed""",
+    "two inputs of a sum that were exchanged are those of their types": """
+        x; a=Neg(x); b=Exp(x); u=Add(a,b) => x; c=Exp(x); d=Neg(x); u=Add(c,d)
+        : a replaced d, b replaced c""",
     "a node whose users turned to one that was there is that one's": """
         x; a=Mul(x,x); b=Neg(x); u=Exp(a) => x; a; b; u=Exp(b) => x; b; u
         : a removed b; a removed""",

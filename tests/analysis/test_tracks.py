@@ -92,7 +92,7 @@ def test_runs_that_repeat_others_are_left_out(recorded, kept):
 
 
 def test_a_nodes_work_on_a_gpu_is_what_its_kernels_took():
-    launch, kernel, shape, wait = notation.runs(
-        "a 0 @/gpu:0; a 9 @/gpu:0/stream:7; shape 0 @/gpu:0; wait 0 @/gpu:0/sync"
+    launch, shape, wait, kernel = notation.runs(
+        "a 0 @/gpu:0; shape 0 @/gpu:0; wait 0 @/gpu:0/sync; a 9 @/gpu:0/stream:7"
     )
-    assert tracks.work_runs([launch, kernel, shape, wait]) == [kernel, shape]
+    assert tracks.work_runs([launch, shape, wait, kernel]) == [shape, kernel]

@@ -41,9 +41,10 @@ AHEAD_NS = 5_000_000  # of b's clock, in some of the tests
 
 
 def test_a_step_and_what_it_sends_are_messages_between_clocks():
-    assert list(wires.messages(RUNS, [RECEIVED], [STEP], EDGES)) == [
+    several = [*RUNS, *runs("c 1020e3 15e3 @A")]
+    assert list(wires.messages(several, [RECEIVED], [STEP], EDGES)) == [
         Message(CLIENT, A, 1_000_000, 1_010_000),
-        Message(A, CLIENT, 1_030_000, 1_100_000),
+        Message(A, CLIENT, 1_035_000, 1_100_000),
         Message(CLIENT, B, 1_000_000, 1_060_000),
         Message(B, CLIENT, 1_080_000, 1_100_000),
         Message(A, B, 1_030_000, 1_053_000),  # received within that microsecond
