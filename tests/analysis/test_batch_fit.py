@@ -6,38 +6,40 @@ from hypothesis import strategies as st
 
 from tests.records_by_hand import op_at_size
 from tflab.analysis import batch_fit
-from tflab.records.measured import Fit, OpStats, StepTimes
+from tflab.records.measured import Fit, StepTimes
 from tflab.records.timed import Spread
 
-CALLS = 10  # of a row, and steps
+EXACT = pytest.approx(0, abs=1e-6)
 
 
-def steps_of(*sizes: int) -> dict[int, StepTimes]:
+def steps(count):
     spread = Spread(100, 100, 100)
-    return {size: StepTimes(CALLS, 640, spread, spread, 100, 100) for size in sizes}
+    return StepTimes(count, 640, spread, spread, 100, 100)
+
+
+def fitted(cells, by="op"):
+    """The fit of a row of (calls, total time, steps) at each batch size."""
+    rows = {n: op_at_size(c, total, total / c, 0, 1, 0, None) for n, (c, total, _) in cells.items()}
+    return batch_fit.fit(rows, {size: steps(count) for size, (*_, count) in cells.items()}, by)
+
+
+def of_times(times):
+    """The fit of a row that takes this long in each of ten calls and steps."""
+    return fitted({size: (10, 10 * ns, 10) for size, ns in times.items()})
 
 
 LINES = st.integers(0, 10**9), st.integers(1, 10**7)  # fixed cost, cost an image
 SEVERAL = st.lists(st.integers(1, 512), min_size=3, max_size=5, unique=True)
 
 
-def measured(times: dict[int, float]) -> dict[int, OpStats]:
-    """Cells of a row that takes this long in a step of each batch size."""
-    return {
-        size: op_at_size(CALLS, round(CALLS * ns), ns, ns, 0.5, requested_bytes=0, gflops=None)
-        for size, ns in times.items()
-    }
-
-
 @settings(max_examples=30)
 @given(*LINES, SEVERAL)
 def test_a_line_is_found_again(fixed, per_image, sizes):
-    cells = measured({size: fixed + per_image * size for size in sizes})
-    fit = batch_fit.fit(cells, steps_of(*sizes))
+    fit = of_times({size: fixed + per_image * size for size in sizes})
     largest = fixed + per_image * max(sizes)
     assert fit.fixed_ns == pytest.approx(fixed, abs=1e-6 * largest)
     assert fit.per_image_ns == pytest.approx(per_image, abs=1e-6 * largest)
-    assert fit.error == pytest.approx(0, abs=1e-6)
+    assert fit.error == EXACT
 
 
 @settings(max_examples=30)
@@ -57,53 +59,31 @@ def test_no_line_near_a_fit_has_smaller_squares_of_relative_errors(times):
 
 
 def test_the_error_is_the_largest_relative_one():
-    fit = batch_fit.fit(measured({1: 100, 2: 100, 3: 200}), steps_of(1, 2, 3))
+    fit = of_times({1: 100, 2: 100, 3: 200})
     # The line is 800/9, 1100/9, 1400/9: off by a ninth of 100, by 2/9 of 100 and by 2/9 of 200.
     assert fit == Fit(pytest.approx(500 / 9), pytest.approx(100 / 3), pytest.approx(2 / 9))
 
 
-def test_a_fit_is_of_a_step_however_many_calls_and_steps_there_were():
-    cells = {
-        1: op_at_size(4, 600, 150, 0, 1, 0, None),
-        16: op_at_size(8, 18_000, 2_250, 0, 1, 0, None),
-        64: op_at_size(6, 53_820, 8_970, 0, 1, 0, None),
-    }
-    spread = Spread(1, 1, 1)
-    by_size = {n: StepTimes(s, 1, spread, spread, 1, 1) for n, s in ((1, 2), (16, 4), (64, 3))}
-    exact = pytest.approx(0, abs=1e-9)
-    of_steps = Fit(pytest.approx(20), pytest.approx(280), exact)
-    assert batch_fit.fit(cells, by_size, "layer") == of_steps
-    assert batch_fit.fit(cells, by_size, "line") == of_steps
+CELLS = {1: (4, 600, 2), 16: (8, 18_000, 4), 64: (6, 53_820, 3)}  # two calls in each step
 
 
-@pytest.mark.parametrize("by", ["op", "node"])
-def test_a_fit_of_one_kind_of_op_is_of_a_call(by):
-    cells = {n: op_at_size(8, 99, 500 + 30 * n, 0, 1, 0, None) for n in (1, 16, 64)}
-    spread = Spread(1, 1, 1)
-    by_size = dict.fromkeys(cells, StepTimes(4, 1, spread, spread, 1, 1))
-    exact = pytest.approx(0, abs=1e-9)
-    assert batch_fit.fit(cells, by_size, by) == Fit(pytest.approx(500), pytest.approx(30), exact)
-
-
-@pytest.mark.parametrize("rise", [-20, 0, 0.4])
-def test_a_line_that_falls_or_is_level_is_none(rise):
-    assert (
-        batch_fit.fit(measured({n: 5_000 + rise * n for n in (1, 16, 64)}), steps_of(1, 16, 64))
-        is None
-    )
-
-
-@pytest.mark.parametrize("times", [{}, {16: 100}, {1: 100, 16: 200}, {1: 0, 16: 100, 64: 400}])
-def test_fewer_than_three_batch_sizes_have_no_fit(times):
-    assert batch_fit.fit(measured(times), steps_of(1, 16, 64)) is None
-
-
-def test_rows_of_one_kind_of_op_are_told_by_a_call_and_others_by_a_step():
+@pytest.mark.parametrize(
+    ("by", "unit", "times"),
+    [("op", "call", 1), ("node", "call", 1), ("layer", "step", 2), ("line", "step", 2)],
+)
+def test_a_fit_of_one_kind_of_op_is_of_a_call_and_of_others_of_a_step(by, unit, times):
+    fit = Fit(pytest.approx(10 * times), pytest.approx(140 * times), EXACT)
+    assert (fitted(CELLS, by), batch_fit.unit(by)) == (fit, unit)
     row = op_at_size(8, 18_000, 2_250, 0, 1, 0, None)
-    spread = Spread(1, 1, 1)
-    steps = StepTimes(4, 1, spread, spread, 1, 1)
-    assert [batch_fit.unit(by) for by in ("op", "node", "layer", "line")] == [
-        *("call", "call", "step", "step")
-    ]
-    assert batch_fit.unit_ns(row, steps, "op") == 2_250
-    assert batch_fit.unit_ns(row, steps, "line") == 4_500
+    assert batch_fit.unit_ns(row, steps(4), by) == 2_250 * times
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        *({size: 5_000 + rise * size for size in (1, 16, 64)} for rise in (-20, 0, 0.4)),
+        *({}, {16: 100}, {1: 100, 16: 200}, {1: 0, 16: 100, 64: 400}),  # fewer than three sizes
+    ],
+)
+def test_a_line_that_falls_or_is_level_or_is_of_few_sizes_is_none(times):
+    assert of_times(times) is None

@@ -81,11 +81,7 @@ def test_the_longest_way_is_the_one_that_is_told():
 
     links = [link("loss", "c"), link("loss", "b"), link("c", "b"), link("b", "a"), link("c", "a")]
     way = chain_rule.path(links, "loss")
-    assert [(link.forward, link.source) for link in way] == [
-        ("loss", "c"),
-        ("c", "b"),
-        ("b", "a"),
-    ]
+    assert [f"{link.forward} {link.source}" for link in way] == ["loss c", "c b", "b a"]
 
 
 def derivatives(graph):
@@ -143,13 +139,29 @@ def test_stop_gradient_is_not_named_where_the_gradient_is_0():
     assert chain_rule.stopped(graph, ["x"]) == ()
 
 
+def described(graph):
+    return {
+        node.name.removeprefix("gradients/"): node
+        for node in gradient_nodes.described(graph, [END], {})
+    }
+
+
+def undecided(graph):
+    return [name for name, node in described(graph).items() if not node.decided]
+
+
+def with_values(change):
+    """The graph with other values at the second point."""
+    first, second = POINTS.values
+    return replace(GRAPH, points=replace(POINTS, values=(first, change(second))))
+
+
 def test_what_a_formula_does_not_give_is_not_written_as_that_formula():
     """With a mean over five elements instead of four, the four values are not what it says."""
     wrong = replace(GRAPH, attributes=ATTRIBUTES | {"gradients/loss_grad/Const": {"value": 5.0}})
     assert derivatives(wrong) == {}
-    described = {node.name: node for node in gradient_nodes.described(wrong, [END], {})}
-    assert described["gradients/loss_grad/truediv"].formula == ""
-    assert described["gradients/mul_grad/Mul_1"].formula == "x * dL/d(mul)"
+    assert described(wrong)["loss_grad/truediv"].formula == ""
+    assert described(wrong)["mul_grad/Mul_1"].formula == "x * dL/d(mul)"
     first, second = chain_rule.links(wrong, [END])
     assert (first.formula, first.computes) == ("", "mean(mul)")
     assert second.formula == "sum(x * dL/d(mul))"  # the last step is right
@@ -158,35 +170,22 @@ def test_what_a_formula_does_not_give_is_not_written_as_that_formula():
 def test_without_values_nothing_is_said_of_them():
     unknown = replace(GRAPH, points=NOWHERE)
     assert derivatives(unknown) == {}
-    described = gradient_nodes.described(unknown, [END], {})
-    assert {node.formula for node in described} == {""}
-    assert {node.bookkeeping for node in described} == {None, SHAPES, GATES, SAME}
-    undecided = [node.name for node in described if not node.decided]
-    assert undecided == ["gradients/start", "gradients/mul_grad/Sum"]
-    assert all(node.decided for node in gradient_nodes.described(GRAPH, [END], {}))
-    without_sum = [{**at} for at in POINTS.values]
-    del without_sum[1]["gradients/mul_grad/Sum"]
-    partly = replace(GRAPH, points=replace(POINTS, values=tuple(without_sum)))
-    described = gradient_nodes.described(partly, [END], {})
-    assert [n.name for n in described if not n.decided] == ["gradients/mul_grad/Sum"]
-
-
-def test_an_op_that_changes_no_number_is_bookkeeping_also_without_values():
-    described = gradient_nodes.described(replace(GRAPH, points=NOWHERE), [END], {})
-    kinds = {node.name: node.bookkeeping for node in described}
-    assert kinds["gradients/mul_grad/tuple/control_dependency_1"] == GATES
-    assert kinds["gradients/mul_grad/Reshape"] == SAME
+    nodes = described(unknown)
+    assert {node.formula for node in nodes.values()} == {""}
+    assert {node.bookkeeping for node in nodes.values()} == {None, SHAPES, GATES, SAME}
+    # What changes no number is bookkeeping also without values
+    assert nodes["mul_grad/tuple/control_dependency_1"].bookkeeping == GATES
+    assert nodes["mul_grad/Reshape"].bookkeeping == SAME
+    assert (undecided(unknown), undecided(GRAPH)) == (["start", "mul_grad/Sum"], [])
+    name = f"{GRAD}/Sum"
+    partly = with_values(lambda at: {key: value for key, value in at.items() if key != name})
+    assert undecided(partly) == ["mul_grad/Sum"]
 
 
 def test_a_kind_is_only_said_of_a_node_with_such_numbers():
-    name, kind = "gradients/start", STARTS
-
-    def kinds(graph):
-        return {n.name: n.bookkeeping for n in gradient_nodes.described(graph, [END], {})}
-
-    others = (POINTS.values[0], {**POINTS.values[1], name: POINTS.values[1][name] + 1})
-    assert kinds(GRAPH)[name] == kind
-    assert kinds(replace(GRAPH, points=replace(POINTS, values=others)))[name] is None
+    other = with_values(lambda at: at | {"gradients/start": at["gradients/start"] + 1})
+    assert described(GRAPH)["start"].bookkeeping == STARTS
+    assert described(other)["start"].bookkeeping is None
 
 
 def test_a_formula_that_is_too_long_is_left_out(monkeypatch):

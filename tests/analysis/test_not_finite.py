@@ -4,9 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.graph_notation import graph
 from tflab.analysis import not_finite
 from tflab.analysis.not_finite import Bad
-from tflab.records.graph import Node
 from tflab.records.values import Entered
 
 NAN, INF = float("nan"), float("inf")
@@ -34,17 +34,13 @@ def origins(text, nan="", infinite="", unknown="", spoiled=""):
     Tensors in `nan` and `infinite` are not finite, those in `unknown` have no value; `spoiled` are
     updates with their variables: `up:w`.
     """
-    graph = []
-    for part in text.split("; "):
-        name, _, made = part.partition("=")
-        op, _, inputs = made.rstrip(")").partition("(")
-        graph.append(Node(name, op or "Op", tuple(filter(None, inputs.split(",")))))
-    tensors = {node.name for node in graph} | {tensor for node in graph for tensor in node.inputs}
+    nodes = graph(text)
+    tensors = {node.name for node in nodes} | {tensor for node in nodes for tensor in node.inputs}
     bads = {name: Bad(1, 0, 4) for name in nan.split()}
     bads |= {name: Bad(0, 1, 4) for name in infinite.split()}
     updates = dict(pair.split(":") for pair in spoiled.split())
     known = (tensors | {*bads}) - {*unknown.split()} - {*updates}
-    return " ".join(t for _, t in not_finite.origins(graph, known, bads, updates))
+    return " ".join(t for _, t in not_finite.origins(nodes, known, bads, updates))
 
 
 CHAIN = "x; log=Log(x); mul=Mul(log,x); sum=Sum(mul)"
@@ -57,7 +53,7 @@ LIST = "log; put=Push(log); get=Pop(put); mul=Mul(get:1)"
 
 
 @pytest.mark.parametrize(
-    "graph, given, expected",
+    "nodes, given, expected",
     [
         (CHAIN, {"nan": "log mul sum"}, "log"),
         (CHAIN, {}, ""),
@@ -77,8 +73,8 @@ LIST = "log; put=Push(log); get=Pop(put); mul=Mul(get:1)"
         (LIST, {"unknown": "put", "nan": "log get:1 mul"}, "log"),
     ],
 )
-def test_an_origin_is_a_node_whose_inputs_are_finite(graph, given, expected):
-    assert origins(graph, **given) == expected
+def test_an_origin_is_a_node_whose_inputs_are_finite(nodes, given, expected):
+    assert origins(nodes, **given) == expected
 
 
 # What went in

@@ -44,34 +44,40 @@ def test_half_and_twice_as_long_weigh_the_same():
     assert (slow.low, slow.high) == pytest.approx((1 / fast.high, 1 / fast.low))
 
 
-def test_what_can_be_said_depends_on_the_interval():
-    assert words([2.0, 2.01, 1.99, 2.0]) == ["slower"]
-    assert words([0.5, 0.51, 0.49, 0.5]) == ["faster"]
-    assert words([1.01, 0.99, 1.0, 1.005, 0.995]) == ["alike"]
-    assert words([1.0, 1.5, 0.7, 1.2]) == ["cannot tell"]
+SLOW, FAST = [1.2, 1.21, 1.19, 1.2], [0.8, 0.81, 0.79, 0.8]
+NEAR = [1.2, 1.3, 1.25, 1.22]  # p = 0.0011
 
 
-def test_a_difference_that_the_control_shows_as_well_is_none():
-    slow, fast = [1.2, 1.21, 1.19, 1.2], [0.8, 0.81, 0.79, 0.8]
-    assert words(slow, fast) == ["slower", "faster"]
-    assert words(slow, fast, control=[1.18, 1.2, 1.22, 1.2]) == ["cannot tell", "faster"]
-    assert words(slow, fast, control=[0.78, 0.8, 0.82, 0.8]) == ["slower", "cannot tell"]
+@pytest.mark.parametrize(
+    ("groups", "control", "said"),
+    [
+        ([[2.0, 2.01, 1.99, 2.0]], STILL, "slower"),
+        ([[0.5, 0.51, 0.49, 0.5]], STILL, "faster"),
+        ([[1.01, 0.99, 1.0, 1.005, 0.995]], STILL, "alike"),
+        ([[1.0, 1.5, 0.7, 1.2]], STILL, "cannot tell"),
+        # A difference that the control shows as well is none
+        ([SLOW, FAST], STILL, "slower, faster"),
+        ([SLOW, FAST], [1.18, 1.2, 1.22, 1.2], "cannot tell, faster"),
+        ([SLOW, FAST], [0.78, 0.8, 0.82, 0.8], "slower, cannot tell"),
+        # Two observations say nothing
+        ([[2.0, 2.0]], STILL, "cannot tell"),
+        ([[2.0] * 4], [1.0, 1.0], "cannot tell"),
+        # Equal observations have no width
+        ([[1.0, 1.0, 1.0], [1.5, 1.5, 1.5]], STILL, "alike, slower"),
+        # Several verdicts at once are stricter: 0.01 / 10 is less than p
+        ([NEAR], STILL, "slower"),
+        ([NEAR, *[[1.0, 1.2, 0.9]] * 9], STILL, ", ".join(["cannot tell"] * 10)),
+    ],
+)
+def test_what_can_be_said(groups, control, said):
+    assert words(*groups, control=control) == said.split(", ")
 
 
-def test_two_observations_say_nothing():
-    (verdict,) = verdicts.of_race([([2.0, 2.0], STILL)])
-    assert (verdict.low, verdict.high, verdict.word) == (0.0, inf, "cannot tell")
-    assert words([2.0] * 4, control=[1.0, 1.0]) == ["cannot tell"]
-
-
-def test_equal_observations_have_no_width():
-    assert words([1.0, 1.0, 1.0], [1.5, 1.5, 1.5]) == ["alike", "slower"]
-
-
-def test_several_verdicts_at_once_are_stricter():
-    ratios = [1.2, 1.3, 1.25, 1.22]  # p = 0.0011
-    assert words(ratios) == ["slower"]
-    assert words(ratios, *[[1.0, 1.2, 0.9]] * 9)[0] == "cannot tell"  # 0.01 / 10 is less
+def test_two_observations_have_no_interval():
+    (race,) = verdicts.of_race([([2.0, 2.0], STILL)])
+    (files,) = verdicts.of_files([([100, 100], [200, 201, 199])])
+    for verdict in (race, files):
+        assert (verdict.low, verdict.high, verdict.word) == (0.0, inf, "cannot tell")
 
 
 # Two files
@@ -99,11 +105,6 @@ def test_rounds_that_drift_within_a_file_hide_a_difference_of_that_size():
     (verdict,) = verdicts.of_files([(drifting, slower)])
     assert (verdict.word, verdict.control_high) == ("cannot tell", pytest.approx(110 / 90))
     assert [made.word for made in verdicts.of_files([(still, still)])] == ["alike"]
-
-
-def test_two_rounds_of_a_file_say_nothing():
-    (verdict,) = verdicts.of_files([([100, 100], [200, 201, 199])])
-    assert (verdict.low, verdict.high, verdict.word) == (0.0, inf, "cannot tell")
 
 
 def test_holm_rejects_from_the_smallest_until_one_is_too_large():
@@ -155,13 +156,15 @@ def test_the_interval_of_a_median_is_between_the_kth_values_from_both_ends(count
     assert verdicts.median_interval(values, 0.95) == (k, count + 1 - k)
 
 
-@pytest.mark.parametrize("values", [[], [1.0], [1.0] * 5])
-def test_of_too_few_values_the_interval_of_the_median_has_no_ends(values):
-    assert verdicts.median_interval(values, 0.95) == (-inf, inf)
-
-
-def test_one_wild_value_does_not_move_the_interval_of_the_median():
-    assert verdicts.median_interval([*range(1, 12), 10**9], 0.95) == (3, 10)
+@pytest.mark.parametrize(
+    ("values", "interval"),
+    [
+        *(([1.0] * count, (-inf, inf)) for count in (0, 1, 5)),  # too few
+        ([*range(1, 12), 10**9], (3, 10)),  # one wild value does not move it
+    ],
+)
+def test_the_interval_of_a_median(values, interval):
+    assert verdicts.median_interval(values, 0.95) == interval
 
 
 def test_the_interval_of_the_median_holds_it_as_often_as_it_says():
