@@ -176,6 +176,7 @@ def test_shapes_follow_from_feeds_and_else_from_what_was_measured_in_this_batch(
 ):
     measured = [op("Neg", outputs=(float32(3, 6),), name="kept")]
     measured += [op("MatMul", outputs=(float32(3, 5),), name="y")]
+    measured += [op("_Arg", outputs=(float32(3, 7),), name="x")]  # it does not fit
     copy = costs.concrete(product, feeds, measured)
     assert {name: copy.get_tensor_by_name(f"{name}:0").shape.as_list() for name in shapes} == shapes
 
