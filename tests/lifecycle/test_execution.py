@@ -63,33 +63,20 @@ def test_every_step_runs_every_node_once_where_it_is_placed(name, devices, walke
     assert {step: sorted(names) for step, names in ran.items()} == dict.fromkeys(range(5), timed)
 
 
-def test_op_runs_are_those_of_the_timeline(own_trace):
-    def by_type(durations):
-        durations_of_type = defaultdict(list)
-        for op, duration in durations:
-            durations_of_type[op].append(duration)
-        return durations_of_type
-
+def test_op_runs_and_their_totals_are_those_of_the_timeline(own_trace):
     chart = json.loads(Timeline(own_trace).generate_chrome_trace_format(show_dataflow=False))
-    drawn = by_type(
-        (event["name"], event["dur"]) for event in chart["traceEvents"] if "dur" in event
-    )
-    runs = by_type((run.op, run.duration_ns) for run in trace.op_runs(0, own_trace, {}))
-    assert drawn.keys() == runs.keys()
-    for op, durations_us in drawn.items():
-        assert len(durations_us) == len(runs[op])
-        assert sum(runs[op]) / 1000 == pytest.approx(sum(durations_us), abs=len(durations_us))
-
-
-def test_totals_are_plain_sums_over_the_step_stats(own_trace):
-    sums, calls = Counter(), Counter()
-    for device in own_trace.dev_stats:
-        for stats in device.node_stats:
-            sums[stats.node_name] += stats.all_end_rel_nanos
-            calls[stats.node_name] += 1
-    rows = op_table.table(statistics.fold(trace.op_runs(0, own_trace, {})), "node", 1, None)
-    assert {row.key: row.total_ns for row in rows} == sums
-    assert {row.key: row.calls for row in rows} == calls
+    drawn = [event for event in chart["traceEvents"] if "dur" in event]
+    runs = list(trace.op_runs(0, own_trace, {}))
+    calls = Counter(event["name"] for event in drawn)
+    assert Counter(run.op for run in runs) == calls
+    for op, count in calls.items():
+        total_us = sum(event["dur"] for event in drawn if event["name"] == op)
+        total_ns = sum(run.duration_ns for run in runs if run.op == op)
+        assert total_ns / 1000 == pytest.approx(total_us, abs=count)
+    rows = op_table.table(statistics.fold(runs), "node", 1, None)
+    rest = [stats for device in own_trace.dev_stats for stats in device.node_stats]
+    assert {row.key: row.calls for row in rows} == Counter(stats.node_name for stats in rest)
+    assert sum(row.total_ns for row in rows) == sum(stats.all_end_rel_nanos for stats in rest)
     assert sum(row.share for row in rows) == pytest.approx(1)
 
 
@@ -143,9 +130,7 @@ def test_the_load_is_that_from_before_the_first_step(walked, monkeypatch):
 # What was asked for
 
 
-@pytest.fixture
-def timed(monkeypatch):
-    """The batch sizes of the timed steps, as they come."""
+def test_steps_and_batch_size_are_those_asked_for(walked, monkeypatch):
     sizes, timed_step = [], session.timed_step
 
     def recorded(traced, values, index):
@@ -153,13 +138,9 @@ def timed(monkeypatch):
         return timed_step(traced, values, index)
 
     monkeypatch.setattr(session, "timed_step", recorded)
-    return sizes
-
-
-def test_steps_and_batch_size_are_those_asked_for(walked, timed):
     options = Options(batch_size=7, steps=3, warmup=0)
     stage = execution.execute(walked("toy")["placement"], options)
-    assert timed == [7, 7, 7]
+    assert sizes == [7, 7, 7]
     assert (stage.batch_size, stage.steps, stage.warmup_steps) == (7, 3, 0)
     assert {run.step for run in stage.runs} == {0, 1, 2}
     requested = {row.name: row.requested_bytes for row in stage.memory.per_op}
@@ -169,10 +150,19 @@ def test_steps_and_batch_size_are_those_asked_for(walked, timed):
 # What goes wrong
 
 
-@pytest.mark.parametrize("interrupted", [(session, "timed_step"), (trace, "op_runs")])
-def test_an_interrupt_keeps_the_whole_steps_until_then(walked, monkeypatch, interrupted):
-    module, name = interrupted
-    interrupt_third_call(monkeypatch, module, name)
+def interrupt(*args):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("module", "name"), [(session, "timed_step"), (trace, "op_runs")])
+def test_an_interrupt_keeps_the_whole_steps_until_then(module, name, walked, monkeypatch):
+    calls, function = [], getattr(module, name)
+
+    def third_is_interrupted(*args):
+        calls.append(args)
+        return interrupt() if len(calls) == 3 else function(*args)
+
+    monkeypatch.setattr(module, name, third_is_interrupted)
     stage = execution.execute(walked("toy")["placement"], Options(steps=1000, warmup=0))
     assert (stage.interrupted, stage.steps) == (True, 2)
     assert {run.step for run in stage.runs} == {step.step for step in stage.step_times} == {0, 1}
@@ -183,20 +173,6 @@ def test_an_interrupt_before_the_first_step_is_passed_on(walked, monkeypatch):
     monkeypatch.setattr(session, "timed_step", interrupt)
     with pytest.raises(KeyboardInterrupt):
         execution.execute(walked("toy")["placement"], Options())
-
-
-def interrupt_third_call(monkeypatch, module, name):
-    calls, function = [], getattr(module, name)
-
-    def third_is_interrupted(*args):
-        calls.append(args)
-        return interrupt() if len(calls) == 3 else function(*args)
-
-    monkeypatch.setattr(module, name, third_is_interrupted)
-
-
-def interrupt(*args):
-    raise KeyboardInterrupt
 
 
 def test_a_step_that_fails_is_one_sentence():

@@ -95,29 +95,16 @@ def test_partitions_together_are_all_nodes_exactly_once(two_devices):
         assert node.name in placed[node.device]
 
 
-def test_every_send_has_its_recv_on_the_other_device(two_devices):
-    devices = {node.name: node.device for node in two_devices.nodes}
-    ends = {op: named(two_devices, op) for op in ("_Send", "_Recv")}
-    assert Counter(transfer.send for transfer in two_devices.transfers) == ends["_Send"]
-    assert Counter(transfer.recv for transfer in two_devices.transfers) == ends["_Recv"]
-    for transfer in two_devices.transfers:
-        assert transfer.from_device == devices[transfer.send] != devices[transfer.recv]
-        assert transfer.to_device == devices[transfer.recv]
-
-
-def named(stage, op):
-    return Counter(node.name for node in stage.nodes if node.op == op)
-
-
-def test_a_transfer_carries_the_tensor_that_its_send_takes(two_devices):
-    sends = {node.name: node.inputs for node in two_devices.nodes if node.op == "_Send"}
-    for transfer in two_devices.transfers:
-        assert sends[transfer.send] == (transfer.tensor,)
-
-
-def test_a_transfer_is_as_large_as_its_array(two_devices):
+def test_a_transfer_has_both_its_ends_the_tensor_that_its_send_takes_and_its_size(two_devices):
+    nodes = {node.name: node for node in two_devices.nodes}
+    for end in ("send", "recv"):
+        names = Counter(getattr(transfer, end) for transfer in two_devices.transfers)
+        assert names == {node.name: 1 for node in nodes.values() if node.op == f"_{end.title()}"}
     assert two_devices.transfers
     for transfer in two_devices.transfers:
+        send, recv = nodes[transfer.send], nodes[transfer.recv]
+        assert transfer.from_device == send.device != recv.device == transfer.to_device
+        assert send.inputs == (transfer.tensor,)
         assert transfer.bytes == np.zeros(transfer.shape, transfer.dtype).nbytes
 
 
