@@ -17,7 +17,7 @@ from tests.examples import training
 from tests.examples.training import STEPS, saved, steps_in, trained, untimed, with_rate
 from tflab import models
 from tflab.datasets import Dataset
-from tflab.errors import TflabError, UsageError
+from tflab.errors import TflabError
 from tflab.models import toy
 from tflab.records.options import Options
 from tflab.records.trained import Epoch, Settings, TimedStep, history
@@ -97,16 +97,6 @@ def test_traced_steps_count_in_the_time_and_in_the_rate_only_if_there_are_no_oth
     steps = [step(n, seconds=s, traced=n in traced) for n, s in ((1, 1.0), (2, 7.0), (3, 0.5))]
     epoch = loop.epoch_of(TEN_ROWS, steps, Evaluation(0.5, 0.75, None))
     assert (epoch.seconds, epoch.images_per_second) == pytest.approx((seconds, rate))
-
-
-@pytest.mark.parametrize("batch_size", [0, 11, 1_000])
-def test_a_batch_that_cannot_be_cut_is_refused(batch_size):
-    with pytest.raises(UsageError) as error:
-        Settings("m", "d", 10, 4, batch_size, 3, 7)
-    assert str(error.value) == (
-        f"A batch of {batch_size:,} cannot be taken from the 10 training rows of d; choose a "
-        "batch size from 1 to 10."
-    )
 
 
 def test_without_labels_there_is_a_loss_and_no_accuracy():

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tflab.errors import UsageError
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -20,13 +18,6 @@ class Settings:
     batch_size: int
     epochs: int
     seed: int  # of the initial weights and of the order of the rows
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.batch_size <= self.train_rows:
-            raise UsageError(
-                f"A batch of {self.batch_size:,} cannot be taken from the {self.train_rows:,} "
-                f"training rows of {self.data}; choose a batch size from 1 to {self.train_rows:,}."
-            )
 
     @property
     def epoch_steps(self) -> int:

@@ -38,12 +38,18 @@ class Trainer:
     def settings(self, epochs: int | None = None, batch_size: int | None = None) -> Settings:
         """Return the settings of a training, by default those of the recipe. Raises UsageError."""
         train, test = map(self.program.dataset, ("train", "test"))
+        rows = self.recipe.batch_size if batch_size is None else batch_size
+        if not 1 <= rows <= train.size:
+            raise UsageError(
+                f"A batch of {rows:,} cannot be taken from the {train.size:,} training rows of "
+                f"{train.name}; choose a batch size from 1 to {train.size:,}."
+            )
         return Settings(
             model=self.program.name,
             data=train.name,
             train_rows=train.size,
             test_rows=test.size,
-            batch_size=batch_size or self.recipe.batch_size,
+            batch_size=rows,
             epochs=epochs or self.recipe.epochs,
             seed=self.seed,
         )
