@@ -99,17 +99,22 @@ def test_every_row_of_every_device_is_a_run_in_the_runtimes_order():
     assert list(trace.op_runs(0, step_stats(), {})) == []
 
 
-def test_memory_of_all_allocators_counts_and_frees_are_not_requested():
-    row = node_stats("a", memory=[memory((10, 64), (12, -64)), memory((11, 256))])
+@pytest.mark.parametrize(
+    ("allocators", "allocations"),
+    [
+        # Frees are not requested
+        (
+            [memory((10, 64), (12, -64)), memory((11, 256))],
+            ((10, 64, "cpu"), (12, -64, "cpu"), (11, 256, "cpu")),
+        ),
+        # Old traces have only a total of each
+        ([memory(total=64), memory(total=256)], ()),
+    ],
+)
+def test_memory_of_all_allocators_counts(allocators, allocations):
+    row = node_stats("a", memory=allocators)
     (run,) = trace.op_runs(0, step_stats(cpu=[row]), {"a": "Op"})
-    assert run.requested_bytes == 320
-    assert run.allocations == ((10, 64, "cpu"), (12, -64, "cpu"), (11, 256, "cpu"))
-
-
-def test_old_traces_have_only_a_total_of_each_allocator():
-    row = node_stats("a", memory=[memory(total=64), memory(total=256)])
-    (run,) = trace.op_runs(0, step_stats(cpu=[row]), {"a": "Op"})
-    assert (run.requested_bytes, run.allocations) == (320, ())
+    assert (run.requested_bytes, run.allocations) == (320, allocations)
 
 
 @pytest.mark.parametrize(
@@ -154,17 +159,22 @@ def serialised(*devices: list[dict[int, str | int]]) -> bytes:
     return field(1, stats)
 
 
-def test_columns_hold_the_rows_of_all_devices_in_their_order():
-    first = [{1: "mul", 13: 2_000, 16: 30}, {1: "x", 13: 1_000, 16: 5}]
-    content = serialised(first, [{1: "add", 13: 3_000, 16: 7}])
-    assert trace.columns(content, 900) == (["mul", "x", "add"], [1_100, 100, 2_100], [30, 5, 7])
+WHOLE, OTHER = {1: "mul", 13: 2_000, 16: 30}, {1: "x", 13: 1_000, 16: 5}
+THIRD, INSTANT = {1: "add", 13: 3_000, 16: 7}, {1: "x", 13: 1_000}
 
 
-def test_columns_are_refused_where_a_row_leaves_a_field_out():
-    whole, instant = {1: "mul", 13: 2_000, 16: 30}, {1: "x", 13: 1_000}
-    assert trace.columns(serialised([whole, instant]), 0) is None
-    assert trace.columns(serialised([{1: "old"}, whole]), 0) is None
-    assert trace.columns(b"", 0) == ([], [], [])
+@pytest.mark.parametrize(
+    ("devices", "columns"),
+    [
+        ([[WHOLE, OTHER], [THIRD]], (["mul", "x", "add"], [1_100, 100, 2_100], [30, 5, 7])),
+        ([], ([], [], [])),
+        # Where a row leaves a field out they are refused
+        ([[WHOLE, INSTANT]], None),
+        ([[{1: "old"}, WHOLE]], None),
+    ],
+)
+def test_columns_hold_the_rows_of_all_devices_in_their_order(devices, columns):
+    assert trace.columns(serialised(*devices) if devices else b"", 900) == columns
 
 
 TASK = "/job:worker/replica:0/task:{}/device:{}"
@@ -192,20 +202,13 @@ def test_an_incomplete_trace_is_refused(monkeypatch):
     assert [run.name for run in trace.op_runs(0, one, {})] == ["a"]
     with pytest.raises(TflabError, match="incomplete: the step has 1,048,576 op runs or more"):
         list(trace.op_runs(0, two, {}))
-    content = serialised([{1: "a", 13: 1, 16: 5}, {1: "b", 13: 1, 16: 6}])
+    row = {1: "a", 13: 1, 16: 5}
     with pytest.raises(TflabError, match="incomplete"):
-        trace.op_times(content, 0, lambda: SimpleNamespace(step_stats=two))
-    content = serialised([{1: "a", 13: 1, 16: 5}])
-    assert trace.op_times(content, 0, lambda: None) == (["a"], [1], [5])
-
-
-def test_rows_of_two_tasks_are_complete_if_each_is(monkeypatch):
-    monkeypatch.setattr(trace, "MOST_OP_RUNS", 2)
-    both = step_stats(
-        **{TASK.format(task, "CPU:0"): [node_stats("a", duration=5)] for task in (0, 1)}
-    )
-    content = serialised([{1: "a", 13: 1, 16: 5}], [{1: "a", 13: 1, 16: 5}])
-    times = trace.op_times(content, 0, lambda: SimpleNamespace(step_stats=both))
+        trace.op_times(serialised([row, row]), 0, lambda: SimpleNamespace(step_stats=two))
+    assert trace.op_times(serialised([row]), 0, lambda: None) == (["a"], [1], [5])
+    # Rows of two tasks are complete if each is
+    both = step_stats(**{TASK.format(task, "CPU:0"): rows[:1] for task in (0, 1)})
+    times = trace.op_times(serialised([row], [row]), 0, lambda: SimpleNamespace(step_stats=both))
     assert times == (["a", "a"], [1, 1], [5, 5])
 
 
@@ -232,7 +235,7 @@ def test_tensorflow_records_so_many_op_runs_of_a_step():
         ("mul = Mul(x, mul/ReadVariableOp)", "Mul"),
         ("_SOURCE = NoOp()", "NoOp"),
         ("_arg_images_0_0 = _Arg()", "_Arg"),
-        ("[mklcpu 1.2MB 1.2MB] conv1/Relu = _MklNativeFusedConv2D(a, b)", "_MklNativeFusedConv2D"),
+        ("[mklcpu 1.2MB 1.2MB] conv1/Relu = _FusedConv2D(a, b)", "_FusedConv2D"),
         ("[cpu 4.0KB 4.0KB] [gpu 1.2MB 1.2MB] a = AddN(b, c)", "AddN"),
         ("a = Identity", "Identity"),
         ("MEMCPYHtoD", "MEMCPYHtoD"),
