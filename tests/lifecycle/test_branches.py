@@ -5,11 +5,12 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tests.examples.models import model_of
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.follow import node_history
 from tflab.lifecycle import backward, execution, frontend, placement
-from tflab.records.options import Model, Options
+from tflab.records.options import Options
 from tflab.runtime import trace
 from tflab.views import placement as view
 
@@ -22,37 +23,27 @@ UNSEEN = ("_Send", "_Recv")  # not in traces
 def program(v2: bool):
     """The step takes `sin` and not `exp`, and the loop has no turn."""
 
-    def build() -> Model:
+    def loss_of(x, w):
         (tf1.enable_control_flow_v2 if v2 else tf1.disable_control_flow_v2)()
         try:
-            x = tf1.placeholder(tf.float32, [None, 3], "x")
-            w = tf1.get_variable("w", [3], initializer=tf1.ones_initializer())
-
-            def taken():
-                return tf.sin(x, "sin") * w
-
-            def not_taken():
-                return tf.exp(x, "exp") * w + tf.ones([3])
-
-            y = tf1.cond(tf.reduce_sum(x) < 0, not_taken, taken, name="choice")
+            y = tf1.cond(
+                tf.reduce_sum(x) < 0,
+                lambda: tf.exp(x, "exp") * w + tf.ones([3]),
+                lambda: tf.sin(x, "sin") * w,
+                name="choice",
+            )
             _, y = tf1.while_loop(
                 lambda i, _: i < tf.cast(tf.reduce_min(x), tf.int32),
                 lambda i, y: (i + 1, tf.tanh(y, "tanh")),
                 [1, y],
                 name="loop",
             )
-            loss = tf.reduce_sum(y, name="loss")
+            return tf.reduce_sum(y, name="loss")
         finally:
             tf1.enable_control_flow_v2()
-        return Model(
-            output=y,
-            feeds={x: "x"},
-            data=lambda split, data_dir=None: ONES,
-            loss=loss,
-            optimizer=tf1.train.GradientDescentOptimizer(0.1),
-        )
 
-    return build
+    start = {"w": np.ones(3, np.float32)}
+    return model_of(loss_of, start, lambda split, data_dir=None: ONES, shape=(None, 3))
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["v1", "v2"])

@@ -10,12 +10,13 @@ pytestmark = pytest.mark.tensorflow
 IMAGE = (64, 14, 14, 6)
 RESULT = (64, 10, 10, 16)
 FILTER = (5, 5, 6, 16)
-PRODUCTS = 64 * 10 * 10 * 16 * 5 * 5 * 6  # multiply-adds of LeNet's second convolution
 CHANNELS = (3, 3, 6, 2)  # a depthwise filter: 12 channels come out
 WIDE = (2, 12, 12, 12)
 
+FUSED = {"fused_ops": ["BiasAdd", "Relu"], "transpose_a": False}
+
 EXAMPLES = [
-    # a convolution, and what it costs back
+    # a convolution of 64 x 10 x 10 x 16 outputs of 5 x 5 x 6 products, and what it costs back
     ("Conv2D", [IMAGE, FILTER], [RESULT], {}, 30_720_000),
     ("Conv2DBackpropInput", [(4,), FILTER, RESULT], [IMAGE], {}, 30_720_000),
     ("Conv2DBackpropFilter", [IMAGE, (4,), RESULT], [FILTER], {}, 30_720_000),
@@ -73,6 +74,27 @@ EXAMPLES = [
         *("MaxPoolGrad", [(2, 6, 12, 5), (2, 3, 3, 5), (2, 3, 3, 5)], [(2, 6, 12, 5)]),
         *({"ksize": [1, 2, 4, 1]}, 810),
     ),
+    # a kernel of oneDNN computes what its name says, and what is fused into it counts too
+    ("_MklNativeConv2D", [IMAGE, FILTER], [RESULT], {}, 30_720_000),
+    ("_MklConv2D", [IMAGE, FILTER], [RESULT], {}, 30_720_000),
+    ("_FusedMatMul", [(3, 4), (4, 5), (5,)], [(3, 5)], FUSED, 120 + 2 * 15),
+    ("_MklNativeFusedMatMul", [(3, 4), (4, 5), (5,)], [(3, 5)], FUSED, 120 + 2 * 15),
+    # a shape that no formula needs may be unknown
+    ("Conv2D", [None, (3, 3, 1, 2)], [(1, 4, 4, 2)], {}, 576),
+    # a scalar is one element, and an empty batch costs nothing
+    ("Relu", [()], [()], {}, 1),
+    ("Relu", [(0, 3)], [(0, 3)], {}, 0),
+    # 16,384 pairs; of complex numbers, (a + bi)(c + di) = ac - bd + (ad + bc)i and an addition
+    ("MatMul", [(16, 32), (32, 32)], [(16, 32)], {"T": tf.complex64}, 131_072),
+    ("MatMul", [(16, 32), (32, 32)], [(16, 32)], {"T": tf.float32}, 32_768),
+    ("Mul", [(5,), (5,)], [(5,)], {"T": tf.complex128}, 30),
+    ("AddV2", [(5,), (5,)], [(5,)], {"T": tf.complex64}, 10),
+    # operations on integers are no floating-point operations
+    *(
+        (op, [(3, 3), (3, 3)], [(3, 3)], {"T": tf.int32}, 0)
+        for op in ("AddV2", "MatMul", "Sum", "ArgMax", "Equal", "AssignAdd")
+    ),
+    ("LogicalAnd", [(3, 3), (3, 3)], [(3, 3)], {}, 0),
 ]
 
 
@@ -81,29 +103,14 @@ def test_the_flops_of_an_op_follow_from_its_shapes(op, inputs, outputs, attribut
     assert flops.flops(op, inputs, outputs, attributes) == expected
 
 
-def test_a_multiply_add_is_two():
-    assert 2 * PRODUCTS == 30_720_000
-
-
 def test_every_formula_has_an_example():
-    shown = {flops.FORMULAS[example[0]] for example in EXAMPLES} | {flops.FORMULAS["Abs"]}
-    assert shown == set(flops.FORMULAS.values())
+    shown = {flops.FORMULAS.get(op) for op, *_ in EXAMPLES} | {flops.FORMULAS["Abs"]}
+    assert shown >= set(flops.FORMULAS.values())
 
 
 @pytest.mark.parametrize("op", sorted({*flops.ONE.split()} - flops.LOGICAL))
 def test_an_op_by_elements_counts_one_for_each_output(op):
     assert flops.flops(op, [(3, 1), (4,)], [(3, 4)], {}) == 12
-
-
-@pytest.mark.parametrize("op", ["_MklNativeConv2D", "_MklConv2D", "Conv2D"])
-def test_a_kernel_of_onednn_computes_what_its_name_says(op):
-    assert flops.flops(op, [IMAGE, FILTER], [RESULT], {}) == 30_720_000
-
-
-def test_what_is_fused_into_a_product_counts_too():
-    fused = {"fused_ops": ["BiasAdd", "Relu"], "transpose_a": False}
-    for op in ("_FusedMatMul", "_MklNativeFusedMatMul"):
-        assert flops.flops(op, [(3, 4), (4, 5), (5,)], [(3, 5)], fused) == 120 + 2 * 15
 
 
 @pytest.mark.parametrize(
@@ -127,32 +134,6 @@ def test_where_a_formula_is_missing_nothing_is_counted(op, attributes, words):
 def test_a_shape_that_is_not_known_is_not_guessed(shape):
     with pytest.raises(ValueError, match="not fully defined"):
         flops.flops("Relu", [shape], [shape], {})
-
-
-def test_shapes_that_no_formula_needs_may_be_unknown():
-    assert flops.flops("Conv2D", [None, (3, 3, 1, 2)], [(1, 4, 4, 2)], {}) == 576
-
-
-def test_a_scalar_is_one_element_and_an_empty_batch_costs_nothing():
-    assert flops.flops("Relu", [()], [()], {}) == 1
-    assert flops.flops("Relu", [(0, 3)], [(0, 3)], {}) == 0
-
-
-def test_a_complex_product_is_four_multiplications_and_four_additions_for_each_pair():
-    """A product of 16 x 32 and 32 x 32 has 16,384 pairs."""
-    shapes = [(16, 32), (32, 32)]
-    assert flops.flops("MatMul", shapes, [(16, 32)], {"T": tf.complex64}) == 131_072
-    assert flops.flops("MatMul", shapes, [(16, 32)], {"T": tf.float32}) == 32_768
-    # (a + bi)(c + di) = ac - bd + (ad + bc)i
-    assert flops.flops("Mul", [(5,), (5,)], [(5,)], {"T": tf.complex128}) == 30
-    assert flops.flops("AddV2", [(5,), (5,)], [(5,)], {"T": tf.complex64}) == 10
-
-
-@pytest.mark.parametrize("op", ["AddV2", "MatMul", "Sum", "ArgMax", "Equal", "AssignAdd"])
-def test_operations_on_integers_are_no_floating_point_operations(op):
-    shapes = [(3, 3), (3, 3)]
-    assert flops.flops(op, shapes, [(3, 3)], {"T": tf.int32}) == 0
-    assert flops.flops("LogicalAnd", shapes, [(3, 3)], {}) == 0
 
 
 def test_types_of_a_definition_are_read():
