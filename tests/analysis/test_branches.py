@@ -12,7 +12,8 @@ COND = """p=_Arg; x=_Arg; switch=Switch(x,p); pivot=Identity(switch:1); one=Cons
     add=AddV2(switch:1,one); w=Const; of_w=RefSwitch(w,p); mul=Mul(switch,of_w); y=Merge(mul,add);
     z=Sub(y,x)"""
 # What takes a `Switch` only into a Merge says nothing
-PASSED = "p=_Arg; switch=Switch(x,p); exp=Exp(switch:1); y=Merge(switch:1,switch)"
+TAKEN = "p=_Arg; switch=Switch(x,p)"
+PASSED = f"{TAKEN}; exp=Exp(switch:1); y=Merge(switch:1,switch)"
 NESTED = """p=_Arg; outer=_SwitchN(x,p); q=Less(outer:2,limit); inner=Switch(outer:2,q);
     exp=Exp(inner:1); log=Log(inner); both=Merge(exp,log); neg=Neg(outer); y=Merge(neg,both)"""
 LOOP = """enter=Enter(x); merge=Merge(enter,next); less=Less(merge,limit); cond=LoopCond(less);
@@ -36,6 +37,9 @@ ALL = " ".join(node.name for node in graph(LOOP))
         # `add` took what `pivot` takes: the row of `pivot` is missing for another reason
         (COND, "pivot", ""),
         (PASSED, "exp", "exp"),
+        (f"{TAKEN}; exp=Exp(switch:1)", "exp", "exp"),
+        (f"{TAKEN}; exp=Exp(switch:1); log=Log(switch:1)", "exp", ""),  # log took the same
+        (f"{TAKEN}; a=Exp(switch:1); b=Const(^a)", "a b", "a b"),
         # What only waits for a switch runs in any case
         ("switch=Switch(x,p); a=Const(^switch)", "a", ""),
         # A branch inside a branch that is not taken: the inner Switch and Merge do not run either

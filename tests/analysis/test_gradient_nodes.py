@@ -79,7 +79,8 @@ def test_the_longest_way_is_the_one_that_is_told():
     def link(forward, source):
         return Link(forward, "", source, source, "", "", True)
 
-    links = [link("loss", "c"), link("loss", "b"), link("c", "b"), link("b", "a"), link("c", "a")]
+    pairs = ("loss c", "loss b", "c b", "b a", "c a", "loss d")
+    links = [link(*pair.split()) for pair in pairs]
     way = chain_rule.path(links, "loss")
     assert [f"{link.forward} {link.source}" for link in way] == ["loss c", "c b", "b a"]
 
@@ -104,7 +105,7 @@ def test_a_derivative_whose_last_step_is_wrong_has_no_formula():
 def between_x_and_mul(*ops):
     """The graph with ops between x, which is then what the loss is derived by, and the product."""
     names = ["x", *ops]
-    added = [Node(op, op, (taken,), outputs=FOUR) for taken, op in pairwise(names)]
+    added = [Node(op, op, (taken, "axes"), outputs=FOUR) for taken, op in pairwise(names)]
     forward = [replace(n, inputs=(names[-1], "mul/Read")) if n.name == "mul" else n for n in NODES]
     functions = {"Exp": "_ExpGrad", "Log": "_LogGrad"}
     known = tuple(Gradient(op, op, functions.get(op), ()) for op in ops)
