@@ -147,6 +147,11 @@ def test_equal_terms_of_a_sum_are_written_once(rule, text):
     assert ex.text(ex.collected(built(rule))) == text
 
 
+def test_of_a_reduction_only_keepdims_is_left_out():
+    kept = built("sum(a, axis=0, keepdims=True) + max(b, keepdims=True)")
+    assert ex.text(ex.without_kept(kept)) == "sum(a, axis=0) + max(b)"
+
+
 def test_no_tree_is_changed_by_what_is_made_of_it():
     tree = built("a * sum(x + x, axis=0, keepdims=True) - a")
     before = ast.dump(tree)

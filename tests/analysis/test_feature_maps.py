@@ -107,6 +107,7 @@ def test_a_softmax_of_the_program_itself_is_taken_as_it_is():
 def test_what_cannot_be_drawn_is_left_out():
     assert names(drawn(ARRAYS | {"c": np.zeros((3, 5, 5, 2))})) == ["x", "w"]  # another batch
     assert drawn(ARRAYS | {"g/c": np.zeros((4, 50))}).maps[2].gradient is None
+    assert names(drawn(fed=dict(reversed(FED.items())))) == ["x", "w", "c"]
     assert drawn(fed={"classes:0": FED["classes:0"]}) is None
     assert drawn(ARRAYS | {"pool": np.zeros((BATCH, 21))}).probabilities is None
     for shape in ((BATCH, 257, 5, 1), (0, 5, 5, 1)):

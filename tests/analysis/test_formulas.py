@@ -184,6 +184,7 @@ def test_the_formula_of_a_node(written, graph):
         ((0, 0), [last("FloorMod", (2,), "five", "zero", dtype="int32")]),
         ((2, 4, 6), [ints("stop", 7), last("Range", (3,), "two", "stop", "two", dtype="int32")]),
         (None, [ints("far", 42), last("Range", (20,), "two", "far", "two", dtype="int32")]),
+        (None, [last("Range", (3,), "two", "one", "two", dtype="int32")]),
         (None, [last("Mul", (2,), "two", "five", dtype="int32")]),
         (None, [ints("half", [0.5])]),
         (None, [node("c", "Const", (), value=2)]),

@@ -19,8 +19,8 @@ from tflab.analysis import chain_rule, gradient_nodes
 from tflab.analysis.evaluation import NOWHERE
 from tflab.analysis.expressions import text
 from tflab.analysis.gradient_graph import gradient_name
-from tflab.analysis.gradient_nodes import GATES, SAME, SHAPES, STARTS, WHY
-from tflab.records.gradients import GradientNode, Link
+from tflab.analysis.gradient_nodes import FILLS, GATES, SAME, SHAPES, STARTS, WHY, ZEROS
+from tflab.records.gradients import GradientCall, GradientNode, Link
 from tflab.records.graph import Node, Source
 from tflab.records.stages import Gradient
 
@@ -187,6 +187,30 @@ def test_a_kind_is_only_said_of_a_node_with_such_numbers():
     other = with_values(lambda at: at | {"gradients/start": at["gradients/start"] + 1})
     assert described(GRAPH)["start"].bookkeeping == STARTS
     assert described(other)["start"].bookkeeping is None
+
+
+@pytest.mark.parametrize(
+    ("forward", "node", "returned", "kind"),
+    [
+        ("mul", Node("n", "ZerosLike", ("x",), outputs=FOUR), (), FILLS),
+        ("mul", Node("n", "ZerosLike", ("x",), outputs=FOUR), ("n",), ZEROS),
+        # The gradient of a reshape is a reshape; only what it passes on besides is bookkeeping
+        ("flat", Node("n", "Reshape", (f"{GRAD}/Mul", "axes"), outputs=FOUR), (), None),
+        ("flat", Node("n", "Identity", (f"{GRAD}/Mul",), outputs=FOUR), (), SAME),
+    ],
+)
+def test_the_kind_of_a_node_depends_on_its_forward_op_and_on_what_is_returned(
+    forward, node, returned, kind
+):
+    flat = Node("flat", "Reshape", ("x", "axes"), outputs=FOUR)
+    graph = replace(
+        GRAPH,
+        nodes=(*NODES, flat, node),
+        gradients=(*GRAPH.gradients, Gradient(forward, flat.op, "", ("n",))),
+        calls=(*GRAPH.calls, GradientCall("flat", (), returned)),
+        points=replace(POINTS, values=tuple(at | {"n": np.zeros(4)} for at in POINTS.values)),
+    )
+    assert described(graph)["n"].bookkeeping == kind
 
 
 def test_a_formula_that_is_too_long_is_left_out(monkeypatch):

@@ -90,6 +90,10 @@ FATES = {
         c(b); out(c) | out | first: c replaced b; later: b folded out => later: c folded out""",
     "a replacement was replaced": """
         c(b); out(c) | out | first: c replaced b; later: b replaced out => first: c replaced out""",
+    "the equal of a replacement was fused": """
+        c(b); out(c) | out
+        | first: c replaced b; second: b merged d; third: d fused in out
+        => third: c fused in out""",
     "a replacement was bypassed in favour of what runs": """
         c(b); out(c) | out | first: c replaced b; later: b removed out => first: c replaced out""",
     "a replacement that was bypassed was not fused with what follows": """

@@ -43,7 +43,7 @@ def fate_of_remaining(node: Node, after: Node, absorber: str | None) -> tuple[st
 
 def fate_by_heir(
     node: Node,
-    heir: str | None,
+    heir: str,
     old: Graph,
     new: Graph,
     cluster: str | None,
@@ -51,8 +51,6 @@ def fate_by_heir(
 ) -> str:
     """What happened to a node, judged by its heir and how that changed. `does_more`: a new heir
     also does the work of other nodes."""
-    if heir is None:
-        return "removed"
     if heir == cluster:
         return "compiled"
     was, now = old.get(heir), new[heir]
