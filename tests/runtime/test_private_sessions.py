@@ -24,15 +24,17 @@ class Divider:
         ]  # fmt: skip
 
 
-def test_told_functions_keep_their_lines_and_columns(monkeypatch):
+@pytest.mark.parametrize("changes_results", [False, True])
+def test_told_functions_keep_their_lines_and_columns(changes_results, monkeypatch):
     told = []
-    watcher = type("Watcher", (), {"first": told.append, "last": told.append})
-    watcher.results = lambda noted, values: [*values, noted]
+    watcher = SimpleNamespace(
+        first=told.append, last=told.append, results=lambda noted, values: [*values, noted]
+    )
     monkeypatch.setitem(globals(), sessions.WATCHER, watcher)
     plain = Divider.divide.__code__
-    code = sessions.instrumented(
-        Divider.divide, f"{sessions.WATCHER}.first('first')", f"{sessions.WATCHER}.last('last')"
-    )
+    first, last = (f"{sessions.WATCHER}.{moment}('{moment}')" for moment in ("first", "last"))
+    results = [f"{sessions.WATCHER}.results('noted', None)"] * changes_results
+    code = sessions.instrumented(Divider.divide, first, last, *results)
 
     def failure():
         with pytest.raises(ZeroDivisionError) as error:
@@ -42,13 +44,8 @@ def test_told_functions_keep_their_lines_and_columns(monkeypatch):
     before = failure()
     monkeypatch.setattr(Divider.divide, "__code__", code)
     assert failure() == before
-    assert Divider().divide(6, 3) == [2]
+    assert Divider().divide(6, 3) == [2, *["noted"] * changes_results]
     assert told == ["first", "last"] * 2
-    result = f"{sessions.WATCHER}.results('noted', None)"
-    passed = sessions.instrumented(Divider.divide, "pass", "pass", result)
-    monkeypatch.setattr(Divider.divide, "__code__", passed)
-    assert failure() == before
-    assert Divider().divide(6, 3) == [2, "noted"]
     assert (code.co_filename, code.co_firstlineno) == (plain.co_filename, plain.co_firstlineno)
     assert Divider.divide.__doc__ == "Divide two numbers."
 
@@ -163,16 +160,14 @@ def watched(watcher):
 
 
 @pytest.mark.tensorflow
-def test_a_watcher_is_told_of_each_run_until_it_is_stopped(session):
+def test_a_watcher_is_told_of_each_run_and_compiled_step_until_it_is_stopped(session):
+    step = private.compiled_step(session, ["x:0"], ["y:0"], [], None)
     with watched(Noting()) as watcher:
         assert session.run("y:0", {"x:0": [1, 2]}).tolist() == [3, 6]
+        step(np.float32([1, 2]))
     session.run("y:0", {"x:0": [1, 2]})
-    assert watcher.noted == [
-        "enter",
-        ("begin", ["x:0", "y:0"], None, None),
-        ("end", True),
-        ("leave", "call"),
-    ]
+    run = ["enter", ("begin", ["x:0", "y:0"], None, None), ("end", True), ("leave", "call")]
+    assert watcher.noted == [*run, "begin compiled", ("end", False)]
 
 
 @pytest.mark.tensorflow
@@ -183,14 +178,6 @@ def test_a_watcher_is_told_of_each_op_while_its_stack_is_recorded(session):
         twice = session.graph.get_tensor_by_name("y:0") * 2
     assert watcher.noted == ["extract_stack"] * 2  # of the product and its constant
     assert twice.op.traceback[-1].name == before.name  # the same frames are left out
-
-
-@pytest.mark.tensorflow
-def test_compiled_steps_are_told_of(session):
-    step = private.compiled_step(session, ["x:0"], ["y:0"], [], None)
-    with watched(Noting()) as watcher:
-        step(np.float32([1, 2]))
-    assert watcher.noted == ["begin compiled", ("end", False)]
 
 
 @pytest.mark.tensorflow
