@@ -77,6 +77,7 @@ def test_a_receive_is_never_told_but_passes_on_that_a_tensor_is_dead():
 
 def test_only_a_step_can_tell_what_runs_after_a_switch():
     assert branches.depending(graph(COND)) == {"pivot", "one", "add", "mul", "y", "z"}
+    assert branches.depending(graph(f"{TAKEN}; exp=Exp(switch:1)")) == {"exp"}
     assert branches.depending(graph(COND)[:2]) == set()
 
 

@@ -94,10 +94,17 @@ def test_a_derivative_has_nothing_left_but_variables_and_what_is_fed():
     assert derivatives(GRAPH) == {"y": "sum(x / 4)"}
 
 
-def test_a_derivative_whose_last_step_is_wrong_has_no_formula():
-    """The last op takes the largest product, and its formula says so; the values are of the sum."""
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [
+        # The last op takes the largest product, and its formula says so; the values are of the sum
+        ("mul_grad/Sum", "Max"),
+        ("loss_grad/Tile", "NoRule"),  # so the name of a gradient node would be left
+    ],
+)
+def test_a_derivative_with_a_step_that_is_wrong_or_unknown_has_no_formula(name, op):
     nodes = tuple(
-        replace(node, op="Max") if node.name == "gradients/mul_grad/Sum" else node for node in NODES
+        replace(node, op=op) if node.name == f"gradients/{name}" else node for node in NODES
     )
     assert derivatives(replace(GRAPH, nodes=nodes)) == {}
 

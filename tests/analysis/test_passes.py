@@ -250,6 +250,13 @@ TAKEN = {
         x; a=Neg(x); b=Abs(x); u=AddN(a,b) => x; a; b; u=AddN(b) => x; b; u : nothing; a removed""",
     "an input of which what it took remains is not replaced": """
         x; a=Neg(x); b=Abs(x); u=AddN(a,x) => x; a; b; u=AddN(x) => x; b; u : nothing; a removed""",
+    "of a call one output may be known before the step although another is not": """
+        x; k=Const; f=PartitionedCall(x,k); u=Exp(f:1) => x; k; u=Exp(k) : f removed k (f:1=k)""",
+    "of another op none is": """
+        x; k=Const; f=TwoOf(x,k); u=Exp(f:1) => x; k; u=Exp(k) : f removed""",
+    "a product behind an identity was replaced by one new node": """
+        x; a=Mul(x,x); i=Identity(a); u=Exp(i) => x; c=Square(x); u=Exp(c)
+        : a replaced c, i removed c""",
     "two inputs of a sum that were exchanged are those of their types": """
         x; a=Neg(x); b=Exp(x); u=Add(a,b) => x; c=Exp(x); d=Neg(x); u=Add(c,d)
         : a replaced d, b replaced c""",
