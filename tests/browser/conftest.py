@@ -1,4 +1,4 @@
-"""What a browser test needs: a logdir, a TensorBoard that serves it, a Chromium that opens it."""
+"""What a browser test needs: a written report, a logdir that TensorBoard serves, a Chromium."""
 
 import contextlib
 import http.client
@@ -8,14 +8,23 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests import needs
 from tests.commands import run_here
+from tests.examples.layer import EVIL
+from tflab.analysis import critical_path
 from tflab.exporters import xspace
+from tflab.exporters.plots import style
+from tflab.follow import measurement, node_history
+from tflab.records.blocks import Column, Table
+from tflab.records.options import Options
 from tflab.records.timed import Capture, OpRun, StepTime
+from tflab.report import contents, drawing, html
+from tflab.report.contents import Beside, Chapter, DrawnGraph, Question, Report
 
 ROOT = Path(__file__).parents[2]
 # An empty page has no storage
@@ -25,6 +34,7 @@ START_SECONDS = 240  # TensorFlow's import, beside much other work
 STOP_SECONDS = 10
 # All of the drawing, with the whole legend beside it.
 WINDOW = {"width": 1500, "height": 1100}
+PHONE = 400  # pixels across
 # No sandbox, because containers run as root. The rest keeps Chromium off a network it may not have.
 CHROMIUM_ARGS = [
     "--no-sandbox",
@@ -128,6 +138,16 @@ def page(one_page, monkeypatch):
 
 
 @pytest.fixture
+def heard(page):
+    """What the page says to the console, and what it asks for."""
+    heard = []
+    page.on("console", lambda message: heard.append(message.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("request", lambda request: heard.append(request.url))
+    return heard
+
+
+@pytest.fixture
 def artefacts(tmp_path):
     """The folder for screenshots: TFLAB_ARTEFACTS, or one that pytest throws away."""
     folder = Path(os.environ.get("TFLAB_ARTEFACTS") or tmp_path)
@@ -198,3 +218,113 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+# The report
+
+SENTENCE = "a sentence that is far too long to stand in one line of a phone beside its numbers"
+TABLES = (
+    Table("Low", (Column("step", str), Column("found", lambda _: SENTENCE)), (1, 2)),
+    Table("Wide", tuple(Column(f"a number {number}", str) for number in range(20)), (1,)),
+)
+ASKED = (
+    Question("How many nodes will run?", (), "nodes", "80", "The passes took the others."),
+    Question(f"Which goes, {EVIL}?", ("a/b", EVIL), "", EVIL, "It was fused."),
+    Question("How many times as long?", (), "x", "2.5", "A reason."),
+)
+CHAIN_RULE = "dL/dy = dL/d(mul) * d(mul)/dy"
+
+
+def drawn_graph(name, stages, histories=None, ns=None):
+    histories = histories or node_history.histories(stages)
+    return DrawnGraph(name, drawing.draw(stages, histories), histories, ns or {}, 16)
+
+
+def save(path, *chapters, asked=()):
+    page = html.page(Report("A report", "About it.", "python -m tflab.report", chapters, asked))
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+def save_graph(path, name, stages):
+    return save(path, Chapter(name, (drawn_graph(name, stages),)))
+
+
+@pytest.fixture(scope="session")
+def lenet(walked):
+    return tuple(walked("lenet").values())
+
+
+@pytest.fixture(scope="session")
+def toy(walked):
+    return tuple(walked("toy").values())
+
+
+@pytest.fixture(scope="session")
+def on_two(walked):
+    """The toy's stages up to its placement on two devices."""
+    return tuple(walked("toy", 2).values())[:3]
+
+
+@pytest.fixture(scope="session")
+def written(lenet, toy, on_two, tmp_path_factory):
+    """A report on LeNet, whose times were measured at two batch sizes, and on the toy, with graphs
+    to compare, a plot, tables and questions."""
+    times = measurement.follow(lenet, (1, 16), Options(steps=5)).histories
+    large = drawn_graph("lenet", lenet, times, critical_path.median_per_step(lenet[3].runs))
+    small = drawn_graph("toy", toy, ns={node.name: 900.0 for node in toy[3].nodes[:4]})
+    both = (drawn_graph("on one", toy[:3]), drawn_graph("on two", on_two))
+    picture = contents.picture("p", lambda: style.canvas("A title", "A sentence.", 1.0)[0])
+    return save(
+        tmp_path_factory.mktemp("report") / "report.html",
+        Chapter("LeNet", (large, picture, *TABLES)),
+        Chapter("Toy", (replace(small, chain_rule=CHAIN_RULE),)),
+        Chapter("Two devices", (Beside(both, "device"),)),
+        Chapter("Results", ("The results of a run.",)),
+        Chapter("Folded", ("A folded sentence.",), folded=True),
+        asked=ASKED,
+    )
+
+
+@pytest.fixture
+def at(page, written):
+    """Open the report in a window of some size, and give the viewer of a model in it."""
+
+    def opened(model, width=WINDOW["width"], height=WINDOW["height"], scheme="light"):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(written.as_uri())
+        return page.locator(f"#{model} .viewer")
+
+    return opened
+
+
+def press(viewer, name):
+    viewer.get_by_role("button", name=name, exact=True).click()
+
+
+def node(viewer, name):
+    return viewer.get_by_role("button", name=f"{name}, ", exact=False).first
+
+
+def title(viewer):
+    return viewer.locator("[data-part=title]").inner_text()
+
+
+def drawn(viewer):
+    """How many nodes are drawn, in boxes of their own or counted in closed scopes."""
+    return viewer.locator("svg [data-count]").evaluate_all(
+        "boxes => boxes.reduce((sum, box) => sum + Number(box.dataset.count), 0)"
+    )
+
+
+def places(viewer):
+    """Where the box of each drawn node stands on the screen."""
+    return dict(
+        viewer.locator("svg [data-box]").evaluate_all(
+            """boxes => boxes.map(box => {
+                const rect = box.querySelector('rect:last-of-type').getBoundingClientRect();
+                return [box.dataset.box, [rect.x + scrollX, rect.y + scrollY].map(Math.round)];
+            })"""
+        )
+    )

@@ -1,67 +1,20 @@
 """How the report's page looks: on a phone, a laptop, a projector and paper, in light and dark."""
 
 import io
-from dataclasses import replace
 
 import pytest
 from matplotlib import image
 
-from tests.browser.test_report_page import PHONE, drawn_graph
-from tflab.exporters.plots import style
-from tflab.records.blocks import Column, Table
-from tflab.report import contents, html
-from tflab.report.contents import Beside, Chapter, Question, Report
+from tests.browser.conftest import CHAIN_RULE, PHONE, node, places, press
+from tflab.analysis import critical_path
+from tflab.report import graph_states, stops
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
-SENTENCE = "a sentence that is far too long to stand in one line of a phone beside its numbers"
-WIDE = Table("Wide", (*(Column(f"a number {n}", str) for n in range(20)), Column("why", str)), (1,))
-TABLES = (
-    Table("Low", (Column("step", str), Column("found", lambda _: SENTENCE)), (1, 2)),
-    WIDE,
-)
-ASKED = (Question("How many?", (), "nodes", "5", "So many."),)
 LEGIBLE = 8.99  # pixels: nine, but for rounding
 PAGE = {"width": 688, "height": 1001}  # of A4 within its margins, in pixels of CSS
-
-
-def plot():
-    return style.canvas("A title", "A sentence.", 1.0)[0]
-
-
-@pytest.fixture(scope="module")
-def address(walked, tmp_path_factory):
-    """The address of a report on a model, with graphs to compare, a plot, tables and a question."""
-
-    def written(model):
-        stages = tuple(walked(model).values())
-        graph = drawn_graph(model, stages, ns={node.name: 900.0 for node in stages[3].nodes[:4]})
-        two = replace(drawn_graph("on two", stages[:3]), name="x on two devices")
-        parts = ("A paragraph.", graph, contents.picture("p", plot), *TABLES)
-        chapters = (Chapter("Graph", parts), Chapter("Beside", (Beside((two, two), "device"),)))
-        path = tmp_path_factory.mktemp("looks") / f"{model}.html"
-        report = Report(model, "About it.", "python", chapters, ASKED)
-        path.write_text(html.page(report), encoding="utf-8")
-        return path.as_uri()
-
-    return {model: written(model) for model in ("toy", "lenet")}
-
-
-@pytest.fixture
-def at(page, address):
-    """Open a model's page in a window of some size."""
-
-    def opened(model, width=1280, height=800, scheme="light"):
-        page.emulate_media(color_scheme=scheme)
-        page.set_viewport_size({"width": width, "height": height})
-        page.goto(address[model])
-        return page.locator(".viewer")
-
-    return opened
-
-
-def press(viewer, name):
-    viewer.get_by_role("button", name=name, exact=True).click()
+PROJECTOR = (1920, 1080)
+LAPTOP = (1280, 800)
 
 
 def letters(viewer):
@@ -84,7 +37,7 @@ def overflow(viewer):
 
 @pytest.mark.parametrize("model", ["toy", "lenet"])
 def test_letters_are_never_under_nine_pixels_and_what_fits_is_fitted(at, model):
-    viewer = at(model)
+    viewer = at(model, *LAPTOP)
     assert letters(viewer) >= LEGIBLE
     assert overflow(viewer) == [0, 0]
     before = viewer.locator(".paper svg").bounding_box()["width"]
@@ -109,7 +62,7 @@ def test_a_drawing_wider_than_its_frame_says_so_and_goes_to_each_track(at, page)
     viewer = at("toy", PHONE)
     bar = viewer.locator("[data-part=sides]")
     assert bar.get_by_role("button").all_inner_texts() == ["Forward", "Backward", "Updates"]
-    viewer.get_by_role("button", name="2 With gradients").click()
+    press(viewer, "2 With gradients")
     train = viewer.locator(".paper").get_by_role("button", name="train, ")
     press(bar, "Updates")
     page.wait_for_timeout(1000)  # it scrolls smoothly
@@ -120,13 +73,12 @@ def test_a_drawing_wider_than_its_frame_says_so_and_goes_to_each_track(at, page)
 
 
 def test_the_history_of_a_node_takes_its_room_only_after_a_click(at, page):
-    viewer = at("toy")
+    viewer = at("toy", *LAPTOP)
     panel, paper = viewer.locator("[data-part=panel]"), viewer.locator("[data-part=paper]")
     whole = paper.bounding_box()["width"]
     assert not panel.is_visible()
     assert whole == pytest.approx(viewer.bounding_box()["width"], abs=3)
-    node = paper.get_by_role("button", name="mul, ")
-    node.click()
+    node(paper, "mul").click()
     assert panel.is_visible()
     assert paper.bounding_box()["width"] < whole
     press(panel, "Close the history")
@@ -139,7 +91,10 @@ def test_the_history_of_a_node_takes_its_room_only_after_a_click(at, page):
     assert not panel.is_visible()
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 800), (1920, 1080)])
+# Presentation
+
+
+@pytest.mark.parametrize(("width", "height"), [LAPTOP, PROJECTOR])
 @pytest.mark.parametrize("model", ["toy", "lenet"])
 def test_each_screen_of_a_presentation_has_the_whole_drawing(at, page, model, width, height):
     viewer = at(model, width, height)
@@ -175,18 +130,80 @@ def cut(screen):
     )
 
 
+def test_a_presentation_says_a_sentence_of_each_state_and_ends_where_it_is(at, page, lenet):
+    viewer = at("lenet", *PROJECTOR)
+    press(viewer, "Present")
+    screen = page.get_by_role("dialog")
+    states = graph_states.states(lenet)
+    sentences = stops.sentences(states, critical_path.median_per_step(lenet[3].runs))
+    keys = ("ArrowRight", "PageDown", "Space", "Enter") * 5
+    for number, (key, state, sentence) in enumerate(
+        zip(keys, states, sentences, strict=False), start=1
+    ):
+        words = screen.locator("[data-part=screen-number]").inner_text()
+        assert words == f"{number} of {len(states)}"
+        assert state.title in screen.locator("[data-part=screen-stop]").inner_text()
+        assert screen.locator("[data-part=screen-look]").inner_text() == sentence
+        page.keyboard.press(key)
+    assert number == len(states)
+    assert screen.get_by_role("button", name="Next screen").is_disabled()
+    for key in ("End", "PageUp", "ArrowLeft", "Escape"):
+        page.keyboard.press(key)
+    screen.wait_for(state="hidden")
+    # The page learns of the end of a dialog a little after it
+    viewer.locator("[data-part=title]", has_text="feeds_and_fetches").wait_for()
+    assert page.evaluate("document.activeElement.dataset.part") == "present"
+    page.keyboard.press("Enter")
+    assert "feeds_and_fetches" in screen.locator("[data-part=screen-stop]").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_screen_can_be_read_from_the_last_row_and_its_boxes_stay(
+    at, page, toy, scheme, artefacts
+):
+    """Letters are at least 1/56 of the screen high, a name in the drawing 1/48."""
+    press(at("toy", *PROJECTOR, scheme), "Present")
+    screen = page.get_by_role("dialog")
+    page.keyboard.press("ArrowRight")
+    look = screen.locator("[data-part=screen-look]")
+    assert look.inner_text().startswith(f"{CHAIN_RULE}: ")
+    assert cut(screen) == []
+    page.screenshot(path=artefacts / f"report_present_{scheme}.png")
+    sizes = screen.evaluate(
+        """screen => Object.fromEntries(['.name', '.type', '.look', '.legend'].map(name => {
+            const element = screen.querySelector(name);
+            const svg = element.closest('svg');
+            const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+            return [name, scale * parseFloat(getComputedStyle(element).fontSize)];
+        }))"""
+    )
+    assert sizes[".name"] >= 1080 / 48
+    assert sizes[".look"] >= 1080 / 36
+    assert min(sizes.values()) >= 1080 / 56
+    assert faint(screen) == []
+    known = {}
+    for _ in graph_states.states(toy):
+        for box, place in places(screen).items():
+            assert known.setdefault(box, place) == place
+        page.keyboard.press("ArrowRight")
+    assert len(known) > 10
+
+
+# Colours
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_of_a_drawing_can_be_told_from_its_ground(at, scheme):
-    viewer = at("lenet", scheme=scheme)
+    viewer = at("lenet", *LAPTOP, scheme)
     press(viewer, "5 Ran")
     for colour in ("by stage", "kind", "fate", "device", "time"):
         viewer.get_by_label(colour, exact=True).check()
         assert faint(viewer) == [], colour
 
 
-def faint(viewer):
+def faint(shown):
     """Texts in boxes whose contrast, as WCAG 2 defines it, is under 4.5."""
-    return viewer.locator(".paper").evaluate(
+    return shown.evaluate(
         """paper => {
             const rgb = colour => (colour.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
             const over = (top, share, below) =>
@@ -214,7 +231,7 @@ def faint(viewer):
 @pytest.mark.parametrize(("scheme", "way"), [("light", -1), ("dark", 1)])
 def test_what_took_longest_stands_out_most(at, scheme, way):
     """It is the darkest on white and the brightest on black; so is a plot's ground."""
-    viewer = at("toy", scheme=scheme)
+    viewer = at("toy", *LAPTOP, scheme)
     press(viewer, "5 Ran")
     fills = viewer.evaluate(
         """viewer => [0, 1, 2, 3, 4, 5, 6].map(n => {
@@ -247,14 +264,23 @@ def test_of_two_edges_to_and_fro_each_can_be_seen(at):
     assert viewer.locator(".edge.merged .count").text_content() == "shared constant"
 
 
-def test_paper_has_whole_drawings_with_arrowheads_and_legends_two_on_a_page(at, page):
-    at("lenet")
+# Paper and phone
+
+
+def test_paper_has_whole_drawings_with_arrowheads_and_legends_and_no_controls(at, page, artefacts):
+    viewer = at("lenet")
     page.set_viewport_size(PAGE)
     page.emulate_media(media="print")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.screenshot(path=artefacts / "report_print.png", full_page=True)
+    captions = viewer.locator(".prints figcaption").all_inner_texts()
+    stages = ["1 Written", "2 With gradients", "3 Placed", "4 Rewritten", "5 Ran"]
+    assert [caption.partition(":")[0] for caption in captions] == stages
+    assert not viewer.locator(".tools").is_visible()
+    assert not viewer.locator("[data-part=paper]").is_visible()
     figures = page.locator(".prints figure, .still")
     sizes = [figure.bounding_box() for figure in figures.all()]
-    assert len(sizes) == 7
+    assert len(sizes) == 2 * 5 + 2
     assert max(box["height"] for box in sizes) <= PAGE["height"] / 2
     svgs = [svg.bounding_box() for svg in figures.locator("svg").all()]
     assert min(svg["x"] for svg in svgs) >= 0
@@ -268,9 +294,14 @@ def test_paper_has_whole_drawings_with_arrowheads_and_legends_two_on_a_page(at, 
     assert lost == 0
 
 
-def test_on_a_phone_no_sentence_is_cut_and_rows_are_low(at, page):
-    viewer = at("lenet", PHONE)
+def test_a_phone_has_one_column_of_whole_sentences_and_low_rows(at, page, artefacts):
+    viewer = at("lenet", PHONE, 800)
+    page.screenshot(path=artefacts / "report_narrow.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE
+    tools, drawing = (viewer.locator(name).bounding_box() for name in (".tools", ".stage-view"))
+    words = viewer.locator("[data-part=passes]").bounding_box()
+    assert tools["y"] - words["y"] - words["height"] < 20  # nothing is kept free above the drawing
+    assert drawing["y"] == pytest.approx(tools["y"] + tools["height"], abs=1)
     caption = viewer.locator("[data-part=caption]")
     for button in viewer.locator("[data-state]").all():
         button.click()
@@ -278,10 +309,15 @@ def test_on_a_phone_no_sentence_is_cut_and_rows_are_low(at, page):
         assert caption.locator("ul").evaluate("e => e.scrollHeight <= e.clientHeight")
     row = page.get_by_role("region", name="Low").locator("tbody tr").first
     assert row.bounding_box()["height"] < 80
+    node(viewer, "pool1/MaxPool").click()
+    paper, panel = (
+        viewer.locator(f"[data-part={part}]").bounding_box() for part in ("paper", "panel")
+    )
+    assert panel["y"] >= paper["y"] + paper["height"]
 
 
 def test_a_table_is_a_stop_for_the_keyboard_only_while_it_scrolls(at, page):
-    at("toy")
+    at("toy", *LAPTOP)
     low, wide = (page.get_by_role("region", name=name) for name in ("Low", "Wide"))
     stops = page.locator(".grid .scroll[tabindex]")
     stops.first.wait_for()
@@ -291,52 +327,13 @@ def test_a_table_is_a_stop_for_the_keyboard_only_while_it_scrolls(at, page):
     stops.nth(1).wait_for()
 
 
-def test_a_page_that_asks_shows_the_graph_as_it_was_made(at, page):
-    viewer = at("toy")
-    press(viewer, "5 Ran")
-    viewer.locator(".box.node").first.click()
-    page.get_by_role("switch", name="Predict first").click()
-    stops = viewer.get_by_role("group", name="Stages", exact=True).get_by_role("button")
-    assert [stop.inner_text() for stop in stops.all()] == ["1 Written", "2 With gradients"]
-    assert viewer.locator("[data-part=title]").inner_text() == "With gradients"
-    assert viewer.get_by_role("button", name="Next state").is_disabled()
-    assert viewer.locator(".value, .grad").count() == 0
-    viewer.locator(".box.node").first.click()
-    for hidden in (".panel", ".passes", "[data-part=present]", "fieldset"):
-        assert not viewer.locator(hidden).first.is_visible(), hidden
-    assert not page.get_by_text("A paragraph.").is_visible()
-    page.get_by_role("spinbutton", name="How many?").fill("4")
-    page.get_by_role("button", name="Look").click()
-    assert page.evaluate("document.activeElement.dataset.part") == "answers"
-    assert stops.count() == 5
-    assert page.get_by_text("A paragraph.").is_visible()
-    assert viewer.locator(".value").count() > 0
-
-
-def test_a_closed_scope_shows_what_became_of_each_of_its_nodes(at):
-    viewer = at("toy")
-    press(viewer, "5 Ran")
-    viewer.get_by_label("fate", exact=True).check()
-    scope = viewer.get_by_role("button", name="scope y, ")
-    assert "1 executed, 4 unreached, closed" in scope.get_attribute("aria-label")
-    foot = scope.locator(".shares rect")
-    assert [part.get_attribute("class") for part in foot.all()] == [
-        *("fate-executed", "fate-unreached")
-    ]
-    ran, unreached = (part.evaluate("e => e.width.baseVal.value") for part in foot.all())
-    assert unreached == pytest.approx(4 * ran, abs=0.5)
-
-
-def test_a_folded_chapter_opens_by_its_link_and_on_paper(page, tmp_path):
-    chapters = (Chapter("First", ("a",)), Chapter("Folded", ("b",), folded=True))
-    path = tmp_path / "folded.html"
-    path.write_text(html.page(Report("R", "", "", chapters)), encoding="utf-8")
-    page.goto(path.as_uri())
+def test_a_folded_chapter_opens_by_its_link_and_on_paper(at, page, written):
+    at("toy")
     sentence = page.locator("#folded p")
     assert not sentence.is_visible()
     page.locator("nav a", has_text="Folded").click()
     sentence.wait_for(state="visible")
-    page.goto(path.as_uri() + "#first")
+    page.goto(written.as_uri() + "#toy")
     page.reload()
     assert not sentence.is_visible()
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
