@@ -168,7 +168,8 @@ THIRD, INSTANT = {1: "add", 13: 3_000, 16: 7}, {1: "x", 13: 1_000}
     [
         ([[WHOLE, OTHER], [THIRD]], (["mul", "x", "add"], [1_100, 100, 2_100], [30, 5, 7])),
         ([], ([], [], [])),
-        # Where a row leaves a field out they are refused
+        # They are refused where a row leaves a field out, or came over the wire
+        ([[WHOLE, WHOLE | {1: "RecvTensor"}]], None),
         ([[WHOLE, INSTANT]], None),
         ([[{1: "old"}, WHOLE]], None),
     ],
