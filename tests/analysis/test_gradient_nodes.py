@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from tests import graph_notation
 from tests.gradients_by_hand import (
     ATTRIBUTES,
     END,
@@ -18,7 +19,7 @@ from tests.gradients_by_hand import (
 from tflab.analysis import chain_rule, gradient_nodes
 from tflab.analysis.evaluation import NOWHERE
 from tflab.analysis.expressions import text
-from tflab.analysis.gradient_graph import gradient_name
+from tflab.analysis.gradient_graph import GradientGraph, gradient_name
 from tflab.analysis.gradient_nodes import FILLS, GATES, SAME, SHAPES, STARTS, WHY, ZEROS
 from tflab.records.gradients import GradientCall, GradientNode, Link
 from tflab.records.graph import Node, Source
@@ -233,6 +234,27 @@ def test_every_kind_of_bookkeeping_has_a_reason():
     }
     assert kinds == set(WHY)
     assert all(why.endswith(".") for why in WHY.values())
+
+
+def test_what_several_ops_contribute_to_a_gradient_is_added_up():
+    """y is used by f once and by h twice; the last sum of all three is its gradient."""
+    nodes = graph_notation.graph(
+        """y=VarHandleOp; r=ReadVariableOp(y); f=Neg(r); h=Mul(r,r); loss=Add(f,h); seed=Fill;
+        gf=Neg(seed); g0=Mul(seed,r); g1=Mul(r,seed); some=AddN(gf,g0); all=AddN(some,g1)"""
+    )
+    calls = (
+        GradientCall("loss", ("seed",), ("seed", "seed")),
+        GradientCall("f", ("seed",), ("gf",)),
+        GradientCall("h", ("seed",), ("g0", "g1")),
+    )
+    gradients = (Gradient("f", "Neg", "", ("gf",)), Gradient("h", "Mul", "", ("g0", "g1")))
+    shared = ("seed", "some", "all")
+    reader = GradientGraph(nodes, gradients, shared, calls, {}).reader
+    contributions = {"gf": "dL/dy by f", "g0": "dL/dy by h[0]", "g1": "dL/dy by h[1]"}
+    assert reader.names == {"seed": "dL/df", **contributions, "all": "dL/dy"}
+    assert reader.whole["y"] == "all"
+    assert reader.incoming_name("h", "seed") == "dL/dh"
+    assert reader.gradients == {"seed", "gf", "g0", "g1"}
 
 
 @pytest.mark.parametrize(
