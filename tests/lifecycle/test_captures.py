@@ -15,12 +15,13 @@ from tflab.runtime import session, trace
 pytestmark = pytest.mark.tensorflow
 
 
-def test_a_trace_is_kept_of_batch_sizes_1_16_and_64(captured):
-    shapes = {
-        steps.batch_size: trace.output_shapes(steps.trace.step_stats)["mul"]
-        for steps in captured("toy")
-    }
-    assert shapes == {1: (1,), 16: (16,), 64: (64,)}
+def test_of_batch_sizes_1_16_and_64_the_trace_of_the_last_step_is_kept(captured):
+    assert [steps.batch_size for steps in captured("toy")] == [1, 16, 64]
+    for steps in captured("toy"):
+        stats = steps.trace.step_stats
+        assert trace.output_shapes(stats)["mul"] == (steps.batch_size,)
+        durations = [run.duration_ns for run in trace.op_runs(4, stats, {})]
+        assert durations == [run.duration_ns for run in steps.capture.runs if run.step == 4]
 
 
 @pytest.mark.parametrize("devices", [1, 2])
@@ -41,12 +42,6 @@ def test_a_capture_of_each_batch_size_has_every_node_in_each_of_its_steps(
             assert {(run.name, run.op, run.device) for run in runs} == kinds
             assert min(run.start_ns for run in runs) >= start
             assert max(run.start_ns + run.duration_ns for run in runs) <= end
-
-
-def test_the_trace_of_a_batch_size_is_that_of_its_last_step(captured):
-    for steps in captured("toy"):
-        durations = [run.duration_ns for run in trace.op_runs(4, steps.trace.step_stats, {})]
-        assert durations == [run.duration_ns for run in steps.capture.runs if run.step == 4]
 
 
 def test_data_that_stand_in_show_in_the_name_of_a_capture(walked):
@@ -73,7 +68,11 @@ def test_ctrl_c_keeps_the_batch_sizes_that_are_whole(walked, monkeypatch):
 
 @pytest.mark.parametrize("rows, left_out", [(64, []), (63, ["A batch of 64 is not captured: "])])
 def test_data_with_few_rows_leave_batch_sizes_out(rows, left_out, walked):
-    taken = captures.take(with_rows(walked("toy")["placement"], rows), Options())
+    stage = walked("toy")["placement"]
+    whole = stage.program.dataset("train")
+    columns = {name: column[:rows] for name, column in whole.columns.items()}
+    few = replace(stage.program, dataset=lambda split: replace(whole, columns=columns))
+    taken = captures.take(replace(stage, program=few), Options())
     assert [steps.batch_size for steps in taken.captured] == [1, 16, 64][: 3 - len(left_out)]
     data = "the data (points of 3x + 2) have 63 rows."
     assert taken.left_out == tuple(f"{sentence}{data}" for sentence in left_out)
@@ -91,13 +90,6 @@ def test_batch_sizes_are_captured_as_long_as_the_stages_took():
         ),
     )
     assert captures.affordable((1, 16), execution, 1)[0] == (16,)
-
-
-def with_rows(placement, rows):
-    """The placement of a model whose data have so many rows."""
-    data = placement.program.dataset("train")
-    few = replace(data, columns={name: column[:rows] for name, column in data.columns.items()})
-    return replace(placement, program=replace(placement.program, dataset=lambda split: few))
 
 
 def test_a_batch_size_that_the_graph_refuses_is_left_out_and_the_others_are_not(walked):
