@@ -14,8 +14,6 @@ from tflab.runtime import measure, session
 
 pytestmark = pytest.mark.tensorflow
 
-OPTIONS = Options(batch_size=16, devices=1, xla=True)
-
 
 @dataclass
 class Traced:
@@ -44,76 +42,64 @@ def test_gpus_are_traced_where_there_are_any(gpus, level, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def compiled():
-    """The traces of three steps that XLA compiled, one of them a warm-up."""
-    program = list(lifecycle.walk("toy", stop="backward"))[-1].program
-    values = next(session.feed_batches(program, OPTIONS.batch_size))
-    job = measure.job_of(
-        program, session.step_of(program, placement.default_fetches(program)), OPTIONS
+def program():
+    return list(lifecycle.walk("toy", stop="backward"))[-1].program
+
+
+def observed(program, options, **turns):
+    """What the observer got of training steps, each by what is said of its turn."""
+    values = next(session.feed_batches(program, options.batch_size))
+    step = session.step_of(program, placement.default_fetches(program))
+    given = [measure.Turn(values, options.batch_size, **how) for how in turns.values()]
+    traces = []
+    measure.run(
+        [measure.job_of(program, step, options)],
+        measure.Plan("steps", [given], 1),
+        lambda turn, timed, trace: traces.append(trace),
+    ).check(kept=False)
+    return traces
+
+
+def ran(recorded):
+    devices = recorded.parsed().step_stats.dev_stats
+    return {row.node_name for device in devices for row in device.node_stats}
+
+
+@pytest.fixture(scope="module")
+def usual(program):
+    return observed(program, Options(batch_size=4), untraced={}, traced={"traced": True})
+
+
+def test_every_op_run_of_xla_stands_in_the_graph_that_was_asked_for_once(program):
+    """Measured steps themselves return no graphs, and the first step is a warm-up."""
+    options, traced = Options(batch_size=16, xla=True), {"traced": True}
+    compiled = observed(
+        program, options, first=traced | {"warmup": True}, second=traced, third=traced
     )
-    turns = [
-        measure.Turn(values, OPTIONS.batch_size, number, traced=True, warmup=number < 0)
-        for number in (-1, 0, 1)
-    ]
-    recorded = []
-    plan = measure.Plan("steps", [turns], 1)
-    measure.run([job], plan, lambda turn, timed, trace: recorded.append(trace)).check(kept=False)
-    return recorded
-
-
-def test_measured_steps_of_xla_return_no_graphs(compiled):
-    assert len(compiled) == 2
+    assert len(compiled) == 2 and compiled[0].graphs is compiled[1].graphs
     for recorded in compiled:
         metadata = tf1.RunMetadata.FromString(recorded.serialized)
         assert metadata.step_stats.dev_stats
         assert not metadata.partition_graphs
+        graphs = recorded.parsed().partition_graphs
+        assert any("xla_run" in name for name in ran(recorded))
+        assert ran(recorded) - {"_SOURCE"} <= {node.name for graph in graphs for node in graph.node}
 
 
-def test_every_op_run_of_xla_stands_in_the_graph_that_was_asked_for_once(compiled):
-    assert compiled[0].graphs is compiled[1].graphs
-    for recorded in compiled:
-        metadata = recorded.parsed()
-        names = {node.name for graph in metadata.partition_graphs for node in graph.node}
-        ran = {
-            row.node_name for device in metadata.step_stats.dev_stats for row in device.node_stats
-        }
-        assert any("xla_run" in name for name in ran)
-        assert ran - {"_SOURCE"} <= names
-
-
-def toy():
-    return list(lifecycle.walk("toy", stop="backward"))[-1].program
-
-
-def steps_of(program):
-    """An untraced and a traced step: what the observer got, and the nodes that ran."""
-    values = next(session.feed_batches(program, 4))
-    job = measure.job_of(
-        program, session.step_of(program, (program.model.output.name,)), Options(batch_size=4)
-    )
-    recorded = []
-    turns = [measure.Turn(values, 4), measure.Turn(values, 4, traced=True)]
-    plan = measure.Plan("steps", [turns], 1)
-    measure.run([job], plan, lambda turn, timed, trace: recorded.append(trace)).check(kept=False)
-    stats = recorded[-1].parsed().step_stats
-    return recorded, {row.node_name for device in stats.dev_stats for row in device.node_stats}
-
-
-def test_steps_without_xla_have_no_graphs_and_the_untraced_no_trace():
-    (untraced, traced), _ = steps_of(toy())
+def test_steps_without_xla_have_no_graphs_and_the_untraced_no_trace(usual):
+    untraced, traced = usual
     assert untraced is None
     assert traced.graphs == ()
     assert not traced.parsed().partition_graphs
 
 
-def test_a_large_graph_is_built_once_and_runs_the_same_nodes(monkeypatch):
-    program = toy()
-    _, usual = steps_of(program)
+def test_a_large_graph_is_built_once_and_runs_the_same_nodes(program, usual, monkeypatch):
     compiled = []
     monkeypatch.setattr(measure, "LARGE", 0)
     monkeypatch.setattr(session.Step, "callable", lambda *_, **options: compiled.append(options))
-    (untraced, _), ran = steps_of(program)
-    assert (untraced, ran, compiled) == (None, usual, [])
+    options = Options(batch_size=4)
+    untraced, traced = observed(program, options, untraced={}, traced={"traced": True})
+    assert (untraced, ran(traced), compiled) == (None, ran(usual[1]), [])
 
 
 @pytest.mark.parametrize(
