@@ -250,6 +250,8 @@ TAKEN = {
         x; a=Neg(x); b=Abs(x); u=AddN(a,b) => x; a; b; u=AddN(b) => x; b; u : nothing; a removed""",
     "an input of which what it took remains is not replaced": """
         x; a=Neg(x); b=Abs(x); u=AddN(a,x) => x; a; b; u=AddN(x) => x; b; u : nothing; a removed""",
+    "a value of the step is in no new constant factor of its user": """
+        x; k=Const; a=Mul(x,k); u=Pow(x,a) => x; k; new=Const; u=Mul(x,new) : a fused in u""",
     "of a call one output may be known before the step although another is not": """
         x; k=Const; f=PartitionedCall(x,k); u=Exp(f:1) => x; k; u=Exp(k) : f removed k (f:1=k)""",
     "of another op none is": """
