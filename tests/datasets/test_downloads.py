@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.publication import Quiet, served
+from tests.datasets.publication import Quiet, served
 from tflab.datasets import download
 from tflab.errors import TflabError
 

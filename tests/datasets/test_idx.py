@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.publication import GZIPPED, IDX, PIXELS, PUBLICATION, TRAIN, idx, isolate, write_all
+from tests.datasets.publication import (
+    GZIPPED,
+    IDX,
+    PIXELS,
+    PUBLICATION,
+    TRAIN,
+    idx,
+    isolate,
+    write_all,
+)
 from tflab import untrusted
 from tflab.datasets import mnist
 from tflab.errors import TflabError

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.publication import (
+from tests.datasets.publication import (
     ARRAYS,
     GZIPPED,
     IDX,

@@ -9,9 +9,10 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tests import reference, walks
+from tests import walks
 from tests.approval import approve
 from tests.examples import accounts
+from tests.models import reference
 from tflab import datasets, lifecycle, models
 from tflab.errors import UsageError
 from tflab.lifecycle import backward, frontend, placement

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.examples.plots import HISTORY
-from tests.pictures import ticks
+from tests.exporters.plots.pictures import ticks
 from tflab.exporters.plots import curves
 from tflab.records.trained import Epoch, TrainingStep
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from tests.approval import approve
 from tests.examples import plots as examples
-from tests.pictures import caption, marks, plain, title
+from tests.exporters.plots.pictures import caption, marks, plain, title
 from tflab.exporters import plots
 from tflab.exporters.plots import style
 

@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.figure import Figure
 
-from tests.pictures import caption, ticks, title
+from tests.exporters.plots.pictures import caption, ticks, title
 from tflab import units
 from tflab.exporters.plots import style
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import xplane
+from tests.exporters.xspace import xplane
 from tflab.exporters import xspace
 from tflab.records.timed import Capture, OpRun
 

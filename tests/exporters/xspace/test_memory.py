@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import xplane
+from tests.exporters.xspace import xplane
 from tflab.analysis import op_runs
 from tflab.exporters.xspace import memory
 from tflab.exporters.xspace.plane import Plane

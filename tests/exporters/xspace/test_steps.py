@@ -6,7 +6,7 @@ duration, and the group of a step whose ops took no time: `B 10+30/1`. Times are
 
 import pytest
 
-from tests import xplane
+from tests.exporters.xspace import xplane
 from tflab.analysis import op_runs
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters.xspace import steps

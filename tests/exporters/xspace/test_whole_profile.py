@@ -3,8 +3,8 @@ are worked out by hand in test_steps and test_memory."""
 
 import pytest
 
-from tests import xplane
 from tests.approval import approve
+from tests.exporters.xspace import xplane
 from tflab.exporters import xspace
 from tflab.records.timed import Capture, OpRun, StepTime
 

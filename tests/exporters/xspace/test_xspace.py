@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import xplane
 from tests.approval import approve
 from tests.commands import run_here
 from tests.examples.profiles import convert, drawn, table, tools
+from tests.exporters.xspace import xplane
 from tflab.analysis import memory, op_runs, timeline
 from tflab.exporters import xspace
 from tflab.exporters.xspace import plane as xspace_plane
