@@ -58,6 +58,7 @@ def logdir(tmp_path_factory):
     return folder
 
 
+BATCH_SIZE = 150  # of a training: ten steps an epoch even with what stands in for MNIST
 CLUSTER = "tasks/toy"  # the profile of a step over two tasks, beside the logdir
 HOSTS = ("client", "task-0", "task-1")
 
@@ -91,6 +92,19 @@ def tensorboard(logdir, tmp_path_factory):
     xspace.write(logdir.parent / "tasks", [over_two_tasks()])
     log = tmp_path_factory.mktemp("tensorboard") / "log.txt"
     with serving(logdir.parent, log) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    """The address of a TensorBoard that serves a short training of LeNet."""
+    from tflab.train import __main__ as train
+
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    options = ("--model", "lenet", "--epochs", "2", "--batch-size", str(BATCH_SIZE))
+    done = run_here(train.main, *options, "--logdir", str(folder))
+    assert done.returncode == 0, done.stderr
+    with serving(folder, tmp_path_factory.mktemp("log") / "log.txt") as address:
         yield address
 
 

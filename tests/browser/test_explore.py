@@ -113,24 +113,19 @@ def test_a_line_and_its_nodes_have_one_colour_and_light_up_together(opened):
     assert lit.count() == 0
 
 
-def test_the_state_that_is_looked_at_stays_through_an_edit(opened):
+def test_a_pinned_version_and_the_state_that_is_looked_at_stay_through_edits(opened, artefacts):
     page = opened
     page.get_by_role("button", name="With gradients").click()
     box(page, "loss").click()
-    write(page, PROGRAM.replace("x * y", "x * y * y"))
-    ran(page)
-    assert page.locator("[data-part=title]").inner_text() == "With gradients"
-    assert page.locator(".panel h4").inner_text() == "loss"
-
-
-def test_a_pinned_version_stays_beside_the_next_with_what_differs(opened, artefacts):
-    page = opened
     page.get_by_role("button", name="Pin", exact=True).click()
     pinned = page.get_by_label("The pinned version", exact=True)
     pinned.get_by_role("button", name="loss, ").wait_for()
     for power in ("z * z", "z * z * z"):  # the second edit is compared with the pinned one, too
         write(page, PROGRAM.replace("+ z", f"+ {power}"))
         ran(page)
+    now = page.locator("[data-part=life]")  # it stays at what was looked at
+    assert now.locator("[data-part=title]").inner_text() == "With gradients"
+    assert now.locator(".panel h4").inner_text() == "loss"
     rows = page.locator(".since tr", has=page.get_by_role("cell", name="only now", exact=True))
     assert "mul_1, mul_2" in rows.inner_text()
     heads = page.locator(".since th").all_inner_texts()

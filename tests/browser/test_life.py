@@ -45,7 +45,7 @@ def choose(frame, menu, run):
     frame.get_by_label(menu, exact=True).select_option(run)
 
 
-def test_a_run_is_drawn_as_in_the_report(page, tab, artefacts):
+def test_a_run_is_drawn_as_in_the_report_alone_and_beside_another(page, tab, artefacts):
     choose(tab, "Run", "lenet")
     tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)
     assert tab.locator("[data-part=title]").first.inner_text() == "Ran"
@@ -54,35 +54,19 @@ def test_a_run_is_drawn_as_in_the_report(page, tab, artefacts):
     tab.get_by_label("Find a node").first.press("Enter")
     assert tab.locator(".panel h4").first.inner_text() == "conv1/Conv2D"
     page.screenshot(path=artefacts / "life.png")
-
-
-def test_two_runs_stand_beside_one_another_with_what_differs(page, tab, artefacts):
-    choose(tab, "Run", "lenet")
     choose(tab, "Compare with", "edited")
-    differs = tab.locator("[data-part=since]")
-    differs.get_by_text("<b>new</b>").wait_for(timeout=DRAW_MS)
-    assert tab.locator("[data-part=run-name]").inner_text() == "lenet"
-    assert tab.locator("[data-part=beside-name]").inner_text() == "edited"
+    tab.locator("[data-part=since]").get_by_text("<b>new</b>").wait_for(timeout=DRAW_MS)
+    names = tab.locator("[data-part=run-name], [data-part=beside-name]").all_inner_texts()
+    assert names == ["lenet", "edited"]
     assert tab.locator(".viewer").count() == 2
     page.screenshot(path=artefacts / "life_beside.png")
-
-
-def test_a_damaged_run_is_a_sentence_and_other_tabs_go_on(page, tab):
-    choose(tab, "Run", "damaged")
-    tab.get_by_text("The file of this run is damaged: it cannot be drawn.").wait_for(
-        timeout=DRAW_MS
-    )
-    choose(tab, "Run", "lenet")
-    tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)
-    page.get_by_role("tab", name="Graphs").click()
-    page.locator("tf-graph-scene g.node[data-name='conv1']").wait_for(timeout=DRAW_MS)
 
 
 # As if the reader came back to the tab again and again: it then looks at the logdir
 LOOKING = "setInterval(() => document.dispatchEvent(new Event('visibilitychange')), 300)"
 
 
-def test_a_run_that_is_gone_is_not_shown_and_one_written_anew_is(page, tab, logdir):
+def test_a_damaged_run_is_a_sentence_a_gone_one_not_shown_and_a_new_one_is(page, tab, logdir):
     choose(tab, "Run", "edited")
     tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)
     page.frames[-1].evaluate(LOOKING)
@@ -95,3 +79,5 @@ def test_a_run_that_is_gone_is_not_shown_and_one_written_anew_is(page, tab, logd
     (damaged / storage.NAME).write_bytes(whole)
     tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)
     assert not sentence.is_visible()
+    page.get_by_role("tab", name="Graphs").click()  # other tabs go on
+    page.locator("tf-graph-scene g.node[data-name='conv1']").wait_for(timeout=DRAW_MS)

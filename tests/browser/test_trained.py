@@ -1,30 +1,15 @@
-"""What TensorBoard shows of a training: curves in Scalars, digits with what was read in Images, the
-graph that ran in Graphs, its first steps in Profile."""
+"""What TensorBoard shows of a training: curves in Scalars, digits with what was read in Images, its
+first steps in Profile."""
 
 import json
 
 import pytest
 
-from tests.browser import test_graphs as graphs
-from tests.browser.conftest import answer, serving
-from tests.commands import run_here
-from tflab.train import __main__ as train
+from tests.browser.conftest import BATCH_SIZE, answer
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
-BATCH_SIZE = 150  # ten steps an epoch even with what stands in for MNIST
 DRAW_MS = 60_000
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    """The address of a TensorBoard that serves a short training of LeNet."""
-    folder = tmp_path_factory.mktemp("trained") / "run"
-    options = ("--model", "lenet", "--epochs", "2", "--batch-size", str(BATCH_SIZE))
-    done = run_here(train.main, *options, "--logdir", str(folder))
-    assert done.returncode == 0, done.stderr
-    with serving(folder, tmp_path_factory.mktemp("log") / "log.txt") as address:
-        yield address
 
 
 def tags(address: str, plugin: str) -> dict:
@@ -32,14 +17,11 @@ def tags(address: str, plugin: str) -> dict:
     return json.loads(answer(port, f"/data/plugin/{plugin}/tags"))
 
 
-def test_train_and_test_have_the_same_curves(trained):
+def test_train_and_test_have_the_same_curves_which_are_drawn(trained, page, artefacts):
     found = tags(trained, "scalars")
     shared = set.intersection(*(set(tags) for tags in found.values() if tags))
     assert {tag for tag in shared if "loss" in tag}
     assert {tag for tag in shared if "accuracy" in tag}
-
-
-def test_the_curves_are_drawn(trained, page, artefacts):
     page.goto(f"{trained}/#scalars")
     page.locator("tf-scalar-card vz-line-chart2").first.wait_for(timeout=DRAW_MS)
     page.wait_for_timeout(1500)
@@ -61,17 +43,6 @@ def test_the_grid_of_digits_is_shown(trained, page, artefacts):
     page.wait_for_timeout(1500)
     page.screenshot(path=artefacts / "images.png")
     assert image.evaluate("image => image.naturalWidth") > 100
-
-
-def test_the_graph_that_ran_has_the_colours_of_a_step(trained, page, artefacts):
-    page.goto(f"{trained}/#graphs")
-    graphs.wait_until_drawn(page, [*graphs.LAYERS, "gradients", "accuracy"])
-    graphs.choose_tag(page, f"batch {BATCH_SIZE}")
-    page.locator("#compute-time-radio-button").click()
-    graphs.legend(page).wait_for()
-    graphs.save(page, artefacts / "graphs_of_a_training.png")
-    assert graphs.SLOWEST in graphs.fills(page).values()
-    assert page.locator("tf-graph-scene g.node.faded").count() == 0  # drawn as if it had not run
 
 
 def test_profile_lists_the_first_steps(trained, page):
