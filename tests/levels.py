@@ -7,7 +7,13 @@ The mark `thorough` does the same for single tests.
 # `make test-all` all tests: of processes, signals, the confined process, tasks, the wheel, watched
 # programs and the browser, and of many made-up examples.
 THOROUGH = (
-    *("browser/", "project/test_wheel", "project/test_example", "report/test_one_value"),
+    *(
+        "browser/",
+        "project/test_wheel",
+        "project/test_example",
+        "project/test_own_home",
+        "report/test_one_value",
+    ),
     *("cli/test_interrupts", "cli/test_confined", "models/test_wall", "test_temporary"),
     *("run/test_watched", "run/test_v1", "run/test_undisturbed", "explore/test_warm"),
     *("runtime/test_health", "runtime/test_cluster", "lifecycle/test_over_tasks"),

@@ -51,7 +51,7 @@ def repository(tmp_path):
     """A small repository with the settings of this one, and a folder for MNIST beside it."""
     folder = tmp_path / "repository"
     (folder / "tests").mkdir(parents=True)
-    for name in ("pyproject.toml", "tests/conftest.py"):
+    for name in ("pyproject.toml", "tests/conftest.py", "tests/levels.py"):
         shutil.copy(ROOT / name, folder / name)
     (folder / "tests" / "test_asking.py").write_text(ASKING)
     (tmp_path / "shared" / "mnist").mkdir(parents=True)
