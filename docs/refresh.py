@@ -1,6 +1,8 @@
 """Put today's output into the documentation: what a page shows is what the program prints.
 
-    python docs/refresh.py [FILE ...]      (default: README.md and docs/*.md)
+    TFLAB_DATA_DIR=MNIST python docs/refresh.py [FILE ...]      (default: README.md and docs/*.md)
+
+The outputs are those with MNIST. tests/project/test_printed_documentation.py compares them.
 
 A block of output stands below a comment that says where it comes from, and what part of it:
 
@@ -47,8 +49,12 @@ def printed(command: str) -> str:
     """What a command prints, without spaces at the ends of lines. What `tflab.run` says is in
     standard error, since standard output is the program's."""
     words = shlex.split(command.replace("python", sys.executable, 1))
-    models = {**os.environ, "PYTHONPATH": str(ROOT / "examples")}  # those of the examples
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=models)
+    variables = {
+        "TF_ENABLE_ONEDNN_OPTS": "1",  # the same kernels on every processor
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "examples"),
+    }
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=variables)
     if done.returncode:
         sys.exit(f"{command} ended with {done.returncode}.\n{done.stderr}")
     said = done.stderr if "tflab.run" in command else done.stdout
