@@ -71,7 +71,7 @@ check: $(TESTABLE) check-page
 ifneq ($(shell command -v npm),)
 check-page: $(PAGE)/node_modules/ready
 	$(PAGE)/node_modules/.bin/tsc --project $(PAGE)
-	$(PAGE)/node_modules/.bin/oxlint --config $(PAGE)/.oxlintrc.json tflab/report/page tflab/explore/page tflab/life/page $(PAGE)/page.test.js
+	$(PAGE)/node_modules/.bin/oxlint --config $(PAGE)/.oxlintrc.json tflab/report/page tflab/explore/page $(PAGE)/page.test.js
 else
 check-page:
 	@echo "Node.js is not here: the JavaScript was not looked at."; [ "$$CI" != true ]

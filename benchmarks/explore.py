@@ -183,13 +183,13 @@ def turned(page: Any, frames: int) -> Turns:
 def drawn(browser: Any, folder: str, program: str) -> Opened:
     """A page with the graph of a program and its gradients, opened as a file and scrolled.
     Chromium's own trace has the frames that it drew."""
-    from tflab.explore import asked, life
-    from tflab.life import pages
+    from tflab.explore import markup, walk
+    from tflab.explore.request import ProgramRequest
 
-    walked = life.walk(asked.Asked(program), "huge.py", "", "")
+    walked = walk.walk(ProgramRequest(program), "huge.py", "", "")
     shown = next(message for message in walked if message["stage"] == "backward")
     path = Path(folder, "huge.html")
-    path.write_text(pages.page_of(shown), encoding="utf-8")
+    path.write_text(markup.page_of(shown), encoding="utf-8")
     page = browser.new_page()
     page.goto(path.as_uri())
     milliseconds = page.evaluate(DRAWN)

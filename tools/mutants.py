@@ -87,8 +87,8 @@ PACKAGES = {
     ),
     "run": Package(
         80,
-        (*(f"tflab/run/{name}.py" for name in OF_RUN), "tflab/life/changes.py"),
-        ("tests/run/test_*.py", "tests/life/test_*.py"),
+        (*(f"tflab/run/{name}.py" for name in OF_RUN), "tflab/explore/changes.py"),
+        ("tests/run/test_*.py", "tests/explore/test_changes.py"),
     ),
     "exporters": Package(
         80,

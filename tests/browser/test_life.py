@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tflab.life import storage
+from tflab.report import storage
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from tflab.errors import UsageError
-from tflab.explore import asked, markup, server, sources
+from tflab.explore import markup, server, sources
+from tflab.explore import request as requests
 from tflab.explore.__main__ import opening, parser, run
 
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -34,7 +35,7 @@ STAGE = {
 
 
 class Scripted:
-    """In place of a warm process: it says what it is given, and notes what it is asked."""
+    """In place of a process of programs: it says what it is given, and notes what it is asked."""
 
     def __init__(self):
         self.said, self.asked, self.restarts = [STAGE, {"done": True}], [], 0
@@ -48,8 +49,8 @@ class Scripted:
 
 
 class Site:
-    def __init__(self, app, warm, path):
-        self.app, self.warm, self.path = app, warm, path
+    def __init__(self, app, worker, path):
+        self.app, self.worker, self.path = app, worker, path
         self.own = {
             "Host": app.host,
             "Origin": f"http://{app.host}",
@@ -92,14 +93,14 @@ class Site:
 def site(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("x = 1\n")
-    warm = Scripted()
+    worker = Scripted()
     start, _ = opening(path, None)
     with server.listening(0) as listener:
-        app = server.App(warm, start, path, listener.getsockname()[1])
+        app = server.App(worker, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)
         thread = threading.Thread(target=answering.serve_forever, args=(0.01,), daemon=True)
         thread.start()
-        yield Site(app, warm, path)
+        yield Site(app, worker, path)
         answering.shutdown()
         thread.join()
         answering.server_close()
@@ -137,7 +138,7 @@ def test_the_printed_address_leads_to_the_page_without_the_token(site):
 def test_a_request_from_elsewhere_is_refused_and_runs_nothing(site, path, headers):
     body = {"page": "p", "number": 1, "asked": {"text": "x"}, "text": "changed", "known": ""}
     assert site.request("POST", path, body, **headers)[0] == 403
-    assert (site.warm.asked, site.warm.restarts) == ([], 0)
+    assert (site.worker.asked, site.worker.restarts) == ([], 0)
     assert site.path.read_text() == "x = 1\n"
 
 
@@ -158,10 +159,10 @@ def test_a_form_of_another_kind_is_refused(site):
 
 def test_a_program_of_a_megabyte_is_refused(site):
     assert site.request("POST", "/run", b"x" * 2**20)[0] == 413
-    status, text = site.run(asked={"text": "x" * (asked.LARGEST_TEXT + 1)})
+    status, text = site.run(asked={"text": "x" * (requests.LARGEST_TEXT + 1)})
     told = "The program has 100,001 characters; it may have at most 100,000."
     assert (status, told in text) == (400, True)
-    assert site.warm.asked == []
+    assert site.worker.asked == []
 
 
 @pytest.mark.parametrize(
@@ -194,8 +195,8 @@ def test_stages_are_told_as_markup_in_which_no_name_acts(site):
     assert "and 2 more" in html
     assert "<li>line</li>" in html
     assert "since" not in stage
-    ((page, number, given),) = site.warm.asked
-    assert (page, number, given) == ("p", 1, asked.Asked("x = 1"))
+    ((page, number, given),) = site.worker.asked
+    assert (page, number, given) == ("p", 1, requests.ProgramRequest("x = 1"))
 
 
 def test_the_name_of_a_page_has_a_limit(site):
@@ -207,7 +208,7 @@ def test_the_name_of_a_page_has_a_limit(site):
 
 def test_an_edit_is_told_against_the_last_life_of_its_own_page(site):
     site.run()
-    site.warm.said = [
+    site.worker.said = [
         {**STAGE, "nodes": {"b": ["forward", "Add()", None]}, "numbers": {"nodes": 2}},
         {"error": {"message": "no", "line": 1}},
     ]
@@ -215,7 +216,7 @@ def test_an_edit_is_told_against_the_last_life_of_its_own_page(site):
     assert stage["marks"] == {"b": "new"}
     assert "<td>gone</td><td>1</td><td>a</td>" in stage["since"]
     assert error == {"error": {"message": "no", "line": 1}}
-    site.warm.said = [STAGE, {"done": True}]
+    site.worker.said = [STAGE, {"done": True}]
     assert "No node is new" in site.run(number=3)[0]["since"]  # a life that failed is not the last
     assert "since" not in site.run(page="another")[0]
 
@@ -228,7 +229,7 @@ def test_a_pinned_life_is_compared_with_all_later_ones_until_it_is_left(site):
     site.run()
     assert pin(True) == 204
     more = {**STAGE, "nodes": STAGE["nodes"] | {"b": ["forward", "Add()", None]}}
-    site.warm.said = [more, {"done": True}]
+    site.worker.said = [more, {"done": True}]
     for number in (2, 3):
         assert "<td>only now</td><td>1</td><td>b</td>" in site.run(number=number)[0]["since"]
     assert pin(False) == 204
@@ -262,7 +263,7 @@ def test_the_version_that_is_shown_is_saved_as_a_page_without_the_server(site):
 )
 def test_results_that_a_program_has_made_up_are_an_error(site, stage):
     site.run()
-    site.warm.said = [stage]
+    site.worker.said = [stage]
     assert site.run(number=2) == [
         {"error": {"message": "The results cannot be read.", "line": None}}
     ]
@@ -302,7 +303,7 @@ def test_what_cannot_be_opened_is_said(tmp_path):
     binary, folder, large = (tmp_path / name for name in ("a.py", "b.py", "c.py"))
     binary.write_bytes(b"\xff\xfe")
     folder.mkdir()
-    large.write_text("#" * (asked.LARGEST_TEXT + 1))
+    large.write_text("#" * (requests.LARGEST_TEXT + 1))
     for path, words in (
         (tmp_path / "none.py", "There is no file"),
         (tmp_path / "a.txt", "is not a Python file; give one"),

@@ -19,11 +19,11 @@ from tests import walks
 from tests.commands import run_here
 from tests.shown import without_progress
 from tflab.exporters import text
-from tflab.life import storage
 from tflab.lifecycle import __main__ as command
 from tflab.records.blocks import Block, Table
 from tflab.records.graph import Node
 from tflab.records.stages import Backward, Execution, Frontend
+from tflab.report import storage
 from tflab.views import in_short, stages
 
 pytestmark = pytest.mark.tensorflow

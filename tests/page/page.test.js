@@ -12,7 +12,7 @@ import { test } from "node:test";
 
 import { colourOf, legendEntries, standInNotes } from "../../tflab/report/page/colours.js";
 import { packed, unpacked } from "../../tflab/explore/page/address.js";
-import { stateOf } from "../../tflab/life/page/seen.js";
+import { stateOf } from "../../tflab/explore/page/seen.js";
 import { coloured, indentAfter, indented } from "../../tflab/explore/page/text.js";
 import { carried, edgeLabel } from "../../tflab/report/page/edges.js";
 import { round, rounded, shortened } from "../../tflab/report/page/elements.js";

@@ -102,11 +102,11 @@ test("a file is saved by Ctrl-S, and by no other key", async () => {
 
 test("the tab shows the run that was asked for last, whichever answer comes last", async () => {
   const { part, asked } = fakePage({ run: "select", beside: "select" });
-  const { Life } = await import("../../tflab/life/page/life.js");
+  const { Life } = await import("../../tflab/explore/page/life.js");
   const drawn = [];
   Life.prototype.draw = (life) => drawn.push(life.name);
   Life.prototype.list = () => {};
-  await import("../../tflab/life/page/tab.js");
+  await import("../../tflab/explore/page/tab.js");
   const settled = () => new Promise((done) => setImmediate(done));
   const answer = async (start, body, status) => {
     const place = asked.findIndex(({ url }) => url === start);

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tflab.cli import saved_files
-from tflab.life import storage as lives
+from tflab.report import storage as lives
 from tflab.run import sampler
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]

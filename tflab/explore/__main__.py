@@ -67,14 +67,14 @@ def parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     if args.file and args.model:
         raise UsageError("A page shows one program: give FILE.py or --model, not both.")
-    from tflab.explore import server, warm
+    from tflab.explore import server, worker_pool
 
     path = Path(args.file) if args.file else None
     start, function = opening(path, args.model)
     folder = str(path.resolve().parent) if path else ""
     with (
         server.listening(args.port) as listener,
-        closing(warm.Warm(start.name, function, folder=folder)) as process,
+        closing(worker_pool.WorkerProcess(start.name, function, folder=folder)) as process,
     ):
         app = server.App(process, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)

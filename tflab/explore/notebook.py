@@ -19,10 +19,10 @@ from typing import Any, NoReturn
 from markupsafe import escape
 
 from tflab.errors import TflabError, UsageError
-from tflab.explore import asked, warm
-from tflab.explore.asked import Asked
-from tflab.life import pages, storage
+from tflab.explore import markup, request
+from tflab.explore.worker_pool import WorkerProcess
 from tflab.records.options import STAGES
+from tflab.report import storage
 
 CELL = "cell"  # how errors and lines call the program
 SECONDS = 60.0  # of a stage: a notebook may wait longer than an editor
@@ -54,7 +54,7 @@ class CellLife:
 
     def _repr_html_(self) -> str:
         parts = {title: rows for title, rows in self.life["parts"].items() if title != STORY}
-        page = pages.page_of(self.life | {"parts": parts})
+        page = markup.page_of(self.life | {"parts": parts})
         frame = FRAME.format(title="The life of the cell", page=escape(page), height=HEIGHT)
         return f"<pre>{escape(repr(self))}</pre>{frame}"
 
@@ -69,14 +69,14 @@ class MagicParser(argparse.ArgumentParser):
 def parser() -> MagicParser:
     parser = MagicParser("%%tflab", add_help=False, usage="%%%%tflab [watch] [options]")
     add = parser.add_argument
-    defaults = Asked("")
+    defaults = request.ProgramRequest("")
     add("watch", nargs="?", choices=(WATCH,))
     add("--stage", choices=STAGES, default=STAGES[-1])
     add("--batch-size", type=int, default=defaults.batch_size)
     add("--devices", type=int, default=defaults.devices)
     add("--xla", action="store_true")
     add("--without", nargs="+", default=[])
-    add("--optimiser", choices=asked.OPTIMISERS, default=defaults.optimiser)
+    add("--optimiser", choices=request.OPTIMISERS, default=defaults.optimiser)
     return parser
 
 
@@ -85,7 +85,7 @@ class Cells:
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
-        self.process: warm.Warm | None = None
+        self.process: WorkerProcess | None = None
         self.number = 0
 
     def tflab(self, line: str, cell: str) -> Any:
@@ -116,7 +116,7 @@ class Cells:
 
     def life(self, given: argparse.Namespace, cell: str) -> CellLife:
         """Raises TflabError for what a cell does wrong."""
-        wanted = asked.read(
+        wanted = request.read(
             {
                 "text": f"\n{cell}",  # the line of the magic is the first of the cell
                 "batch_size": given.batch_size,
@@ -127,7 +127,7 @@ class Cells:
             }
         )
         if self.process is None:
-            self.process = warm.Warm(CELL, seconds=SECONDS)
+            self.process = WorkerProcess(CELL, seconds=SECONDS)
             atexit.register(self.process.close)
         self.number += 1
         life: storage.Life = {}

@@ -26,7 +26,7 @@ from tflab.records.graph import FORWARD
 from tflab.records.options import Model
 from tflab.runtime import nodes, private
 
-OPTIMISERS: Mapping[str, Callable[[], Any]] = {  # all of `asked.OPTIMISERS` except the last
+OPTIMISERS: Mapping[str, Callable[[], Any]] = {  # all of `request.OPTIMISERS` except the last
     "gradient descent": lambda: tf1.train.GradientDescentOptimizer(0.1),
     "momentum": lambda: tf1.train.MomentumOptimizer(0.1, 0.9),
     "Adam": lambda: tf1.train.AdamOptimizer(0.01),

@@ -21,14 +21,14 @@ from werkzeug.wrappers import Request, Response
 
 from tflab.cli import environment
 from tflab.errors import TflabError, UsageError, reason
-from tflab.explore import asked, markup, sources
-from tflab.explore.warm import Message, Warm
-from tflab.life import changes
-from tflab.life.pages import for_page
+from tflab.explore import changes, markup, sources
+from tflab.explore.request import LARGEST_TEXT, ProgramRequest
+from tflab.explore.request import read as read_program
+from tflab.explore.worker_pool import Message, WorkerProcess
 from tflab.records.codec import encoded
 
 HOST = "127.0.0.1"
-LARGEST = 4 * asked.LARGEST_TEXT  # bytes of a request
+LARGEST = 4 * LARGEST_TEXT  # bytes of a request
 PAGES = 16  # pages whose last version is kept
 HEADERS = {
     "Cache-Control": "no-store",
@@ -47,7 +47,7 @@ Life = dict[str, Message]  # stage -> its nodes and numbers
 class RanVersion:
     """A program that a page ran, with its life, and its last stage as the page shows it."""
 
-    asked: asked.Asked
+    asked: ProgramRequest
     life: Life = field(default_factory=dict)
     shown: Message = field(default_factory=dict)
 
@@ -64,9 +64,9 @@ class App:
     """The answers of one server. `path` is the file that the page follows, if any."""
 
     def __init__(
-        self, warm: Warm, start: markup.FirstContent, path: Path | None, port: int
+        self, worker: WorkerProcess, start: markup.FirstContent, path: Path | None, port: int
     ) -> None:
-        self.warm, self.start, self.path = warm, start, path
+        self.worker, self.start, self.path = worker, start, path
         self.token = secrets.token_urlsafe(32)
         self.host = f"{HOST}:{port}"
         self.cookie = f"tflab-explore-{port}"
@@ -135,21 +135,21 @@ class App:
         number, name = body.get("number"), body.get("page")
         if not (isinstance(name, str) and len(name) <= 64 and isinstance(number, int)):
             raise RefusedRequestError(400, "A request must have a page and a number.")
-        given = asked.read(body.get("asked"))
+        given = read_program(body.get("asked"))
         lines = (json.dumps(message) + "\n" for message in self.told(name, number, given))
         return Response(lines, mimetype="application/x-ndjson")
 
-    def told(self, name: str, number: int, given: asked.Asked) -> Iterator[Message]:
+    def told(self, name: str, number: int, given: ProgramRequest) -> Iterator[Message]:
         """The stages as the page shows them."""
         pinned = self.pinned.get(name)
         before = pinned or self.versions.get(name)
         earlier = before.life if before else {}
         heads = PINNED if pinned else changes.EDIT
         version = RanVersion(given)
-        for message in self.warm.life(name, number, given):
+        for message in self.worker.life(name, number, given):
             try:
                 if stage := message.get("stage"):
-                    version.shown = for_page(message, earlier.get(stage), heads)
+                    version.shown = markup.for_page(message, earlier.get(stage), heads)
                     version.life[stage] = {key: message[key] for key in ("nodes", "numbers")}
                 yield version.shown if stage else message
             except (LookupError, TypeError, ValueError, AttributeError):  # an error in the program
@@ -188,7 +188,7 @@ class App:
 
     def restart(self, request: Request) -> Response:
         read(request)
-        self.warm.restart()
+        self.worker.restart()
         return Response(status=204)
 
     def file(self, request: Request) -> Response:
@@ -205,7 +205,7 @@ class App:
             raise RefusedRequestError(404, "The page follows no file.")
         body = read(request)
         text, known = body.get("text"), body.get("known")
-        if not isinstance(text, str) or len(text) > asked.LARGEST_TEXT:
+        if not isinstance(text, str) or len(text) > LARGEST_TEXT:
             raise RefusedRequestError(400, "This is not a program that can be saved.")
         try:
             sources.save(self.path, text, str(known))
@@ -246,9 +246,7 @@ def read(request: Request) -> Mapping[str, Any]:
     if request.mimetype != "application/json":
         raise RefusedRequestError(415, "A request is JSON.")
     if request.content_length is None or request.content_length > LARGEST:
-        raise RefusedRequestError(
-            413, f"A program may have at most {asked.LARGEST_TEXT:,} characters."
-        )
+        raise RefusedRequestError(413, f"A program may have at most {LARGEST_TEXT:,} characters.")
     try:
         body = json.loads(request.get_data())
     except (ValueError, RecursionError):

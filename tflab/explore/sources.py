@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tflab.errors import TflabError, UsageError, reason
-from tflab.explore.asked import LARGEST_TEXT
+from tflab.explore.request import LARGEST_TEXT
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tflab.explore.asked import MEMORY
+from tflab.explore.request import MEMORY
 from tflab.runtime import dumps, quiet_import
 
 PRINTED = 4_000  # characters that are kept of a program's output
@@ -59,7 +59,7 @@ def main() -> None:
     threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     dumps.prepare()
     quiet_import.load()
-    from tflab.explore import life  # imports TensorFlow
+    from tflab.explore import walk  # imports TensorFlow
 
     gc.collect()
     gc.freeze()  # objects of TensorFlow's import stay, so collections can skip them
@@ -81,18 +81,18 @@ def main() -> None:
         if "run" in given:
             order = given["run"]
             gc.collect()
-            walked = lives(life, order)
-        answer(step(life, walked, order) | {"mark": given["mark"]})
+            walked = stages(walk, order)
+        answer(step(walk, walked, order) | {"mark": given["mark"]})
 
 
-def lives(life: Any, order: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    from tflab.explore import asked
+def stages(walk: Any, order: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    from tflab.explore import request
 
-    given = asked.read(order["asked"])
-    yield from life.walk(given, order["file"], order["folder"], order["function"])
+    given = request.read(order["asked"])
+    yield from walk.walk(given, order["file"], order["folder"], order["function"])
 
 
-def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> dict[str, Any]:
+def step(walk: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> dict[str, Any]:
     """The next stage, or its error, or that there is none."""
     printed = KeptOutput()
     try:
@@ -105,9 +105,9 @@ def step(life: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> 
             "message": f"tflab ended the program: it took longer than {seconds}.",
             "line": None,
         }
-        message = {"error": about | {"line": life.line_of(error, order["file"])}}
+        message = {"error": about | {"line": walk.line_of(error, order["file"])}}
     except BaseException as error:  # a program may raise anything
-        message = {"error": life.problem(error, order["file"])}
+        message = {"error": walk.problem(error, order["file"])}
     finally:
         limit_time(0)
     end_children()

@@ -227,14 +227,14 @@ def write(
 ) -> tuple[bool, tuple[str, ...]]:
     """Write what TensorBoard shows, its tab Life included; return whether that was interrupted, and
     sentences about what is missing."""
-    from tflab.life import stages as life
-    from tflab.life import storage
+    from tflab.explore import stages_as_data
     from tflab.lifecycle import captures
+    from tflab.report import storage
 
     captured = captures.write(folder, stages, options, seconds)
     try:
         storage.check_size(max(len(stage.nodes) for stage in stages))
-        storage.write(folder, life.life_of(tuple(stages), args.model))
+        storage.write(folder, stages_as_data.life_of(tuple(stages), args.model))
     except storage.LargeError as error:
         return captured.interrupted, (*captured.left_out, str(error))
     return captured.interrupted, captured.left_out

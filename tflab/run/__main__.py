@@ -226,7 +226,7 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
 
 def keep_life(folder: Path, seen: Watched) -> None:
     """Write what TensorBoard's Life shows of the graph that was kept, or say why not."""
-    from tflab.life import storage
+    from tflab.report import storage
     from tflab.run import page
 
     try:

@@ -12,11 +12,10 @@ from functools import partial
 from tflab import units
 from tflab.analysis import branches
 from tflab.follow import recorded
-from tflab.life import storage
 from tflab.records.blocks import Column, Table
 from tflab.records.options import STAGES
 from tflab.records.watched import Group, Recorded, RecordedValues, Watched, WatchedLine
-from tflab.report import drawing
+from tflab.report import drawing, storage
 from tflab.report.contents import (
     Annotated,
     Chapter,

@@ -1,7 +1,7 @@
 /* Explore: the program is run after each edit, and its life is shown stage by stage as it comes. */
 
-import { Life } from "../../life/page/life.js";
-import { seenAs, stateSeen } from "../../life/page/seen.js";
+import { Life } from "./life.js";
+import { seenAs, stateSeen } from "./seen.js";
 import { make } from "../../report/page/elements.js";
 import { Predictor } from "../../report/page/predict.js";
 import { packed, unpacked } from "./address.js";

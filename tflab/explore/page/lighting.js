@@ -2,7 +2,7 @@
 
 /** @param {(name: string) => any} part
  * @param {import("./editor.js").Editor} editor
- * @param {import("../../life/page/life.js").Life} life */
+ * @param {import("./life.js").Life} life */
 export function lighting(part, editor, life) {
   /** @param {number[]} lines */
   const light = (lines) => {

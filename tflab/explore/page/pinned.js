@@ -1,6 +1,6 @@
 /* Pinned: a version that stays beside the one that is edited. */
 
-import { Life } from "../../life/page/life.js";
+import { Life } from "./life.js";
 import { inWords } from "./switches.js";
 
 const OFF = "Since your last edit";

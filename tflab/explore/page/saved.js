@@ -1,6 +1,6 @@
 /* Saved: what a live page showed, without its server. */
 
-import { Life } from "../../life/page/life.js";
+import { Life } from "./life.js";
 import { make } from "../../report/page/elements.js";
 import { Predictor } from "../../report/page/predict.js";
 import { Editor } from "./editor.js";

@@ -1,4 +1,4 @@
-"""The warm process: programs that work, programs that fail, and programs that mean harm."""
+"""The process of programs: programs that work, programs that fail, and programs that mean harm."""
 
 import os
 import re
@@ -8,8 +8,8 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from tflab.explore import warm, worker
-from tflab.explore.asked import Asked
+from tflab.explore import worker, worker_pool
+from tflab.explore.request import ProgramRequest
 from tflab.explore.sources import EXAMPLES
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
@@ -47,7 +47,7 @@ class Runner:
         """All messages of a program."""
         self.number += 1
         self.process.seconds = seconds
-        return list(self.process.life("page", self.number, Asked(text, **switches)))
+        return list(self.process.life("page", self.number, ProgramRequest(text, **switches)))
 
     def error(self, text, seconds=SECONDS, **switches):
         return self(text, seconds, **switches)[-1]["error"]
@@ -56,7 +56,7 @@ class Runner:
 @pytest.fixture(scope="module")
 def run():
     """A process that ends with the server."""
-    with closing(warm.Warm("program.py")) as process:
+    with closing(worker_pool.WorkerProcess("program.py")) as process:
         yield Runner(process)
         last = process.process.pid
     for _ in range(50):
@@ -285,7 +285,7 @@ def test_what_a_program_prints_is_kept_up_to_a_length(run):
 
 
 def test_an_endless_loop_is_ended_at_its_line_by_the_same_process(run, monkeypatch):
-    monkeypatch.setattr(warm, "GRACE_S", SECONDS)  # on a busy machine its end takes longer
+    monkeypatch.setattr(worker_pool, "GRACE_S", SECONDS)  # on a busy machine its end takes longer
     run(SMALL)
     before = run.process.process.pid
     error = run.error("x = 1\nwhile True:\n    x += 1\n", seconds=1)
@@ -310,7 +310,7 @@ def test_a_fork_neither_answers_nor_stays(run):
     ],
 )
 def test_a_process_that_is_lost_is_replaced(run, text, words, monkeypatch):
-    monkeypatch.setattr(warm, "GRACE_S", 0.2)
+    monkeypatch.setattr(worker_pool, "GRACE_S", 0.2)
     before = run.process.process.pid
     assert words in run.error(text, seconds=1 if "while" in text else SECONDS)["message"]
     assert run.process.process.pid != before
@@ -319,7 +319,7 @@ def test_a_process_that_is_lost_is_replaced(run, text, words, monkeypatch):
 
 
 def test_a_newer_version_of_a_page_takes_the_place_of_an_older_one(run):
-    older = run.process.life("other page", 1, Asked(SMALL))
+    older = run.process.life("other page", 1, ProgramRequest(SMALL))
     assert next(older)["stage"] == "frontend"
     run.process.newest["other page"] = 2
     assert list(older) == [{"superseded": True}]

@@ -1,4 +1,4 @@
-"""Asked: the requests of the page, checked before anything runs."""
+"""Requests of the page, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS, WARMUP = 5, 2  # enough for a median within a second of an edit
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProgramRequest:
     """A program with its switches."""
 
     text: str
@@ -44,10 +44,10 @@ class Asked:
         )
 
 
-def read(given: Any) -> Asked:
+def read(given: Any) -> ProgramRequest:
     """The record for an object of JSON. Raises UsageError for anything that the page does not
     send."""
-    known = {field.name for field in fields(Asked)}
+    known = {field.name for field in fields(ProgramRequest)}
     right = isinstance(given, Mapping) and "text" in given and {*given} <= known
     check(right, "A request must be an object with the program and its switches.")
     without = given.get("without", [])
@@ -55,21 +55,21 @@ def read(given: Any) -> Asked:
         isinstance(without, list) and {*map(str, without)} <= {*SWITCHES},
         f"There is no such graph pass: {str(without)[:80]}.",
     )
-    asked = Asked(**{**given, "without": tuple(without)})
-    check(isinstance(asked.text, str), "The program has to be text.")
+    request = ProgramRequest(**{**given, "without": tuple(without)})
+    check(isinstance(request.text, str), "The program has to be text.")
     check(
-        len(asked.text) <= LARGEST_TEXT,
-        f"The program has {len(asked.text):,} characters; it may have at most {LARGEST_TEXT:,}.",
+        len(request.text) <= LARGEST_TEXT,
+        f"The program has {len(request.text):,} characters; it may have at most {LARGEST_TEXT:,}.",
     )
-    check(asked.optimiser in OPTIMISERS, f"There is no optimiser '{asked.optimiser}'.")
-    check(is_count(asked.batch_size, MOST_ROWS), f"A batch must have 1 to {MOST_ROWS} rows.")
+    check(request.optimiser in OPTIMISERS, f"There is no optimiser '{request.optimiser}'.")
+    check(is_count(request.batch_size, MOST_ROWS), f"A batch must have 1 to {MOST_ROWS} rows.")
     check(
-        is_count(asked.devices, MOST_DEVICES),
+        is_count(request.devices, MOST_DEVICES),
         f"The number of devices must be from 1 to {MOST_DEVICES}.",
     )
-    check(isinstance(asked.xla, bool), "XLA must be on or off.")
-    check(isinstance(asked.predict, bool), "Predict first must be on or off.")
-    return asked
+    check(isinstance(request.xla, bool), "XLA must be on or off.")
+    check(isinstance(request.predict, bool), "Predict first must be on or off.")
+    return request
 
 
 def is_count(value: Any, most: int) -> bool:

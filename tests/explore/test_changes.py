@@ -3,8 +3,9 @@
 import pytest
 
 from tests.examples.printed import approve_view
-from tflab.life import changes, storage
+from tflab.explore import changes
 from tflab.records.placed import Fate
+from tflab.report import storage
 
 BEFORE = {
     "x": ["forward", "Placeholder() -> float32 [None]", "executed"],

@@ -1,4 +1,4 @@
-"""Life: a program through its stages, as the plain data that the page shows of each."""
+"""Walk: a program through its stages, as the plain data that the page shows of each."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from tflab.errors import RefusedError, TflabError
 from tflab.explore import program
-from tflab.explore.asked import MEMORY, Asked
+from tflab.explore.request import MEMORY, ProgramRequest
+from tflab.explore.stages_as_data import life_of
 from tflab.follow import node_history
-from tflab.life.stages import life_of
 from tflab.lifecycle import backward, execution, frontend, placement, values
 from tflab.records.stages import Backward, Frontend
 from tflab.report import html, questions
@@ -24,28 +24,30 @@ DEVICE = re.compile(r"(?:'|assigned to )/device:CPU:(\d+)")  # in the runtime's 
 VALUES = "values"  # the last message: the last stage with the values of a step
 
 
-def walk(asked: Asked, file: str, folder: str, function: str) -> Iterator[dict[str, Any]]:
+def walk(
+    request: ProgramRequest, file: str, folder: str, function: str
+) -> Iterator[dict[str, Any]]:
     """The data of the page after each stage, and once more with the values of a step.
 
     Raises TflabError if a stage is impossible.
     """
     seen: list[Frontend | Backward] = []
     try:
-        yield from through_stages(asked, file, folder, function, seen)
+        yield from through_stages(request, file, folder, function, seen)
     except RefusedError as error:
         error.line = line_of_node(error, seen[-1], file) if seen else None
-        if lack := lacking(error, asked.devices):
+        if lack := lacking(error, request.devices):
             raise lack from error
         raise
 
 
 def through_stages(
-    asked: Asked, file: str, folder: str, function: str, seen: list[Frontend | Backward]
+    request: ProgramRequest, file: str, folder: str, function: str, seen: list[Frontend | Backward]
 ) -> Iterator[dict[str, Any]]:
     """The same; `seen` gets the first two stages."""
-    options = asked.options
-    switches = asked.optimiser, function, asked.batch_size
-    make = partial(program.build, asked.text, file, folder, *switches)
+    options = request.options
+    switches = request.optimiser, function, request.batch_size
+    make = partial(program.build, request.text, file, folder, *switches)
     built = frontend.build((file, make), options)
     rows = built.live.model.fixed_batch
     options = replace(options, batch_size=rows) if rows else options
@@ -61,7 +63,7 @@ def through_stages(
     executed = values.record(executed, placed, options)
     stages = (built, derived, placed, executed)
     last = life_of(stages, file, file) | {"stage": VALUES}
-    if asked.predict:
+    if request.predict:
         larger = replace(options, batch_size=2 * options.batch_size)
         twice = () if rows else values.record(executed, placed, larger).values
         walked = Walked(file, stages, node_history.histories(stages))

@@ -6,8 +6,14 @@ import sys
 
 import pytest
 
+from tests.examples.lives import small_life
 from tflab.errors import TflabError
-from tflab.life import storage
+from tflab.report import storage
+
+
+@pytest.fixture
+def life():
+    return small_life()
 
 
 @pytest.fixture

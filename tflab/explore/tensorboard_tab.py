@@ -1,4 +1,4 @@
-"""Plugin: TensorBoard's tab Life, which shows the lives in the logdirs of runs.
+"""TensorBoard's tab Life, which shows the lives in the logdirs of runs.
 
 It imports no TensorFlow and starts no process. A logdir may be huge, damaged or from a stranger: it
 is searched in a thread, a run is requested by a hash of its name and never by a path, and errors
@@ -20,8 +20,8 @@ from werkzeug.wrappers import Request, Response
 
 from tflab.errors import TflabError
 from tflab.escaping import visible
-from tflab.life import pages, storage
-from tflab.report import html
+from tflab.explore import markup
+from tflab.report import html, storage
 
 TAB = "Life"
 OLD_S = 5.0  # the logdir is searched again after this time
@@ -88,10 +88,10 @@ class Plugin(base_plugin.TBPlugin):
         life, before = self.life(run or ""), self.life(other) if other else None
         try:
             if before is None or other is None:
-                return as_json({"run": pages.for_page(life), "before": None})
+                return as_json({"run": markup.for_page(life), "before": None})
             heads = visible(self.known[other][0]), visible(self.known[run or ""][0])
-            shown = pages.for_page(life, before, heads)
-            return as_json({"run": shown, "before": pages.for_page(before)})
+            shown = markup.for_page(life, before, heads)
+            return as_json({"run": shown, "before": markup.for_page(before)})
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             raise TflabError("The file of this run is damaged: its tables make no sense.") from None
 
@@ -133,16 +133,16 @@ def with_error_pages(route: Callable[[Request], Response]) -> Callable[[Request]
 
 def script(request: Request) -> Response:
     """A module: it fills the page when it is imported, so that `render` has nothing to do."""
-    joined = html.join_modules([*pages.modules(), pages.read(SCRIPT)])
+    joined = html.join_modules([*markup.modules(), markup.read(SCRIPT)])
     return Response(f"{joined}export function render() {{}}\n", mimetype="text/javascript")
 
 
 def style(request: Request) -> Response:
-    return Response(pages.style(), mimetype="text/css")
+    return Response(markup.style(), mimetype="text/css")
 
 
 def page(request: Request) -> Response:
-    text = html.environment(pages.read).from_string(pages.read("tab.html.j2")).render()
+    text = html.environment(markup.read).from_string(markup.read("tab.html.j2")).render()
     return Response(
         text, mimetype="text/html", headers={"Content-Security-Policy": "default-src 'none'"}
     )

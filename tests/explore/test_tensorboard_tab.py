@@ -7,7 +7,9 @@ import pytest
 from tensorboard.plugins.base_plugin import TBContext
 from werkzeug.test import Client
 
-from tflab.life import plugin, storage
+from tests.examples.lives import small_life
+from tflab.explore import tensorboard_tab
+from tflab.report import storage
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 
@@ -16,7 +18,7 @@ class Tab:
     """The plugin as TensorBoard calls it."""
 
     def __init__(self, logdir):
-        self.plugin = plugin.Loader().load(TBContext(logdir=str(logdir) if logdir else ""))
+        self.plugin = tensorboard_tab.Loader().load(TBContext(logdir=str(logdir) if logdir else ""))
         self.apps = self.plugin.get_plugin_apps()
 
     def get(self, path, **query):
@@ -24,6 +26,11 @@ class Tab:
 
     def mark(self, name):
         return {found: mark for mark, found, _ in self.get("/runs").json}[name]
+
+
+@pytest.fixture
+def life():
+    return small_life()
 
 
 @pytest.fixture
@@ -100,7 +107,7 @@ def test_a_logdir_that_takes_long_to_search_keeps_nobody_waiting(tmp_path, monke
         return found
 
     monkeypatch.setattr(storage, "runs", slowly)
-    monkeypatch.setattr(plugin, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(tensorboard_tab, "PATIENCE_S", 0.05)
     tab = Tab(tmp_path)
     assert not tab.plugin.is_active()
     searched.set()
@@ -113,7 +120,7 @@ def test_a_growing_logdir_is_searched_again(logdir, life, monkeypatch):
     assert len(tab.get("/runs").json) == 2
     storage.write(logdir / "third", life)
     assert len(tab.get("/runs").json) == 2  # it was searched a moment ago
-    monkeypatch.setattr(plugin, "OLD_S", 0)
+    monkeypatch.setattr(tensorboard_tab, "OLD_S", 0)
     assert len(tab.get("/runs").json) == 3
 
 

@@ -1,4 +1,4 @@
-"""Warm: the worker process from the server's side; it is watched, ended and replaced.
+"""Worker pool: the worker process from the server's side; it is watched, ended and replaced.
 
 One program runs at a time. A newer version of the same page's program replaces the running one
 after its current stage.
@@ -21,7 +21,7 @@ from typing import Any
 
 from tflab.errors import TflabError
 from tflab.explore import worker
-from tflab.explore.asked import MEMORY, Asked
+from tflab.explore.request import MEMORY, ProgramRequest
 from tflab.records.codec import encoded
 from tflab.runtime import child
 
@@ -43,7 +43,7 @@ class LostError(TflabError):
 SECONDS = 20.0  # of a stage: longer than one of LeNet takes on a busy machine
 
 
-class Warm:
+class WorkerProcess:
     """A worker for the programs of one server. `file` is the name of its programs, `folder` that of
     the file, if there is one, `function` the one that returns a model, if any, and `seconds` the
     time limit of a stage."""
@@ -90,13 +90,13 @@ class Warm:
         with suppress(queue.Full):
             lines.put_nowait(b"")
 
-    def life(self, page: str, number: int, asked: Asked) -> Iterator[Message]:
+    def life(self, page: str, number: int, request: ProgramRequest) -> Iterator[Message]:
         """The message of each stage. The last one has `done`, `error` or `superseded`."""
         self.newest[page] = max(number, self.newest.get(page, 0))
         with self.turn:
             order: Message = {
                 "run": {
-                    "asked": encoded(asked),
+                    "asked": encoded(request),
                     "file": self.file,
                     "folder": self.folder,
                     "function": self.function,

@@ -10,11 +10,10 @@ from typing import Any
 
 from tflab.analysis import critical_path
 from tflab.follow import node_history
-from tflab.life import storage
 from tflab.records.blocks import Block
 from tflab.records.node_history import NodeHistory
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
-from tflab.report import drawing
+from tflab.report import drawing, storage
 from tflab.report.contents import DrawnGraph
 from tflab.runtime import costs
 from tflab.views import chain_rule, generated_code, in_short, pass_log
