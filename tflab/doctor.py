@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import tflab
-from tflab import temporary
-from tflab.cli import arguments, command, environment
+from tflab.cli import arguments, command, environment, temporary
 from tflab.errors import TflabError
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.units import plural

@@ -99,7 +99,7 @@ def test_an_exception_that_python_loses_is_raised_again():
 
 BODY = """
 import sys, time
-from tflab import temporary
+from tflab.cli import temporary
 from tflab.cli import command
 def body():
     with temporary.folder("work"):

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, NoReturn
 
-from tflab import temporary
-from tflab.cli import gone, interrupts, output_paths, terminal
+from tflab.cli import gone, interrupts, output_paths, temporary, terminal
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import visible
 

@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 import tflab
-from tflab import temporary, untrusted
-from tflab.cli import environment, interrupts, landlock
+from tflab import untrusted
+from tflab.cli import environment, interrupts, landlock, temporary
 from tflab.errors import TflabError, UsageError
 from tflab.units import size
 

@@ -133,7 +133,7 @@ def watch(command: Interrupts, reading: socket.socket) -> None:
 
 def give_up(command: Interrupts, number: Signals) -> None:
     """End the process, whose main thread does not return from TensorFlow."""
-    from tflab import temporary
+    from tflab.cli import temporary
 
     with suppress(Exception):
         if command.show:

@@ -16,8 +16,7 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 
-from tflab import temporary
-from tflab.cli import confined
+from tflab.cli import confined, temporary
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 

@@ -15,8 +15,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import models, temporary
+from tflab import models
 from tflab.analysis import branches, ledger, passes
+from tflab.cli import temporary
 from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import with_full_stop
 from tflab.lifecycle import split

@@ -19,8 +19,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import temporary
-from tflab.cli import confined
+from tflab.cli import confined, temporary
 from tflab.errors import TflabError, reason
 from tflab.escaping import with_full_stop
 from tflab.models import graph_file, saved

@@ -8,8 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tflab import lifecycle, models, temporary
-from tflab.cli import environment, interrupts, terminal
+from tflab import lifecycle, models
+from tflab.cli import environment, interrupts, temporary, terminal
 from tflab.compare import DEFAULT, SweepOptions, compare_batch_sizes
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history

@@ -20,8 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tflab import temporary
-from tflab.cli import command, terminal
+from tflab.cli import command, temporary, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.run import launch
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from tflab import temporary
+from tflab.cli import temporary
 from tflab.errors import UsageError
 from tflab.run import startup, watcher
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from tflab import temporary
+from tflab.cli import temporary
 from tflab.records.blocks import Block
 from tflab.records.watched import Watched
 from tflab.run import largest, recorder, summary

@@ -20,8 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-from tflab import temporary
-from tflab.cli import confined
+from tflab.cli import confined, temporary
 from tflab.errors import TflabError
 from tflab.runtime import dumps, quiet_import
 

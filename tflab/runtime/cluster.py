@@ -17,7 +17,7 @@ from typing import IO
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import temporary
+from tflab.cli import temporary
 from tflab.errors import TflabError
 from tflab.runtime import child, server
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tflab import temporary
+from tflab.cli import temporary
 from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.records.placed import Snapshot

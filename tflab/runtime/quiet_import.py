@@ -18,7 +18,7 @@ from glob import glob
 from importlib.util import find_spec
 from types import ModuleType
 
-from tflab import temporary
+from tflab.cli import temporary
 
 NOTES = re.compile(
     r"I\d{4} |WARNING: All log messages before absl::InitializeLog\(\)"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tflab import temporary
+from tflab.cli import temporary
 from tflab.errors import TflabError
 
 
 def test_a_folder_is_removed_with_its_context_and_that_of_the_process_at_its_end(tmp_path):
     program = (
-        "from tflab import temporary\n"
+        "from tflab.cli import temporary\n"
         "with temporary.folder('work') as folder:\n"
         "    print(folder.parent == temporary.process_folder(), folder.is_dir())\n"
         "print(folder.exists(), folder.parent.exists())"
