@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.records_by_hand import op_stats
-from tflab.follow import values
+from tflab.follow import node_history
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Source, Tensor
 from tflab.records.node_history import NodeHistory, Touch
@@ -153,4 +153,4 @@ BACK = value("back:0", (6.0, 6.0), (2,))
 GATE = replace(BACK, tensor="gate_1:0", node="gate_1")
 SEED = value("seed:0", (1.0,), ())
 VALUES = (ONE, Y, X, MUL, LOSS, PRODUCT, SUM, BACK, GATE, SEED)
-KNOWN = values.with_values(HISTORIES, MEANINGS, VALUES)
+KNOWN = node_history.with_values(HISTORIES, MEANINGS, VALUES)

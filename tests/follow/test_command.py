@@ -1,11 +1,17 @@
 """`python -m tflab.follow`, as a user runs it, and what it gathers."""
 
 import json
-from subprocess import CompletedProcess
+from dataclasses import replace
 
 import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
+from tests import graphs
 from tests.commands import run_here
+from tflab import lifecycle
+from tflab.compare import sweep
+from tflab.errors import RefusedError
 from tflab.follow import __main__ as command
 from tflab.follow import measurement
 from tflab.records.options import Options
@@ -13,7 +19,7 @@ from tflab.records.options import Options
 pytestmark = pytest.mark.tensorflow
 
 
-def follow(*args: str) -> CompletedProcess:
+def follow(*args: str):
     return run_here(command.main, *args)
 
 
@@ -27,11 +33,8 @@ def test_a_convolution_is_followed_into_the_relu_that_it_was_fused_into(historie
     history = histories["conv1/Conv2D"]
     assert history.source.code.startswith("sums = tf.nn.conv2d(images, kernel")
     assert "gradients/conv1/Conv2D_grad/Conv2DBackpropFilter" in history.gradient_nodes
-    assert (history.fate.fate, history.fate.by, history.carrier) == (
-        "fused",
-        "remapper",
-        "conv1/Relu",
-    )
+    fate = history.fate.fate, history.fate.by, history.carrier
+    assert fate == ("fused", "remapper", "conv1/Relu")
     ran = {node.name: node.op for node in walked("lenet")["placement"].nodes}
     assert history.ran_as == history.kernel.op == ran["conv1/Relu"]
     assert [*history.times] == [1, 16]
@@ -47,37 +50,76 @@ def test_every_node_of_the_ledger_has_a_history_and_every_executed_one_its_time(
     assert traced <= timed
 
 
-def test_a_batch_size_that_the_data_do_not_fill_is_left_out(walked):
-    stages = tuple(walked("toy").values())
-    available = stages[0].program.dataset("train").size
-    timed = measurement.measured(stages, (available + 1,), Options())
-    assert list(timed.tables) == [stages[-1].batch_size]  # the steps of the walk itself
-    assert (timed.path, timed.failed) == (stages[-1].critical_path, False)
-    assert timed.untimed == {available + 1: f"The data (points of 3x + 2) have {available:,} rows."}
+def in_pairs() -> None:
+    """Rows are taken two by two, so that an odd number of them fails."""
+    x = tf1.placeholder(tf.float32, [None, 4], name="x")
+    tf.tanh(tf.reshape(x, [-1, 2, 4], name="pairs"), name="y")
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("pairs") / "g.pb"
+    return graphs.write(path, graphs.graph_def(in_pairs))
+
+
+def test_a_batch_size_without_times_has_a_reason(pairs, monkeypatch):
+    """A step that fails, data that end, and a failure in the middle of the measurement."""
+    stages = tuple(lifecycle.walk(pairs, Options(steps=1)))
+    refused = "The runtime refused the step: Input to reshape is a tensor with 12 values"
+    y = measurement.follow(stages, (2, 3, 5000), Options()).histories["y"]
+    assert [size for size, row in y.times.items() if row.calls] == [2, 16]
+    assert y.untimed[5000] == "The data (seeded values) have 1,024 rows."
+    assert y.untimed[3].startswith(refused)
+    real = sweep.run
+
+    def ending(*args):
+        """The data end in the middle: the first batch size was measured."""
+        done = real(*args)
+        batches = {2: done.batches[2]}
+        return replace(done, batches=batches, ending=replace(done.ending, failure="It ran dry."))
+
+    monkeypatch.setattr(sweep, "run", ending)
+    y = measurement.follow(stages, (2, 4), Options()).histories["y"]
+    assert (list(y.times), y.untimed) == ([2, 16], {4: "It ran dry."})
+
+    def refusing(*args):
+        raise RefusedError("Not now.")
+
+    monkeypatch.setattr(sweep, "run", refusing)
+    y = measurement.follow(stages, (2, 4), Options()).histories["y"]
+    assert (list(y.times), y.untimed) == ([16], {2: "Not now.", 4: "Not now."})
 
 
 def test_the_command_prints_one_history_as_text_and_as_json():
-    text = follow("mul", "--batch-sizes", "1")
+    text = follow("mul")
     assert text.returncode == 0, text.stderr
     assert "The history of mul (Mul)" in text.stdout
     assert "x * y + z" in text.stdout
     assert "input mul/ReadVariableOp: 2\n" in text.stdout
-    printed = json.loads(follow("mul", "--batch-sizes", "1", "--format", "json").stdout)
+    printed = json.loads(follow("mul", "--format", "json").stdout)
     assert (printed["model"], printed["life"]["name"]) == ("toy", "mul")
-    assert printed["life"]["times"][0][0] == 1
-    assert printed["life"]["times"][0][1]["calls"] > 0
-    assert [value["tensor"] for value in printed["life"]["taken"]] == [
-        "x:0",
-        "mul/ReadVariableOp:0",
-    ]
+    assert [size for size, row in printed["life"]["times"] if row["calls"]] == [1, 16, 64]
+    taken = [value["tensor"] for value in printed["life"]["taken"]]
+    assert taken == ["x:0", "mul/ReadVariableOp:0"]
     assert printed["life"]["values"][0]["values"][0] == pytest.approx(0.0473, rel=1e-2)
 
 
-def test_a_name_that_does_not_exist_is_refused_with_the_nearest_ones():
-    refused = follow("mull")
-    assert refused.returncode == 2
-    assert refused.stdout == ""
-    assert refused.stderr == (
-        "tflab: There is no node 'mull' in the graph of toy (--model names another). "
-        "Did you mean 'mul' or 'gradients/error_grad/mul_1'?\n"
-    )
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            ("mull",),
+            "There is no node 'mull' in the graph of toy (--model names another). "
+            "Did you mean 'mul' or 'gradients/error_grad/mul_1'?",
+        ),
+        (
+            ("mul", "--batch-sizes", "1"),
+            "--batch-sizes: gone; compare --batch-sizes measures a step at several batch sizes. "
+            "See `python -m tflab.follow --help`.",
+        ),
+    ],
+)
+def test_a_wrong_name_or_option_is_refused_with_the_right_one(line, said):
+    refused = follow(*line)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == f"tflab: {said}\n"

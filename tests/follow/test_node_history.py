@@ -6,6 +6,20 @@ from types import SimpleNamespace
 import pytest
 
 from tests.examples import walk
+from tests.examples.histories import (
+    BACK,
+    GATE,
+    HISTORIES,
+    KNOWN,
+    MEANINGS,
+    MUL,
+    ONE,
+    SEED,
+    SUM,
+    VALUES,
+)
+from tests.examples.histories import X as X_VALUE
+from tests.examples.histories import Y as Y_VALUE
 from tests.examples.printed import approve_text
 from tests.graph_notation import one_pass
 from tests.records_by_hand import LOAD, LOAD_LINE, op_stats, run
@@ -38,7 +52,7 @@ MATMUL = Node("matmul", "MatMul", inputs=("x", "w"), source=LINE)
 RELU = Node(
     "relu", "Relu", inputs=("matmul",), source=LINE, outputs=(Tensor("float32", (None, 4)),)
 )
-SEED = Node("gradients/seed", "Const")
+SEED_NODE = Node("gradients/seed", "Const")
 RELU_GRAD = Node("gradients/relu_grad", "ReluGrad", inputs=("gradients/seed", "relu"))
 TRAIN = Node("train", "NoOp", control_inputs=("gradients/relu_grad",))
 FEED = Node("_arg_x", "_Arg", outputs=(Tensor("float32", (16, 4)),))
@@ -48,7 +62,7 @@ PASSING = Node("passing", "Identity", inputs=("x",))
 FRONTEND = Frontend(None, (X, MATMUL, RELU))
 BACKWARD = Backward(
     None,
-    (X, MATMUL, RELU, SEED, RELU_GRAD, TRAIN),
+    (X, MATMUL, RELU, SEED_NODE, RELU_GRAD, TRAIN),
     gradients=(
         Gradient("relu", "Relu", "_ReluGrad (nn_grad.py:1)", ("gradients/relu_grad",)),
         Gradient("x", "Placeholder", None, (), "it does not depend on a trainable variable"),
@@ -188,7 +202,24 @@ def test_the_load_stands_above_a_history_with_times():
 
 def test_a_node_that_nobody_carries_has_no_times():
     lone = node_history.from_program(FRONTEND, None)
-    assert node_history.with_times(lone, PATH, {16: (row("matmul"),)}) == lone
+    assert node_history.with_times(lone, EXECUTION, {16: (row("matmul"),)}) == lone
+
+
+def test_a_gradient_is_the_value_of_the_last_node_that_computes_it():
+    found = {name: node.gradient for name, node in KNOWN.items() if node.gradient}
+    assert found == {"y": SUM, "mul": GATE, "loss": SEED}
+    for change in ({"complete": False}, {"used": False}):  # a part of it, or nobody needs it
+        later = replace(MEANINGS[2], name="loss", **change)
+        known = node_history.with_values(HISTORIES, (*MEANINGS, later), VALUES)
+        assert known["y"].gradient == SUM
+    rows = replace(BACK, shape=(1,), values=(6.0,))  # as of a lookup, that are for some rows only
+    assert node_history.with_values(HISTORIES, MEANINGS, (MUL, rows))["mul"].gradient is None
+
+
+def test_a_node_has_the_program_s_values_of_its_outputs_and_inputs():
+    own = {name: node.values for name, node in KNOWN.items() if node.values}
+    assert own == {row.node: (row,) for row in VALUES if row is not ONE}
+    assert KNOWN["mul"].taken == (X_VALUE, Y_VALUE)
 
 
 def test_a_name_that_does_not_exist_gets_the_nearest_ones(histories):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.examples.histories import FUSED, KNOWN, MEANINGS, PLAIN
+from tests.examples.histories import BACK, FUSED, KNOWN, LOSS, MEANINGS, PLAIN
 from tests.examples.printed import approve_view
 from tests.records_by_hand import LOAD
 from tflab.follow import view
@@ -84,6 +84,10 @@ VARIANTS = {
     "a gradient without a line": replace(PLAIN, meaning=replace(MEANINGS[6], line=None)),
     "values": KNOWN["mul"],
     "values of a variable": KNOWN["y"],
+    "values that are fed": KNOWN["x"],
+    "more inputs and outputs than have their values": replace(
+        KNOWN["back"], values=(BACK, *[replace(BACK, tensor="back:1")] * 5), taken=(LOSS,) * 6
+    ),
 }
 
 
@@ -99,3 +103,12 @@ def test_a_tensor_links_to_its_node_and_what_was_rewritten_links_to_none():
     assert list(view.links(["split:1"])) == [NodeLink("split", "split:1")]
     first, *_, last = view.parts_of_touch(Touch("a pass", 2, "rewritten", "Relu to _Relu"))
     assert (first, last) == (PassLink(2, "a pass"), "Relu to _Relu")
+
+
+def test_a_node_that_has_no_value_says_what_became_of_it():
+    assert {name: view.missing(node) for name, node in KNOWN.items()} == {
+        **dict.fromkeys(("x", "y", "mul", "loss", "seed", "product", "sum", "back", "gate_1")),
+        "gate": "unreached",
+        "fused": "fused",
+    }
+    assert view.missing(replace(KNOWN["gate"], outputs=())) is None  # it had none to have

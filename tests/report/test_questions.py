@@ -8,7 +8,7 @@ from tests.examples.histories import HISTORIES, MEANINGS, value
 from tests.examples.lab import COMPARED, LAB, LINEAR
 from tests.examples.printed import approve_text
 from tests.examples.walk import EXECUTION, PLACEMENT
-from tflab.follow import node_history, values
+from tflab.follow import node_history
 from tflab.records.placed import Fate
 from tflab.records.timed import Spread
 from tflab.report import questions
@@ -73,7 +73,7 @@ NAN = float("nan")
 def toy(*rows, histories=TAKES):
     # The gate hands on what `back` computes
     gates = [replace(row, tensor="gate_1:0", node="gate_1") for row in rows if row.node == "back"]
-    return Walked("toy", (), values.with_values(histories, MEANINGS, [*rows, *gates]))
+    return Walked("toy", (), node_history.with_values(histories, MEANINGS, [*rows, *gates]))
 
 
 def test_the_questions_are_those_that_this_run_can_answer():

@@ -2,8 +2,7 @@
 
     python -m tflab.follow conv1/Conv2D --model lenet
 
-If the node was fused into another one, that node's device, kernel and times are shown. If a step
-fails at one batch size, that size is omitted with the reason, and the exit status is 1.
+If the node was fused into another one, that node's device, kernel and times are shown.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from dataclasses import replace
 
 from tflab import models
 from tflab.cli import arguments, command, confined, environment, interrupts, terminal
-from tflab.errors import RefusedError, UsageError
+from tflab.errors import UsageError
 from tflab.records.node_history import NodeHistory
-from tflab.records.options import Options
+from tflab.records.options import BATCH_SIZES, Options
 from tflab.records.stages import Placement, Stage
 from tflab.runtime import dumps
 
@@ -39,10 +38,6 @@ def parser() -> argparse.ArgumentParser:
         help="a watched program instead of a model: the file that `python -m tflab.run --save` "
         "wrote, or its logdir; nothing runs",
     )
-    arguments.batch_size(parser, "rows of data in the step that goes through the stages")
-    arguments.batch_sizes(parser, "rows of data in the steps of the table of times")
-    arguments.devices(parser)
-    add("--xla", action="store_true", help="compile with XLA where possible, and show the code")
     arguments.output_format(parser, FORMATS)
     arguments.data_dir(parser)
     arguments.saved(parser)
@@ -55,9 +50,6 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     if confined.is_wanted(models.is_file(args.model), args.trust):
         return confined.run("follow", argv, args, {})
     options = Options(
-        batch_size=args.batch_size,
-        devices=args.devices,
-        xla=args.xla,
         soft_placement=models.is_file(args.model),  # the devices were another machine's
         data_dir=args.data_dir,
         saved=arguments.saved_of(args),
@@ -65,7 +57,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model, options.saved)
     from tflab import lifecycle
-    from tflab.follow import measurement, node_history, view
+    from tflab.follow import measurement, node_history
     from tflab.lifecycle import execution
 
     whose = f"{args.model} (--model names another)"
@@ -84,17 +76,14 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
                 ran = execution.execute(placed, options)
                 stages.append(ran)
                 if not ran.interrupted:
-                    sizes = sorted(set(args.batch_sizes))
-                    followed = measurement.follow(stages, sizes, options)
+                    followed = measurement.follow(stages, BATCH_SIZES, options)
         except KeyboardInterrupt:
             if not stages:
                 raise
         histories = followed.histories if followed else node_history.histories(stages)
         history = node_history.find(args.node, histories, whose)
         show(history, args)
-    if followed and followed.timed.failed:
-        raise RefusedError(" ".join(view.untimed(history)))
-    return command.INTERRUPTED if followed is None or followed.timed.interrupted else 0
+    return command.INTERRUPTED if followed is None or followed.interrupted else 0
 
 
 def run_recorded(args: argparse.Namespace) -> int:

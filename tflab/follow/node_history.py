@@ -2,7 +2,7 @@
 
 Each stage knows its own graph; a history combines what they say about one name, and about its
 carrier if the node was fused into another. The records go through four functions, in the order of
-the stages: from_program, with_placement, with_times, values.with_values.
+the stages: from_program, with_placement, with_times, with_values.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from dataclasses import replace
 from typing import Any
 
 from tflab import models
+from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.ledger import INLINED_FROM
 from tflab.errors import UsageError, did_you_mean
 from tflab.exporters import notebook
-from tflab.follow import values, view
-from tflab.records.graph import Node, makers, node_of, turned_around
+from tflab.follow import view
+from tflab.records.gradients import GradientNode
+from tflab.records.graph import Node, graph_def_name, makers, node_of, turned_around
 from tflab.records.measured import OpStats
 from tflab.records.node_history import Became, NodeHistory, Together, Touch
 from tflab.records.placed import CompiledKernel, Fate, Origin, Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
-from tflab.records.timed import CriticalPath
-from tflab.records.verdicts import Load
+from tflab.records.values import Value
+from tflab.views.values import elements
 
 NEAREST = 5  # names that are suggested instead of one that does not exist
 
@@ -32,26 +34,21 @@ notebook.show_as(NodeHistory, view.blocks)
 
 
 def histories(
-    stages: Sequence[Stage],
-    tables: Mapping[int, Sequence[OpStats]] | None = None,
-    path: CriticalPath | None = None,
+    stages: Sequence[Stage], tables: Mapping[int, Sequence[OpStats]] | None = None
 ) -> Histories:
     """The history of every node that any stage knows: the user's in the order in which they were
     made, then those of the runtime.
 
-    `stages` are the results of a walk; `tables` hold the rows by node of the measured step, by
-    batch size; `path` is the critical path of that step, if the walk did not include its execution.
+    `stages` are the results of a walk; `tables` hold the rows by node of its step, by batch size.
     """
     known: dict[type, Any] = {type(stage): stage for stage in stages}
     ran = known.get(Execution)
-    if ran:
-        path = ran.critical_path
     by_name = from_program(known[Frontend], known.get(Backward))
     if Placement in known:
         by_name = with_placement(by_name, taken_branches(known[Placement], ran))
-    by_name = with_times(by_name, path, tables or {}, ran.load if ran else None)
+    by_name = with_times(by_name, ran, tables or {})
     meanings = known[Backward].gradient_nodes if Backward in known else ()
-    return values.with_values(by_name, meanings, ran.values if ran else ())
+    return with_values(by_name, meanings, ran.values if ran else ())
 
 
 def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
@@ -158,15 +155,12 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
 
 
 def with_times(
-    by_name: Histories,
-    path: CriticalPath | None,
-    tables: Mapping[int, Sequence[OpStats]],
-    load: Load | None = None,
+    by_name: Histories, execution: Execution | None, tables: Mapping[int, Sequence[OpStats]]
 ) -> Histories:
     """The times of their carriers, whether the step waited for these, and the machine's load."""
     known = {size: {row.key: row for row in rows} for size, rows in tables.items()}
-    slack_ns = dict(path.slack) if path else {}
-    waited_for = set(path.nodes) if path else set()
+    slack_ns = dict(execution.critical_path.slack) if execution else {}
+    waited_for = set(execution.critical_path.nodes) if execution else set()
     timed = {key for rows in known.values() for key in rows}
     return {
         name: replace(
@@ -180,7 +174,7 @@ def with_times(
             },
             slack_ns=slack_ns.get(at),
             critical=at in waited_for,
-            load=load,
+            load=execution.load if execution else None,
         )
         if (at := history.carrier) is not None
         else history
@@ -281,3 +275,43 @@ def compiled_kernels(placement: Placement) -> dict[str, list[CompiledKernel]]:
             for node in kernel.nodes:
                 by_node.setdefault(node, []).append(kernel)
     return by_node
+
+
+def with_values(
+    histories: Mapping[str, NodeHistory],
+    gradient_nodes: Sequence[GradientNode],
+    values: Iterable[Value],
+) -> dict[str, NodeHistory]:
+    """Return the histories with the purposes of gradient nodes and with the program's values."""
+    meanings = {node.name: node for node in gradient_nodes}
+    outputs: dict[str, list[Value]] = {}
+    by_tensor: dict[str, Value] = {}
+    for value in values:
+        outputs.setdefault(value.node, []).append(value)
+        by_tensor[graph_def_name(value.tensor)] = value
+    computing: dict[str, list[str]] = {}
+    for node in gradient_nodes:
+        if node.towards and node.complete and node.used:
+            computing.setdefault(node.towards, []).append(node.name)
+    return {
+        name: replace(
+            history,
+            meaning=meanings.get(name),
+            values=tuple(outputs.get(name, ())),
+            taken=tuple(by_tensor[tensor] for tensor in history.inputs if tensor in by_tensor),
+            gradient=last_gradient(
+                outputs.get(name, ()),
+                [outputs.get(one, ()) for one in computing.get(gradient_name(name), ())],
+            ),
+        )
+        for name, history in histories.items()
+    }
+
+
+def last_gradient(own: Sequence[Value], computed: Sequence[Sequence[Value]]) -> Value | None:
+    """Return the value of the last node that computes a gradient; it has as many elements as the
+    forward tensor."""
+    for outputs in reversed(computed):
+        if len(outputs) == 1 and (not own or elements(outputs[0]) == elements(own[0])):
+            return outputs[0]
+    return None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tflab import units
 from tflab.analysis import branches
-from tflab.follow import node_history, values
+from tflab.follow import node_history
 from tflab.records.graph import FORWARD, UPDATE, Node, node_of
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Partition
@@ -67,7 +67,7 @@ def histories(
         }
     if recorded_values is None:
         return plain
-    return values.with_values(plain, (), recorded_values.values)
+    return node_history.with_values(plain, (), recorded_values.values)
 
 
 def needed(graph: Recorded) -> Recorded:

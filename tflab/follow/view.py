@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tflab.analysis.branches import SWITCHES
+from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.gradient_nodes import WHY
-from tflab.follow import values
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.records.gradients import GradientNode
-from tflab.records.graph import node_of
+from tflab.records.graph import graph_def_name, node_of
 from tflab.records.node_history import Became, NodeHistory, Together, Touch
 from tflab.records.placed import Fate
+from tflab.records.values import FED, VARIABLE, Value
 from tflab.units import percent, plural, short_device, time
 from tflab.views import execution, generated_code, op_table, stages
+from tflab.views.values import amounts_of
 from tflab.views.words import FATES, REMAINS, place, tensor
 
 KINDS = {
@@ -56,6 +59,7 @@ TOGETHER: dict[str, Callable[[tuple[int, Together]], str]] = {  # columns of inl
     "share": lambda item: percent(item[1].share),
     "FLOPs": lambda item: "" if item[1].flops is None else f"{item[1].flops:,}",
 }
+MOST_VALUES = 4  # inputs or outputs whose values are shown
 MOST_NEIGHBOURS = 24  # that are named; others are counted
 
 
@@ -269,7 +273,7 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         return
     if history.carrier != history.name and not history.became:
         yield (
-            values.done_by(history),
+            done_by(history),
             *links([history.carrier]),
             f", which ran as {history.ran_as}",
         )
@@ -302,8 +306,53 @@ def untimed(history: NodeHistory) -> Iterator[str]:
 
 
 def value_lines(history: NodeHistory) -> Iterator[Line]:
-    for before, nodes, after in values.sentences(history):
-        yield tuple(part for part in (before, *links(nodes), after) if part)
+    """The values of the node's inputs and outputs, those of a variable before and after the step,
+    and the gradient of the loss with respect to them."""
+    for value in history.taken[:MOST_VALUES]:
+        name = graph_def_name(value.tensor)
+        yield ("input ", *links([name]), f": {amounts_of(value, value.shape)}")
+    if len(history.taken) > MOST_VALUES:
+        yield (f"and {plural(len(history.taken) - MOST_VALUES, 'more input')}",)
+    for value in history.values[:MOST_VALUES]:
+        yield (f"{description(value)}: {amounts_of(value, value.shape)}",)
+        if value.after is not None:
+            yield (f"after the step: {amounts_of(value.after, value.shape)}",)
+    if len(history.values) > MOST_VALUES:
+        yield (f"and {plural(len(history.values) - MOST_VALUES, 'more output')}",)
+    if history.gradient is not None:
+        amounts = amounts_of(history.gradient, history.gradient.shape)
+        name = gradient_name(history.name)
+        yield (f"{name}, computed by ", *links([history.gradient.node]), f": {amounts}")
+
+
+def description(value: Value) -> str:
+    """Return what a value is: `fed`, `before the step`, `value`, `value of split:1`."""
+    if value.kind == FED:
+        return "fed"
+    if value.kind == VARIABLE:
+        return "before the step"
+    first = graph_def_name(value.tensor) == node_of(value.tensor)
+    return "value" if first else f"value of {value.tensor}"
+
+
+def missing(history: NodeHistory) -> str | None:
+    """Return why a node of the user's graph has no values: its fate."""
+    fate = history.fate.fate if history.fate else "executed"
+    return None if history.values or not history.outputs or fate == "executed" else fate
+
+
+def done_by(history: NodeHistory) -> str:
+    """Return what the carrier did for the node: for a folded or removed node it does no work."""
+    fate = history.fate.fate if history.fate and not history.fate.replaced else ""
+    if history.fate and fate == "folded" and not history.fate.has_value:
+        return "it was used before the steps to compute the constant "
+    if fate == "folded":
+        return "it was computed before the steps; its value is stored in "
+    if fate == "removed" and history.ran_as in SWITCHES:  # no step may have taken that output
+        return "it did not run; its consumers take their value from "
+    if fate == "removed":
+        return "it did not run; its consumers took the value from "
+    return "its computation was done by "
 
 
 def times(history: NodeHistory) -> Table:

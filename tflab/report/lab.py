@@ -184,7 +184,7 @@ def walk(
     if with_pictures:
         followed = measurement.follow(stages, BATCH_SIZES, options)
         yield Walked(model, stages, followed.histories), done
-        if followed.timed.interrupted:
+        if followed.interrupted:
             raise KeyboardInterrupt
 
 

@@ -12,7 +12,6 @@ from math import prod
 
 from tflab.analysis import branches, critical_path
 from tflab.analysis.gradient_graph import gradient_name
-from tflab.follow import values
 from tflab.follow.view import PREPOSITIONS
 from tflab.records.graph import Node, node_of
 from tflab.records.measured import Comparison
@@ -274,7 +273,7 @@ def about_gradients(walked: Walked) -> Iterator[Question]:
 def row_of_product(walked: Walked) -> Iterator[Question]:
     """The contribution of a row to a gradient that is a sum of products over the batch."""
     for history in walked.histories.values():
-        node, value = history.meaning, values.only_value(history)
+        node, value = history.meaning, only_value(history)
         if history.op != "Mul" or node is None or not node.formula or node.complete:
             continue
         factors = [factor(name, walked) for name in history.inputs]
@@ -308,8 +307,13 @@ def factor(tensor: str, walked: Walked) -> tuple[str, tuple[float, ...]] | None:
     if history is None:
         return None
     name = history.meaning.towards if history.meaning else history.name
-    value = values.only_value(history)
+    value = only_value(history)
     return (name, numbers_of(value)) if name and value else None
+
+
+def only_value(history: NodeHistory) -> Value | None:
+    """Return the value of a node with one output."""
+    return history.values[0] if len(history.values) == 1 else None
 
 
 def numbers_of(value: Value) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.passes import Version
-from tflab.follow import values, view
+from tflab.follow import view
 from tflab.follow.view import Aside, Code, NodeLink, Part, PassLink
 from tflab.records.codec import encoded
 from tflab.records.graph import node_of
@@ -176,7 +176,7 @@ def flowed(history: NodeHistory) -> dict[str, str]:
         shown["data"] = ", ".join(texts)
     if history.gradient:
         shown["grad"] = brief(history.gradient, history.gradient.shape)
-    if missing := values.missing(history):
+    if missing := view.missing(history):
         shown["missing"] = missing
     return shown
 
