@@ -21,11 +21,9 @@ from tests.shown import without_progress
 from tflab import models
 from tflab.analysis import memory, step_times
 from tflab.analysis.row_labels import KEYS, RUNTIME
-from tflab.cli import terminal
 from tflab.compare import (
     SweepOptions,
     compare_batch_sizes,
-    comparison,
     configurations,
     prepare,
     sweep,
@@ -34,7 +32,6 @@ from tflab.compare import __main__ as compare
 from tflab.datasets import Dataset, files
 from tflab.errors import UsageError
 from tflab.records.options import Model, Options
-from tflab.records.verdicts import Experiments
 from tflab.runtime import dumps, own_process
 
 pytestmark = pytest.mark.tensorflow
@@ -278,22 +275,6 @@ def test_how_many_images_are_processed_without_a_number(monkeypatch):
         assert {size: row.images for size, row in found.steps.items()} == images
 
 
-@pytest.mark.parametrize(("stop", "done"), [(16, [1, 4]), (4, [1])])
-def test_the_batch_sizes_share_the_seconds_of_the_experiments(monkeypatch, stop, done):
-    """Without LEAST observations there are none: Ctrl-C came."""
-    asked = []
-
-    def run(placed, nodes, options, split):
-        asked.append((options.batch_size, options.experiments, split))
-        return None if options.batch_size == stop else Experiments((), None, ())
-
-    monkeypatch.setattr(comparison.experiments, "run", run)
-    chosen, options = SweepOptions(images=32), Options(experiments=60)
-    found = compare_batch_sizes("toy", (1, 4, 16), chosen, options=options)
-    assert asked == [(size, 20, "test") for size in (*done, stop)]
-    assert ([*found.experiments], found.interrupted) == (done, True)
-
-
 # Interrupted
 
 
@@ -315,24 +296,20 @@ def interrupt(monkeypatch):
     return when
 
 
-def test_ctrl_c_keeps_what_was_measured_and_says_so(interrupt):
-    interrupt(20)  # a round is 16 steps of batch 1 and one of batch 16
-    found = compare_batch_sizes("toy", SIZES, SweepOptions(by="node", images=64))
-    assert found.interrupted
-    assert {size: (steps.steps, steps.images) for size, steps in found.steps.items()} == {
-        1: (18, 18),
-        16: (1, 16),
-    }
-    for row in found.rows:
-        assert {size: cell.calls for size, cell in row.cells.items()} == {1: 18, 16: 1}
-
-
-def test_ctrl_c_prints_what_was_measured_and_no_batch_size_that_was_not_reached(interrupt, capsys):
-    interrupt(10)
-    assert run("--model toy --batch-sizes 1 16 --images 64 --format json") == 130
+@pytest.mark.parametrize(
+    "stop, images", [(20, {"1": 18, "16": 16}), (10, {"1": 9})], ids=["second round", "first"]
+)
+def test_ctrl_c_prints_what_was_measured_of_every_batch_size(interrupt, capsys, stop, images):
+    """A round is 16 steps of batch 1 and one of batch 16."""
+    interrupt(stop)
+    assert run("--model toy --batch-sizes 1 16 --images 64 --by node --format json") == 130
     out, err = capsys.readouterr()
     found = json.loads(out)
-    assert (found["interrupted"], [*found["steps"]], err) == (True, ["1"], "")
+    steps = {size: row["steps"] for size, row in found["steps"].items()}
+    assert (found["interrupted"], err) == (True, "")
+    assert {size: row["images"] for size, row in found["steps"].items()} == images
+    for row in found["rows"]:
+        assert {size: cell["calls"] for size, cell in row["cells"].items()} == steps
 
 
 def test_ctrl_c_before_anything_was_measured_is_only_that(interrupt, capsys):
@@ -406,16 +383,14 @@ def test_a_step_that_fails_is_one_sentence_and_status_1(model, said, capsys):
 
 
 def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
-    assert run("--model tests.compare.test_command:bad_row --batch-sizes 4 16 --images 64") == 1
+    line = "--model tests.compare.test_command:bad_row --batch-sizes 4 16 --images 64"
+    assert run(f"{line} --format json") == 1
     out, err = capsys.readouterr()
     said = "The runtime refused the step: indices[2] = 99 is not in [0, 10)."
     assert err.splitlines()[-1] == f"tflab: {said}"
-    assert "Partial: these are the measurements before this error:" in out
-    found = compare_batch_sizes(
-        "tests.compare.test_command:bad_row", (4, 16), SweepOptions(images=64)
-    )
-    assert found.failure == said
-    assert 0 < found.steps[4].images < 64
+    found = json.loads(out)
+    assert found["failure"] == said
+    assert 0 < found["steps"]["4"]["images"] < 64
 
 
 def test_a_model_without_a_loss_has_no_training_to_compare():
@@ -502,19 +477,6 @@ def test_configurations_are_measured_at_every_batch_size_against_default(short_r
         assert row.verdict is None or row.verdict.observations == 3
 
 
-def test_progress_counts_the_observations(short_race, monkeypatch):
-    labels = []
-
-    def track(label, items, total, about=None):
-        labels.append((label, total))
-        return items
-
-    monkeypatch.setattr(terminal, "track", track)
-    chosen = SweepOptions(images=16, configs=("default", "no-grappler"))
-    compare_batch_sizes("toy", (16,), chosen)
-    assert ("configurations", configurations.OBSERVATIONS) in labels
-
-
 # The command
 
 
@@ -525,19 +487,16 @@ def printed(capsys, options: str) -> str:
     return out
 
 
-def test_steps_are_those_of_the_largest_batch(capsys):
-    assert run("--model toy --batch-sizes 4 16 --steps 3 --format json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {size: steps["steps"] for size, steps in found["steps"].items()} == {"4": 12, "16": 3}
-
-
-def test_csv_has_a_line_for_each_row_and_batch_size(capsys):
-    lines = list(csv.DictReader(io.StringIO(printed(capsys, "--format csv --by node"))))
-    assert {line["batch_size"] for line in lines} == {"4", "16"}
-    assert {(line["key"], line["calls"]) for line in lines if line["batch_size"] == "4"} >= {
-        ("mul", "8"),
-        ("add", "8"),
-    }
+def test_csv_has_a_line_for_each_row_and_batch_size_of_as_many_steps_of_the_largest(capsys):
+    assert run("--model toy --batch-sizes 16 4 --steps 3 --by node --format csv") == 0
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    steps = {"4": "12", "16": "3"}
+    for size, calls in steps.items():
+        assert {(line["key"], line["calls"]) for line in lines if line["batch_size"] == size} >= {
+            ("mul", calls),
+            ("add", calls),
+        }
+    assert {line["batch_size"] for line in lines} == {*steps}
 
 
 def pictures(folder: Path) -> list[str]:
@@ -550,22 +509,13 @@ def pictures(folder: Path) -> list[str]:
 
 def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):
     folder = tmp_path / "plots"
-    line = "--model toy --batch-sizes 4 --images 8 --by layer --without remapper"
-    line += f" --plots {folder}"
+    line = f"--model toy --batch-sizes 4 8 --images 8 --by layer --plots {folder}"
     assert run(line) == 0
     assert "take" in (folder / "batch-4-layers.svg").read_text()
-    out = capsys.readouterr().out
-    assert "Graph passes switched off: remapper." in " ".join(out.split())
-    assert out.endswith(f"\nThe plots are in {folder}\n")
-    assert pictures(folder) == ["batch-4-layers"]
+    assert capsys.readouterr().out.endswith(f"\nThe plots are in {folder}\n")
+    assert pictures(folder) == ["batch-4-layers", "batch-8-layers", "batch_sizes"]
     assert run(line) == 2
     assert "give --plots a new folder" in capsys.readouterr().err
-
-
-@pytest.mark.thorough
-def test_only_several_batch_sizes_are_drawn_against_one_another(tmp_path):
-    assert run(f"--model toy --batch-sizes 4 8 --images 8 --plots {tmp_path / 'plots'}") == 0
-    assert pictures(tmp_path / "plots") == ["batch-4-ops", "batch-8-ops", "batch_sizes"]
 
 
 def test_text_and_markdown_tell_the_same_story(capsys):

@@ -11,7 +11,7 @@ from tests.approval import approve
 from tests.records_by_hand import config_times, verdict
 from tflab.compare import CONFIGURATIONS, DEFAULT, findings
 from tflab.compare.findings import Evidence, Work
-from tflab.records.verdicts import Diagnosis, Experiment, Experiments
+from tflab.records.verdicts import Diagnosis
 
 
 def work(name: str, us: float, calls: float = 1, **said) -> Work:
@@ -206,19 +206,6 @@ def test_beyond_three_lines_the_others_are_counted():
     nodes = [work("n", 1, line=line) for line in lines]
     assert findings.places(nodes) == "a.py:99, m.py:9, m.py:10 and 2 other lines"
     assert findings.places(nodes[:2]) == "m.py:10, (no line)"
-
-
-def test_what_was_run_once_more_is_told_with_its_interval():
-    batch = step(*AB, *moved())
-    of_others = Experiment("a", "MatMul", 250e3, 240e3, 260e3, 9)
-    ops = (of_others, Experiment("t2", "Transpose", 12_340.0, 11_000.0, 13_500.0, 9))
-    made = {16: Experiments(ops, None, ()), 64: Experiments((of_others,), None, ())}
-    (usual,) = findings.diagnose([batch])
-    (reason,) = findings.diagnose([batch], (), made)
-    added = " Run a second time, t2 adds 12.3 us [11.0 us, 13.5 us] to a step."
-    assert reason == replace(usual, sentence=usual.sentence + added)
-    elsewhere = {1: made[16], 16: made[64]}
-    assert findings.diagnose([batch], (), elsewhere) == (usual,)
 
 
 def test_nodes_cost_their_share_of_all_ops_of_the_time_in_which_ops_ran():

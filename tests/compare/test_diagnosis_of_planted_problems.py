@@ -26,14 +26,14 @@ BATCH_SIZE = 4  # 6 steps untraced, and 6 traced
         (
             planted.small_ops_in_a_loop,
             "small ops",
-            "in a loop, where a node runs up to 101 times, mostly planted.py:",
+            "a node runs up to 101 times a step",
         ),
         (
             planted.small_ops_one_by_one,
             "small ops",
             "calls of small ops, mostly <# planted>: ",
         ),
-        (planted.feed_too_large, "feeds", "Each step is fed 16.0 MiB"),
+        (planted.feed_too_large, "feeds", "with 16.0 MiB fed to each step"),
         (
             planted.wrong_data_format,
             "format",

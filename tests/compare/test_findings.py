@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tests.approval import approve
-from tests.records_by_hand import config_times, op_at_size, verdict
+from tests.records_by_hand import op_at_size
 from tflab.compare import findings
-from tflab.records.measured import Compared, ConfigTimes, Fit, OpStats, StepTimes
+from tflab.records.measured import Compared, Fit, OpStats, StepTimes
 from tflab.records.timed import Spread
 
 SIZES = (1, 16, 64)
@@ -56,15 +56,6 @@ def throughput(*rates: float, swing=SWING) -> Iterator[str]:
     return findings.throughput(by_size, sorted(by_size))
 
 
-def config(name: str, size: int, median: float, ratio: float = 1, clear: bool = True):
-    return config_times(name, size, median, median / ratio, verdict(ratio, clear))
-
-
-def configurations(*others: ConfigTimes) -> Iterator[str]:
-    usual = (config("default", 1, 100_000), config("default", 16, 200_000))
-    return findings.configurations((*usual, *others))
-
-
 # Of a batch of 16 a call takes twice as long, and a step makes twice as many
 TWICE = {
     "b1": op_at_size(20, 2_000, 100, 0, 1, 0, None),
@@ -75,7 +66,6 @@ TABLE = [
     row("Conv2D", Fit(0, 90, 0.1), b1=cell(90, share=0.9), b16=cell(990, share=0.99)),
 ]
 MEASURED = {16: steps(100), 1: steps(100, wall=900)}
-RACED = [config("default", 16, 900), config("xla", 16, 450, 0.5)]
 ROW_16 = [row(b16=cell())]
 
 SAID = {
@@ -114,14 +104,8 @@ SAID = {
     "a step of more than twice its ops": findings.overhead(
         {1: steps(wall=250_000, ops=100_000), 16: steps(wall=200_000, ops=100_000)}, (1, 16)
     ),
-    "a configuration at every batch size where it differs clearly": configurations(
-        config("one-thread", 1, 32_000, 0.32),
-        config("xla", 1, 300_000, 3.1),
-        config("one-thread", 16, 120_000, 0.6),
-        config("xla", 16, 200_000, 1.0, clear=False),
-    ),
     "all, in the order of a reader's questions, and dear rows first": findings.sentences(
-        TABLE, MEASURED, configs=RACED
+        TABLE, MEASURED
     ),
     "one batch size": findings.sentences(ROW_16, {16: steps(wall=201)}),
 }
@@ -142,8 +126,6 @@ UNSAID = {
     "a line below 0": fixed(Fit(-100, 10, 0.1)),
     "a row that did not run at the smallest batch": fixed(Fit(900, 1, 0), b16=cell()),
     "images per second of one batch size": throughput(100),
-    "a difference by chance": configurations(config("xla", 1, 50_000, 0.5, clear=False)),
-    "a difference of less than a tenth": configurations(config("xla", 1, 70_000, 0.95)),
     "one batch size whose step is that of its ops": findings.sentences(ROW_16, {16: steps()}),
 }
 

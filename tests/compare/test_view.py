@@ -52,7 +52,7 @@ def test_what_other_programs_read():
 
 
 def test_every_finding_of_the_comparison():
-    said = findings.sentences(COMPARISON.rows, STEPS, "op", CONFIGS)
+    said = findings.sentences(COMPARISON.rows, STEPS)
     approve("compare-findings.txt", "\n".join(said))
 
 
@@ -100,7 +100,7 @@ def test_where_no_row_has_a_fit_there_is_no_column_for_it():
 
 @pytest.mark.parametrize("by, header", op_table.NAMES.items())
 def test_the_first_column_says_what_a_row_is(by, header):
-    found = tables(replace(COMPARISON, by=by, configs=(), experiments={}))
+    found = tables(replace(COMPARISON, by=by, configs=()))
     first = {title: table.columns[0].header for title, table in found.items()}
     assert first | {"Steps": header, "Cold": header} == dict.fromkeys(first, header)
 
@@ -184,7 +184,6 @@ def test_no_line_has_over_100_columns(name, sentence, count, by):
         steps=dict.fromkeys(sizes, STEPS[4]),
         tables=dict.fromkeys(sizes, (replace(CONV_AT_4, key=name, fused_from=(sentence, name)),)),
         configs=(CONFIGS[0], replace(CONFIGS[3], config=name)),
-        experiments={},
         findings=(sentence,),
         cold=(replace(COMPARISON.cold[0], key=name, ops=(sentence,)),),
         uncovered={name: 1, sentence: 1},

@@ -4,7 +4,7 @@ was traced, so that traced steps, their images and all steps differ, and nothing
 from tests.records_by_hand import LOAD, config_times, op_at_size, op_stats, op_total, verdict
 from tflab.records.measured import Compared, Comparison, Fit, Rounds, StepTimes
 from tflab.records.timed import Holder, LiveBytes, Spread
-from tflab.records.verdicts import Diagnosis, Experiment, Experiments, Untried
+from tflab.records.verdicts import Diagnosis
 
 # 600 images are 150 steps of 4, 38 of 16 and 10 of 64, of which 38, 10 and 3 were traced.
 POOL = Compared(
@@ -199,13 +199,6 @@ CONFIGS = (
     config("no-onednn", 64, 4_700_000, 2.04, True),
     config("no-grappler", 64, 2_350_000, 1.21, True),
 )
-EXPERIMENTS = {
-    4: Experiments(
-        ops=(Experiment("conv1/Relu", "_FusedConv2D", 41e3, 38e3, 44.5e3, 5),),
-        control=Experiment("control", "", 300.0, -900.0, 1_100.0, 5),
-        untried=(Untried("w", "VarHandleOp", "it changes something"),),
-    )
-}
 COMPARISON = Comparison(
     model="lenet",
     phase="inference",
@@ -226,9 +219,7 @@ COMPARISON = Comparison(
     uncovered={"MaxPool": 1, "Softmax": 2},
     tables={4: (POOL_AT_4, CONV_AT_4, CONST_AT_4), 16: (CONV_AT_16,)},
     images=600,
-    without=("remapper", "layout"),
     warm_ns={"conv1/Relu": 38_000, "loop/Mul": 2_000},
-    experiments=EXPERIMENTS,
     load=LOAD,
     rounds={4: Rounds((790_000.0, 800_000.0), {"MaxPool": (299_000.0, 301_000.0)})},
 )

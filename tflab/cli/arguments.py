@@ -102,7 +102,6 @@ NOT_OVER_TASKS = {
     "devices": "each task has one CPU device; give one of the two",
     "xla": "XLA compiles for the devices of one process",
     "experiments": "the experiments run in one process",
-    "one_thread": "each task has as many threads as it was started with",
 }
 
 
@@ -146,15 +145,22 @@ def experiments(parser: Container) -> None:
     )
 
 
-def output_format(parser: Container, formats: Sequence[str]) -> None:
+def choice(
+    parser: Container, option: str, kind: str, names: Sequence[str], meaning: str = ""
+) -> None:
+    """Add an option that takes one of these names, by default the first."""
     parser.add_argument(
-        "--format",
-        default=formats[0],
-        choices=formats,
-        type=command.one_of("format", formats),
+        option,
+        default=names[0],
+        choices=names,
+        type=command.one_of(kind, names),
         metavar="NAME",
-        help=f"{', '.join(formats)} (default: %(default)s)",
+        help=f"{meaning}{', '.join(names)} (default: %(default)s)",
     )
+
+
+def output_format(parser: Container, formats: Sequence[str]) -> None:
+    choice(parser, "--format", "format", formats)
 
 
 def values(parser: Container) -> None:

@@ -57,14 +57,7 @@ def parser() -> argparse.ArgumentParser:
 def add_measured(group: arguments.Container) -> None:
     arguments.model(group, models.MODELS)
     arguments.batch_sizes(group)
-    group.add_argument(
-        "--phase",
-        default="inference",
-        choices=PHASES,
-        type=command.one_of("phase", PHASES),
-        metavar="PHASE",
-        help="inference or training (default: inference)",
-    )
+    arguments.choice(group, "--phase", "phase", PHASES)
     amount = group.add_mutually_exclusive_group()
     amount.add_argument(
         "--images",
@@ -86,21 +79,12 @@ def add_measured(group: arguments.Container) -> None:
         metavar="C",
         help=f"also under {', '.join(name for name in CONFIGURATIONS if name != DEFAULT)}",
     )
-    arguments.experiments(group)
     arguments.cluster(group)
-    arguments.without(group, "switch these graph passes off; without remapper, no ops are fused")
     arguments.data_dir(group)
 
 
 def add_shown(group: arguments.Container) -> None:
-    group.add_argument(
-        "--by",
-        default="op",
-        choices=row_labels.KEYS,
-        type=command.one_of("grouping", row_labels.KEYS),
-        metavar="ROW",
-        help=f"what a row is: {', '.join(row_labels.KEYS)} (default: op)",
-    )
+    arguments.choice(group, "--by", "grouping", row_labels.KEYS, "what a row is: ")
     group.add_argument(
         "--top",
         default=10,
@@ -136,9 +120,8 @@ def add_files(group: arguments.Container) -> None:
 
 def run(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
-    names = named_arguments(parser(), argv, args)
     if args.files:
-        return compare_files(args, names)
+        return compare_files(args)
     if args.fail_if_slower is not None:
         raise UsageError("--fail-if-slower compares two saved comparisons; give their files.")
     sizes = sorted(args.batch_sizes)
@@ -215,9 +198,7 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, .
         data_dir=args.data_dir,
         saved=arguments.saved_of(args),
         cluster=tasks,
-        without=tuple(args.without),
         soft_placement=models.is_file(args.model),  # the devices were another machine's
-        experiments=args.experiments or 0,
     )
     return compare_batch_sizes(args.model, sizes, chosen, options=options)
 
@@ -248,10 +229,10 @@ def draw(comparison: Comparison, folder: Path) -> None:
         plots.save(plots.batch_sizes.draw(comparison), folder / "batch_sizes")
 
 
-def compare_files(args: argparse.Namespace, names: Sequence[str]) -> int:
+def compare_files(args: argparse.Namespace) -> int:
     """Compare two saved comparisons, or the programs that `tflab.run --save` watched."""
-    for name in names:
-        if name not in OF_FILES:
+    for name, value in vars(args).items():
+        if name not in OF_FILES and value != parser().get_default(name):
             raise UsageError(
                 f"--{name.replace('_', '-')} applies to a new measurement, but '{args.files[0]}' "
                 "is a file; give either files or measuring options."
@@ -261,17 +242,6 @@ def compare_files(args: argparse.Namespace, names: Sequence[str]) -> int:
     if saved_files.is_run(saved.read_content(args.files[0])):
         return saved.run_of_programs(args)
     return saved.run(args)
-
-
-def named_arguments(
-    parser: argparse.ArgumentParser, argv: Sequence[str], args: argparse.Namespace
-) -> list[str]:
-    """Return the arguments that a command line names, also those that it sets to their default."""
-    missing = object()
-    # argparse keeps what a namespace contains, and sets only what is named
-    blank = argparse.Namespace(**dict.fromkeys(vars(args), missing))
-    values = vars(parser.parse_args(argv, blank))
-    return [name for name, value in values.items() if value is not missing]
 
 
 if __name__ == "__main__":

@@ -4,20 +4,16 @@ to rows, fits and findings."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import median
 
-from tflab.analysis import op_table
 from tflab.cli import interrupts
 from tflab.compare import SweepOptions, configurations, findings, prepare, sweep, view
 from tflab.compare.prepare import Prepared
 from tflab.exporters import notebook
-from tflab.lifecycle import experiments
 from tflab.records.measured import Comparison, ConfigTimes, OpStats, Rounds, StepTimes
 from tflab.records.options import Options
-from tflab.records.stages import Placement
-from tflab.records.verdicts import Diagnosis, Experiments
+from tflab.records.verdicts import Diagnosis
 from tflab.runtime import costs, load, measure
 
 notebook.show_as(Comparison, view.blocks)
@@ -32,7 +28,6 @@ class MeasuredStep:
     steps: Mapping[int, StepTimes]
     ending: measure.Outcome
     raced: tuple[ConfigTimes, ...] = ()
-    experiments: Mapping[int, Experiments] = field(default_factory=dict)
 
 
 def compare(
@@ -42,10 +37,7 @@ def compare(
     configurations.check(chosen.configs)
     with interrupts.released():
         prepared = prepare.prepare(model, batch_sizes, chosen, options)
-    measured = swept(prepared)
-    measured = with_configurations(prepared, measured)
-    measured = with_experiments(prepared, measured)
-    return concluded(prepared, measured)
+    return concluded(prepared, with_configurations(prepared, swept(prepared)))
 
 
 def swept(prepared: Prepared) -> MeasuredStep:
@@ -80,34 +72,12 @@ def with_configurations(prepared: Prepared, measured: MeasuredStep) -> MeasuredS
         return replace(measured, ending=measure.Outcome(interrupted=True))
 
 
-def with_experiments(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
-    """Add experiments on the largest ops, if seconds were given for them. Ctrl-C keeps those of the
-    batch sizes before."""
-    options = prepared.options
-    if not options.experiments or measured.ending != measure.Outcome():
-        return measured
-    seconds = max(1, options.experiments // len(measured.batches))
-    by_size: dict[int, Experiments] = {}
-    for size, batch in measured.batches.items():
-        placed = prepared.placed[size]
-        stats = batch.accumulator.stats(sweep.types_of(placed), {}, {})
-        nodes = op_table.table(stats, "node", batch.accumulator.steps, batch.rows)
-        share = replace(options, experiments=seconds, batch_size=size)
-        made = None
-        with suppress(KeyboardInterrupt), interrupts.released():
-            made = experiments.run(placed, nodes, share, prepared.split)
-        if made is None:
-            return replace(measured, experiments=by_size, ending=measure.Outcome(interrupted=True))
-        by_size[size] = made
-    return replace(measured, experiments=by_size)
-
-
 def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
     """Return the measurements with their conclusions."""
     chosen, options = prepared.chosen, prepared.options
     steps, ending = measured.steps, measured.ending
     # The rules are about the ops and the pauses of one process, and tasks are not other programs.
-    reasons = () if options.cluster else diagnosed(prepared.placed, measured)
+    reasons = () if options.cluster else diagnosed(prepared, measured)
     during = load.since(prepared.beginning)
     if options.cluster:
         during = replace(during, during=None)
@@ -129,7 +99,7 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         tables=measured.tables,
         steps=steps,
         configs=measured.raced,
-        findings=findings.sentences(compared, steps, chosen.by, measured.raced, dataset.unit),
+        findings=findings.sentences(compared, steps, chosen.by, dataset.unit),
         cold=prepared.cold,
         cold_step_ns=prepared.cold_step_ns,
         calls_python=prepared.calls_python,
@@ -137,10 +107,8 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         interrupted=ending.interrupted or interrupts.take(),
         failure=" ".join(failures) or None,
         images=prepared.images,
-        without=options.without,
         tasks=len(options.cluster),
         warm_ns={row.key: warm[row.key] for row in prepared.cold if row.key in warm},
-        experiments=measured.experiments,
         load=during,
         diagnosis=reasons,
         rounds={
@@ -160,8 +128,9 @@ def rounds_of(batch: sweep.MeasuredBatch, table: Sequence[OpStats]) -> Rounds:
     )
 
 
-def diagnosed(placed: Mapping[int, Placement], measured: MeasuredStep) -> tuple[Diagnosis, ...]:
+def diagnosed(prepared: Prepared, measured: MeasuredStep) -> tuple[Diagnosis, ...]:
     """Return why a step is slow, from the measurements of every node at every batch size."""
+    placed = prepared.placed
     evidence = [
         sweep.evidence(
             batch,
@@ -171,4 +140,4 @@ def diagnosed(placed: Mapping[int, Placement], measured: MeasuredStep) -> tuple[
         )
         for size, batch in measured.batches.items()
     ]
-    return findings.diagnose(evidence, measured.raced, measured.experiments)
+    return findings.diagnose(evidence, measured.raced)

@@ -10,7 +10,7 @@ and the session.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, isfinite
 
@@ -18,8 +18,9 @@ from tflab import units
 from tflab.analysis import batch_fit, verdicts
 from tflab.compare import CONFIGURATIONS
 from tflab.records.measured import Compared, ConfigTimes, StepTimes
-from tflab.records.verdicts import Diagnosis, Experiments
+from tflab.records.verdicts import Diagnosis
 from tflab.units import percent, plural, time
+from tflab.views.abreast import ends_text
 
 TOP = 3  # rows that have sentences of their own
 GREW = 0.05  # a smaller change of a share has no sentence
@@ -31,66 +32,51 @@ HELPS = 1.1  # the least factor by which a batch size or a configuration has to 
 
 
 def sentences(
-    rows: Sequence[Compared],
-    steps: Mapping[int, StepTimes],
-    by: str = "op",
-    configs: Sequence[ConfigTimes] = (),
-    unit: str = "image",
+    rows: Sequence[Compared], steps: Mapping[int, StepTimes], by: str = "op", unit: str = "image"
 ) -> tuple[str, ...]:
     """Return the findings, in the order of a reader's questions."""
     sizes = sorted(steps)
     rows = sorted(rows, key=lambda row: -sum(cell.total_ns for cell in row.cells.values()))
     return (
         *growth(rows, sizes),
-        *longer(rows, steps, sizes, by, unit),
+        *longer(rows, steps, sizes, by),
         *fixed_costs(rows, sizes, by, unit),
         *throughput(steps, sizes, unit),
         *overhead(steps, sizes),
-        *configurations(configs),
     )
 
 
 def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
-    """Yield the rows whose share grows or shrinks most from the smallest batch to the largest."""
+    """Yield the shares of the row whose share grows most from the smallest batch to the largest,
+    and of the one whose share shrinks most."""
     everywhere = [row for row in rows if all(size in row.cells for size in sizes)]
     if len(sizes) < 2 or not everywhere:
         return
-    first, last = sizes[0], sizes[-1]
 
     def change(row: Compared) -> float:
-        return row.cells[last].share - row.cells[first].share
+        return row.cells[sizes[-1]].share - row.cells[sizes[0]].share
 
-    for row, verb, by in (
-        (max(everywhere, key=change), "rises", 1),
-        (min(everywhere, key=change), "falls", -1),
-    ):
-        if by * change(row) >= GREW:
-            between = (f"{percent(row.cells[n].share)} at {n}" for n in sizes[1:-1])
-            way = f", via {', '.join(between)}" if len(sizes) > 2 else ""
-            yield (
-                f"The share of {row.key} {verb} from {percent(row.cells[first].share)} at batch "
-                f"{first} to {percent(row.cells[last].share)} at {last}{way}."
-            )
+    grows, shrinks = max(everywhere, key=change), min(everywhere, key=change)
+    for row, by in ((grows, change(grows)), (shrinks, -change(shrinks))):
+        if by >= GREW:
+            shares = ", ".join(percent(row.cells[size].share) for size in sizes)
+            at = ", ".join(map(str, sizes))
+            yield f"{row.key}: {shares} of the time of all ops at batch {at}."
 
 
 def longer(
-    rows: Sequence[Compared],
-    steps: Mapping[int, StepTimes],
-    sizes: Sequence[int],
-    by: str,
-    unit: str = "image",
+    rows: Sequence[Compared], steps: Mapping[int, StepTimes], sizes: Sequence[int], by: str
 ) -> Iterator[str]:
-    """Yield `X: from 1 to 16 a call takes 2.30 x as long for 16 x the images.`"""
+    """Yield `X: a call takes 2.30 x as long at batch 16 as at 1, ...` for the largest rows."""
     for row in rows[:TOP]:
         times = {size: batch_fit.unit_ns(cell, steps[size], by) for size, cell in row.cells.items()}
         parts = [
-            f"from {small} to {large} a {batch_fit.unit(by)} takes "
-            f"{times[large] / times[small]:.2f} x as long for {large / small:g} x the {unit}s"
+            f"{times[large] / times[small]:.2f} x as long at batch {large} as at {small}"
             for small, large in pairwise(sizes)
             if large in times and times.get(small)
         ]
         if parts:
-            yield f"{row.key}: {'; '.join(parts)}."
+            yield f"{row.key}: a {batch_fit.unit(by)} takes {', '.join(parts)}."
 
 
 def fixed_costs(
@@ -104,40 +90,36 @@ def fixed_costs(
             share = row.fit.fixed_ns / at_size if at_size > 0 else 0
             if share > FIXED and row.fit.per_image_ns > 0:
                 yield (
-                    f"{row.key}: the time of a {batch_fit.unit(by)} fits {time(row.fit.fixed_ns)} "
-                    f"+ {time(row.fit.per_image_ns)} per {unit} within "
-                    f"{percent(row.fit.error)}, so at batch {size} about "
-                    f"{100 * min(share, 1):.0f} % of it is fixed cost."
+                    f"{row.key}: a {batch_fit.unit(by)} takes {time(row.fit.fixed_ns)} + "
+                    f"{time(row.fit.per_image_ns)} per {unit}, within {percent(row.fit.error)}, "
+                    f"so about {100 * min(share, 1):.0f} % of it is fixed cost at batch {size}."
                 )
 
 
 def throughput(
     steps: Mapping[int, StepTimes], sizes: Sequence[int], unit: str = "image"
 ) -> Iterator[str]:
-    """Say how images per second grow, and from which size on a larger batch no longer helps, or is
-    slower; the latter only if the rounds of the sweep prove it, also against their control."""
+    """Yield the gain in images per second from each batch size to the next, and whether a larger
+    batch still helps, or is slower; the latter only if the rounds of the sweep prove it, also
+    against their control."""
     for small, large in pairwise(sizes):
         gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
-        if gain >= HELPS:
-            yield (
-                f"Batch {large} processes {gain:.2f} x as many {unit}s per second as batch {small}."
-            )
-            continue
         gains = by_round(steps[small], steps[large])
         low, high = verdicts.interval(gains) if gains else (0.0, inf)
-        text = f"{gain:.2f} x"
-        if isfinite(high):
-            text += f" [{low:.2f}, {high:.2f}] in {len(gains)} rounds"
         drifts = [*from_round_to_round(steps[small]), *from_round_to_round(steps[large])]
-        if high < min(1, verdicts.interval(drifts)[0] if drifts else 1):
-            sentence = f"fall to {text}: a larger batch is slower here"
+        if gain >= HELPS:
+            conclusion = ""
+        elif high < min(1, verdicts.interval(drifts)[0] if drifts else 1):
+            conclusion = ": a larger batch is slower here"
         elif high < HELPS:
-            sentence = f"grow only to {text}: a larger batch no longer helps here"
+            conclusion = ": a larger batch no longer helps here"
         else:
-            sentence = (
-                f"change to {text}: the measurement does not show whether a larger batch helps here"
-            )
-        yield f"From batch {small} to {large}, {unit}s per second {sentence}."
+            conclusion = ": the measurement does not show whether a larger batch helps here"
+        rounds = f" {ends_text(low, high)}" if conclusion and isfinite(high) else ""
+        yield (
+            f"Batch {large} processes {gain:.2f} x{rounds} as many {unit}s per second as batch "
+            f"{small}{conclusion}."
+        )
 
 
 def by_round(small: StepTimes, large: StepTimes) -> list[float]:
@@ -163,23 +145,6 @@ def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[s
             )
 
 
-def configurations(configs: Sequence[ConfigTimes]) -> Iterator[str]:
-    """Yield the configurations under which a step takes more or less time, by their verdicts and by
-    a factor of at least HELPS."""
-    parts_of: dict[str, list[str]] = {}
-    for row in configs:
-        verdict = row.verdict
-        if verdict is None or verdict.word not in ("slower", "faster"):
-            continue
-        if max(verdict.ratio, 1 / verdict.ratio) >= HELPS:
-            parts_of.setdefault(row.config, []).append(
-                f"{verdict.ratio:.2f} x as long [{verdict.low:.2f}, {verdict.high:.2f}] at batch "
-                f"{row.batch_size}"
-            )
-    for config, parts in parts_of.items():
-        yield f"Compared with default, an untraced step under {config} takes {', '.join(parts)}."
-
-
 # Why a step is slow
 
 MOST = 3  # sentences
@@ -193,6 +158,18 @@ OVERHEAD = 3  # times as long as the quickest op that only passes a value on: st
 SESSION = 0.3  # of a step outside all ops
 LARGE_FEED = 2**20  # bytes a step: reading them takes about as long as an empty session.run
 ONE = 0.5  # of a step, spent on one op; the critical path almost certainly contains such an op
+
+TRY = {
+    "format": "to keep the whole network in the data format of the input",
+    "movement": "to avoid them, or to use fewer and larger ones",
+    "small ops": "fewer, larger ops (one op on a whole tensor); --configs xla measures whether XLA "
+    "helps",
+    "one op": "to reduce its work, or another shape, data format or dtype for it; optimising other "
+    "ops gains less",
+    "feeds": "to feed less: feed only what the step uses, in a smaller dtype, and keep constant "
+    "data in a variable",
+    "session": "a larger batch, or several steps per call",
+}
 
 
 @dataclass(frozen=True)
@@ -258,18 +235,15 @@ class Reason:
 
 
 def reason(
-    batch: Evidence,
-    kind: str,
-    cost_ns: float,
-    about: str,
-    nodes: Sequence[Work] = (),
-    subject: str = "",
+    batch: Evidence, kind: str, about: str, nodes: Sequence[Work] = (), subject: str = ""
 ) -> Reason:
-    """Return the reason `34.0 % of a median step at batch 16 (123 us of 362 us) is ...`"""
+    """Return the reason `34.0 % of a median step at batch 16 (123 us of 362 us) is ...`, whose
+    cost is that of its nodes or, without nodes, the time outside of ops."""
+    cost_ns = batch.cost_ns(nodes) if nodes else batch.outside_ns
     share = cost_ns / batch.step_ns
     sentence = (
         f"{percent(share)} of a median step at batch {batch.batch_size} "
-        f"({time(cost_ns)} of {time(batch.step_ns)}) is {about}"
+        f"({time(cost_ns)} of {time(batch.step_ns)}) is {about}. Try {TRY[kind]}."
     )
     diagnosis = Diagnosis(sentence, cost_ns, share, batch.batch_size, kind)
     return Reason(diagnosis, f"{kind} {subject}", frozenset(node.name for node in nodes))
@@ -278,17 +252,12 @@ def reason(
 def format_changes(batch: Evidence) -> Iterator[Reason]:
     """Images are converted between channels last and channels first."""
     nodes = [node for node in batch.nodes if node.moves_channels]
-    cost_ns = batch.cost_ns(nodes)
-    if len(nodes) > 1 and cost_ns > MOVEMENT * batch.step_ns:
-        yield reason(
-            batch,
-            "format",
-            cost_ns,
-            f"{counted(nodes)} at {places(nodes)} that only move the "
-            "channels of images to another axis, where neighbouring ops use them: "
-            f"{a_call(nodes)}. Try to keep the whole network in the data format of the input.",
-            nodes,
+    if len(nodes) > 1 and batch.cost_ns(nodes) > MOVEMENT * batch.step_ns:
+        about = (
+            f"{counted(nodes)} at {places(nodes)} that only move the channels of images to another "
+            f"axis, where neighbouring ops use them: {a_call(nodes)}"
         )
+        yield reason(batch, "format", about, nodes)
 
 
 def movement(batch: Evidence) -> Iterator[Reason]:
@@ -298,18 +267,10 @@ def movement(batch: Evidence) -> Iterator[Reason]:
         if node.moves:
             groups.setdefault(node.line or node.op, []).append(node)
     for subject, nodes in groups.items():
-        cost_ns = batch.cost_ns(nodes)
-        if cost_ns > MOVEMENT * batch.step_ns:
-            where = f"{subject}, {counted(nodes)}" if nodes[0].line else counted(nodes)
-            yield reason(
-                batch,
-                "movement",
-                cost_ns,
-                f"{where} that only move or convert data: "
-                f"{a_call(nodes)}. Try to avoid them, or to use fewer and larger ones.",
-                nodes,
-                subject,
-            )
+        if batch.cost_ns(nodes) > MOVEMENT * batch.step_ns:
+            where = f"{subject}, " if nodes[0].line else ""
+            about = f"{where}{counted(nodes)} that only move or convert data: {a_call(nodes)}"
+            yield reason(batch, "movement", about, nodes, subject)
 
 
 def counted(nodes: Sequence[Work]) -> str:
@@ -352,85 +313,49 @@ def small_ops(batch: Evidence) -> Iterator[Reason]:
     """Many calls that take little longer than the overhead of an op."""
     least = min((node.call_ns for node in batch.nodes if node.hands_on), default=0)
     nodes = [node for node in batch.nodes if node.call_ns <= OVERHEAD * least]
-    calls, cost_ns = sum(node.calls for node in nodes), batch.cost_ns(nodes)
-    if calls < MANY or cost_ns <= SMALL * batch.step_ns:
+    calls = sum(node.calls for node in nodes)
+    if calls < MANY or batch.cost_ns(nodes) <= SMALL * batch.step_ns:
         return
-    looped = [node for node in nodes if node.calls > 1]
-    loop = sum(node.calls for node in looped) > calls / 2
-    blamed = looped if loop else nodes
-    turns = max(round(node.calls) for node in blamed)
-    where = f", mostly in a loop, where a node runs up to {turns:,} times" if loop else ""
-    line = largest_line(blamed)
-    yield reason(
-        batch,
-        "small ops",
-        cost_ns,
-        f"{calls:,.0f} calls of small "
-        f"ops{where}{f', mostly {line}' if line else ''}: "
+    line, turns = main_line(nodes), max(round(node.calls) for node in nodes)
+    often = f"; a node runs up to {turns:,} times a step" if turns > 1 else ""
+    about = (
+        f"{calls:,.0f} calls of small ops{f', mostly {line}' if line else ''}: "
         f"{time(sum(node.ns for node in nodes) / calls)} a call, while an op that only passes a "
-        f"value on takes {time(least)}. Try fewer, larger ops (one op on a whole tensor); "
-        "--configs xla measures whether XLA helps.",
-        nodes,
+        f"value on takes {time(least)}{often}"
     )
+    yield reason(batch, "small ops", about, nodes)
 
 
-def largest_line(nodes: Sequence[Work]) -> str:
-    """Return the line whose nodes take most; empty if lines are unknown."""
+def main_line(nodes: Sequence[Work]) -> str:
+    """Return the line whose nodes take more than half of the time; empty if there is none."""
     totals: dict[str, float] = {}
     for node in nodes:
-        if node.line:
-            totals[node.line] = totals.get(node.line, 0) + node.ns
-    return max(totals, key=lambda line: totals[line], default="")
+        totals[node.line] = totals.get(node.line, 0) + node.ns
+    line = max(totals, key=totals.__getitem__)
+    return line if 2 * totals[line] > sum(totals.values()) else ""
 
 
 def one_op(batch: Evidence) -> Iterator[Reason]:
     """An op that takes more than all others together."""
     node = max(batch.nodes, key=lambda node: node.ns, default=None)
-    cost_ns = batch.cost_ns([node]) if node else 0.0
-    if node is None or cost_ns <= ONE * batch.step_ns:
+    if node is None or batch.cost_ns([node]) <= ONE * batch.step_ns:
         return
     line = f" at {node.line}" if node.line else ""
     calls = "" if round(node.calls) == 1 else f" in {node.calls:,.0f} calls"
-    yield reason(
-        batch,
-        "one op",
-        cost_ns,
-        f"one op, {node.name} ({node.op}){line}{calls}: it takes "
-        "longer than all other ops together. Try to reduce its work, or another shape, data format "
-        "or dtype for it; optimising other ops gains less.",
-        [node],
-        node.name,
+    about = (
+        f"one op, {node.name} ({node.op}){line}{calls}: it takes longer than all other ops together"
     )
+    yield reason(batch, "one op", about, [node], node.name)
 
 
 def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
     """The time before the first op and after the last: feeds, if they are large, or the call
     itself."""
-    cost_ns = batch.outside_ns
-    if cost_ns <= SESSION * batch.step_ns:
-        return
-    if batch.fed_bytes > LARGE_FEED:
-        yield reason(
-            batch,
-            "feeds",
-            cost_ns,
-            "spent before the first op or after the last. Each step is fed "
-            f"{units.size(batch.fed_bytes)}. Try to feed less: feed only what the step uses, in a "
-            "smaller dtype, and keep constant data in a variable.",
-        )
-        return
-    ratio = (
-        f"the session takes {cost_ns / (batch.step_ns - cost_ns):.1f} x as long as its ops, "
-        if cost_ns < batch.step_ns
-        else ""
-    )
-    yield reason(
-        batch,
-        "session",
-        cost_ns,
-        f"spent before the first op or after the last: {ratio}with {units.size(batch.fed_bytes)} "
-        "fed to each step. Try a larger batch, or several steps per call.",
-    )
+    if batch.outside_ns > SESSION * batch.step_ns:
+        kind = "feeds" if batch.fed_bytes > LARGE_FEED else "session"
+        fed = units.size(batch.fed_bytes)
+        about = f"spent before the first op or after the last, with {fed} fed to each step"
+        yield reason(batch, kind, about)
 
 
 def faster(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
@@ -455,14 +380,11 @@ RULES = (format_changes, movement, small_ops, one_op, time_outside_ops)
 
 
 def diagnose(
-    evidence: Sequence[Evidence],
-    configs: Sequence[ConfigTimes] = (),
-    experiments: Mapping[int, Experiments] | None = None,
+    evidence: Sequence[Evidence], configs: Sequence[ConfigTimes] = ()
 ) -> tuple[Diagnosis, ...]:
     """Return the most expensive reasons, by their share of a step, or that there is none.
 
-    A reason that holds at several batch sizes is given for the one at which it costs most. If its
-    ops were run once more, it includes what that added.
+    A reason that holds at several batch sizes is given for the one at which it costs most.
     """
     evidence = [batch for batch in evidence if batch.steps >= LEAST_STEPS]
     ranked = [reason for batch in evidence for rule in RULES for reason in rule(batch)]
@@ -475,20 +397,8 @@ def diagnose(
         ):
             distinct.append(reason)
     if distinct:
-        return tuple(confirmed(reason, experiments or {}) for reason in distinct[:MOST])
+        return tuple(reason.diagnosis for reason in distinct[:MOST])
     return tuple(nothing(max(evidence, key=lambda batch: batch.batch_size)) for _ in evidence[:1])
-
-
-def confirmed(reason: Reason, experiments: Mapping[int, Experiments]) -> Diagnosis:
-    """Return the diagnosis, with what its largest op added to a step when it was run once more."""
-    diagnosis = reason.diagnosis
-    of_size = experiments.get(diagnosis.batch_size)
-    for row in of_size.ops if of_size else ():
-        if row.name in reason.nodes:
-            added = f"{time(row.once_more_ns)} [{time(row.low_ns)}, {time(row.high_ns)}]"
-            sentence = f"{diagnosis.sentence} Run a second time, {row.name} adds {added} to a step."
-            return replace(diagnosis, sentence=sentence)
-    return diagnosis
 
 
 def nothing(batch: Evidence) -> Diagnosis:

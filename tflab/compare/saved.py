@@ -23,6 +23,7 @@ from typing import Any
 from tflab import models
 from tflab.analysis import verdicts
 from tflab.cli import environment, saved_files
+from tflab.compare import view
 from tflab.errors import SlowerError, UndecidedError, UsageError
 from tflab.exporters import csv, json, notebook, text
 from tflab.records.blocks import Block, Column, Table, shortened
@@ -102,14 +103,12 @@ def compare(
     Raise UsageError for files that are no comparisons, or have nothing in common.
     """
     usual, other = read(first, content), read(second, other_content)
-    for what, mine, theirs in (
-        ("--phase", usual.phase, other.phase),
-        ("--by", usual.by, other.by),
-    ):
+    for option in ("phase", "by"):
+        mine, theirs = getattr(usual, option), getattr(other, option)
         if mine != theirs:
             raise UsageError(
-                f"'{first}' has {what} {mine}, and '{second}' {what} {theirs}; measure both with "
-                "one of them."
+                f"'{first}' has --{option} {mine}, and '{second}' --{option} {theirs}; measure "
+                "both with one of them."
             )
     if not usual.rounds.keys() & other.rounds.keys():
         raise UsageError(
@@ -217,6 +216,7 @@ def sentence(gate: Gate, first: str) -> str:
 
 def blocks(result: Changes, top: int = TOP) -> Iterator[Block]:
     first, second = result.files
+    columns = partial(view.verdict_columns, first, second)
     yield f"{result.model}, {result.phase}: '{second}' compared with '{first}'."
     if result.differences:
         yield Table(
@@ -228,34 +228,18 @@ def blocks(result: Changes, top: int = TOP) -> Iterator[Block]:
             ),
             result.differences,
         )
-    yield Table("The untraced step", tuple(columns(result, "")), result.steps)
+    yield Table("The untraced step", tuple(columns()), result.steps)
     if result.configs:
         title = "The untraced step under configurations"
-        yield Table(title, tuple(columns(result, "configuration")), result.configs)
+        yield Table(title, tuple(columns("configuration")), result.configs)
     for size in dict.fromkeys(row.batch_size for row in result.rows):
         of_size = [row for row in result.rows if row.batch_size == size]
         of_size.sort(key=lambda row: -max(row.first_ns or 0, row.second_ns or 0))
         title = f"Batch {size}: the time of a traced step by {result.by}"
-        yield shortened(title, tuple(columns(result, NAMES[result.by], batch=False)), of_size, top)
+        yield shortened(title, tuple(columns(NAMES[result.by], batch=False)), of_size, top)
     yield BASIS
     if result.gate:
         yield sentence(result.gate, first)
-
-
-def columns(result: Changes, key: str, batch: bool = True) -> Iterator[Column]:
-    if batch:
-        yield Column("batch", lambda row: str(row.batch_size), right=True)
-    if key:
-        yield Column(key, lambda row: row.key, elastic=True, least=16, name=True)
-    first, second = result.files
-    yield Column(first, lambda row: time_or_blank(row.first_ns), right=True)
-    yield Column(second, lambda row: time_or_blank(row.second_ns), right=True)
-    yield Column("ratio", lambda row: ratio_text(row.verdict) if row.verdict else "")
-    yield Column("control", lambda row: control_text(row.verdict) if row.verdict else "", spare=1)
-
-
-def time_or_blank(ns: float | None) -> str:
-    return "" if ns is None else time(ns)
 
 
 BASIS = (

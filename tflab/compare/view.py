@@ -1,15 +1,16 @@
-"""View of a comparison: the same ops at several batch sizes, side by side, then one by one."""
+"""View of a comparison: the same ops at several batch sizes, side by side, then one by one; and
+what was compared in turns or in files, with verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from tflab.analysis import batch_fit
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
-from tflab.records.measured import Compared, Comparison, ConfigTimes, Fit, OpStats, StepTimes
-from tflab.records.verdicts import Verdict
+from tflab.records.comparison import Change
+from tflab.records.measured import Compared, Comparison, OpStats, StepTimes
 from tflab.units import percent, plural, size, three_digits, time
 from tflab.views import execution, op_table
 from tflab.views.abreast import chunks, control_text, ratio_text
@@ -25,31 +26,31 @@ SIZES_ABREAST = 3  # that fit next to a name and a fit
 
 def blocks(comparison: Comparison, top: int = BRIEF, full: bool = True) -> Iterable[Block]:
     """Yield the blocks of a comparison, in full or for one screen; `--top` sets rows of a table."""
-    for block in (parts if full else short)(comparison, top):
+    for block in parts(comparison, top, full):
         yield replace(block, option="--top") if isinstance(block, Table) else block
 
 
-def short(comparison: Comparison, top: int) -> Iterator[Block]:
-    """Yield the most important results: the steps, the most expensive rows, and the findings."""
-    yield from head(comparison)
-    if len(comparison.batch_sizes) > 1:
-        for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
-            yield an_image(comparison, top, sizes)
-    else:
-        for batch in comparison.tables:
-            yield costs(comparison, batch, top)
-    yield from conclusions(comparison)
-    unseen = comparison.cold_step_ns is None
-    yield MORE.replace(", memory and the first step", " and memory") if unseen else MORE
-
-
-def parts(comparison: Comparison, top: int) -> Iterator[Block]:
-    yield from head(comparison)
-    yield units(comparison)
-    for table in (in_all, side_by_side, an_image) if len(comparison.batch_sizes) > 1 else ():
+def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
+    """Yield the steps, the most expensive rows and the conclusions; in full every table."""
+    several = len(comparison.batch_sizes) > 1
+    yield from execution.load_line(comparison.load)
+    yield from execution.partial(comparison.interrupted, comparison.failure)
+    yield from diagnosis(comparison)
+    yield opening(comparison)
+    yield steps(comparison)
+    if full:
+        yield units(comparison)
+    for table in ((side_by_side, an_image) if full else (an_image,)) if several else ():
         for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
             yield table(comparison, top, sizes)
-    yield from conclusions(comparison)
+    if not several and not full:
+        yield from (costs(comparison, batch, top) for batch in comparison.tables)
+    yield from configs(comparison)
+    yield from findings(comparison)
+    if not full:
+        unseen = comparison.cold_step_ns is None
+        yield MORE.replace(", memory and the first step", " and memory") if unseen else MORE
+        return
     for batch in comparison.tables:
         yield costs(comparison, batch, top)
         yield work(comparison, batch, top)
@@ -57,55 +58,30 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
     yield from cold(comparison)
 
 
-def head(comparison: Comparison) -> Iterator[Block]:
-    """Yield the first lines: the machine, the diagnosis, and the time of a step."""
-    yield from execution.load_line(comparison.load)
-    yield from execution.partial(comparison.interrupted, comparison.failure)
-    yield from diagnosis(comparison)
-    yield opening(comparison)
-    yield steps(comparison)
-
-
-def conclusions(comparison: Comparison) -> Iterator[Block]:
-    """Yield configurations and experiments, if requested, and the findings."""
-    yield from configs(comparison)
-    for batch, made in comparison.experiments.items():
-        yield from execution.op_costs(made, {}, f" at batch {batch}")
-    yield from findings(comparison)
-
-
 def findings(comparison: Comparison) -> Iterator[Strip]:
     if comparison.findings:
-        yield Strip(
-            "Findings, computed from the tables",
-            (Frame("", "", comparison.findings),),
-        )
+        yield Strip("Findings, computed from the tables", (Frame("", "", comparison.findings),))
 
 
 def diagnosis(comparison: Comparison) -> Iterator[Strip]:
     """Yield why a step is slow."""
     if comparison.diagnosis:
         sentences = tuple(reason.sentence for reason in comparison.diagnosis)
-        title = "Why a step is slow (largest cost first)"
-        yield Strip(title, (Frame("", "", sentences),))
+        yield Strip("Why a step is slow (largest cost first)", (Frame("", "", sentences),))
 
 
 def opening(comparison: Comparison) -> str:
     images = f"{'up to ' if comparison.partial else ''}{plural(comparison.images, comparison.unit)}"
-    one_step = comparison.warmup == 1
-    warm_up = "first step" if one_step else f"first {comparison.warmup} steps"
     sentences = [
         f"{comparison.model}, {comparison.phase}, {images} of {comparison.data} at each batch "
-        f"size, each processed once untraced and once traced, alternating.",
-        f"Warm: the {warm_up} of each batch size {'is' if one_step else 'are'} not counted.",
+        f"size, each processed once untraced and once traced, alternating, after "
+        f"{plural(comparison.warmup, 'step')} that warm up.",
     ]
     if comparison.tasks:
         sentences.append(
             f"A step ran over {plural(comparison.tasks, 'task')}. Times of ops are without the "
             "tensors on the wire."
         )
-    if comparison.without:
-        sentences.append(f"Graph passes switched off: {', '.join(comparison.without)}.")
     if comparison.calls_python:
         sentences.append(
             f"The node {comparison.calls_python} calls a Python function that only this process "
@@ -159,32 +135,22 @@ def units(comparison: Comparison) -> str:
 # All batch sizes
 
 
-def in_all(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
-    """Return the time and number of all calls of a row."""
-    title = "Total time at each batch size (and number of calls)"
-    columns = at_each(sizes, "total", "calls")
-    return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
-
-
 def an_image(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """Return the time of each op, or group of ops, per image or row of data."""
-    unit = "row of data" if comparison.unit == "row" else comparison.unit
-    title = f"Time per {unit} at each batch size (and share of the time of all ops)"
-    columns = at_each(sizes, "image", "share")
-    return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
-
-def at_each(sizes: Iterable[int], value: str, about: str) -> Iterator[Column]:
-    """Yield a column for each batch size with two columns of an op table: `70.0 us (75.0 %)`."""
-    for batch in sizes:
-
-        def cell(row: Compared, batch: int = batch) -> str:
+    def column(batch: int) -> Column:
+        def cell(row: Compared) -> str:
             stats = row.cells.get(batch)
             if stats is None:
                 return ""
-            return f"{op_table.text(value, stats)} ({op_table.text(about, stats)})"
+            return f"{op_table.text('image', stats)} ({op_table.text('share', stats)})"
 
-        yield Column(f"batch {batch}", cell, right=True)
+        return Column(f"batch {batch}", cell, right=True)
+
+    unit = "row of data" if comparison.unit == "row" else comparison.unit
+    title = f"Time per {unit} at each batch size (and share of the time of all ops)"
+    columns = map(column, sizes)
+    return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
 
 def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) -> Table:
@@ -193,16 +159,25 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
     For rows with ops of many kinds, the time of a step instead.
     """
     before = dict(pairwise(reversed(comparison.batch_sizes)))
-    times = {row.key: unit_times(comparison, row) for row in comparison.rows}
+
+    def unit_ns(row: Compared, batch: int) -> float:
+        return batch_fit.unit_ns(row.cells[batch], comparison.steps[batch], comparison.by)
 
     def column(batch: int) -> Column:
         def cell(row: Compared) -> str:
             if batch not in row.cells:
                 return ""
-            mean, smaller = times[row.key][batch], times[row.key].get(before.get(batch, 0))
+            mean = unit_ns(row, batch)
+            smaller = unit_ns(row, before[batch]) if before.get(batch) in row.cells else 0
             return f"{time(mean)} ({mean / smaller:.1f} x)" if smaller else time(mean)
 
         return Column(f"batch {batch}", cell, right=True)
+
+    def fit(row: Compared) -> str:
+        return f"{time(row.fit.fixed_ns)} + {time(row.fit.per_image_ns)}" if row.fit else ""
+
+    def error(row: Compared) -> str:
+        return percent(row.fit.error) if row.fit else ""
 
     sizes = sizes or comparison.batch_sizes
     title = (
@@ -211,30 +186,14 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
     )
     fitted: tuple[Column, ...] = ()
     last = sizes[-1:] == comparison.batch_sizes[-1:]
-    fit_is_known = any(row.fit for row in comparison.rows[:top])
-    if last and fit_is_known:
+    if last and any(row.fit for row in comparison.rows[:top]):
         title += f"; fit: fixed cost + cost per {comparison.unit}"
         fitted = (
-            Column("fit", lambda row: line_of(row.fit), right=True, spare=2),
-            Column(
-                "error", lambda row: percent(row.fit.error) if row.fit else "", right=True, spare=1
-            ),
+            Column("fit", fit, right=True, spare=2),
+            Column("error", error, right=True, spare=1),
         )
-    return shortened(
-        title, (*keys(comparison), *map(column, sizes), *fitted), in_order(comparison, top), top
-    )
-
-
-def line_of(fit: Fit | None) -> str:
-    return f"{time(fit.fixed_ns)} + {time(fit.per_image_ns)}" if fit else ""
-
-
-def unit_times(comparison: Comparison, row: Compared) -> dict[int, float]:
-    """Return the time of a row that is shown, by batch size."""
-    return {
-        size: batch_fit.unit_ns(stats, comparison.steps[size], comparison.by)
-        for size, stats in row.cells.items()
-    }
+    columns = (*keys(comparison), *map(column, sizes), *fitted)
+    return shortened(title, columns, in_order(comparison, top), top)
 
 
 def in_order(comparison: Comparison, top: int) -> Sequence[Compared]:
@@ -250,29 +209,38 @@ def keys(comparison: Comparison) -> tuple[Column, ...]:
     return op_table.keys(comparison.by, 24, lambda row: next(iter(row.cells.values())).code)
 
 
+# Verdicts, of a race and of files
+
+
 def configs(comparison: Comparison) -> Iterator[Block]:
     """Yield the untraced step under other configurations, each beside the default of its turns."""
-    others = tuple(row for row in comparison.configs if row.verdict)
-    if not others:
+    raced = [(row, row.verdict) for row in comparison.configs if row.verdict]
+    if not raced:
         return
-
-    def text_of(part: Callable[[Verdict], str]) -> Callable[[ConfigTimes], str]:
-        return lambda row: part(row.verdict) if row.verdict else ""
-
     yield Table(
         "The untraced step under other configurations, in turn with the default",
-        (
-            Column("batch", lambda row: str(row.batch_size), right=True),
-            Column("configuration", lambda row: row.config),
-            Column("step, median", lambda row: time(row.step_ns), right=True),
-            Column("default, median", lambda row: time(row.default_ns), right=True),
-            Column("ratio", text_of(ratio_text)),
-            Column("control", text_of(control_text)),
+        tuple(verdict_columns("default, median", "step, median", "configuration")),
+        tuple(
+            Change(row.batch_size, row.config, row.default_ns, row.step_ns, verdict)
+            for row, verdict in raced
         ),
-        others,
     )
-    number = min(row.verdict.observations for row in others if row.verdict)
+    number = min(verdict.observations for _, verdict in raced)
     yield BASIS.format(plural(number, "observation"))
+
+
+def verdict_columns(usual: str, other: str, key: str = "", batch: bool = True) -> Iterator[Column]:
+    """Yield the columns of a table of Change: both times, their ratio, and its control."""
+    if batch:
+        yield Column("batch", lambda row: str(row.batch_size), right=True)
+    if key:
+        yield Column(key, lambda row: row.key, elastic=True, least=16, name=True)
+    yield Column(usual, lambda row: "" if row.first_ns is None else time(row.first_ns), right=True)
+    yield Column(
+        other, lambda row: "" if row.second_ns is None else time(row.second_ns), right=True
+    )
+    yield Column("ratio", lambda row: ratio_text(row.verdict) if row.verdict else "")
+    yield Column("control", lambda row: control_text(row.verdict) if row.verdict else "", spare=1)
 
 
 BASIS = (

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from tflab.cli import command, interrupts, output_paths, terminal
+from tflab.cli import arguments, command, interrupts, output_paths, terminal
 from tflab.errors import UsageError
 from tflab.escaping import visible
 from tflab.units import plural
@@ -52,13 +52,7 @@ def parser() -> argparse.ArgumentParser:
         help="the graph that ran, needed for arrows and the critical path: anything that --model "
         "of the other commands takes (default: the partition graphs in the traces)",
     )
-    add(
-        "--to",
-        default="text",
-        choices=FORMATS,
-        type=command.one_of("format", FORMATS),
-        help="default: text",
-    )
+    arguments.choice(parser, "--to", "format", FORMATS)
     add("--out", metavar="PATH", help="where to write; existing files are never overwritten")
     return parser
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tflab.records.blocks import Shown
 from tflab.records.timed import LiveBytes, Spread
-from tflab.records.verdicts import Diagnosis, Experiments, Load, Verdict
+from tflab.records.verdicts import Diagnosis, Load, Verdict
 
 
 @dataclass(frozen=True)
@@ -161,11 +161,8 @@ class Comparison(Shown):
     # By batch size: all columns of each row
     tables: Mapping[int, tuple[OpStats, ...]] = field(default_factory=dict)
     images: int = 0  # number requested, at each batch size
-    without: tuple[str, ...] = ()  # graph passes that were switched off
     tasks: int = 0  # of a cluster, over which a step ran; 0: it ran in this process
     warm_ns: Mapping[str, float] = field(default_factory=dict)  # mean call of the `cold` nodes
-    # By batch size, if they were requested
-    experiments: Mapping[int, Experiments] = field(default_factory=dict)
     load: Load | None = None  # of the machine
     diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, the largest cost first
     unit: str = "image"  # of a row of its data: "image" or "row"
