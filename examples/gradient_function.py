@@ -16,7 +16,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorflow.python.framework import ops as registry  # of gradient functions (TF 2.21)
 
-from tflab.lifecycle import gradient_check, meaning
+from tflab.lifecycle import gradient_check, gradients
 from tflab.records.blocks import Table
 from tflab.views.words import counted
 
@@ -53,7 +53,7 @@ def gradient_by_hand(formula: str) -> tuple[object, ...]:
 
         h = gradient_check.STEPS[tf.float64]
         slopes = gradient_check.differences_at(loss, values[x], np.arange(by_hand.size), h)
-    name, _ = meaning.registered(output.op)
+    name, _ = gradients.registered(output.op)
     types = counted(op.type for op in made)
     return (
         formula,

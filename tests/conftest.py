@@ -69,7 +69,7 @@ TOGETHER = {
         *("lifecycle/test_backward", "lifecycle/test_captures"),
         *("lifecycle/test_command", "lifecycle/test_derivatives"),
         *("lifecycle/test_execution", "lifecycle/test_experiments"),
-        *("lifecycle/test_frontend", "lifecycle/test_maps", "lifecycle/test_meaning"),
+        *("lifecycle/test_frontend", "lifecycle/test_maps", "lifecycle/test_gradients"),
         *("lifecycle/test_placement", "lifecycle/test_values"),
         *("report/test_command", "runtime/test_costs", "runtime/test_devices"),
     ),

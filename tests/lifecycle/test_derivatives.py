@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf1
 from tests.examples import models
 from tflab import datasets
 from tflab.analysis import chain_rule
-from tflab.lifecycle import backward, derivatives, gradient_check
+from tflab.lifecycle import derivatives, gradient_check
 from tflab.models import toy
 from tflab.records.options import Options
 
@@ -194,7 +194,7 @@ def test_what_stop_gradient_ends_is_not_named_if_it_is_zero(monkeypatch):
     far = replace(checks["a"], max_relative_error=0.5)  # `a` is behind it
     for known, stopped in ((checks["b"], ()), (far, (stop,))):
         checked = gradient_check.Checked((known,), "")
-        monkeypatch.setattr(backward, "check_gradients", lambda *_, checked=checked: checked)
+        monkeypatch.setattr(gradient_check, "check", lambda *_, checked=checked: checked)
         assert differentiated(loss_of).stopped == stopped
 
 

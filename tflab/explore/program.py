@@ -21,7 +21,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.errors import TflabError
 from tflab.explore import feeds
-from tflab.lifecycle import meaning
+from tflab.lifecycle import gradients
 from tflab.records.graph import FORWARD
 from tflab.records.options import Model
 from tflab.runtime import nodes, private
@@ -144,7 +144,7 @@ def depends(loss: tf.Operation, goals: Collection[tf.Operation]) -> bool:
     """Whether the loss is computed from a goal by ops and tensors that all have a gradient."""
 
     def with_gradient(op: tf.Operation) -> Iterable[tf.Tensor]:
-        inputs = op.inputs if meaning.registered(op)[0] else ()
+        inputs = op.inputs if gradients.registered(op)[0] else ()
         return (tensor for tensor in inputs if tensor.dtype.base_dtype in DERIVED)
 
     return reaches(loss, goals, with_gradient)

@@ -14,8 +14,12 @@ from typing import Any
 import tensorflow as tf
 
 from tflab.analysis import chain_rule
+from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import RefusedError, TflabError
-from tflab.lifecycle import check_points, derivatives, gradient_check, graph_copies, meaning
+from tflab.lifecycle import check_points, derivatives, gradient_check, gradients, graph_copies
+from tflab.lifecycle.gradient_check import Pairs
+from tflab.lifecycle.graph_copies import Copy
+from tflab.records.gradients import Derivative
 from tflab.records.graph import (
     BACKWARD,
     UPDATE,
@@ -100,40 +104,64 @@ def unchanged(frontend: Frontend) -> Backward:
     )
 
 
-def explained(stage: Backward, pairs: list, calls: list, options: Options) -> Backward:
-    """The stage with formulas, the purpose of each gradient node, and checks of the gradients."""
+def explained(stage: Backward, pairs: Pairs, calls: gradients.Calls, options: Options) -> Backward:
+    """Return the stage with formulas, the purpose of each gradient node, and checks of the
+    gradients: without checks if a graph from a file cannot, or may not, run."""
     program = stage.program
-    graph = meaning.graph_of(stage, calls)
-    graph = replace(graph, points=check_points.computed(program, graph, options))
-    loss_pairs = meaning.of_loss(graph, pairs)
-    # What no gradient function made is the gradient of the loss if finite differences agree.
-    candidates = [
-        (own if own is not None else g, v)
-        for (g, v), (own, _) in zip(pairs, loss_pairs, strict=True)
-    ]
-    checked = check_gradients(stage, candidates, options)
+    graph = gradients.graph_of(stage, calls)
+    if program.model.unready:
+        reason = str(program.model.unready).rstrip(".")
+        return described(stage, graph, pairs, f"no step can be run. {reason}", options)
+    try:
+        with gradient_check.opened(program, graph, pairs, options) as copy:
+            return described(stage, graph, pairs, copy, options)
+    except RefusedError as error:
+        if program.model.optimizer is not None:
+            raise
+        reason = str(error).rstrip(".")
+    reason = f"a run of the loss and its gradients failed. {reason}"
+    return described(stage, graph, pairs, reason, options)
+
+
+def described(
+    stage: Backward, graph: GradientGraph, pairs: Pairs, copy: Copy | str, options: Options
+) -> Backward:
+    """Return the stage with what its gradient nodes are, checked in a copy of the graph. Without a
+    copy, the reason is given instead."""
+    program = stage.program
+    checked, rows = gradient_check.Checked((), str(copy)), tuple[Derivative, ...]()
+    no_formula = str(copy)
+    if isinstance(copy, Copy):
+        graph = replace(graph, points=check_points.computed(copy, program, graph, options))
+    loss_pairs = gradients.of_loss(graph, pairs)
+    if isinstance(copy, Copy):
+        # What no gradient function made is the gradient of the loss if finite differences agree.
+        candidates = [
+            (own if own is not None else g, v)
+            for (g, v), (own, _) in zip(pairs, loss_pairs, strict=True)
+        ]
+        checked = gradient_check.check(copy, program, stage.nodes, candidates, options)
+        rows, no_formula = derivatives.read(copy, program, loss_pairs, graph, options.batch_size)
     made = {v.op.name for own, v in loss_pairs if own is not None}
     checks = tuple(check for check in checked.checks if check.confirms or check.tensor in made)
     # Finite differences include what a stop_gradient ends: where they agree, it ended only zeros.
     doubtful = [check.tensor for check in checks if not check.agrees]
     doubtful += [v.op.name for gradient, v in pairs if gradient is None]
-    stage = replace(
-        meaning.with_purposes_and_steps(stage, graph, loss_pairs),
+    return replace(
+        gradients.with_purposes_and_steps(stage, graph, loss_pairs),
         gradient_checks=checks,
         unchecked=checked.reason or ("" if checks else UNKNOWN),
         unchecked_variables=tuple(unchecked_variables(pairs, made, checks)) if checks else (),
-        processed=tuple(meaning.processed(graph, pairs, loss_pairs)),
+        processed=tuple(gradients.processed(graph, pairs, loss_pairs)),
         stopped=chain_rule.stopped(graph, doubtful),
-        custom_gradients=tuple(meaning.custom(program.graph, graph)),
+        custom_gradients=tuple(gradients.custom(program.graph, graph)),
+        derivatives=rows,
+        no_formula=no_formula,
     )
-    if program.model.unready:
-        return stage
-    rows, why = derivatives.read(program, loss_pairs, options, graph)
-    return replace(stage, derivatives=rows, no_formula=why)
 
 
 def unchecked_variables(
-    pairs: list, made: Collection[str], checks: Iterable[GradientCheck]
+    pairs: Pairs, made: Collection[str], checks: Iterable[GradientCheck]
 ) -> Iterable[tuple[str, str]]:
     """The variables that were not checked, and why. `made` are those whose gradient is a tensor
     that a gradient function made."""
@@ -148,22 +176,6 @@ def unchecked_variables(
             yield name, "it is not float32"
         else:
             yield name, SAMPLED if name in made else UNKNOWN
-
-
-def check_gradients(stage: Backward, pairs: list, options: Options) -> gradient_check.Checked:
-    """The gradients compared with finite differences, or why they were not: a graph from a file
-    can be differentiated even if it cannot, or may not, run."""
-    program = stage.program
-    if program.model.unready:
-        reason = str(program.model.unready).rstrip(".")
-        return gradient_check.Checked((), f"no step can be run. {reason}")
-    try:
-        return gradient_check.check(program, stage.nodes, pairs, options)
-    except RefusedError as error:
-        if program.model.optimizer is not None:
-            raise
-        reason = str(error).rstrip(".")
-        return gradient_check.Checked((), f"a run of the loss and its gradients failed. {reason}")
 
 
 def derive(program: Program, together: bool) -> tuple[list, list, list, str | None]:
@@ -194,8 +206,8 @@ def gradient_pairs(model: Any, together: bool) -> list:
     if model.optimizer is not None:
         return model.optimizer.compute_gradients(model.loss, colocate_gradients_with_ops=together)
     parameters = list(model.parameters)
-    gradients = tf.compat.v1.gradients(model.loss, parameters, colocate_gradients_with_ops=together)
-    return list(zip(gradients, parameters, strict=True))
+    made = tf.compat.v1.gradients(model.loss, parameters, colocate_gradients_with_ops=together)
+    return list(zip(made, parameters, strict=True))
 
 
 def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
@@ -204,8 +216,8 @@ def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
         return model
     known = (gradient for gradient, _ in pairs if gradient is not None)
     # Of a gradient that is only some rows, fetch those rows: a sum would be another node.
-    gradients = [g.values.name if isinstance(g, tf.IndexedSlices) else g.name for g in known]
-    return replace(model, fetches=(model.loss.name, *gradients))
+    names = [g.values.name if isinstance(g, tf.IndexedSlices) else g.name for g in known]
+    return replace(model, fetches=(model.loss.name, *names))
 
 
 def with_lines(
@@ -275,7 +287,7 @@ def gradients_of(
     program: Program,
     forward: tuple[Node, ...],
     gradient_ops: Iterable[tf.Operation],
-    calls: meaning.Calls,
+    calls: gradients.Calls,
 ) -> Iterable[Gradient]:
     """For each forward node: its gradient function and its gradient nodes, or why there are none.
 
@@ -292,7 +304,7 @@ def gradients_of(
     for call in calls:
         calls_of.setdefault(call[0].name, []).append(call)
     for node in forward:
-        function, registered = meaning.registered(program.graph.get_operation_by_name(node.name))
+        function, registered = gradients.registered(program.graph.get_operation_by_name(node.name))
         reason = None
         if node.name not in derived:
             if node.name not in needed:
@@ -310,7 +322,7 @@ def gradients_of(
         yield Gradient(node.name, node.op, function, tuple(derived.get(node.name, ())), reason)
 
 
-def without_nodes(calls: meaning.Calls) -> str:
+def without_nodes(calls: gradients.Calls) -> str:
     """Why a gradient function made no nodes, judged by its calls."""
     if not calls:
         return NOT_CALLED

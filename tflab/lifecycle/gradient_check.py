@@ -1,29 +1,29 @@
 """Gradient check: gradients compared with central differences, which use no gradient functions.
 
 The derivative of the loss with respect to one weight is about (loss(w + h) - loss(w - h)) / 2h. The
-rounding of a float32 loss is larger than this difference, so the losses are computed in a float64
-copy of the forward graph. If it cannot be imported or run, or gives another loss, they are computed
-in float32.
+rounding of a float32 loss is larger than this difference, so gradients and losses are computed in a
+float64 copy of the graph; in float32 if there is no such copy.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import RefusedError
-from tflab.lifecycle import graph_copies
-from tflab.lifecycle.graph_copies import Settable, dtype_of
-from tflab.records.graph import VARIABLES, Node, makers, node_of, reach
+from tflab.lifecycle import check_points, graph_copies
+from tflab.lifecycle.graph_copies import Copy, Values, dtype_of
+from tflab.records.graph import Node, makers, node_of, reach
 from tflab.records.options import Options, Program
 from tflab.records.stages import AGREES, GradientCheck
-from tflab.runtime import session
 
 ROWS = range(2, 9)  # of the batch: enough to reach every layer, few enough to be quick
 FLOATS = 2_000_000  # in all tensors of the loss: the batch gets fewer rows until there are no more
@@ -38,11 +38,10 @@ STEPS = {tf.float64: 1e-6, tf.float32: 3e-4}
 PRECISION = {tf.float64: AGREES, tf.float32: 1e-2}  # relative errors of right gradients
 EPSILON = {tf.float64: 2.0**-52, tf.float32: 2.0**-23}  # from 1 to the next number
 ROUNDINGS = 10  # how many roundings a sum of many numbers is worth
-SAME_LOSS = (
-    1e-5  # relative difference of a loss in float32 and in float64; a mask makes a larger one
-)
 RANDOM = "the loss is random"
 NO_FLOATS = "none of the tensors to differentiate with respect to is float32"
+
+Pairs = Sequence[tuple[Any, Any]]  # (gradient, variable)
 
 
 @dataclass(frozen=True)
@@ -53,11 +52,31 @@ class Checked:
     reason: str
 
 
+def opened(
+    program: Program, graph: GradientGraph, pairs: Pairs, options: Options
+) -> AbstractContextManager[Copy]:
+    """Open the copy of the graph in which gradients and formulas are checked."""
+    batches = batches_of(program, graph.nodes, options)
+    listed = check_points.nodes_of(graph)
+    rows = max(check_points.rows_of(batch) for batch in batches)
+    step = [
+        program.loss.name,
+        *(part for gradient, _ in pairs for part in parts_of(gradient)),
+        *check_points.names(check_points.fetchable(listed, rows)).values(),
+    ]
+    ends = {*map(node_of, step), *graph.owners(), *(node.name for node in listed)}
+    parameters = {tensor.op.name for tensor in program.model.parameters}
+
+    def works(copy: Copy) -> None:
+        first_that_runs(copy, step, batches)
+
+    return graph_copies.opened(program, sorted(ends | parameters), options, works)
+
+
 def check(
-    program: Program, nodes: Sequence[Node], pairs: Sequence[Any], options: Options
+    copy: Copy, program: Program, nodes: Sequence[Node], pairs: Pairs, options: Options
 ) -> Checked:
-    """Compare gradients of some elements of the variables; `nodes` are those of the graph, and
-    `pairs` are (gradient, variable).
+    """Compare gradients of some elements of the variables; `nodes` are those of the graph.
 
     The error of an element is |analytic - numeric|, divided by the largest gradient examined in
     its variable. A variable has no error if both are 0 within rounding (see `compare`).
@@ -66,20 +85,31 @@ def check(
     pairs = [(g, v) for g, v in pairs if g is not None and dtype_of(v) == tf.float32]
     if not pairs:
         return Checked((), NO_FLOATS)
-    pairs = spread(pairs, CHECKED)
-    needed = reach([program.loss.op.name], makers(nodes))
-    floats = floats_of_a_row(node for node in nodes if node.name in needed)
-    few = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats)))
-    # Grappler changes no gradient, and optimising each of these steps would take longer than to run
-    # them.
-    plain = replace(options, without=(*options.without, "grappler"))
-    try:
-        return check_batch(program, nodes, pairs, plain, program.model.fixed_batch or few)
-    except RefusedError as error:
-        if type(error) is not RefusedError:
-            raise
-    # The graph may accept no other batch, or need Grappler.
-    return check_batch(program, nodes, pairs, options, options.batch_size)
+    gradients = {v.op.name: parts_of(g) for g, v in spread(pairs, CHECKED)}
+    loss = program.loss.name
+    feeds = first_that_runs(copy, [loss, gradients], batches_of(program, nodes, options))
+    variables = noisy(copy.initial)
+    copy.assign(variables)
+    first, arrays = copy.run([loss, gradients], feeds)
+    losses, seconds = losses_of(lambda: copy.run(loss, feeds))
+    if reason := no_slope_reason([first, *losses]):
+        return Checked((), reason)
+    if copy.half:
+        return Checked((), f"a part of the loss is computed in {copy.half}")
+    most = affordable(ELEMENTS, seconds)
+    analytic = {name: dense(arrays[name]) for name in spread([*arrays], most)}
+    count = min(MOST, max(1, most // len(analytic)))
+    rng = np.random.default_rng(0)
+    elements = {name: chosen(gradient, count, rng) for name, gradient in analytic.items()}
+    differences = slopes(copy, loss, Point(variables, feeds), elements)
+    finite = (gradient[np.isfinite(gradient)] for gradient in analytic.values())
+    largest = max(float(np.abs(values).max(initial=0)) for values in finite)
+    size = abs(np.asarray(first).item())
+    checks = (
+        compare(name, gradient, elements[name], differences[name], copy.dtype, size, largest)
+        for name, gradient in analytic.items()
+    )
+    return Checked(tuple(checks), "")
 
 
 def spread(items: Sequence[Any], most: int) -> list[Any]:
@@ -89,27 +119,16 @@ def spread(items: Sequence[Any], most: int) -> list[Any]:
     return [items[int(place)] for place in np.linspace(0, len(items) - 1, most)]
 
 
-def check_batch(
-    program: Program, nodes: Sequence[Node], pairs: Sequence[Any], options: Options, rows: int
-) -> Checked:
-    """Check the gradients on a batch of this many rows."""
-    run = run_loss(program, nodes, pairs, options, rows, NOISE)
-    half = graph_copies.half_precision(run.graph, program.loss.op.name)
-    if run.no_slope or half:
-        return Checked((), run.no_slope or f"a part of the loss is computed in {half}")
-    most = affordable(ELEMENTS, run.seconds)
-    gradients = {v.op.name: dense(run.gradients[v.op.name]) for _, v in spread(pairs, most)}
-    count = min(MOST, max(1, most // len(gradients)))
-    rng = np.random.default_rng(0)
-    elements = {name: chosen(gradient, count, rng) for name, gradient in gradients.items()}
-    slopes, dtype = differences(run, elements)
-    finite = (gradient[np.isfinite(gradient)] for gradient in gradients.values())
-    largest = max(float(np.abs(values).max(initial=0)) for values in finite)
-    checks = (
-        compare(name, gradient, elements[name], slopes[name], dtype, abs(run.loss), largest)
-        for name, gradient in gradients.items()
-    )
-    return Checked(tuple(checks), "")
+# The loss and its gradients as the copy computes them
+
+
+def batches_of(program: Program, nodes: Sequence[Node], options: Options) -> list[Values]:
+    """Return a batch of a few rows, and the usual one: the graph may accept no other."""
+    needed = reach([program.loss.op.name], makers(nodes))
+    floats = floats_of_a_row(node for node in nodes if node.name in needed)
+    few = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats)))
+    sizes = dict.fromkeys((program.model.fixed_batch or few, options.batch_size))
+    return [check_points.batch_of(program, size) for size in sizes]
 
 
 def floats_of_a_row(nodes: Iterable[Node]) -> int:
@@ -123,103 +142,27 @@ def floats_of_a_row(nodes: Iterable[Node]) -> int:
     return sum(prod(dim or 0 for dim in dims) for _, *dims in shapes) or 1
 
 
-# The loss and its gradients as TensorFlow computes them
+def first_that_runs(copy: Copy, fetches: Any, batches: Sequence[Values]) -> Values:
+    """Return the first batch with which these tensors can be computed. Raises for the last one."""
+    for batch in batches[:-1]:
+        try:
+            copy.run(fetches, batch)
+        except (tf.errors.OpError, RefusedError):
+            continue
+        return batch
+    copy.run(fetches, batches[-1])
+    return batches[-1]
 
 
-@dataclass(frozen=True)
-class Run:
-    """A loss that was computed several times, and can be computed for other variables."""
-
-    graph: tf.Graph
-    tensor: str
-    options: Options
-    feeds: Mapping[str, np.ndarray]
-    variables: Mapping[str, Settable]
-    values: Mapping[str, np.ndarray]  # setter of a variable -> value
-    loss: float
-    no_slope: str  # why the loss has none; "" if it has one
-    gradients: Mapping[str, Any]  # by the names of variables
-    others: Mapping[str, np.ndarray]
-    seconds: float  # of the last run
-
-
-def run_loss(
-    program: Program,
-    nodes: Sequence[Node],
-    pairs: Sequence[Any],
-    options: Options,
-    rows: int,
-    noise: float = 0,
-    others: Iterable[str] = (),
-) -> Run:
-    """Compute the loss and gradients of a batch several times, as long as that is quick, and these
-    other tensors. `nodes` are those of the graph; the variables have their initial values and some
-    noise.
-    """
-    batch = next(session.feed_batches(program, rows))
-    parts = tf.nest.flatten([gradient for gradient, _ in pairs], expand_composites=True)
-    fetched = session.step_of(program, [program.loss.name, *(part.name for part in parts)])
-    feeds = dict(zip(fetched.feeds, batch, strict=True))
-    # Ops that devices cannot run are a matter for placement.
-    options = replace(options, soft_placement=True)
-    needed = reach([program.loss.op.name], makers(nodes))
-    stateful = variables_of(program.graph, (node for node in nodes if node.name in needed))
-    graph, variables = graph_copies.settable(program, stateful)
-    # The output of a conditional cannot be fetched; a formula with it is not checked.
-    operation = graph.get_operation_by_name
-    fetchable = [name for name in others if graph.is_fetchable(operation(node_of(name)))]
-    step = (
-        program.loss.name,
-        {v.op.name: graph_copies.gradient_in_copy(graph, g) for g, v in pairs},
-        {name: name if ":" in name else f"{name}:0" for name in fetchable},
-    )
-    with session.fresh(graph, options, unoptimised(options)) as live:
-        values = first_values(live, program, variables, noise)
-        graph_copies.assign(live, values)
-        loss, gradients, named = live.run(step, feeds)
-        losses, seconds = losses_of(lambda: live.run(step, feeds)[0])
-    return Run(
-        graph=graph,
-        tensor=program.loss.name,
-        options=options,
-        feeds=feeds,
-        variables=variables,
-        values=values,
-        loss=float(np.ravel(loss)[0]) if np.size(loss) else 0.0,
-        no_slope=no_slope_reason([loss, *losses]),
-        gradients=gradients,
-        others=named,
-        seconds=seconds,
-    )
-
-
-def variables_of(graph: tf.Graph, nodes: Iterable[Node]) -> list[str]:
-    """Return the nodes that are variables, one for each resource: parameters, moving averages,
-    states of random numbers."""
-    variables: dict[tuple[str, str], str] = {}
-    for node in nodes:
-        if node.op in VARIABLES:
-            attr = graph.get_operation_by_name(node.name).node_def.attr
-            shared = attr["shared_name"].s.decode()
-            own = "" if node.op == "VarHandleOp" else node.name
-            variables.setdefault((attr["container"].s.decode(), shared or own), node.name)
-    return [*variables.values()]
-
-
-def first_values(
-    live: Any, program: Program, variables: Mapping[str, Settable], noise: float = 0
-) -> dict[str, np.ndarray]:
-    """Initialise the variables. Return a value for the setter of each: the initial one, and a
-    little noise."""
+def noisy(initial: Values) -> dict[str, np.ndarray]:
+    """Return the values of variables with a little noise on the floating-point ones."""
     rng = np.random.default_rng(0)
-    session.begin(live, session.start_of(program))
-    values = {}
-    read = live.run([variable.value for variable in variables.values()])
-    for variable, value in zip(variables.values(), read, strict=True):
-        if dtype_of(variable.value) == tf.float32:  # text arrives as bytes
-            value = np.asarray(value + rng.normal(0, noise, value.shape), np.float32)
-        values[variable.setter] = value
-    return values
+    return {
+        name: np.asarray(value + rng.normal(0, NOISE, np.shape(value)), np.float32)
+        if np.asarray(value).dtype == np.float32
+        else value
+        for name, value in initial.items()
+    }
 
 
 def losses_of(loss: Callable[[], Any], runs: int = RUNS - 1) -> tuple[list[Any], float]:
@@ -249,7 +192,7 @@ def no_slope_reason(losses: Sequence[Any]) -> str:
 
 def affordable(elements: int, seconds: float) -> int:
     """Return the number of elements, at least one, that can be changed within SECONDS if a run of
-    the loss and its gradients takes this long: each costs two runs of the loss in float64."""
+    the loss takes this long: each costs two runs."""
     return max(1, min(elements, int(SECONDS / (2 * seconds)) if seconds else elements))
 
 
@@ -263,71 +206,56 @@ def chosen(gradient: np.ndarray, count: int, rng: np.random.Generator) -> np.nda
     return np.sort(np.concatenate([largest, more]))
 
 
-def dense(gradient: Any) -> np.ndarray:
-    """Return a gradient as an array, even if it is only some rows (tf.IndexedSlices)."""
-    if not hasattr(gradient, "dense_shape"):
-        return np.asarray(gradient)
-    array = np.zeros(gradient.dense_shape, gradient.values.dtype)
-    np.add.at(array, gradient.indices, gradient.values)
+def parts_of(gradient: Any) -> list[str]:
+    """Return the tensors of a gradient: three if it is only some rows (tf.IndexedSlices)."""
+    return [
+        part.name for part in tf.nest.flatten(gradient, expand_composites=True) if part is not None
+    ]
+
+
+def dense(parts: Sequence[Any]) -> np.ndarray:
+    """Return a gradient as one array."""
+    if len(parts) == 1:
+        return np.asarray(parts[0])
+    values, indices, shape = parts
+    array = np.zeros(shape, values.dtype)
+    np.add.at(array, indices, values)
     return array
 
 
 # Central differences
 
 
-def differences(
-    run: Run, elements: Mapping[str, np.ndarray]
-) -> tuple[dict[str, np.ndarray], tf.DType]:
-    """Return the central differences of a loss with respect to these elements of each variable,
-    or fed array, and the type in which they were computed.
+@dataclass(frozen=True)
+class Point:
+    """The values at which a loss is computed."""
 
-    A copy in float64 may draw other random numbers from the same seed: its loss shows that.
-    """
-    refused: RefusedError
-    for copy, dtype in graph_copies.copies(run.graph, [node_of(run.tensor), *run.values]):
-        try:
-            with session.opened(copy, run.options, config=unoptimised(run.options)) as live:
-                graph_copies.assign(live, run.values)
-                loss = Changed(live, run)
-                distance = abs(loss.value(loss.feeds) - run.loss)
-                if dtype == tf.float32 or distance <= SAME_LOSS * abs(run.loss):
-                    h = STEPS[dtype]
-                    return {name: loss.slopes(name, elements[name], h) for name in elements}, dtype
-        except RefusedError as error:
-            refused = error
-    raise refused
+    variables: Values
+    feeds: Values
 
 
-class Changed:
-    """The loss, with one element of one variable, or of one fed array, changed a little."""
+def slopes(
+    copy: Copy, loss: str, point: Point, elements: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return the central differences of the loss with respect to these elements of each variable,
+    or fed array. The variables of the copy have the values of the point before and after."""
 
-    def __init__(self, live: Any, run: Run) -> None:
-        inside = {op.name for op in live.graph.get_operations()}
-        self.live, self.run = live, run
-        self.feeds = {name: fed for name, fed in run.feeds.items() if node_of(name) in inside}
-        self.step = graph_copies.fed_step(live, tuple(self.feeds), (run.tensor,))
+    def loss_of(name: str) -> Callable[[np.ndarray], float]:
+        def moved(value: np.ndarray) -> float:
+            if name in copy.setters:
+                copy.assign({name: value})
+                return copy.run(loss, point.feeds).item()
+            return copy.run(loss, {**point.feeds, f"{name}:0": value}).item()
 
-    def slopes(self, name: str, elements: np.ndarray, h: float) -> np.ndarray:
-        """Return the central differences of the loss with respect to these elements."""
-        if name not in self.run.variables:
-            tensor = f"{name}:0"
-            fed = self.feeds[tensor]
-            return differences_at(
-                lambda value: self.value({**self.feeds, tensor: value}), fed, elements, h
-            )
-        setter = self.run.variables[name].setter
-        assign = graph_copies.setting(self.live, (setter,))
+        return moved
 
-        def loss(value: np.ndarray) -> float:
-            assign(value)
-            return self.value(self.feeds)
-
-        slopes = differences_at(loss, self.run.values[setter], elements, h)
-        assign(self.run.values[setter])
-        return slopes
-
-    def value(self, feeds: Mapping[str, np.ndarray]) -> float:
-        return self.step(*feeds.values())[0].item()
+    differences = {}
+    for name, chosen_elements in elements.items():
+        value = point.variables[name] if name in copy.setters else point.feeds[f"{name}:0"]
+        h = STEPS[copy.dtype]
+        differences[name] = differences_at(loss_of(name), value, chosen_elements, h)
+        copy.assign({name: value} if name in copy.setters else {})
+    return differences
 
 
 def differences_at(
@@ -344,14 +272,6 @@ def differences_at(
     return np.array([(shifted(at, h) - shifted(at, -h)) / (2 * h) for at in elements])
 
 
-def unoptimised(options: Options) -> tf.compat.v1.ConfigProto:
-    """Return the configuration of a session that neither folds nor merges nodes: it runs each of
-    its steps a few times."""
-    config = session.config_of(options)
-    config.graph_options.optimizer_options.opt_level = tf.compat.v1.OptimizerOptions.L0
-    return config
-
-
 def compare(
     name: str,
     gradient: np.ndarray,
@@ -361,17 +281,17 @@ def compare(
     loss: float,
     largest_of_all: float,
 ) -> GradientCheck:
-    """Compare a gradient with its differences, computed in `dtype`. If both are 0 within rounding,
-    no relative error is computed.
+    """Compare a gradient with its differences, both computed in `dtype`. If both are 0 within
+    rounding, no relative error is computed.
 
-    A difference is off by ROUNDINGS * eps * |loss| / h, where eps is that of its dtype. A gradient
+    A difference is off by ROUNDINGS * eps * |loss| / h, where eps is that of the dtype. A gradient
     adds up numbers as large as the other gradients, so it is off by ROUNDINGS * eps * max(|loss|,
     the largest gradient of all variables). A wrong gradient is taken for 0 only if the loss does
     not show either that the gradient is not 0.
     """
     analytic = gradient.flat[elements]
     of_slope = ROUNDINGS * EPSILON[dtype] * loss / STEPS[dtype]
-    of_gradient = ROUNDINGS * EPSILON[tf.float32] * max(loss, largest_of_all)
+    of_gradient = ROUNDINGS * EPSILON[dtype] * max(loss, largest_of_all)
     largest, steepest = np.abs(analytic).max(initial=0), np.abs(slopes).max(initial=0)
     scale = float(max(largest, steepest))
     zero = bool(largest <= of_gradient and steepest <= of_slope)

@@ -1,10 +1,12 @@
-"""Graph copies: of the forward part in float64, and one whose variables can be read and set."""
+"""Graph copies: a program's graph once more, in float64 if its ops allow that, with variables that
+can be set. What is printed about gradients is checked in such a copy."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,52 +15,110 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.errors import RefusedError
 from tflab.records.graph import VARIABLES, node_of, reach
-from tflab.records.options import Program
-from tflab.runtime import nodes, session
+from tflab.records.options import Options, Program
+from tflab.runtime import session
 
 HALVES = (tf.bfloat16, tf.float16)
 NARROW = {dtype.as_datatype_enum for dtype in (tf.float32, *HALVES)}
 WIDE = tf.float64.as_datatype_enum
 
-FILLS = re.compile(r"(LookupTableImport|InitializeTable(FromTextFile|FromDataset)?)(V2)?")
+# Nodes that fill tables, or connect iterators with their data
+FILLS = re.compile(
+    r"MakeIterator|(LookupTableImport|InitializeTable(FromTextFile|FromDataset)?)(V2)?"
+)
+
+Values = Mapping[str, np.ndarray]
 
 
-def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.DType]]:
-    """Yield the part of the graph that these nodes need: in float64, if its ops allow that, and
-    then unchanged, because some ops fail only when they run. Each copy comes with float64 or
-    float32, and fills the tables that it needs."""
-    whole = graph.as_graph_def()
-    tables = table_initializers(graph, whole, ends)
-    graph_def = prune(whole, [*ends, *tables])
+@dataclass(frozen=True)
+class Copy:
+    """A copy of the graph in an open session."""
+
+    live: tf1.Session
+    dtype: tf.DType  # float64, or float32 for an unchanged copy
+    half: str  # the half precision in which the program computes a part of it; "" for none
+    readers: Mapping[str, tf.Tensor]  # variable -> its value
+    setters: Mapping[str, tf.Operation]  # variable -> the node that sets it
+    initial: Values  # variable -> the value with which the program starts
+
+    def assign(self, values: Values) -> None:
+        """Set these variables."""
+        fed = {self.setters[name].inputs[1]: value for name, value in values.items()}
+        self.live.run([self.setters[name] for name in values], fed)
+
+    def run(self, fetches: Any, feeds: Values, seconds: int | None = None) -> Any:
+        """Return the values of these tensors. What is fed to nodes that the copy does not have is
+        omitted."""
+        fed = {name: value for name, value in feeds.items() if self.has(name)}
+        options = tf1.RunOptions(timeout_in_ms=1000 * seconds) if seconds else None
+        try:
+            return self.live.run(fetches, fed, options)
+        except ValueError as error:  # a value does not fit its placeholder
+            raise RefusedError(" ".join(str(error).split())) from error
+
+    def has(self, tensor: str) -> bool:
+        try:
+            self.live.graph.get_operation_by_name(node_of(tensor))
+        except KeyError:
+            return False
+        return True
+
+
+@contextmanager
+def opened(
+    program: Program, ends: Sequence[str], options: Options, works: Callable[[Copy], Any]
+) -> Iterator[Copy]:
+    """Open a copy of the part of the graph that these nodes need: in float64, unless that copy
+    cannot be imported, or fails when `works` is called with it.
+
+    No pass changes what a copy computes. Raises RefusedError if the graph cannot be copied or
+    initialised.
+    """
+    start = session.start_of(program)
+    whole = program.graph.as_graph_def()
+    narrow = prune(whole, [*ends, *map(node_of, start.targets)])
+    operation = program.graph.get_operation_by_name
+    fills = [name for name in start.targets if FILLS.fullmatch(operation(node_of(name)).type)]
+    needed = prune(whole, [*ends, *map(node_of, fills)])
     del whole  # it may be large
-    try:
-        wide = import_graph(widen_graph(graph_def), tables)
-    except ValueError:  # an op that has no float64 version
-        pass
-    else:
-        yield wide, tf.float64
-    yield import_graph(graph_def, tables), tf.float32
+    types = {attr.type for node in all_nodes(needed) for attr in node.attr.values()}
+    half = next((half.name for half in HALVES if half.as_datatype_enum in types), "")
+    variables = variables_of(needed)
+
+    def opened_copy(stack: ExitStack, graph_def: Any, dtype: tf.DType) -> Copy:
+        graph, readers, setters = import_graph(graph_def, variables)
+        live = stack.enter_context(session.fresh(graph, options, unoptimised(options)))
+        return Copy(live, dtype, half, readers, setters, {})
+
+    with ExitStack() as stack:
+        copy = opened_copy(stack, narrow, tf.float32)
+        session.begin(copy.live, start)
+        initial = dict(zip(copy.readers, copy.live.run([*copy.readers.values()]), strict=True))
+        copy = replace(copy, initial=initial)
+        try:
+            with ExitStack() as trying:
+                wide = opened_copy(trying, widen_graph(needed), tf.float64)
+                wide = replace(wide, initial=initial)
+                wide.live.run(fills, dict(start.feeds))
+                wide.assign(initial)
+                works(wide)
+                stack.push(trying.pop_all())
+                copy = wide
+        except (RefusedError, ValueError):  # some ops have no float64 version
+            pass
+        yield copy
 
 
-def half_precision(graph: tf.Graph, end: str) -> str:
-    """Return the name of a half precision in which a part of what a node needs is computed; "" if
-    there is none."""
-    graph_def = prune(graph.as_graph_def(), [end])
-    bodies = (node for function in graph_def.library.function for node in function.node_def)
-    types = {attr.type for node in (*graph_def.node, *bodies) for attr in node.attr.values()}
-    return next((half.name for half in HALVES if half.as_datatype_enum in types), "")
+def unoptimised(options: Options) -> tf1.ConfigProto:
+    """Return the configuration of a session that neither folds nor merges nodes. It runs each of
+    its steps a few times, and so every tensor can be fetched as the program computes it."""
+    plain = replace(options, without=("grappler",), xla=False, soft_placement=True, cluster=())
+    config = session.config_of(plain)
+    config.graph_options.optimizer_options.opt_level = tf1.OptimizerOptions.L0
+    return config
 
 
-def table_initializers(graph: tf.Graph, graph_def: Any, ends: Sequence[str]) -> list[str]:
-    """Return the nodes that fill the tables that these nodes need, unless they take what is fed."""
-    fills = [op for op in graph.get_collection(tf1.GraphKeys.TABLE_INITIALIZERS) if op.inputs]
-    needed = {node.name for node in prune(graph_def, ends).node} if fills else set()
-    fed = {op.name for op in graph.get_operations() if op.type == "Placeholder"}
-    used = (op.name for op in fills if op.inputs[0].op.name in needed)
-    return [name for name in used if not nodes.needed(graph, [name]) & fed]
-
-
-def prune(graph_def: Any, ends: Sequence[str]) -> Any:
+def prune(graph_def: Any, ends: Iterable[str]) -> Any:
     """Return only the nodes that these depend on, with all functions."""
     inputs = {
         node.name: [node_of(tensor.removeprefix("^")) for tensor in node.input]
@@ -69,21 +129,58 @@ def prune(graph_def: Any, ends: Sequence[str]) -> Any:
     return tf1.GraphDef(node=nodes, library=graph_def.library, versions=graph_def.versions)
 
 
-def import_graph(graph_def: Any, tables: Iterable[str] = ()) -> tf.Graph:
-    """Return the graph, with these nodes in the collection of those that fill tables."""
-    graph = tf.Graph()
-    with graph.as_default():
-        tf.import_graph_def(graph_def, name="")
-    for name in tables:
-        graph.add_to_collection(tf1.GraphKeys.TABLE_INITIALIZERS, graph.get_operation_by_name(name))
-    return graph
+def all_nodes(graph_def: Any) -> Iterator[Any]:
+    """Yield the nodes of a graph and of its functions."""
+    yield from graph_def.node
+    for function in graph_def.library.function:
+        yield from function.node_def
+
+
+def variables_of(graph_def: Any) -> list[str]:
+    """Return the nodes that are variables, one for each resource: parameters, moving averages,
+    states of random numbers."""
+    variables: dict[tuple[str, str], str] = {}
+    for node in graph_def.node:
+        if node.op in VARIABLES:
+            own = "" if node.op == "VarHandleOp" else node.name
+            shared = node.attr["shared_name"].s.decode() or own
+            variables.setdefault((node.attr["container"].s.decode(), shared), node.name)
+    return [*variables.values()]
+
+
+def import_graph(
+    graph_def: Any, variables: Iterable[str]
+) -> tuple[tf.Graph, dict[str, tf.Tensor], dict[str, tf.Operation]]:
+    """Return the graph, and for each of these variables its value and a node that sets it to its
+    second input."""
+    readers, setters = {}, {}
+    with tf.Graph().as_default() as graph:
+        try:
+            tf.import_graph_def(graph_def, name="")
+        except ValueError as error:
+            reason = " ".join(str(error).split())
+            raise RefusedError(f"The graph cannot be copied: {reason}") from error
+        for name in variables:
+            op = graph.get_operation_by_name(name)
+            if op.type == "VarHandleOp":
+                dtype, handle = tf.dtypes.as_dtype(op.get_attr("dtype")), op.outputs[0]
+                readers[name] = tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+                value = tf1.placeholder(dtype)
+                setters[name] = tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+            else:
+                readers[name] = op.outputs[0]
+                value = tf1.placeholder(op.outputs[0].dtype.base_dtype)
+                setters[name] = tf.raw_ops.Assign(
+                    ref=op.outputs[0], value=value, validate_shape=False
+                ).op
+    return graph, readers, setters
 
 
 def widen_graph(graph_def: Any) -> Any:
     """Return the GraphDef with float64 in attributes, lists of types and constants."""
     wide = type(graph_def)()
     wide.CopyFrom(graph_def)
-    for node in wide.node:
+    for node in all_nodes(wide):
         widen(node.attr.values())
     for function in wide.library.function:
         for arg in (*function.signature.input_arg, *function.signature.output_arg):
@@ -92,8 +189,6 @@ def widen_graph(graph_def: Any) -> Any:
                 handle.dtype = WIDE if handle.dtype in NARROW else handle.dtype
         for attributes in function.arg_attr.values():
             widen(attributes.attr.values())
-        for node in function.node_def:
-            widen(node.attr.values())
     return wide
 
 
@@ -108,90 +203,9 @@ def widen(attributes: Iterable[Any]) -> None:
             attr.tensor.CopyFrom(tf.make_tensor_proto(value, tf.float64))
 
 
-# Variables that can be read and set separately
-
-
-@dataclass(frozen=True)
-class Settable:
-    """A variable whose value can be read, and set by feeding the second input of a node."""
-
-    value: Any  # what to fetch
-    setter: str
-
-
-def settable(program: Program, names: Sequence[str] = ()) -> tuple[tf.Graph, dict[str, Settable]]:
-    """A graph in which the variables, by name, can be set one by one.
-
-    The variables of a model have initialisers for that, unless two of them start with the same
-    tensor. A graph from a file has only nodes. Such a graph is copied, and each variable of the
-    copy, among these names or a parameter, gets a node that sets it.
-    """
-    if program.model.optimizer is not None:
-        variables = session.variables_of(program.graph)
-        if len({v.initializer.inputs[1].name for v in variables}) == len(variables):
-            return program.graph, {v.op.name: Settable(v, v.initializer.name) for v in variables}
-        names = (*names, *(v.op.name for v in variables))
-    try:
-        graph = import_graph(program.graph.as_graph_def(), tables_of(program))
-    except ValueError as error:
-        raise RefusedError(f"The graph cannot be copied: {' '.join(str(error).split())}") from error
-    settables = {}
-    with graph.as_default():
-        parameters = (tensor.op.name for tensor in program.model.parameters)
-        for name in dict.fromkeys((*names, *parameters)):
-            op = graph.get_operation_by_name(name)
-            if op.type == "VarHandleOp":
-                dtype = tf.dtypes.as_dtype(op.get_attr("dtype"))
-                value = tf.raw_ops.ReadVariableOp(resource=op.outputs[0], dtype=dtype)
-                set_to = tf1.placeholder(dtype)
-                setter = tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=set_to)
-                settables[name] = Settable(value, setter.name)
-            elif op.type in VARIABLES:
-                set_to = tf1.placeholder(op.outputs[0].dtype.base_dtype)
-                setter = tf.raw_ops.Assign(ref=op.outputs[0], value=set_to, validate_shape=False).op
-                settables[name] = Settable(op.outputs[0], setter.name)
-    return graph, settables
-
-
-def tables_of(program: Program) -> list[str]:
-    """The nodes that fill the tables when the program starts."""
-    operation = program.graph.get_operation_by_name
-    targets = session.start_of(program).targets
-    return [name for name in targets if FILLS.fullmatch(operation(name).type)]
-
-
 def dtype_of(variable: Any) -> tf.DType:
-    """The dtype of the values: in a graph from a file, a variable is the tensor of its handle."""
+    """Return the dtype of a variable's values: in a graph from a file, the variable is the tensor
+    of its handle."""
     if variable.dtype == tf.resource:
         return tf.dtypes.as_dtype(variable.op.get_attr("dtype"))
     return variable.dtype.base_dtype
-
-
-def gradient_in_copy(graph: tf.Graph, gradient: Any) -> Any:
-    """The corresponding gradient in a copy of its graph."""
-    if isinstance(gradient, tf.IndexedSlices):
-        parts = (gradient.values, gradient.indices, gradient.dense_shape)
-        return tf.IndexedSlices(*(graph.get_tensor_by_name(part.name) for part in parts))
-    return graph.get_tensor_by_name(gradient.name)
-
-
-def assign(live: Any, values: Mapping[str, np.ndarray]) -> None:
-    """Set variables, by the names of their initialisers, by feeding their initial values: that
-    needs no new node in the graph."""
-    if values:
-        setting(live, tuple(values))(*values.values())
-
-
-def setting(live: Any, setters: tuple[str, ...]) -> Callable[..., None]:
-    """The same as a step that is compiled once and takes the values in this order."""
-    inputs = (live.graph.get_operation_by_name(name).inputs[1].name for name in setters)
-    return fed_step(live, tuple(inputs), setters)
-
-
-def fed_step(live: Any, feeds: tuple[str, ...], fetches: tuple[str, ...]) -> Callable[..., Any]:
-    """A compiled step that takes the values of these tensors, of any type, in this order."""
-    targets = tuple(name for name in fetches if ":" not in name)
-    values = tuple(name for name in fetches if ":" in name)
-    dtypes = [live.graph.get_tensor_by_name(name).dtype.as_numpy_dtype for name in feeds]
-    step = session.Step(feeds, values, targets).callable(live)
-    return lambda *fed: step(*map(np.asarray, fed, dtypes))

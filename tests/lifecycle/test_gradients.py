@@ -1,4 +1,4 @@
-"""Meaning: what the gradient nodes of real graphs compute, by TensorFlow's own notes and by their
+"""Gradients: what the gradient nodes of real graphs compute, by TensorFlow's own notes and by their
 edges alone, and the lines of TensorFlow that made them."""
 
 import linecache

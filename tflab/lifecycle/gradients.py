@@ -1,4 +1,4 @@
-"""Meaning: the calls of gradient functions as records, from which formulas are derived."""
+"""Gradients: the calls of gradient functions as records, from which formulas are derived."""
 
 from __future__ import annotations
 
