@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks import report, resident, turns
 from tflab.records.blocks import Block, Column, Table
-from tflab.runtime import child
+from tflab.runtime import processes
 from tflab.units import size
 
 ROUNDS = {10_000: 5, 100_000: 3}  # op runs in a trace -> rounds; peers would not go on from there
@@ -48,7 +48,7 @@ def measure(quick: bool) -> list[Export]:
         for least_op_runs, rounds in ({1_500: 1} if quick else ROUNDS).items():
             op_runs = write_trace(file, steps, least_op_runs)
             works = {
-                tool: partial(child.call, "benchmarks.exports:once", tool, small, file, graph)
+                tool: partial(processes.call, "benchmarks.exports:once", tool, small, file, graph)
                 for tool in TOOLS
             }
             for tool, times in turns.take(works, rounds).items():

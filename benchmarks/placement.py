@@ -57,10 +57,10 @@ def main() -> None:
 def stages(size: int) -> None:
     """The processor seconds of each stage and the memory, as JSON."""
     from tflab import lifecycle, models
-    from tflab.runtime import dumps, quiet_import
+    from tflab.runtime import dumps, tf_import
 
     dumps.prepare()
-    quiet_import.load()
+    tf_import.load()
 
     models.MODELS["generated"] = f"benchmarks.placement:layers_{size}"
     globals()[f"layers_{size}"] = lambda: layers(size)

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from tflab.exporters import text
 from tflab.records.blocks import Block
-from tflab.runtime import child
+from tflab.runtime import processes
 
 
 def blocks(name: str, quick: bool = False) -> Iterator[Block]:
-    result = child.call(f"benchmarks.{name}:measure", quick)
+    result = processes.call(f"benchmarks.{name}:measure", quick)
     yield from importlib.import_module(f"benchmarks.{name}").blocks(result)
 
 

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks import report, turns
 from tflab.records.blocks import Block, Column, Table
-from tflab.runtime import child
+from tflab.runtime import processes
 from tflab.units import size
 
 PYTHON = os.environ.get("TORCH_PYTHON", sys.executable)
@@ -44,7 +44,7 @@ def measure(quick: bool) -> Passes:
         file = Path(folder, "images.npy")
         save(file, images)
         works: dict[str, Callable[[], Pass]] = {
-            "tflab": partial(child.call, "benchmarks.lenet:one_pass", images),
+            "tflab": partial(processes.call, "benchmarks.lenet:one_pass", images),
             "torch": partial(torch_pass, file),
         }
         passes = turns.take(works, rounds)

@@ -30,7 +30,7 @@ from tflab.cli import command, terminal
 from tflab.exporters import json, text
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.verdicts import Verdict
-from tflab.runtime import child
+from tflab.runtime import processes
 
 SIZES = (1, 16, 64)
 TENTH = 0.1
@@ -330,7 +330,7 @@ def main() -> int:
     )
     args = parser.parse_args()
     with load(args.load):
-        tried = child.call("benchmarks.verdicts:measure", args.seconds, time.monotonic())
+        tried = processes.call("benchmarks.verdicts:measure", args.seconds, time.monotonic())
     if args.format == "json":
         print(json.document(**summary(tried)))
         return 0

@@ -22,7 +22,7 @@ from tflab.exporters import text
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.options import Options, Program
 from tflab.records.timed import OpRun
-from tflab.runtime import dumps, quiet_import
+from tflab.runtime import dumps, tf_import
 from tflab.units import time as duration
 
 OBSERVATIONS = 10  # stretches of the times that are compared
@@ -31,7 +31,7 @@ NUMBER = re.compile(r"-?\d[\d,.]*(e[-+]\d+)?( (x|%|s|ms|us|ns|B|KiB|MiB|GiB))?")
 
 dumps.prepare()
 with command.chatter_kept():  # TensorFlow logs while it is imported
-    quiet_import.load()
+    tf_import.load()
     from tflab.runtime import measure, session, trace
 
 

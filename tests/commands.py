@@ -32,11 +32,11 @@ def run_here(
 
 def in_one_process(patch: pytest.MonkeyPatch) -> None:
     """Run here what tflab runs in processes of its own, of which `tests/runtime` has tests."""
-    from tflab.runtime import child
+    from tflab.runtime import processes
 
-    def here(function: str, *args: Any, environment: object = None) -> Any:
+    def here(function: str, *args: Any, **options: Any) -> Any:
         module, _, name = function.partition(":")
         return getattr(importlib.import_module(module), name)(*args)
 
-    patch.setattr(child, "call", here)
-    patch.setattr(child, "stream", lambda *args, environment: contextlib.nullcontext(here(*args)))
+    patch.setattr(processes, "call", here)
+    patch.setattr(processes, "stream", lambda *args, **_: contextlib.nullcontext(here(*args)))

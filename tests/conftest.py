@@ -15,7 +15,7 @@ import pytest
 
 from tests.levels import REPRESENTATIVES, THOROUGH
 from tflab.cli import confined
-from tflab.runtime import dumps, load
+from tflab.runtime import dumps
 
 # A walk writes thousands of small files. On a disk they take a third of its processor time, and in
 # memory next to nothing. Linux has such a folder, which is small in some containers.
@@ -80,8 +80,6 @@ gc.disable()  # what is imported stays: looking through it again and again takes
 dumps.prepare()  # before a test imports TensorFlow
 # Commands that a test calls run in this process; those that it starts are confined as always.
 confined.ENABLED = False
-# On a busy machine tflab looks for a moment at what runs now, before each measurement.
-load.LOOK_S = 0.01
 # A shell gives its background jobs an ignored Ctrl-C, and nohup an ignored SIGHUP: children would
 # inherit both.
 signal.signal(signal.SIGINT, signal.default_int_handler)

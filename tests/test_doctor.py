@@ -12,7 +12,7 @@ from tflab import doctor
 from tflab.datasets import mnist
 from tflab.doctor import PUT, Check
 from tflab.errors import TflabError
-from tflab.runtime import child
+from tflab.runtime import processes
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ def answer(monkeypatch):
                 raise result
             return result
 
-        monkeypatch.setattr(child, "call", call)
+        monkeypatch.setattr(processes, "call", call)
 
     return answering
 

@@ -182,10 +182,10 @@ def profile_plugin() -> Check:
 
 
 def answer_of(function: str) -> dict[str, Any]:
-    from tflab.runtime import child
+    from tflab.runtime import processes
 
     try:
-        return child.call(f"tflab.doctor:{function}", seconds=SECONDS)
+        return processes.call(f"tflab.doctor:{function}", seconds=SECONDS)
     except TflabError as error:
         return {"error": str(error)}
 

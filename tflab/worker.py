@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 
 from tflab.cli import arguments, command, environment, terminal
-from tflab.runtime import quiet_import
+from tflab.runtime import tf_import
 
 WATCHED = "--watched"  # by the process that started this one: it ends with standard input
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     if args.watched:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who watches
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    quiet_import.load()
+    tf_import.load()
     from tflab.runtime import server
 
     address = server.start(args.address)

@@ -88,9 +88,9 @@ def test_the_account_is_closed_however_it_is_optimised(name, case, devices, walk
 
 WALK = """
 import dataclasses, pickle, sys
-from tflab.runtime import dumps, quiet_import
+from tflab.runtime import dumps, tf_import
 dumps.prepare()  # else the placement would need another process
-quiet_import.load()
+tf_import.load()
 from tflab import lifecycle
 from tflab.lifecycle import gradient_check, placement
 from tflab.records import Options

@@ -135,8 +135,8 @@ def test_a_command_under_nohup_goes_on():
 # The only step of this graph waits for a queue that nobody fills
 STUCK = """
 import sys
-from tflab.runtime import quiet_import
-quiet_import.load()
+from tflab.runtime import tf_import
+tf_import.load()
 import tensorflow.compat.v1 as tf
 from tflab.cli import command, interrupts
 from tflab.records import Options

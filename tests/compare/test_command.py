@@ -32,7 +32,7 @@ from tflab.compare import __main__ as compare
 from tflab.datasets import Dataset, files
 from tflab.errors import UsageError
 from tflab.records.options import Model, Options
-from tflab.runtime import dumps, own_process
+from tflab.runtime import dumps
 
 pytestmark = pytest.mark.tensorflow
 
@@ -322,7 +322,7 @@ def test_ctrl_c_among_the_configurations_keeps_the_sweep(monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(own_process, "untraced_here", interrupted)
+    monkeypatch.setattr("tflab.runtime.measure.untraced_here", interrupted)
     line = "--model toy --batch-sizes 16 --images 64 --configs no-grappler --format json"
     assert run(line) == 130
     out, err = capsys.readouterr()

@@ -9,7 +9,7 @@ import pytest
 from tflab.compare import configurations
 from tflab.compare.configurations import Opponents, Process
 from tflab.records.timed import Spread
-from tflab.runtime import own_process
+from tflab.runtime import measure
 
 pytestmark = pytest.mark.tensorflow
 SHARED = {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"}
@@ -61,7 +61,7 @@ def processes(monkeypatch):
 
         yield process()
 
-    monkeypatch.setattr(own_process, "untraced", untraced)
+    monkeypatch.setattr(measure, "untraced", untraced)
     monkeypatch.setattr(configurations, "TURNS", 4)
     return log
 

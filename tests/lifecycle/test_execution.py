@@ -19,7 +19,7 @@ from tflab.errors import TflabError
 from tflab.exporters.plots import timeline
 from tflab.lifecycle import captures, execution
 from tflab.records.options import Model, Options
-from tflab.runtime import load, measure, session, trace
+from tflab.runtime import machine_load, measure, session, trace
 from tflab.units import percent
 
 pytestmark = pytest.mark.tensorflow
@@ -119,8 +119,8 @@ def test_the_times_of_a_walk_add_up(name, walked):
 
 def test_the_load_is_that_from_before_the_first_step(walked, monkeypatch):
     moments = []
-    beginning, run = load.beginning, measure.run
-    monkeypatch.setattr(load, "beginning", lambda: moments.append("load") or beginning())
+    beginning, run = machine_load.beginning, measure.run
+    monkeypatch.setattr(machine_load, "beginning", lambda: moments.append("load") or beginning())
     monkeypatch.setattr(measure, "run", lambda *args: moments.append("steps") or run(*args))
     stage = execution.execute(walked("toy")["placement"], Options(steps=2))
     assert moments == ["load", "steps"]

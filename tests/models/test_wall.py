@@ -26,9 +26,9 @@ from tflab.cli import confined, landlock
 if sys.argv[1] == "confined":
     readable = (*confined.SYSTEM, *confined.installed(), "/proc/self/cmdline", os.getcwd())
     landlock.confine(readable, [os.environ["TMPDIR"], "/dev/null"])
-from tflab.runtime import dumps, quiet_import
+from tflab.runtime import dumps, tf_import
 dumps.prepare()  # else each placement would need another process
-quiet_import.load()
+tf_import.load()
 import tensorflow as tf
 from tflab import lifecycle
 from tflab.errors import TflabError

@@ -1,7 +1,7 @@
 """The example notebook is a lesson: each cell runs, and shows what the text beside it says.
 
 Its cells run in IPython in this process; that the first of them prints nothing beside its result is
-a test of `tests/runtime/test_quiet_import.py`.
+a test of `tests/runtime/test_tf_import.py`.
 """
 
 import html

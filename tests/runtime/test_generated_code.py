@@ -167,8 +167,8 @@ def test_reading_a_dump_does_not_import_tensorflow():
 
 ROWS = 1024  # enough for a loop; up to 48 rows LLVM unrolls it all and uses no vectors
 START = """
-from tflab.runtime import quiet_import
-quiet_import.load()
+from tflab.runtime import tf_import
+tf_import.load()
 import sys, numpy as np, tensorflow as tf, tensorflow.compat.v1 as tf1
 from tflab import models
 from tflab.lifecycle import backward, frontend, gradient_check, placement

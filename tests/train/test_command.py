@@ -146,8 +146,8 @@ def test_a_training_that_diverges_shows_its_epochs_and_fails(here, capsys, monke
 KILLED = """
 import os, signal, sys, threading
 from pathlib import Path
-from tflab.runtime import quiet_import
-quiet_import.load()
+from tflab.runtime import tf_import
+tf_import.load()
 from tflab.train import __main__ as train
 
 def in_checkpoint():

@@ -86,10 +86,10 @@ def compare_batch_sizes(
     machine does not support; TflabError if a step fails.
     """
     # Not at the top: a command that leaves the work to a confined process needs none of these
-    from tflab.runtime import dumps, quiet_import
+    from tflab.runtime import dumps, tf_import
 
     dumps.prepare()  # before the following modules import TensorFlow
-    quiet_import.load()
+    tf_import.load()
     from tflab.compare import comparison
 
     return comparison.compare(model, batch_sizes, chosen or SweepOptions(), options or Options())

@@ -30,7 +30,7 @@ from tflab.errors import RefusedError, UsageError
 from tflab.escaping import visible
 from tflab.records.measured import Comparison
 from tflab.records.options import Options
-from tflab.runtime import dumps, quiet_import
+from tflab.runtime import dumps, tf_import
 
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
@@ -136,7 +136,7 @@ def run(argv: Sequence[str]) -> int:
         output_paths.check(Path(args.save), WHAT)
     if not args.cluster:
         return run_on(args, sizes, ())
-    quiet_import.load()
+    tf_import.load()
     from tflab.runtime import cluster
 
     with cluster.tasks(args.cluster) as addresses:

@@ -14,7 +14,7 @@ from tflab.exporters import notebook
 from tflab.records.measured import Comparison, ConfigTimes, OpStats, Rounds, StepTimes
 from tflab.records.options import Options
 from tflab.records.verdicts import Diagnosis
-from tflab.runtime import costs, load, measure
+from tflab.runtime import costs, machine_load, measure
 
 notebook.show_as(Comparison, view.blocks)
 
@@ -78,7 +78,7 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
     steps, ending = measured.steps, measured.ending
     # The rules are about the ops and the pauses of one process, and tasks are not other programs.
     reasons = () if options.cluster else diagnosed(prepared, measured)
-    during = load.since(prepared.beginning)
+    during = machine_load.since(prepared.beginning)
     if options.cluster:
         during = replace(during, during=None)
     compared = sweep.side_by_side(measured.tables, steps, chosen.by)

@@ -28,7 +28,7 @@ from tflab.compare import CONFIGURATIONS, DEFAULT
 from tflab.compare.prepare import Prepared
 from tflab.errors import UsageError
 from tflab.records.measured import ConfigTimes
-from tflab.runtime import devices, measure, own_process, session
+from tflab.runtime import devices, measure, session
 
 OBSERVATIONS = 10  # of each configuration, if there is time
 TURNS = 32  # turns of a process in an observation
@@ -146,7 +146,7 @@ def observations(
             for process in processes:
                 # No configuration is always the first whose session is created.
                 shuffled = random.Random(number).sample(process.names, len(process.names))
-                stream = own_process.untraced(
+                stream = measure.untraced(
                     [jobs[name] for name in shuffled],
                     *(rows, batch_sizes, ROUNDS, A_SESSION, process.environment),
                 )
@@ -160,8 +160,8 @@ def observations(
 
 
 def in_turn(
-    processes: Sequence[Iterator[own_process.Times]], seed: int, most_s: float
-) -> list[own_process.Times]:
+    processes: Sequence[Iterator[measure.Times]], seed: int, most_s: float
+) -> list[measure.Times]:
     """Return the times of the jobs of each process: turn after turn, in random order, for TURNS
     turns or until the time is over."""
     measured = [next(process) for process in processes]  # all are ready before the first starts

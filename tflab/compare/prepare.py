@@ -20,7 +20,7 @@ from tflab.records.measured import OpStats
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Backward, Placement
 from tflab.records.timed import StepTime
-from tflab.runtime import load, measure, nodes, own_process, session, trace
+from tflab.runtime import machine_load, measure, nodes, session, trace
 from tflab.units import plural
 
 CALLS_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
@@ -43,7 +43,7 @@ class Prepared:
     refused: tuple[str, ...]  # a sentence for each batch size that it did not accept
     images: int
     placed: Mapping[int, Placement]  # by batch size, including the smaller batch at the end
-    beginning: load.Beginning
+    beginning: machine_load.Beginning
     cold: tuple[OpStats, ...]  # the slowest ops of the first step
     cold_step_ns: int | None
     calls_python: str | None  # a node of the step: no other process can run it
@@ -67,7 +67,7 @@ def prepare(
             "as (1, 16, 64)."
         )
     options = models.with_soft_placement(model, options)
-    before = load.average() if chosen.load_before is None else chosen.load_before
+    before = machine_load.average() if chosen.load_before is None else chosen.load_before
     backward = with_gradients(model, replace(options, explained=False))
     if options.cluster:
         over_tasks.ask(backward.program.graph, backward.program.places)
@@ -88,7 +88,7 @@ def prepare(
         placed |= rests
         images = placeable(images, batch_sizes, placed)
     values = next(session.feed_batches(program, batch_sizes[0], split))
-    beginning = load.beginning(before)
+    beginning = machine_load.beginning(before)
     cold_step_ns: int | None = None
     cold: tuple[OpStats, ...] = ()
     if caller is None:
@@ -153,7 +153,7 @@ def first_step(
     job: measure.Job, values: measure.Values, batch_size: int
 ) -> tuple[int, tuple[OpStats, ...]]:
     """Run the first step of a process; return its ns, and its slowest ops."""
-    cold_step_ns, runs = own_process.cold(job, values, batch_size)
+    cold_step_ns, runs = measure.cold(job, values, batch_size)
     of_nodes = [run for run in runs if run.name != trace.EXECUTOR]
     rows = op_table.table(statistics.fold(of_nodes), "node", steps=1, images=batch_size)
     return cold_step_ns, rows[:COLD]

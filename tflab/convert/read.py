@@ -28,7 +28,7 @@ from tflab.errors import TflabError, UsageError
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 from tflab.records.timed import Capture, OpRun, StepTime
-from tflab.runtime import quiet_import, trace
+from tflab.runtime import tf_import, trace
 from tflab.units import plural
 
 HOUR_NS = 3600 * 10**9  # no step that anyone traces takes longer
@@ -342,7 +342,7 @@ def content(path: str) -> bytes:
 
 def kinds() -> dict[str, Any]:
     """Return the messages that a file may contain, by name."""
-    quiet_import.load()
+    tf_import.load()
     from tensorflow.core.framework import graph_pb2, step_stats_pb2
     from tensorflow.core.protobuf import config_pb2
 
@@ -473,7 +473,7 @@ def graphs_in_event_files(paths: Iterable[str]) -> list[Any]:
 def events(path: str) -> Iterator[Any]:
     """Yield the events of a file. An incomplete last one, of a file that is still being written, is
     omitted."""
-    quiet_import.load()
+    tf_import.load()
     import tensorflow as tf
     from tensorflow.core.util import event_pb2
 

@@ -106,10 +106,10 @@ class Cells:
 
     def watched(self, cell: str) -> Any:
         from tflab.run import within
-        from tflab.runtime import dumps, quiet_import
+        from tflab.runtime import dumps, tf_import
 
         dumps.prepare()
-        quiet_import.load()
+        tf_import.load()
         with within.watch() as seen:
             result = self.shell.run_cell(cell)
         return None if result.error_in_exec else seen

@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any
 
 from tflab.explore.request import MEMORY
-from tflab.runtime import dumps, quiet_import
+from tflab.runtime import dumps, tf_import
 
 PRINTED = 4_000  # characters that are kept of a program's output
 LOOK_S = 1.0  # between two checks whether the server exists
@@ -58,7 +58,7 @@ def main() -> None:
     adopt()
     threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     dumps.prepare()
-    quiet_import.load()
+    tf_import.load()
     from tflab.explore import walk  # imports TensorFlow
 
     gc.collect()

@@ -12,7 +12,6 @@ import queue
 import secrets
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from tflab.errors import TflabError
 from tflab.explore import worker
 from tflab.explore.request import MEMORY, ProgramRequest
 from tflab.records.codec import encoded
-from tflab.runtime import child
+from tflab.runtime import processes
 
 START_S = 120.0  # time limit for importing TensorFlow, on a busy machine
 GRACE_S = 2.0  # after the time limit of a stage, for the worker to end it
@@ -60,14 +59,8 @@ class WorkerProcess:
 
     def start(self) -> None:
         """Start a new process; it is ready after its first line."""
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tflab.explore.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=child.surroundings(None),
-            start_new_session=True,  # Ctrl-C is for the server
-        )
+        # Ctrl-C is for the server
+        self.process = processes.start("tflab.explore.worker", own_session=True)
         self.ready, self.said = False, b""
         self.lines: queue.Queue[bytes] = queue.Queue(MOST_LINES)  # an empty line is the end
         for read in (self.drain, self.listen):

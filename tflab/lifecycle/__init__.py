@@ -15,11 +15,11 @@ def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> 
     Raises TflabError if a stage is impossible.
     """
     # Not at the top: a command that leaves the work to a confined process needs none of these
-    from tflab.runtime import dumps, quiet_import
+    from tflab.runtime import dumps, tf_import
     from tflab.views.stages import name
 
     dumps.prepare()  # before the stages import TensorFlow
-    quiet_import.load()
+    tf_import.load()
     from tflab.lifecycle import stages
 
     for stage in stages.run_stages(model, options or Options(), runs=stop in STAGES[2:]):

@@ -150,14 +150,14 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     if confined.is_wanted(models.is_file(args.model), args.trust):
         run_folder = {"--logdir": output_paths.new_run(args.logdir, args.model)}
         return confined.run("lifecycle", argv, args, run_folder if is_kept(args, stop) else {})
-    from tflab.runtime import dumps, quiet_import
+    from tflab.runtime import dumps, tf_import
 
     dumps.prepare()
     # A wrong name is an error before a folder is created, or a task started
     models.find(args.model, arguments.saved_of(args))
     if not args.cluster:
         return run_on(args, stop, ())
-    quiet_import.load()
+    tf_import.load()
     from tflab.runtime import cluster
 
     with cluster.tasks(args.cluster) as addresses:

@@ -33,7 +33,7 @@ from tflab.records.options import Options, Program
 from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import OpRun, Race, StepTime
-from tflab.runtime import load, measure, nodes, session, trace
+from tflab.runtime import machine_load, measure, nodes, session, trace
 
 OBSERVATIONS = 10  # of a comparison, each in new sessions
 ROUNDS = 20  # steps of each variant in an observation
@@ -85,7 +85,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     step = session.step_of(program, placement.fetches)
     measured = Measured({node.name: node.op for node in placement.nodes})
     batches = session.feed_batches(program, options.batch_size)
-    start = load.beginning()
+    start = machine_load.beginning()
     plan = measure.pairs(batches, options.batch_size, options.warmup, options.steps)
     ending = measure.run([measure.job_of(program, step, options)], plan, measured.observe)
     ending.check(kept=bool(measured.steps) and (not ending.failure or bool(options.cluster)))
@@ -121,7 +121,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         wires=tuple(on_wire),
         failure=str(ending.failure) if ending.failure else None,
     )
-    during = load.since(start)
+    during = machine_load.since(start)
     if options.cluster:  # the tasks on this machine are not other programs
         during = replace(during, during=None)
     execution = replace(execution, load=during)

@@ -25,7 +25,17 @@ from tflab.records.graph import FORWARD, Node, Source, node_of
 from tflab.records.options import Options, Program, Start
 from tflab.records.placed import Fate, Generated, Partition, Snapshot, Transfer
 from tflab.records.stages import Backward, Placement
-from tflab.runtime import child, devices, dumps, generated_code, inlined, nodes, session, trace
+from tflab.runtime import (
+    devices,
+    dumps,
+    generated_code,
+    inlined,
+    measure,
+    nodes,
+    processes,
+    session,
+    trace,
+)
 from tflab.units import plural
 
 SMALL = 100  # nodes of a graph whose code is shown without --xla
@@ -244,30 +254,17 @@ def run_instrumented(program: Program, step: session.Step, options: Options) -> 
     If TensorFlow was loaded before it could be told to write dumps, the step runs in a separate
     process, from the serialised graph.
     """
+    job = measure.job_of(program, step, options)
     values = next(session.feed_batches(program, options.batch_size))
     if dumps.prepare():
-        return run_here(program.graph, session.start_of(program), step, values, options)
-    graph_def = program.graph.as_graph_def().SerializeToString()
-    args = (graph_def, session.start_of(program), step, values, options)
-    return child.call("tflab.lifecycle.placement:run_graph_def", *args)
+        return run_here(job, values)
+    run: Instrumented = processes.call("tflab.lifecycle.placement:run_here", job, values)
+    return run
 
 
-def run_graph_def(graph_def: bytes, *args: Any) -> Instrumented:
-    """`run_here` for a graph from another process."""
-    graph = tf.Graph()
-    with graph.as_default():
-        tf.import_graph_def(tf1.GraphDef.FromString(graph_def), name="")
-    return run_here(graph, *args)
-
-
-def run_here(
-    graph: tf.Graph,
-    start: Start,
-    step: session.Step,
-    values: Sequence[np.ndarray],
-    options: Options,
-) -> Instrumented:
+def run_here(job: measure.Job, values: Sequence[np.ndarray]) -> Instrumented:
     """Run the step in this process, which `dumps.prepare` has prepared."""
+    step, options = job.step, job.options
     metadata = tf1.RunMetadata()
     folder = dumps.prepare()
     assert folder is not None
@@ -276,11 +273,11 @@ def run_here(
     generated: tuple[Generated, ...] = ()
     notes = []
     with (
-        session.fresh(graph, options) as live,
+        session.fresh(job.graph, options) as live,
         temporary.folder("graphs") as graphs,
     ):
         observed = over_tasks if options.cluster else in_process
-        read = observed(live, start, step, values, metadata, Path(graphs))
+        read = observed(live, job.start, step, values, metadata, Path(graphs))
         try:
             snapshots = tuple(read())
             if options.xla:

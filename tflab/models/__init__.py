@@ -18,7 +18,7 @@ from typing import Any
 from tflab.cli import command
 from tflab.errors import UsageError, did_you_mean, reason
 from tflab.records.options import Model, Options, Saved
-from tflab.runtime import quiet_import
+from tflab.runtime import tf_import
 
 MODELS = {
     "toy": "tflab.models.toy:build",
@@ -72,7 +72,7 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
             "or give package.module:function, or the path of a saved graph."
         )
     if is_module(module_name):
-        quiet_import.load()
+        tf_import.load()
     try:
         module = importlib.import_module(module_name)
     except Exception as error:

@@ -23,7 +23,7 @@ from tflab.compare import CONFIGURATIONS
 from tflab.escaping import visible
 from tflab.records.options import Saved
 from tflab.report import selection
-from tflab.runtime import dumps, quiet_import
+from tflab.runtime import dumps, tf_import
 
 if TYPE_CHECKING:
     from tflab.report.contents import Lab
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 
 def measured(args: argparse.Namespace, names: Sequence[str]) -> Lab:
     with interrupts.released():
-        quiet_import.load()
+        tf_import.load()
         from tflab.compare import configurations
         from tflab.report import lab
 

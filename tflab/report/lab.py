@@ -20,7 +20,7 @@ from tflab.records.trained import Epoch, History, TimedStep, history
 from tflab.report import selection
 from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.report.selection import TOY
-from tflab.runtime import devices, load
+from tflab.runtime import devices, machine_load
 from tflab.train import loop, trainer
 
 STEPS = 50  # measured steps of each walk
@@ -88,7 +88,7 @@ def parts(
 ) -> Iterator[Measured]:
     """Each part when it is measured. A part that a signal ended is returned as far as it got,
     followed by the KeyboardInterrupt."""
-    load_before = load.average()  # before tflab itself loads the machine
+    load_before = machine_load.average()  # before tflab itself loads the machine
     model = wanted.model
     walked = None
     for names, field_name, value in walks(model, needs, options, announce):

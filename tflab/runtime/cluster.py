@@ -6,8 +6,6 @@ along, and each session has variables of its own there, as a session of a single
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,9 +15,8 @@ from typing import IO
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.cli import temporary
 from tflab.errors import TflabError
-from tflab.runtime import child, server
+from tflab.runtime import processes, server
 
 JOB = "worker"  # of the tasks in a session
 CLIENT = "client"  # the job of this process
@@ -40,10 +37,30 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(wanted)
         return
     with ExitStack() as stack:
-        starting = [stack.enter_context(process()) for _ in range(wanted)]
-        addresses = tuple(begun(number, *task) for number, task in enumerate(starting))
+        starting = [
+            stack.enter_context(
+                processes.started(
+                    *("tflab.worker", f"{LOCAL}:0", "--watched"),
+                    environment={"TF_CPP_MIN_LOG_LEVEL": "2"},
+                    own_session=True,  # a signal from the terminal is for this process
+                )
+            )
+            for _ in range(wanted)
+        ]
+        addresses = tuple(address_of(number, *task) for number, task in enumerate(starting))
         server.STARTED.update(zip(addresses, (task for task, _ in starting), strict=True))
         yield addresses
+
+
+def address_of(number: int, task: processes.Process, errors: IO[bytes]) -> str:
+    """Return the address of a task, which it prints once it listens."""
+    assert task.stdout
+    if not processes.has_output(task, START_S):
+        raise TflabError(f"Task {number} of the cluster did not start within {START_S} s.")
+    if address := task.stdout.readline().decode().strip():
+        return address
+    ending = processes.ending(task, errors)
+    raise TflabError(f"Task {number} of the cluster ended during start-up, {ending}")
 
 
 def close(session: tf1.Session) -> None:
@@ -52,52 +69,6 @@ def close(session: tf1.Session) -> None:
     closing = threading.Thread(target=session.close, daemon=True)
     closing.start()
     closing.join(server.ANSWER_S)
-
-
-@contextmanager
-def process() -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """A task in a process of its own. It ends with the context, and with this process, however
-    that ends: then nobody holds its standard input open."""
-    with temporary.file() as notes:
-        task = subprocess.Popen(
-            [sys.executable, "-m", "tflab.worker", f"{LOCAL}:0", "--watched"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=notes,
-            env=child.surroundings({"TF_CPP_MIN_LOG_LEVEL": "2"}),
-            start_new_session=True,  # a signal to the group of this process is for this process
-        )
-        try:
-            yield task, notes
-        finally:
-            task.kill()
-            task.wait()
-            for pipe in (task.stdin, task.stdout):
-                if pipe:
-                    pipe.close()
-
-
-def begun(number: int, task: subprocess.Popen[bytes], notes: IO[bytes]) -> str:
-    """The address of a task, which it prints once it listens."""
-    assert task.stdout
-    late = threading.Timer(START_S, task.kill)
-    late.start()
-    try:
-        address = task.stdout.readline().decode().strip()
-    finally:
-        in_time = late.is_alive()
-        late.cancel()
-    if address:
-        return address
-    if not in_time:
-        raise TflabError(f"Task {number} of the cluster did not start within {START_S} s.")
-    status = task.wait()
-    notes.seek(0)
-    last = notes.read().decode(errors="backslashreplace").strip().splitlines()[-1:]
-    raise TflabError(
-        f"Task {number} of the cluster ended during start-up, with status "
-        f"{status}{': ' + last[0] if last else '.'}"
-    )
 
 
 # A session over the tasks

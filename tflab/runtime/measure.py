@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count, cycle, islice, pairwise
@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
 from tflab.cli import interrupts, terminal
 from tflab.errors import RefusedError
 from tflab.records.options import Options, Program, Start
-from tflab.records.timed import StepTime
-from tflab.runtime import private, refusals, session
+from tflab.records.timed import OpRun, StepTime
+from tflab.runtime import private, processes, refusals, session, trace
 
 LARGE = 2_000  # nodes of a graph that a session builds only once, for traced and untraced steps
 # A traced loop with 9,000 op runs makes the next step 10 ms slower, which is 6 ns for each byte of
@@ -65,12 +66,23 @@ class Plan:
 @dataclass(frozen=True)
 class Job:
     """A step to measure: its graph, the initial values of its variables, and the options of its
-    session."""
+    session. Another process gets the graph as a GraphDef."""
 
     graph: tf.Graph
     start: Start
     step: session.Step
     options: Options
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        graph_def = self.graph.as_graph_def().SerializeToString()
+        return unpickled, (graph_def, self.start, self.step, self.options)
+
+
+def unpickled(graph_def: bytes, start: Start, step: session.Step, options: Options) -> Job:
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(tf1.GraphDef.FromString(graph_def), name="")
+    return Job(graph, start, step, options)
 
 
 @dataclass(frozen=True)
@@ -137,24 +149,30 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
     Ctrl-C or a step that fails ends it; what was observed until then is complete.
     """
     with sessions(jobs, plan.traced, plan.untraced) as runners:
-        try:
-            with private.ctrl_c_kept():
-                for turns in terminal.track(plan.label, plan.rounds, plan.count):
-                    for turn in turns:
-                        if interrupts.is_waiting():
-                            return Outcome(interrupted=True)
-                        timed, recorded = runners[turn.job].take(turn)
-                        if not turn.warmup:
-                            observe(turn, timed, recorded)
-        except KeyboardInterrupt:
+        return take_turns(runners, jobs, plan, observe)
+
+
+def take_turns(
+    runners: Sequence[Runner], jobs: Sequence[Job], plan: Plan, observe: Observer
+) -> Outcome:
+    """Run the turns of a plan in sessions that are open."""
+    try:
+        with private.ctrl_c_kept():
+            for turns in terminal.track(plan.label, plan.rounds, plan.count):
+                for turn in turns:
+                    if interrupts.is_waiting():
+                        return Outcome(interrupted=True)
+                    timed, recorded = runners[turn.job].take(turn)
+                    if not turn.warmup:
+                        observe(turn, timed, recorded)
+    except KeyboardInterrupt:
+        return Outcome(interrupted=True)
+    except tf.errors.OpError as error:
+        if interrupts.is_waiting():  # while the step waited for what failed
             return Outcome(interrupted=True)
-        except tf.errors.OpError as error:
-            if interrupts.is_waiting():  # while the step waited for what failed
-                return Outcome(interrupted=True)
-            job = jobs[turn.job]
-            failure = refusals.refused(error, job.options)
-            failure.batch_size = turn.batch_size
-            return Outcome(failure=failure)
+        failure = refusals.refused(error, jobs[turn.job].options)
+        failure.batch_size = turn.batch_size
+        return Outcome(failure=failure)
     return Outcome()
 
 
@@ -339,3 +357,70 @@ def several_rotations(
             yield from turns
 
     return Plan("steps", map(turns, batch_sizes), len(batch_sizes), traced=False)
+
+
+# Steps in a process of their own, in which nothing ran before
+
+Times = list[dict[int, list[int]]]  # of every job: batch size -> ns of its untraced steps
+
+
+def cold(job: Job, values: Values, batch_size: int) -> tuple[int, list[OpRun]]:
+    """Return the wall time of the first step of a process, in ns, and its op runs.
+
+    The job has the options of the warm steps: otherwise other ops would run, and could not be
+    compared.
+    """
+    return processes.call("tflab.runtime.measure:cold_here", job, values, batch_size)
+
+
+def cold_here(job: Job, values: Values, batch_size: int) -> tuple[int, list[OpRun]]:
+    observed: list[tuple[StepTime, Any]] = []
+    plan = Plan("steps", [[Turn(values, batch_size, traced=True)]], 1)
+    ending = run([job], plan, lambda turn, timed, recorded: observed.append((timed, recorded)))
+    ending.check(kept=False)
+    timed, recorded = observed[0]
+    return timed.wall_ns, list(trace.op_runs(0, recorded.parsed().step_stats, {}))
+
+
+@contextmanager
+def untraced(
+    jobs: Sequence[Job],
+    columns: Sequence[datasets.Column],
+    batch_sizes: Sequence[int],
+    rounds: int,
+    turns: int,
+    environment: Mapping[str, str],
+) -> Iterator[Iterator[Times]]:
+    """Open a process that measures untraced steps whenever the next turn is requested, so that
+    several such processes can take turns: each turn has this many rounds of all jobs at every batch
+    size. After `turns` turns the sessions are created anew."""
+    args = list(jobs), columns, tuple(batch_sizes), rounds, turns
+    with processes.stream(
+        "tflab.runtime.measure:untraced_here", *args, environment=environment
+    ) as stream:
+        yield stream
+
+
+def untraced_here(
+    jobs: Sequence[Job],
+    columns: Sequence[datasets.Column],
+    batch_sizes: Sequence[int],
+    rounds: int,
+    turns: int,
+) -> Iterator[Times]:
+    """Yield the times of one turn after the other; the first item, when everything is ready, has no
+    times."""
+    yield [{size: [] for size in batch_sizes} for _ in jobs]
+    for seed in count():
+        places = shuffled(len(jobs), seed)
+        in_turn = [jobs[place] for place in places]
+        with sessions(in_turn, traced=False) as runners:
+            for _ in range(turns):
+                times: Times = [{size: [] for size in batch_sizes} for _ in jobs]
+
+                def observe(turn: Turn, timed: StepTime, _: Any) -> None:
+                    times[places[turn.job]][turn.batch_size].append(timed.wall_ns)  # noqa: B023
+
+                plan = several_rotations(columns, batch_sizes, len(jobs), rounds)
+                take_turns(runners, in_turn, plan, observe).check(kept=False)
+                yield times

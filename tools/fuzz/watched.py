@@ -16,10 +16,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tflab.runtime import quiet_import
+from tflab.runtime import tf_import
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-quiet_import.load()  # leaves out Keras, which no graph needs
+tf_import.load()  # leaves out Keras, which no graph needs
 
 
 from tflab.cli import confined, landlock

@@ -24,15 +24,6 @@ from tflab.runtime.private.graphs import (
     set_device,
     traced_graphs,
 )
-from tflab.runtime.private.makers import (
-    compiled_on,
-    constructed,
-    layer_names,
-    making,
-    noted,
-    on_line,
-    stand_in,
-)
 from tflab.runtime.private.op_types import (
     gradient_function,
     onednn_is_on,
@@ -48,6 +39,15 @@ from tflab.runtime.private.sessions import (
     tensor_name,
     tensor_outputs,
     watch,
+)
+from tflab.runtime.private.source_lines import (
+    compiled_on,
+    constructed,
+    layer_names,
+    making,
+    noted,
+    on_line,
+    stand_in,
 )
 from tflab.runtime.private.steps import (
     compiled_step,

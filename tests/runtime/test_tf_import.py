@@ -9,7 +9,7 @@ import pytest
 
 from tests import versions
 from tests.shown import without_progress
-from tflab.runtime import quiet_import
+from tflab.runtime import tf_import
 
 ROOT = Path(__file__).parents[2]
 log_has_a_level = versions.since(2, 21, "the level of the log counts for all notes of a step")
@@ -21,7 +21,7 @@ SAID = BEFORE + NOTE + CUDA + ERROR + "no log line\n"
 
 
 def test_notes_are_left_out_and_errors_are_not():
-    assert quiet_import.worth_saying(SAID, quiet_import.NOTES, gpu=False) == [
+    assert tf_import.worth_saying(SAID, tf_import.NOTES, gpu=False) == [
         ERROR,
         "no log line\n",
     ]
@@ -37,11 +37,11 @@ def test_what_older_versions_say_of_gpus_at_every_import_is_a_note():
         "2026-01-02 03:04:05.678901: I tensorflow/core/util/port.cc:153] oneDNN is on.\n",
         "2026-01-02 03:04:05.678901: E external/other.cc:1] the library is broken\n",
     ]
-    assert quiet_import.worth_saying("".join(said), quiet_import.NOTES, gpu=True) == said[3:]
+    assert tf_import.worth_saying("".join(said), tf_import.NOTES, gpu=True) == said[3:]
 
 
 def test_a_machine_with_a_gpu_hears_that_it_cannot_be_used():
-    assert quiet_import.worth_saying(SAID, quiet_import.NOTES, gpu=True) == [
+    assert tf_import.worth_saying(SAID, tf_import.NOTES, gpu=True) == [
         CUDA,
         ERROR,
         "no log line\n",
@@ -49,7 +49,7 @@ def test_a_machine_with_a_gpu_hears_that_it_cannot_be_used():
 
 
 def test_where_the_import_fails_all_is_shown():
-    assert "".join(quiet_import.worth_saying(SAID, None, gpu=False)) == SAID
+    assert "".join(tf_import.worth_saying(SAID, None, gpu=False)) == SAID
 
 
 def python(code, **environment):
@@ -98,15 +98,15 @@ def test_the_first_walk_from_python_prints_nothing_and_leaves_keras_to_its_first
 COMPARISON = """
 import os
 from tflab.compare import compare_batch_sizes
-from tflab.runtime import quiet_import
+from tflab.runtime import tf_import
 
-def loaded(load=quiet_import.load):
+def loaded(load=tf_import.load):
     os.environ["TF_DUMP_GRAPH_FMT"]
     load()
-    from tflab.runtime import own_process
-    own_process.cold = lambda *_: (1, [])  # which has a process of its own
+    from tflab.runtime import measure
+    measure.cold = lambda *_: (1, [])  # which has a process of its own
 
-quiet_import.load = loaded
+tf_import.load = loaded
 compare_batch_sizes("toy", (4,))
 """
 
@@ -123,7 +123,7 @@ def test_an_import_that_fails_shows_what_was_said(tmp_path):
         f"import os\nos.write(2, {NOTE!r}.encode())\nraise ImportError('no such symbol')\n"
     )
     path = f"{tmp_path}{os.pathsep}{ROOT}"
-    load = "from tflab.runtime import quiet_import; quiet_import.load()"
+    load = "from tflab.runtime import tf_import; tf_import.load()"
     status, said = python(load, PYTHONPATH=path)
     assert status == 1
     assert said.startswith(NOTE) and said.endswith("ImportError: no such symbol\n")

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from tflab.records.verdicts import Load
-from tflab.runtime import load
-from tflab.runtime.load import Beginning
+from tflab.runtime import machine_load
+from tflab.runtime.machine_load import Beginning
 
 STAT = "cpu  100 20 30 7000 900 4 5 60 8 9\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
 
@@ -17,7 +17,7 @@ def test_used_is_the_time_of_all_processors_and_of_the_host_without_idle_and_wai
 ):
     monkeypatch.setattr(os, "sysconf", lambda name: 100)
     (tmp_path / "stat").write_text(STAT)
-    assert load.used_s(tmp_path / "stat") == (100 + 20 + 30 + 4 + 5 + 60) / 100
+    assert machine_load.used_s(tmp_path / "stat") == (100 + 20 + 30 + 4 + 5 + 60) / 100
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_used_is_the_time_of_all_processors_and_of_the_host_without_idle_and_wai
 def test_used_is_not_known_where_the_line_is_another_or_there_is_no_file(tmp_path, text):
     if text is not None:
         (tmp_path / "stat").write_text(text)
-    assert load.used_s(tmp_path / "stat") is None
+    assert machine_load.used_s(tmp_path / "stat") is None
 
 
 @pytest.mark.parametrize(
@@ -41,17 +41,17 @@ def test_used_is_not_known_where_the_line_is_another_or_there_is_no_file(tmp_pat
 def test_the_load_during_a_measurement_is_that_of_others(
     monkeypatch, start_s, used_s, own_s, during
 ):
-    monkeypatch.setattr(load, "used_s", lambda: used_s)
-    monkeypatch.setattr(load, "own_s", lambda: own_s)
+    monkeypatch.setattr(machine_load, "used_s", lambda: used_s)
+    monkeypatch.setattr(machine_load, "own_s", lambda: own_s)
     monkeypatch.setattr(time, "monotonic", lambda: 70.0)
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
-    assert load.since(Beginning(1.5, start_s, 2.0, 50.0)) == Load(6, 1.5, during)
+    assert machine_load.since(Beginning(1.5, start_s, 2.0, 50.0)) == Load(6, 1.5, during)
 
 
 def test_a_beginning_reads_the_average_unless_it_was_read_before(monkeypatch):
     monkeypatch.setattr(os, "getloadavg", lambda: (9.0, 1.0, 1.0), raising=False)
-    assert load.beginning().average == 9.0
-    assert load.beginning(0.0).average == 0.0
+    assert machine_load.beginning().average == 9.0
+    assert machine_load.beginning(0.0).average == 0.0
 
 
 def test_without_an_average_it_is_unknown(monkeypatch):
@@ -59,9 +59,9 @@ def test_without_an_average_it_is_unknown(monkeypatch):
         raise OSError
 
     monkeypatch.setattr(os, "getloadavg", missing, raising=False)
-    assert load.average() is None
+    assert machine_load.average() is None
 
 
 def test_time_of_ended_children_is_this_processes_own(monkeypatch):
     monkeypatch.setattr(os, "times", lambda: os.times_result((1, 2, 4, 8, 99)))
-    assert load.own_s() == 15
+    assert machine_load.own_s() == 15

@@ -1,4 +1,4 @@
-"""Makers: the lines behind nodes that a Python stack does not show.
+"""Source lines: the lines behind nodes that a Python stack does not show.
 
 An optimiser is created on one line and makes its step on another, and the nodes of a Keras layer
 are made when the model is called: the relevant user's line is the one that created the optimiser or
