@@ -144,7 +144,7 @@ class Mutant:
 
     @property
     def where(self) -> str:
-        """`ledger.fates`, `accumulator.Accumulator.add`: the same after a module moves."""
+        """`fates.fates`, `statistics.Accumulator.add`: the same after a module moves."""
         module, function = parts(self.name)
         return f"{module.rpartition('.')[2]}.{function}"
 

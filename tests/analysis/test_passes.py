@@ -9,7 +9,8 @@ import pytest
 
 from tests import graph_notation
 from tests.graph_notation import graph, graphs, node
-from tflab.analysis import passes, takeovers
+from tflab.analysis import passes
+from tflab.analysis.fates import Indexed, Replacement, Step
 from tflab.records.graph import Node, Tensor
 from tflab.records.placed import FateChange, Pass, Rewrite, Snapshot, Toggle
 from tflab.records.stages import Placement
@@ -325,7 +326,7 @@ def test_a_name_alone_makes_no_chain(case):
     made, last = case.split(" : ")
     old, new = map(by_name, graphs(f"x; y; a=Neg(x); b=Mul(a,a) => x; y; a; b; {made}"))
     expected = {last: f"{last}/unary_ops_composition"} if last else {}
-    assert takeovers.compositions(old, new) == expected
+    assert Step(Indexed(old), Indexed(new)).compositions() == expected
 
 
 @pytest.mark.parametrize(
@@ -345,18 +346,18 @@ def test_a_swapped_node_is_the_one_of_its_type_scope_and_name(heir, inputs, sett
             a/swap_cast=Cast(x); a/wrong_cast=Abs(x); heir=Reshape({inputs})"""
         ),
     )
-    moved = takeovers.Heir(settled or heir, False, is_moved=settled is not None)
-    assert takeovers.settled(old["a/cast"], takeovers.Heir(heir, False), old, new) == moved
+    moved = Replacement(settled or heir, False, is_moved=settled is not None)
+    step = Step(Indexed(old), Indexed(new))
+    assert step.moved(old["a/cast"], Replacement(heir, False)) == moved
 
 
 def test_outputs_of_a_node_that_is_gone_are_what_its_users_take_now():
     two = Node("two", "Split", outputs=(Tensor("float32", ()),) * 2)
     old = by_name([two, *graph("first=Exp(two); second=Exp(two:1)")])
-    users = {"two": [("first", 0), ("second", 0)]}
 
     def found(first, second):
         new = [two, *graph(f"x; first=Exp({first}); second=Exp({second})")]
-        return takeovers.outputs_at_users("two", old, by_name(new), users)
+        return Step(Indexed(old), Indexed(by_name(new))).outputs_at_users("two")
 
     assert found("x", "x:3") == (("two", "x"), ("two:1", "x:3"))
     assert found("x", "two:1") == ()  # the node itself is there, under its name

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tflab.analysis import ledger
+from tflab.analysis import fates
 from tflab.views import words
 
 
@@ -26,7 +26,7 @@ def check(stage):
     assert {fate.by for fate in stage.ledger if fate.fate != "executed"} <= passes
     assert {fate.by for fate in stage.ledger if fate.fate == "executed"} <= {None, *passes}
     makers = {origin.origin.partition(", from ")[0] for origin in stage.origins}
-    assert makers <= {*ledger.ROLES.values(), *passes}
+    assert makers <= {*fates.ROLES.values(), *passes}
     check_counts(stage)
 
 

@@ -374,8 +374,8 @@ def test_the_dumps_of_a_step_serve_all_shapes_that_it_is_fed(lab, tmp_path, monk
     read = []
     monkeypatch.setattr(largest.dumps, "read", read.append)
     monkeypatch.setattr(largest.passes, "compare", lambda *graphs: ())
-    monkeypatch.setattr(largest.ledgers, "fates", lambda *about: ())
-    monkeypatch.setattr(largest.ledgers, "origins", lambda *about: ())
+    monkeypatch.setattr(largest.node_fates, "fates", lambda *about: ())
+    monkeypatch.setattr(largest.node_fates, "origins", lambda *about: ())
     for group in lab.seen.groups.values():
         largest.account_of(lab.seen, group, (), ("executed",))
     assert read == [folder, folder]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tflab.analysis import ledger, takeovers
-from tflab.analysis.bearing_out import Indexed, indexed
+from tflab.analysis import fates
+from tflab.analysis.fates import Indexed, indexed
 from tflab.records.graph import Node
 from tflab.records.placed import FateChange, Pass, Rewrite, Snapshot, Toggle
 from tflab.records.stages import Placement
@@ -112,9 +112,9 @@ def compare(
         step = difference(before, after, old, new)
         if before.name or step.added or step.removed or step.rewritten:
             passes.append(step)  # otherwise the first dump, which is the user's graph
-            relieved.append([*takeovers.reliefs(old, new)] if step.rewired else [])
+            relieved.append([*fates.Step(old, new).relieved()] if step.rewired else [])
         before, old = after, new
-    return ledger.confirmed(passes, relieved)
+    return fates.confirmed(passes, relieved)
 
 
 def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
@@ -185,7 +185,7 @@ def difference(
         definitions=(*(b for _, b in changed), *(new[name] for name in added)),
         taken=()
         if same
-        else tuple(takeovers.takeovers(before_by_name, after_by_name, before.clusters)),
+        else tuple(fates.Step(before_by_name, after_by_name, before.clusters).taken()),
         sent=tuple((task, tuple(names)) for task, names in sent_to.items()),
     )
 
@@ -242,14 +242,14 @@ def graph_at(versions: Versions, state: int) -> dict[str, Node]:
 
 def toggle(usual: Placement, now: Placement, without: Sequence[str]) -> Toggle:
     """What changed in the ledger when passes were switched off."""
-    fates = {fate.name: fate.fate for fate in now.ledger}
+    fate_now = {fate.name: fate.fate for fate in now.ledger}
     return Toggle(
         without=tuple(without),
         usual_node_count=len(usual.nodes),
         node_count=len(now.nodes),
         changes=tuple(
-            FateChange(fate.name, fate.fate, fates[fate.name])
+            FateChange(fate.name, fate.fate, fate_now[fate.name])
             for fate in usual.ledger
-            if fates[fate.name] != fate.fate
+            if fate_now[fate.name] != fate.fate
         ),
     )

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import dropwhile
 from types import MappingProxyType
 
-from tflab.analysis.ledger import ROLES
+from tflab.analysis.fates import ROLES
 from tflab.errors import UsageError
 from tflab.records.graph import UPDATE, Source
 from tflab.records.measured import NodeStats

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tflab.analysis import ledger
+from tflab.analysis import fates
 from tflab.records.graph import Node, node_of
 from tflab.records.values import Statistics
 
@@ -70,7 +70,7 @@ def largest_change(before: np.ndarray, after: np.ndarray) -> float | None:
 
 def needed(graph: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> tuple[Node, ...]:
     """Return the nodes that a step needs, in the order of the graph."""
-    names = ledger.nodes_needed(graph, fetches, feeds)
+    names = fates.nodes_needed(graph, fetches, feeds)
     return tuple(node for node in graph if node.name in names)
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 from math import lcm
 
 from tflab import datasets, models
-from tflab.analysis import ledger, op_table, statistics
+from tflab.analysis import fates, op_table, statistics
 from tflab.cli import terminal
 from tflab.compare import SweepOptions
 from tflab.errors import RefusedError, UsageError
@@ -201,7 +201,7 @@ def not_trainable(backward: Backward) -> UsageError:
     model, name = backward.program.model, backward.program.name
     lacks = "loss" if model.loss is None else "optimiser"
     updates = {node.name for node in backward.nodes if node.phase == UPDATE}
-    needed = ledger.nodes_needed(backward.nodes, [model.output.name], ())
+    needed = fates.nodes_needed(backward.nodes, [model.output.name], ())
     instead = "compare its inference."
     if not updates.isdisjoint(needed):
         instead = "compare its inference: its output runs a training step of its own."
@@ -217,7 +217,7 @@ def trains(backward: Backward) -> bool:
     program = backward.program
     if program.train_op:
         return True
-    needed = ledger.nodes_needed(backward.nodes, program.model.fetches, ())
+    needed = fates.nodes_needed(backward.nodes, program.model.fetches, ())
     return not needed.isdisjoint(backward.update_nodes)
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from tflab import models
+from tflab.analysis.fates import INLINED_FROM
 from tflab.analysis.gradient_graph import gradient_name
-from tflab.analysis.ledger import INLINED_FROM
 from tflab.errors import UsageError, did_you_mean
 from tflab.exporters import notebook
 from tflab.follow import view

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflab import units
-from tflab.analysis import branches
+from tflab.analysis import fates
 from tflab.follow import node_history
 from tflab.records.graph import FORWARD, UPDATE, Node, node_of
 from tflab.records.node_history import NodeHistory
@@ -39,7 +39,7 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         partitions=tuple(Partition(device, tuple(names)) for device, names in devices.items()),
         assignments=graph.assignments,
         kernels=graph.kernels,
-        not_run=branches.not_taken(graph.executed, graph.ops),
+        not_run=fates.not_taken(graph.executed, graph.ops),
     )
     if not added:
         return Frontend(None, forward), placement
@@ -58,7 +58,7 @@ def histories(
     graph: Recorded, stages: Sequence[Stage], recorded_values: RecordedValues | None
 ) -> node_history.Histories:
     """The history of each node, with its values in the recorded run where they are known."""
-    unknown = set() if graph.traced else branches.depending(graph.executed)
+    unknown = set() if graph.traced else fates.depending(graph.executed)
     plain = node_history.histories(stages)
     if unknown:
         plain = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tflab.analysis.branches import SWITCHES
+from tflab.analysis.fates import SWITCHES
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.gradient_nodes import WHY
 from tflab.records.blocks import Block, Column, Frame, Strip, Table

@@ -16,7 +16,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import models
-from tflab.analysis import branches, ledger, passes
+from tflab.analysis import fates, passes
 from tflab.cli import temporary
 from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import with_full_stop
@@ -134,7 +134,7 @@ def nodes_not_run(
     if trace.is_incomplete(step_stats):
         return (), (UNKNOWN,)
     ran = trace.node_names(step_stats)
-    return branches.not_taken(remaining, ran, ((one.send, one.recv) for one in sent)), ()
+    return fates.not_taken(remaining, ran, ((one.send, one.recv) for one in sent)), ()
 
 
 def code_of_step(
@@ -170,14 +170,14 @@ def with_ledger(
     """The placement with its passes, and with the fate of every node."""
     user_nodes, executed = placement.user_nodes, placement.nodes
     steps = passes.compare(user_nodes, snapshots, executed)
-    fates = ledger.fates(user_nodes, steps, executed, placement.fetches, feeds)
-    origins = tuple(ledger.origins(fates, steps, executed))
-    reasons = devices.assignments(placement.program.graph, executed, origins, fates)
+    ledger = fates.fates(user_nodes, steps, executed, placement.fetches, feeds)
+    origins = tuple(fates.origins(ledger, steps, executed))
+    reasons = devices.assignments(placement.program.graph, executed, origins, ledger)
     return replace(
         placement,
-        nodes=tuple(with_lines_of_work(executed, user_nodes, fates)),
+        nodes=tuple(with_lines_of_work(executed, user_nodes, ledger)),
         passes=steps,
-        ledger=fates,
+        ledger=ledger,
         origins=origins,
         assignments=tuple(reasons),
     )

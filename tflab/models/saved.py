@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.analysis.ledger import nodes_needed
+from tflab.analysis.fates import nodes_needed
 from tflab.cli import confined
 from tflab.datasets import Column, Dataset, Whole
 from tflab.errors import TflabError, UsageError, did_you_mean, reason

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from tflab.analysis import branches, critical_path
+from tflab.analysis import critical_path
+from tflab.analysis.fates import fates_in_step
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.follow.view import PREPOSITIONS
 from tflab.records.graph import Node, node_of
@@ -48,7 +49,7 @@ def questions(lab: Lab) -> tuple[Question, ...]:
 
 def nodes_that_run(walked: Walked) -> Question:
     placing = walked.placement
-    fates = Counter(branches.fates_in_step(placing.ledger, placing.not_run).values())
+    fates = Counter(fates_in_step(placing.ledger, placing.not_run).values())
     executed = fates.pop("executed", 0)
     others = ", ".join(f"{count} {fate}" for fate, count in fates.most_common())
     by_runtime = len(placing.nodes) - len(placing.not_run) - executed
@@ -132,7 +133,7 @@ def nodes_added(walked: Walked) -> Iterator[Question]:
 def written_nodes_that_run(walked: Walked) -> Iterator[Question]:
     """How many nodes of the forward graph run."""
     placing = walked.placement
-    fate_of = branches.fates_in_step(placing.ledger, placing.not_run)
+    fate_of = fates_in_step(placing.ledger, placing.not_run)
     names = [node.name for node in walked.stages[0].nodes]
     if not all(name in fate_of for name in names):
         return

@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tflab.analysis import branches, passes
-from tflab.analysis import ledger as ledgers
+from tflab.analysis import fates as node_fates
+from tflab.analysis import passes
 from tflab.errors import TflabError
 from tflab.records.codec import WrongError, decoded, encoded
 from tflab.records.graph import Node
@@ -70,9 +70,9 @@ def branches_not_taken(
     """The number of the program's nodes whose branch no traced run took; None if that is unknown,
     because no run was traced."""
     if not group.traced:
-        return None if branches.depending(executed) else 0
+        return None if node_fates.depending(executed) else 0
     stayed = {fate.name for fate in ledger if fate.fate == "executed"}
-    return len(stayed.intersection(branches.not_taken(executed, group.ops)))
+    return len(stayed.intersection(node_fates.not_taken(executed, group.ops)))
 
 
 def account_of(
@@ -91,8 +91,8 @@ def account_of(
         return None
     try:
         steps = passes.compare(user_nodes, dumps.read(folder), executed)
-        ledger = ledgers.fates(user_nodes, steps, executed, group.fetches, group.feeds)
-        origins = tuple(ledgers.origins(ledger, steps, executed))
+        ledger = node_fates.fates(user_nodes, steps, executed, group.fetches, group.feeds)
+        origins = tuple(node_fates.origins(ledger, steps, executed))
     except TflabError as error:
         recorder.note(str(error))
         return None

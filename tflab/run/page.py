@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from tflab import units
-from tflab.analysis import branches
+from tflab.analysis.fates import not_taken
 from tflab.follow import recorded
 from tflab.records.blocks import Column, Table
 from tflab.records.options import STAGES
@@ -59,7 +59,7 @@ def life(seen: Watched) -> storage.Life | None:
         return None
     _, *where = view.blocks(seen, lines=False)
     parts = (("In short", where), ("Runs", groups(seen)))
-    ran = len(seen.graph.executed) - len(branches.not_taken(seen.graph.executed, seen.graph.ops))
+    ran = len(seen.graph.executed) - len(not_taken(seen.graph.executed, seen.graph.ops))
     numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": ran}
     return storage.life(
         STAGES[-1 if seen.graph.executed else 0], drawn_graph(seen.graph), parts, numbers
@@ -200,7 +200,7 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
     histories = recorded.histories(graph, stages, known)
     ns = recorded.mean_ns(graph)
     plain = drawing.draw(stages, histories)
-    missing = len(branches.not_taken(graph.executed, graph.ops))
+    missing = len(not_taken(graph.executed, graph.ops))
     some = f"{len(graph.executed) - missing:,} of " if missing else ""
     ran = State(
         stage="execution",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from tflab.analysis import branches
+from tflab.analysis.fates import fates_in_step
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.graph import Tensor
 from tflab.records.placed import Toggle
@@ -75,7 +75,7 @@ def fate_counts(stage: Placement) -> Table:
 
 def nodes_not_run(stage: Placement) -> Iterable[Table]:
     """For a small graph: the nodes that did not run, by name, and the node that replaced each."""
-    fates = branches.fates_in_step(stage.ledger, stage.not_run)
+    fates = fates_in_step(stage.ledger, stage.not_run)
     groups: dict[tuple[str, str], list[str]] = {}
     for row in stage.ledger:
         if (fate := fates[row.name]) != "executed":

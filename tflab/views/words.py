@@ -10,7 +10,7 @@ from tflab.records.graph import Source, Tensor
 
 LONGEST = 40  # rows of a table; JSON has the rest
 
-FATES = {  # the meaning of each; `analysis.ledger` decides them
+FATES = {  # the meaning of each; `analysis.fates` decides them
     "executed": "runs under its own name",
     "unreached": "not needed by the fetches",
     "folded": "computed in advance, now a constant",

@@ -1,4 +1,4 @@
-"""Ledger: by hand, and closed after any passes over any graph."""
+"""Fates: by hand, and closed after any passes over any graph."""
 
 from collections import Counter
 from dataclasses import replace
@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 
 from tests import graph_notation
 from tests.graph_notation import graph, graphs
-from tflab.analysis import ledger, passes
+from tests.records_by_hand import CPU_0, CPU_1
+from tflab.analysis import fates, passes
 from tflab.records.graph import Node, node_of
 from tflab.records.placed import Fate, Origin, Pass, Snapshot
 from tflab.views import words
 
 
-def fates(nodes, steps, executed, fetches=("out",), feeds=()) -> list[Fate]:
+def fates_of(nodes, steps, executed, fetches=("out",), feeds=()) -> list[Fate]:
     """The fates of the nodes that do not simply run."""
     running = [Node(name, "Op") for name in executed]
-    account = ledger.fates(nodes, steps, running, fetches, feeds)
+    account = fates.fates(nodes, steps, running, fetches, feeds)
     assert [fate.name for fate in account] == [node.name for node in nodes]
     return [fate for fate in account if fate != Fate(fate.name, "executed", None, None)]
 
@@ -148,7 +149,7 @@ def test_fates(case):
     user, running, account, *rest = case.split("|")
     fetches, feeds = *rest, *("out", "")[len(rest) :]
     steps, expected = account.split("=>")
-    assert fates(
+    assert fates_of(
         graph(user), graph_notation.passes(steps), running.split(), fetches.split(), feeds.split()
     ) == graph_notation.fates(expected)
 
@@ -161,8 +162,8 @@ def test_a_node_whose_users_turned_to_another_was_replaced_by_the_pass_that_did_
     )
     steps = pass_log(before, switched, pruned)
     expected = graph_notation.fates("0: planted replaced square")
-    assert fates(before, steps, ["half", "square", "out"]) == expected
-    assert list(ledger.origins([], steps, [pruned[1]])) == [Origin("square", "0")]
+    assert fates_of(before, steps, ["half", "square", "out"]) == expected
+    assert list(fates.origins([], steps, [pruned[1]])) == [Origin("square", "0")]
 
 
 @pytest.mark.parametrize("first", [1, 2], ids=["removed later", "removed at once"])
@@ -174,7 +175,7 @@ def test_a_cast_and_a_reshape_that_changed_places_are_each_followed_by_their_own
         => x; {wide}; {cast}; out"""
     )
     steps = pass_log(before, *dumps[first - 1 :])
-    assert fates(before[1:], steps, ["out", wide, cast]) == graph_notation.fates(
+    assert fates_of(before[1:], steps, ["out", wide, cast]) == graph_notation.fates(
         f"0: s/cast replaced in {cast}, s/wide replaced in {wide}"
     )
 
@@ -183,7 +184,7 @@ def test_a_cast_and_a_reshape_that_changed_places_are_each_followed_by_their_own
 def test_a_long_chain_needs_no_recursion():
     users = [Node(f"n{i}", "Op", (f"n{i - 1}",)) for i in range(2_000)]
     steps = [graph_notation.one_pass(f"merge: n{i} merged n{i + 1}") for i in range(1_999)]
-    account = fates(users, steps, ["n1999"], fetches=["n1999"])
+    account = fates_of(users, steps, ["n1999"], fetches=["n1999"])
     assert account[0] == Fate("n0", "merged", "merge", "n1999")
 
 
@@ -206,7 +207,7 @@ PARSED = "strings; parsed=ParseExample(strings); out(parsed:1); late(out,parsed:
     ],
 )
 def test_nodes_needed(nodes, fetches, feeds, needed):
-    assert ledger.nodes_needed(graph(nodes), fetches.split(), feeds.split()) == {*needed.split()}
+    assert fates.nodes_needed(graph(nodes), fetches.split(), feeds.split()) == {*needed.split()}
 
 
 # Origins: the user's fates => what the passes did => the graph that runs : where each node is from
@@ -242,7 +243,7 @@ def test_origins(case):
     account, steps, running = told.split("=>")
     user, nodes = graph_notation.fates(account), graph(running)
     foreign = [node.name for node in nodes if Fate(node.name, "executed", None, None) not in user]
-    made = ledger.origins(user, graph_notation.passes(steps), nodes)
+    made = fates.origins(user, graph_notation.passes(steps), nodes)
     assert [*made] == [*map(Origin, foreign, graph_notation.parts(expected, ";"))]
 
 
@@ -320,8 +321,8 @@ def test_the_account_is_closed_after_any_passes_over_any_graph(user_nodes, round
             Snapshot("after", "grappler", f"pass{number}", None, None, tuple(nodes), {})
         )
     steps = passes.compare(tuple(user_nodes), snapshots, tuple(nodes))
-    account = ledger.fates(user_nodes, steps, nodes, fetches, feeds)
-    made = list(ledger.origins(account, steps, nodes))
+    account = fates.fates(user_nodes, steps, nodes, fetches, feeds)
+    made = list(fates.origins(account, steps, nodes))
 
     running = {node.name for node in nodes}
     assert [fate.name for fate in account] == [node.name for node in user_nodes]
@@ -335,3 +336,88 @@ def test_the_account_is_closed_after_any_passes_over_any_graph(user_nodes, round
     assert all(node_of(now) in running for fate in account for _, now in fate.outputs)
     assert {origin.origin for origin in made} <= {step.name for step in steps}
     assert {fate.by for fate in account} <= {None, *(step.name for step in steps)}
+
+
+# Branches
+
+# y = x + 1 if p else x * w; z = y - x
+COND = """p=_Arg; x=_Arg; switch=Switch(x,p); pivot=Identity(switch:1); one=Const(^pivot);
+    add=AddV2(switch:1,one); w=Const; of_w=RefSwitch(w,p); mul=Mul(switch,of_w); y=Merge(mul,add);
+    z=Sub(y,x)"""
+# What takes a `Switch` only into a Merge says nothing
+TAKEN = "p=_Arg; switch=Switch(x,p)"
+PASSED = f"{TAKEN}; exp=Exp(switch:1); y=Merge(switch:1,switch)"
+NESTED = """p=_Arg; outer=_SwitchN(x,p); q=Less(outer:2,limit); inner=Switch(outer:2,q);
+    exp=Exp(inner:1); log=Log(inner); both=Merge(exp,log); neg=Neg(outer); y=Merge(neg,both)"""
+LOOP = """enter=Enter(x); merge=Merge(enter,next); less=Less(merge,limit); cond=LoopCond(less);
+    switch=Switch(merge,cond); body=Identity(switch:1); one=Const(^body); add=AddV2(body,one);
+    next=NextIteration(add); exit=Exit(switch); y=Exp(exit)"""
+INSIDE = f"outer=Switch(a,p); x=Identity(outer:1); {LOOP}; z=Merge(outer,y)"
+ALL = " ".join(node.name for node in graph(LOOP))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "not_in_the_trace", "not_taken"),
+    [
+        (COND, "pivot one add", "pivot one add"),  # p is False
+        (COND, "mul", "mul"),
+        (COND, "", ""),
+        # What no branch explains
+        (COND, "pivot one add w z x", "pivot one add"),
+        (COND, "z", ""),  # after the Merge, which ran
+        (COND, " ".join(node.name for node in graph(COND)), ""),  # a trace without rows
+        (COND, "switch of_w pivot one add", ""),
+        # `add` took what `pivot` takes: the row of `pivot` is missing for another reason
+        (COND, "pivot", ""),
+        (PASSED, "exp", "exp"),
+        (f"{TAKEN}; exp=Exp(switch:1)", "exp", "exp"),
+        (f"{TAKEN}; exp=Exp(switch:1); log=Log(switch:1)", "exp", ""),  # log took the same
+        (f"{TAKEN}; a=Exp(switch:1); b=Const(^a)", "a b", "a b"),
+        # What only waits for a switch runs in any case
+        ("switch=Switch(x,p); a=Const(^switch)", "a", ""),
+        # A branch inside a branch that is not taken: the inner Switch and Merge do not run either
+        (NESTED, "q inner exp log both", "q inner exp log both"),
+        (NESTED, "exp neg", "exp neg"),
+        # The body of a loop without a turn, and a loop in a branch that is not taken
+        (LOOP, "body one add next", "body one add next"),
+        (LOOP, "", ""),
+        (INSIDE, f"x {ALL}", f"x {ALL}"),
+    ],
+)
+def test_nodes_that_did_not_run(nodes, not_in_the_trace, not_taken):
+    user = graph(nodes)
+    ran = {node.name for node in user} - {*not_in_the_trace.split()}
+    assert fates.not_taken(user, ran) == tuple(not_taken.split())
+
+
+def test_a_node_ran_if_one_of_the_steps_has_it():
+    names = {node.name for node in graph(COND)}
+    assert fates.not_taken(graph(COND), (names - {"pivot"}) | (names - {"mul"})) == ()
+
+
+def test_a_receive_is_never_told_but_passes_on_that_a_tensor_is_dead():
+    """`_Send` and `_Recv` are in no trace, and they also run for a dead tensor."""
+    parts = graph(
+        f"""p=_Arg@{CPU_0}; switch=Switch(x,p)@{CPU_0}; h/_1=_Send(switch:1)@{CPU_0};
+        w/_3=_Send(p)@{CPU_0}; h/_2=_Recv@{CPU_1}; w/_4=_Recv@{CPU_1}; exp=Exp(h/_2)@{CPU_1};
+        log=Log(w/_4)@{CPU_1}"""
+    )
+    sent = (("h/_1", "h/_2"), ("w/_3", "w/_4"))
+    assert fates.not_taken(parts, {"p", "switch"}, sent) == ("exp",)
+    assert fates.not_taken(parts, {"p", "switch", "exp"}, sent) == ()
+    assert fates.not_taken(parts, {"p", "switch"}) == ()
+
+
+def test_only_a_step_can_tell_what_runs_after_a_switch():
+    assert fates.depending(graph(COND)) == {"pivot", "one", "add", "mul", "y", "z"}
+    assert fates.depending(graph(f"{TAKEN}; exp=Exp(switch:1)")) == {"exp"}
+    assert fates.depending(graph(COND)[:2]) == set()
+
+
+def test_the_fate_of_a_node_in_a_step():
+    ledger = graph_notation.fates("a executed; remapper: b executed; constant_folding: c folded c")
+    assert fates.fates_in_step(ledger, {"b", "c", "d"}) == {
+        "a": "executed",
+        "b": "in a branch that was not taken",
+        "c": "folded",
+    }

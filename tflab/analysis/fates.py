@@ -1,0 +1,778 @@
+"""Fates: every node of the user's graph has one fate, every executed node one origin.
+
+The account closes: the executed nodes are the user's nodes with the fate `executed` and the nodes
+with an origin, each once.
+
+Fates: `executed` under its own name, perhaps with another type; `unreached`: the fetches do not
+depend on it; `folded` into a constant; `merged` with an equal node; `fused` into a node that also
+does the work of others; `compiled` into an XLA cluster; `removed`: its users take their value from
+another node (perhaps one that a pass made to replace it), or no node needs it any more.
+
+`Step` finds in the graphs before and after a pass which node replaces each one that the pass
+removed or left without users, and checks it against both graphs. `fates` follows these replacements
+to the nodes that ran. `not_taken` tells which of those a step did not run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+
+from tflab.records.graph import Node, makers, node_of, output_name, reach, turned_around
+from tflab.records.placed import Fate, Origin, Pass, Takeover
+
+INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions
+INLINED_FROM = ", from "  # in an origin: between the pass and the call
+FED = re.compile(r"_recv_.*_\d+")  # `_recv_images_0_S5` is the receiving end of a transfer
+ROLES = {  # nodes that the runtime adds, by type
+    "_Arg": "feed",
+    "_Retval": "fetch",
+    "_Send": "transfer",
+    "_Recv": "transfer",
+    "_HostSend": "transfer",
+    "_HostRecv": "transfer",
+}
+
+# Ops that change nothing; the second passes its input on if it is not fed
+PASS_ON = ("Identity", "PlaceholderWithDefault", "StopGradient", "PreventGradient", "Snapshot")
+FEEDS = ("_Arg", "_Recv")  # what a placeholder becomes
+# Ops whose inputs a pass may exchange (`is_commutative` in their registrations)
+COMMUTATIVE = (
+    *("AccumulateNV2", "Add", "AddN", "AddV2", "ApproximateEqual", "BitwiseAnd", "BitwiseOr"),
+    *("BitwiseXor", "Equal", "LogicalAnd", "LogicalOr", "Mul", "NotEqual", "SquaredDifference"),
+)
+# The values of these may be known before the step although their inputs are not
+SHAPES = ("Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "TensorArraySizeV3")
+RANDOM = re.compile("Random|TruncatedNormal|Multinomial|Parameterized|Stateful|Stateless")
+CALLS = re.compile("(Stateless)?(If|While|Case)$|(Stateful)?PartitionedCall|__|cluster_")
+ARGUMENT = re.compile(r"Func/(.+)/input/_(\d+)")  # of a call that was expanded
+COMPOSED, COMPOSITION = "_UnaryOpsComposition", "/unary_ops_composition"  # op, end of the name
+WORK = ("fused", "compiled")  # fates of a node whose work another one does
+
+# node -> the nodes that take it, and the index of that input
+Users = Mapping[str, Sequence[tuple[str, int]]]
+Removals = Mapping[str, tuple[str, Takeover]]  # node -> the pass that removed it, and how
+
+
+def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Takeover]]) -> tuple[Pass, ...]:
+    """The passes, each with the nodes that it left without work, if a later pass removed these as
+    not needed. A fetched node stays."""
+    completed = []
+    unneeded: set[str] = set()  # nodes that wait for a pass that removes them without an heir
+    for step, candidates in zip(reversed(passes), reversed(relieved), strict=True):
+        lost = tuple(taken for taken in candidates if taken.name in unneeded)
+        completed.append(replace(step, taken=(*step.taken, *lost)))
+        unneeded = unneeded - {*step.added} - {taken.name for taken in step.taken}
+        gone = set(step.removed)
+        unneeded |= {taken.name for taken in step.taken if taken.name in gone and not taken.into}
+    return tuple(reversed(completed))
+
+
+def fates(
+    user_nodes: Sequence[Node],
+    passes: Sequence[Pass],
+    executed: Sequence[Node],
+    fetches: Iterable[str],
+    feeds: Iterable[str],
+) -> tuple[Fate, ...]:
+    """One Fate for each node of the user's graph, in the order of the graph.
+
+    The first of these decides: a pass folded the node, it is executed, no pass removed it and it
+    is gone (`removed`), the fetches do not need it (`unreached`), a later pass compiled or fused
+    its replacement, and then what the pass that removed it did.
+    """
+    running = {node.name for node in executed}
+    removals, folded = removals_and_folds(passes)
+    rewritten = {change.name: step.name for step in passes for change in step.rewritten}
+    needed = nodes_needed(user_nodes, fetches, feeds)
+
+    def fate(name: str) -> Fate:
+        if name in folded and (name in running or name in removals):
+            into, has_value = successor(name, removals, running)
+            return Fate(name, "folded", folded[name], into, has_value=has_value)
+        if name in running:
+            return Fate(name, "executed", rewritten.get(name), None)
+        if name not in removals:
+            return Fate(name, "removed", None, None)
+        by, taken = removals[name]
+        if name not in needed:
+            return Fate(name, "unreached", by, None)
+        into, has_value = successor(name, removals, running)
+        if later := later_fate(taken, removals):
+            return Fate(name, *later, into, has_value=has_value)
+        # There is no successor if the node that took over was itself removed as not needed.
+        if into is None and taken.fate == "merged":
+            into, has_value = last_successor(name, removals), True
+        ends = ((own, holder(tensor, removals, running)) for own, tensor in taken.outputs)
+        outputs = tuple((own, tensor) for own, tensor in ends if tensor)
+        replaced = taken.replaced and into is not None
+        return Fate(name, taken.fate, by, into, outputs, has_value, replaced)
+
+    return tuple(fate(node.name) for node in user_nodes)
+
+
+def removals_and_folds(
+    passes: Sequence[Pass],
+) -> tuple[dict[str, tuple[str, Takeover]], dict[str, str]]:
+    """The pass that removed each node from the graph, and the pass that folded it in place.
+
+    The first removal since the node last entered the graph counts. A fused node stays as an
+    Identity, and the pass that removes that Identity says nothing about the node's work.
+    """
+    removals: dict[str, tuple[str, Takeover]] = {}
+    folded: dict[str, str] = {}
+    for step in passes:
+        for name in step.added:
+            removals.pop(name, None)
+        for taken in step.taken:
+            if taken.into == taken.name:
+                folded[taken.name] = step.name
+            else:
+                removals.setdefault(taken.name, (step.name, taken))
+    return removals, folded
+
+
+def later_fate(taken: Takeover, removals: Removals) -> tuple[str, str] | None:
+    """What happened later to the work of a node that another one does, and the pass that did it.
+
+    A kernel into which a pass had fused nodes does not run if it is then compiled. A node that
+    replaced another one may itself be compiled, fused or folded.
+    """
+    fates = ("compiled", "fused", "folded") if taken.replaced else ("compiled",)
+    if not (taken.replaced or taken.fate == "fused"):
+        return None
+    visited: set[str] = set()
+    name = taken.into
+    while name and name in removals and name not in visited:
+        visited.add(name)
+        by, later = removals[name]
+        if later.fate in fates:
+            following = later_fate(later, removals) if later.fate == "fused" else None
+            return following or (later.fate, by)
+        if later.fate == "removed" and not later.replaced:  # its own work was not needed any more
+            fates = ("compiled",)
+        name = later.into
+    return None
+
+
+def successor(name: str, removals: Removals, running: set[str]) -> tuple[str | None, bool]:
+    """The executed node at the end of the chain of heirs, and whether it has the node's value.
+
+    There is none if the value is lost on the way: a node that was bypassed is not the work of a
+    node that the bypass was later fused into.
+    """
+    visited: set[str] = set()
+    current: str | None = name
+    has_value = True
+    fate = ""  # of the node; that of a replaced one is what happens to its replacement
+    while current is not None and current not in running:
+        if current in visited or current not in removals:
+            return None, True
+        visited.add(current)
+        taken = removals[current][1]
+        if fate in ("", "replaced"):
+            fate = "replaced" if taken.replaced else taken.fate
+        if not (taken.has_value or taken.replaced or may_follow(fate, taken.fate)):
+            return None, True
+        has_value = has_value and taken.has_value
+        current = taken.into
+    return current, has_value
+
+
+def may_follow(fate: str, later: str) -> bool:
+    """Whether the heir of a node still stands for it where that goes into something larger."""
+    if fate == "folded":
+        return later == "folded"
+    return later in WORK and fate != "removed"
+
+
+def last_successor(name: str, removals: Removals) -> str | None:
+    """The last node of the chain of heirs that has the node's value."""
+    chain = [name]
+    while chain[-1] in removals:
+        taken = removals[chain[-1]][1]
+        following = taken.into
+        if following is None or not taken.has_value:
+            break
+        if following in chain:
+            return None
+        chain.append(following)
+    return chain[-1] if len(chain) > 1 else None
+
+
+def holder(tensor: str, removals: Removals, running: set[str]) -> str | None:
+    """The tensor of an executed node at the end of the chain of heirs. The pass says which output
+    replaces which."""
+    visited: set[str] = set()
+    while node_of(tensor) not in running:
+        if tensor in visited or node_of(tensor) not in removals:
+            return None
+        visited.add(tensor)
+        taken = removals[node_of(tensor)][1]
+        following = dict(taken.outputs).get(tensor) if taken.outputs else taken.into
+        if following is None or not (taken.outputs or taken.has_value):
+            return None
+        tensor = following
+    return tensor
+
+
+def nodes_needed(nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> set[str]:
+    """All nodes that the fetches depend on. The node of a fed tensor is needed if the tensor is;
+    its inputs are needed only for another of its outputs, or if the node itself has to run."""
+    fed = {name.removesuffix(":0") for name in feeds}
+    by_name = {node.name: node for node in nodes}
+    # (tensor, or "" if the node only has to run; node)
+    waiting = [(name.removesuffix(":0") if ":" in name else "", node_of(name)) for name in fetches]
+    needed: set[str] = set()
+    followed: set[str] = set()
+    while waiting:
+        tensor, name = waiting.pop()
+        if name in followed or name not in by_name:
+            continue
+        needed.add(name)
+        if tensor not in fed:
+            followed.add(name)
+            waiting.extend((tensor, node_of(tensor)) for tensor in by_name[name].inputs)
+            waiting.extend(("", control) for control in by_name[name].control_inputs)
+    return needed
+
+
+def origins(
+    ledger: Sequence[Fate], passes: Sequence[Pass], executed: Sequence[Node]
+) -> Iterator[Origin]:
+    """One Origin for each executed node that does not belong to the user."""
+    executed_names = {fate.name for fate in ledger if fate.fate == "executed"}
+    user_names = {fate.name for fate in ledger}
+    maker = {name: step.name for step in passes for name in step.added}
+    folder = {fate.name: fate.by for fate in ledger if fate.fate == "folded"}
+    for node in executed:
+        if node.name not in executed_names:
+            by = role(node) or maker.get(node.name) or folder.get(node.name)
+            call = function_call_of(node.name, user_names) if by in INLINERS else None
+            yield Origin(node.name, f"{by}{INLINED_FROM}{call}" if call else by or "unknown")
+
+
+def role(node: Node) -> str | None:
+    """Why the runtime added a node. Over several tasks it feeds through a `_Recv` and fetches
+    through a `_Send`, named like `_recv_images_0` (core/graph/subgraph.cc)."""
+    if node.op == "_Recv" and FED.fullmatch(node.name):
+        return "feed"
+    if node.op == "_Send" and node.name.startswith("_send_"):
+        return "fetch"
+    return ROLES.get(node.op)
+
+
+def function_call_of(name: str, user_names: set[str]) -> str | None:
+    """The call of a function from which a node was inlined: its name is the prefix."""
+    parts = name.removeprefix("Func/").split("/")
+    prefixes = ("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))
+    return next((prefix for prefix in prefixes if prefix in user_names), None)
+
+
+# Replacements: which node does the work of a node that a pass removed, or left without users
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """A graph by name. The users of its nodes are found once for all passes before and after."""
+
+    nodes: Mapping[str, Node]
+
+    @cached_property
+    def users(self) -> Users:
+        users: dict[str, list[tuple[str, int]]] = {}
+        for node in self.nodes.values():
+            for position, tensor in enumerate(node.inputs):
+                users.setdefault(node_of(tensor), []).append((node.name, position))
+        return users
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The nodes whose values a step determines: feeds, variables, random numbers."""
+        nodes = self.nodes
+        return tuple(
+            name
+            for name, node in nodes.items()
+            if (not node.inputs and node.op != "Const")
+            or may_vary(node.op)
+            or any(tensor not in nodes and node_of(tensor) not in nodes for tensor in node.inputs)
+        )
+
+    def dependents(self, stop: Collection[str] = ()) -> set[str]:
+        """Return the nodes whose values depend on the step, if those of `stop` do not."""
+        edges = {name: [user for user, _ in users] for name, users in self.users.items()}
+        return reach(self.sources, edges, stop)
+
+    @cached_property
+    def varying(self) -> set[str]:
+        return self.dependents()
+
+
+def indexed(nodes: Iterable[Node]) -> Indexed:
+    return Indexed({node.name: node for node in nodes})
+
+
+@cache
+def may_vary(op: str) -> bool:
+    """Return whether results of an op may vary although its inputs do not."""
+    return bool(RANDOM.match(op) or CALLS.match(op))
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """The node that does the work of another one now."""
+
+    node: str
+    has_value: bool  # whether its output replaces that of the other; otherwise it does more
+    is_moved: bool = False  # whether it does the same work at another place in the graph
+
+
+class Step:
+    """The graphs before and after a pass."""
+
+    def __init__(
+        self, before: Indexed, after: Indexed, clusters: Mapping[str, str] | None = None
+    ) -> None:
+        self.before, self.after = before, after
+        self.old, self.new = before.nodes, after.nodes
+        self.clusters = clusters or {}  # node -> the XLA cluster to which it belongs
+
+    def taken(self) -> Iterator[Takeover]:
+        """Yield what happened to each node that the pass removed, or that no longer computes its
+        value."""
+        old, new = self.old, self.new
+        runners = {
+            node.name.partition("/")[0].rpartition("_")[0]: node.name  # `cluster_0_1/xla_run`
+            for node in new.values()
+            if node.op == "_XlaRun" and node.name not in old
+        }
+        known = self.removed()
+        shared = self.shared(known)
+        for name, node in old.items():
+            if name not in new:
+                cluster = self.clusters.get(name)
+                runner = cluster if cluster in new else runners.get(name)
+                by = Replacement(runner, False) if runner else known.get(name)
+                yield self.checked(self.takeover(name, by, shared, cluster or runners.get(name)))
+            elif new[name].op == "Const" != node.op:
+                yield self.checked(Takeover(name, "folded", name, has_value=True))
+            elif node is not new[name] and (by_input := self.absorber(name)):
+                yield self.checked(Takeover(name, "fused", by_input, has_value=False))
+
+    def relieved(self) -> Iterator[Takeover]:
+        """Yield what happened to each node that remains, but whose users all take another one.
+
+        The arithmetic optimiser replaces nodes in this way: it adds a new node and redirects the
+        users. The old one remains until a later pass finds that it is not needed. Nodes that only
+        such nodes use have lost their work as well.
+        """
+        old, new, users = self.old, self.new, self.after.users
+        composed = self.compositions()
+        known = {
+            name: by
+            for name in self.before.users
+            if name in old and name in new and name not in users
+            if (by := self.taken_instead(name, composed))
+        }
+
+        def is_idle(name: str) -> bool:
+            computes = name in new and bool(old[name].inputs)
+            return computes and all(user in known for user, _ in users.get(name, ()))
+
+        known = self.spread(known, is_idle)
+        shared = self.shared(known)
+        for name in filter(known.__contains__, old):
+            takeover = self.takeover(name, known[name], shared)
+            if self.check(takeover):
+                yield takeover
+
+    def takeover(
+        self, name: str, by: Replacement | None, shared: Collection[str], cluster: str | None = None
+    ) -> Takeover:
+        """Return what the replacement of a node suggests. `shared` are the nodes that the pass made
+        to do the work of several."""
+        outputs = self.outputs_at_users(name)
+        if by is None:
+            return Takeover(name, "removed", None, outputs)
+        node, now = self.old[name], self.new[by.node]
+        does_more = by.node in shared if by.has_value else now.op != node.op
+        fate = self.fate(node, by.node, does_more) if by.node != cluster else "compiled"
+        if not by.has_value and by.node not in self.old and now.op == "Const":
+            fate = "folded"  # the constant was computed from it
+        replaced = fate == "removed" and (by.is_moved or self.is_made_for(by, node))
+        return Takeover(name, fate, by.node, outputs, by.has_value, replaced)
+
+    def fate(self, node: Node, into: str, does_more: bool) -> str:
+        """Return what happened to a node, judged by its replacement and how that changed.
+        `does_more`: a new replacement also does the work of other nodes."""
+        was, now = self.old.get(into), self.new[into]
+        if now.op == "Const" and (was.op if was else node.op) != "Const":
+            return "folded"  # its value is in a constant that this pass made
+        # its value is in a node that this pass made: a feed, one like it, or one that does more
+        if was is None:
+            more = does_more and now.op != "_Arg" and not is_inside(now, node)
+            return "fused" if more else "removed"
+        if was.op != now.op:
+            return "fused"  # its work is in a node that was rewritten to do both
+        if was.op == node.op and into not in map(node_of, node.inputs):
+            return "merged"  # an equal node replaces it
+        return "removed"  # its users take the value from its input
+
+    def is_made_for(self, by: Replacement, node: Node) -> bool:
+        """Return whether the pass made a replacement to do the work of the node. If it takes from
+        other new nodes, these may do it."""
+        now = self.new[by.node]
+        makers_of_inputs = (self.new[name] for name in map(node_of, now.inputs) if name in self.new)
+        return (
+            by.has_value
+            and by.node not in self.old
+            and node.op not in PASS_ON
+            and now.op not in (*PASS_ON, *FEEDS)
+            and not is_inside(now, node)
+            and all(maker.name in self.old or maker.op == "Const" for maker in makers_of_inputs)
+        )
+
+    def shared(self, known: Mapping[str, Replacement]) -> set[str]:
+        """Return the new nodes that do the work of more than one."""
+        old = self.old
+        counts = Counter(
+            by.node
+            for name, by in known.items()
+            if by.node not in old and old[name].inputs and old[name].op not in PASS_ON
+        )
+        return {name for name, count in counts.items() if count > 1}
+
+    def outputs_at_users(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Return, for a node with several outputs, each output with the tensor that a user takes
+        instead. A user that takes more or fewer tensors than before is no evidence."""
+        old, new = self.old, self.new
+        if len(old[name].outputs) == 1:
+            return ()
+        if name in new and new[name].op == "IdentityN":  # an output of an expanded loop
+            return tuple(
+                (output_name(name, slot), now) for slot, now in enumerate(new[name].inputs)
+            )
+        replaced: dict[str, str] = {}
+        for user, position in self.before.users.get(name, ()):
+            alike = user in new and new[user].op == old[user].op
+            if alike and len(new[user].inputs) == len(old[user].inputs):
+                before, now = old[user].inputs[position], new[user].inputs[position]
+                if now != before and node_of(now) in new:
+                    replaced.setdefault(before, now)
+            elif (tensor := old[user].inputs[position]) in self.handed_over:
+                replaced.setdefault(tensor, self.handed_over[tensor])
+        return tuple(replaced.items()) if len({*replaced, name}) > 1 else ()
+
+    def absorber(self, name: str) -> str | None:
+        """Return the input that now also does this node's work; the node remains and passes it on.
+
+        The remapper fuses batch norm and ReLU in this way in training, where batch norm has other
+        users.
+        """
+        old, new = self.old, self.new
+        if new[name].op == "Identity" != old[name].op and new[name].inputs:
+            into = node_of(new[name].inputs[0])
+            kept = into in old and into in new and into in map(node_of, old[name].inputs)
+            if kept and new[into].op != old[into].op and new[into].op.startswith("_"):
+                return into  # the runtime's own op
+        return None
+
+    def removed(self) -> dict[str, Replacement]:
+        """Return the replacement of each removed node that was needed.
+
+        It is found at a user of the node, or in the body of a call that was expanded and took the
+        node, or at the nearest user that was also removed.
+        """
+        gone = [name for name in self.old if name not in self.new]
+        if not gone:
+            return {}
+        handed = self.handed_over
+        known = {
+            node_of(tensor): Replacement(node_of(handed[tensor]), True)
+            for tensor in sorted(handed, reverse=True)
+        }
+        known |= {name: by for name in gone if (by := self.at_users(name))}
+        for name in self.before.users:
+            is_gone = name in self.old and name not in self.new and name not in known
+            if is_gone and (only := self.left_over(name, known)):
+                known[name] = Replacement(only, True)
+        return self.spread(known, lambda name: name not in self.new)
+
+    def spread(
+        self, known: dict[str, Replacement], is_wanted: Callable[[str], bool]
+    ) -> dict[str, Replacement]:
+        """Return the replacements, with those of the wanted nodes that lead to these."""
+        waiting = deque(known)
+        while waiting:
+            user = waiting.popleft()
+            for position, name in enumerate(map(node_of, self.old[user].inputs)):
+                if name in self.old and name not in known and is_wanted(name):
+                    known[name] = self.beyond(self.old[user], position, known[user])
+                    waiting.append(name)
+        return {name: self.moved(self.old[name], by) for name, by in known.items()}
+
+    def beyond(self, user: Node, position: int, by: Replacement) -> Replacement:
+        """Return the replacement of an input of a node that has one.
+
+        If the node was merged with an equal one, it is the input of that. The replacement of a node
+        that changes nothing also has the value of its input. Otherwise the input went into it.
+        """
+        old, new, twin = self.old, self.new, by.node
+        if by.has_value and twin in old and new[twin].op == user.op:
+            taken = node_of(user.inputs[position])
+            equal = input_instead(position, user, new[twin])
+            if equal in old and equal in new and new[equal].op == old[taken].op:
+                return Replacement(equal, True)
+        return Replacement(by.node, by.has_value and user.op in PASS_ON)
+
+    @cached_property
+    def handed_over(self) -> dict[str, str]:
+        """Each tensor that a call took which is now expanded, with the one that its body takes."""
+        old, new = self.old, self.new
+        taken: dict[str, list[tuple[int, str]]] = {}
+        for node in new.values():
+            argument = ARGUMENT.fullmatch(node.name)
+            if argument and argument[1] in old and argument[1] not in new and node.inputs:
+                taken.setdefault(argument[1], []).append((int(argument[2]), node.inputs[0]))
+        return {
+            before: now
+            for call, tensors in taken.items()
+            if len(tensors) == len(old[call].inputs)
+            for before, (_, now) in zip(old[call].inputs, sorted(tensors), strict=True)
+            if before != now and node_of(before) not in new
+        }
+
+    def at_users(self, name: str) -> Replacement | None:
+        """Return what a user of a removed node takes instead, or the user if it does more now."""
+        old, new = self.old, self.new
+        for user, position in self.before.users.get(name, ()):
+            if user not in new:
+                continue
+            into = input_instead(position, old[user], new[user])
+            if new[user].op != old[user].op:
+                is_factor = into in new and into not in old and new[into].op == "Const"
+                sources = map(node_of, old[name].inputs or (name,))
+                known = is_factor and all(old[one].op == "Const" for one in sources if one in old)
+                return Replacement(into if into and known else user, False)
+            if into in new and into != node_of(old[user].inputs[position]):
+                return Replacement(into, True)
+        return None
+
+    def left_over(self, name: str, known: Mapping[str, Replacement]) -> str | None:
+        """Return the replacement of a node at a sum or product whose inputs a pass exchanged: the
+        only one that does not replace another input, or that the node passed on, or that has its
+        type."""
+        old, new = self.old, self.new
+        users = (user for user, _ in self.before.users[name])
+        for user in (user for user in users if user in new and new[user].op == old[user].op):
+            before = [*map(node_of, old[user].inputs)]
+            others = {known[one].node for one in before if one in known}
+            left = {*map(node_of, new[user].inputs)} - others - {*before}
+            alike = [one for one in left if one in new and new[one].op == old[name].op]
+            passed = [one for one in self.passed_on(name) if one in left][:1]
+            for choice in ([*left], passed, alike):
+                if len(choice) == 1 and choice[0] in new:
+                    return choice[0]
+        return None
+
+    def passed_on(self, name: str) -> Iterator[str]:
+        """Yield the inputs of a node, and what these pass on."""
+        visited: set[str] = set()
+        waiting = [*map(node_of, self.old[name].inputs)]
+        while waiting:
+            one = waiting.pop()
+            if one not in visited:
+                visited.add(one)
+                yield one
+                if one in self.old and self.old[one].op in PASS_ON:
+                    waiting.extend(map(node_of, self.old[one].inputs))
+
+    def moved(self, node: Node, by: Replacement) -> Replacement:
+        """Return a replacement, or the node that the pass made of this one and named after it.
+
+        The arithmetic optimiser moves a cast before a reshape, or before several. Then the users of
+        the cast take the reshape, and the cast is a new node, which it calls
+        `ArithmeticOptimizer/ReorderCastLikeAndValuePreserving_float_cast`.
+        """
+        old, new = self.old, self.new
+        scope, _, last = node.name.rpartition("/")
+        visited: set[str] = set()
+        waiting = deque([] if node.op in PASS_ON else [by.node])
+        while waiting:
+            name = waiting.popleft()
+            if name in visited or name in old or name not in new:
+                continue
+            visited.add(name)
+            if new[name].op == node.op and name.startswith(scope) and name.endswith(f"_{last}"):
+                return by if by == Replacement(name, True) else Replacement(name, False, True)
+            waiting.extend(map(node_of, new[name].inputs))
+        return by
+
+    def compositions(self) -> dict[str, str]:
+        """Return the last op of each chain of which the arithmetic optimiser made one node, with
+        that node.
+
+        The node is named after it, and takes what the first op takes. The users may have changed in
+        the same pass, and then do not show what replaced the op (`UnaryOpsComposition` in
+        tensorflow/core/grappler/optimizers/arithmetic_optimizer.cc).
+        """
+        made = (n for name, n in self.new.items() if name not in self.old and n.op == COMPOSED)
+        last = {node.name.removesuffix(COMPOSITION): node for node in made if node.inputs}
+        return {
+            name: node.name
+            for name, node in last.items()
+            if is_chain(name, node_of(node.inputs[0]), self.old)
+        }
+
+    def taken_instead(self, name: str, composed: Mapping[str, str]) -> Replacement | None:
+        """Return the node that a user takes instead of this one, and did not take before."""
+        old, new = self.old, self.new
+        if name in composed:
+            return Replacement(composed[name], True)
+        for user, position in self.before.users[name]:
+            if user in new and len(new[user].inputs) == len(old[user].inputs):
+                into = node_of(new[user].inputs[position])
+                if into in new and into not in map(node_of, old[user].inputs):
+                    return Replacement(into, new[user].op == old[user].op)
+        return None
+
+    # Check
+    #
+    # Passes use names again: where constant folding reorders products, the node that held one of
+    # them becomes a constant factor. So a value that only a step can know is in no constant, and a
+    # constant is in no node that depends on the step.
+
+    def checked(self, takeover: Takeover) -> Takeover:
+        return takeover if self.check(takeover) else Takeover(takeover.name, "removed", None)
+
+    def check(self, takeover: Takeover) -> bool:
+        """Return whether the pass can have done this."""
+        name, into = takeover.name, takeover.into
+        if into is None or takeover.fate == "compiled":
+            return True
+        if takeover.fate == "fused":
+            return name in self.before.varying
+        if takeover.fate == "folded":
+            return name not in self.unforeseeable
+        if not (takeover.has_value or takeover.replaced):
+            return False
+        node = self.old[name]
+        if into in self.after.varying:
+            return node.op != "Const"
+        # Of a call, one output may be known before the step and another one not
+        return name not in self.unforeseeable or CALLS.match(node.op) is not None
+
+    @cached_property
+    def unforeseeable(self) -> set[str]:
+        """The nodes whose values the pass cannot know. It may know shapes; and where it knows a
+        product with zero, the constant still waits for what the product took."""
+        new, varying = self.new, self.before.varying
+        return self.before.dependents(
+            {
+                name
+                for name, node in self.old.items()
+                if node.op in SHAPES
+                or (
+                    name in new
+                    and new[name].op == "Const" != node.op
+                    and {*new[name].control_inputs} & {*map(node_of, node.inputs)} & varying
+                )
+            }
+        )
+
+
+def is_inside(node: Node, call: Node) -> bool:
+    """Return whether a node is part of an expanded loop, branch or call. Such a node passes on what
+    the others computed, and does not do the work of the call. Of the runtime's own ops none does
+    so: `Sqrt/unary_ops_composition` does the work of `Sqrt`."""
+    inside = node.name.removeprefix("Func/").startswith(f"{call.name}/")
+    return inside and not node.op.startswith("_")
+
+
+def is_chain(last: str, start: str, graph: Mapping[str, Node]) -> bool:
+    """Return whether ops of one input each lead from the output of a node to another node."""
+    visited: set[str] = set()
+    while last in graph and last not in visited and len(graph[last].inputs) == 1:
+        visited.add(last)
+        last = node_of(graph[last].inputs[0])
+        if last == start:
+            return True
+    return False
+
+
+def input_instead(position: int, before: Node, now: Node) -> str:
+    """Return the node that a user takes from instead of one of its inputs; "" if that is unclear. A
+    pass may have exchanged the inputs of a sum or product; then it is the one that is new."""
+    if position >= len(now.inputs):
+        return ""
+    current = now.inputs[position]
+    added = [tensor for tensor in now.inputs if tensor not in before.inputs]
+    if before.op in COMMUTATIVE:
+        if len(added) > 1:
+            return ""
+        if current != before.inputs[position] and added:
+            current = added[0]
+    return node_of(current)
+
+
+# Branches
+
+SWITCHES = ("Switch", "RefSwitch", "_SwitchN")
+MERGES = ("Merge", "RefMerge", "_XlaMerge")  # run if one of their inputs is not dead
+# Not in any trace. They also run to pass on that a tensor is dead
+TRANSFERS = ("_Send", "_Recv", "_HostSend", "_HostRecv")
+NOT_TAKEN = "in a branch that was not taken"  # instead of `executed`
+
+
+def not_taken(
+    nodes: Sequence[Node], ran: Collection[str], transfers: Iterable[tuple[str, str]] = ()
+) -> tuple[str, ...]:
+    """The nodes of the graph that runs that are in a branch or a loop body that was not taken.
+
+    `ran` are the nodes with an op run in any of the traced steps; `transfers` are the `_Send` and
+    the `_Recv` of each tensor that goes to another device.
+    """
+    switches = {node.name for node in nodes if node.op in SWITCHES and node.name in ran}
+    passed_on = {
+        tensor
+        for node in nodes
+        if node.name in ran and node.op not in MERGES
+        for tensor in node.inputs
+    }
+    first = (
+        node.name
+        for node in nodes
+        if node.name not in ran
+        and any(node_of(name) in switches and name not in passed_on for name in node.inputs)
+    )
+    edges = edges_of(nodes)
+    for send, receive in transfers:
+        edges.setdefault(receive, []).append(send)
+    dead = reach(first, turned_around(edges), stop=ran)
+    return tuple(node.name for node in nodes if node.name in dead and node.op not in TRANSFERS)
+
+
+def edges_of(nodes: Sequence[Node]) -> dict[str, list[str]]:
+    """For each node, the nodes that it waits for."""
+    edges = makers(nodes)
+    for node in nodes:
+        edges[node.name] += node.control_inputs
+    return edges
+
+
+def depending(nodes: Sequence[Node]) -> set[str]:
+    """The nodes of which only a step can tell whether they run: all that take from a `Switch`."""
+    switches = {node.name for node in nodes if node.op in SWITCHES}
+    first = (node.name for node in nodes if any(node_of(name) in switches for name in node.inputs))
+    return reach(first, turned_around(edges_of(nodes)))
+
+
+def fates_in_step(ledger: Iterable[Fate], not_run: Collection[str]) -> dict[str, str]:
+    """The fate of each node in a step; `not_run` are the nodes whose branch it did not take."""
+    return {
+        fate.name: NOT_TAKEN if fate.fate == "executed" and fate.name in not_run else fate.fate
+        for fate in ledger
+    }
