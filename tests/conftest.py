@@ -66,7 +66,7 @@ TOGETHER = {
         *("analysis/test_whole_accounts", "analysis/test_critical_path", "analysis/test_lanes"),
         *("analysis/test_memory", "analysis/test_timeline", "convert/test_reading"),
         *("exporters/test_chrome_trace", "exporters/xspace/test_xspace", "follow/test_command"),
-        *("lifecycle/test_backward", "lifecycle/test_captures"),
+        *("lifecycle/test_backward", "lifecycle/test_logdir"),
         *("lifecycle/test_command", "lifecycle/test_derivatives"),
         *("lifecycle/test_execution", "lifecycle/test_experiments"),
         *("lifecycle/test_frontend", "lifecycle/test_maps", "lifecycle/test_gradients"),
@@ -148,13 +148,13 @@ def walked_over_tasks(two_tasks):
 @pytest.fixture(scope="session")
 def captured(walked):
     """`captured("lenet")`: what TensorBoard would show of a model, taken only once."""
-    from tflab.lifecycle import captures
+    from tflab.lifecycle import logdir
     from tflab.records.options import Options
 
     @functools.cache
     def taken(model, devices):
         options = Options(devices=devices)
-        return captures.take(walked(model, devices)["placement"], options).captured
+        return logdir.take(walked(model, devices)["placement"], options).captured
 
     return lambda model, devices=1: taken(model, devices)
 

@@ -16,7 +16,7 @@ from tests.chart import check
 from tests.commands import run_here
 from tests.shown import without_progress
 from tflab.lifecycle import __main__ as lifecycle
-from tflab.lifecycle import captures
+from tflab.lifecycle import logdir
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -42,7 +42,8 @@ def tasks_of(parent):
 @pytest.fixture(autouse=True)
 def every_batch_size_is_captured(monkeypatch):
     """On a busy machine, batch sizes would be left out because their steps take long."""
-    monkeypatch.setattr(captures, "affordable", lambda sizes, *_: (tuple(sizes), ()))
+    chosen = logdir.chosen_sizes
+    monkeypatch.setattr(logdir, "chosen_sizes", lambda placed, *_: chosen(placed, None, 0))
 
 
 def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_path, two_tasks):

@@ -17,7 +17,7 @@ from tflab import datasets
 from tflab.analysis import op_table, statistics
 from tflab.errors import TflabError
 from tflab.exporters.plots import timeline
-from tflab.lifecycle import captures, execution
+from tflab.lifecycle import execution, logdir
 from tflab.records.options import Model, Options
 from tflab.runtime import machine_load, measure, session, trace
 from tflab.units import percent
@@ -194,9 +194,9 @@ def test_a_step_that_fails_is_one_sentence():
 def test_a_walk_that_was_interrupted_leaves_a_profile_of_its_steps(walked, tmp_path):
     stages = list(walked("toy").values())
     ended = [*stages[:-1], replace(stages[-1], interrupted=True)]
-    captures.write(tmp_path, ended, Options(steps=5), seconds=1)
+    logdir.write(tmp_path, ended, Options(steps=5), seconds=1)
     (profile,) = tmp_path.glob("plugins/profile/*/*.xplane.pb")
     assert profile.parent.name == "toy"
     content = profile.read_bytes()
     assert b"mul:Mul" in content
-    assert not (tmp_path / captures.CHART).exists()  # that is for steps of several tasks
+    assert not (tmp_path / logdir.CHART).exists()  # that is for steps of several tasks

@@ -228,10 +228,10 @@ def write(
     """Write what TensorBoard shows, its tab Life included; return whether that was interrupted, and
     sentences about what is missing."""
     from tflab.explore import stages_as_data
-    from tflab.lifecycle import captures
+    from tflab.lifecycle import logdir
     from tflab.report import storage
 
-    captured = captures.write(folder, stages, options, seconds)
+    captured = logdir.write(folder, stages, options, seconds)
     try:
         storage.check_size(max(len(stage.nodes) for stage in stages))
         storage.write(folder, stages_as_data.life_of(tuple(stages), args.model))
@@ -242,11 +242,11 @@ def write(
 
 def opening_lines(folder: Path, args: argparse.Namespace, stop: str) -> Iterator[tuple[str, str]]:
     """What shows the files of a logdir, each with its command or its file."""
-    from tflab.lifecycle import captures
+    from tflab.lifecycle import logdir
 
     yield "\nOpen it in TensorBoard:", output_paths.opening_line(folder)
     if args.cluster and stop == STAGES[-1]:
-        yield "Open it in ui.perfetto.dev:", visible(str(folder / captures.CHART))
+        yield "Open it in ui.perfetto.dev:", visible(str(folder / logdir.CHART))
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:

@@ -22,7 +22,7 @@ from tensorflow.compat.v1 import SessionLog, Summary
 
 from tflab.datasets import Dataset
 from tflab.exporters import tensorboard, xspace
-from tflab.lifecycle import captures
+from tflab.lifecycle import logdir
 from tflab.records.options import Program
 from tflab.records.timed import StepTime
 from tflab.records.trained import Epoch, TrainingStep
@@ -128,7 +128,7 @@ def add_image(files: EventFiles, step: int, tag: str, picture: Image) -> None:
 # they compute.
 
 WARM = measure.WARMUP_STEPS
-TRACED = range(WARM, WARM + captures.STEPS)  # of a training, counted from 0
+TRACED = range(WARM, WARM + logdir.STEPS)  # of a training, counted from 0
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,6 @@ def write_traces(tracing: Tracing, program: Program, folder: Path, batch_size: i
     types = {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
     traces = [(tensorboard.tag(program, batch_size), batch_size, metadata)]
     tensorboard.write_executed(folder, metadata.partition_graphs, traces)
-    name = captures.capture_name(program, batch_size)
-    xspace.write(folder, [captures.captured_of(name, tracing.taken, types)])
+    name = logdir.capture_name(program, batch_size)
+    xspace.write(folder, [logdir.captured_of(name, tracing.taken, types)])
     tracing.taken.clear()

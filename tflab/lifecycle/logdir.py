@@ -1,5 +1,4 @@
-"""Captures: traced steps for TensorBoard's graphs and profile, at several batch sizes; and the
-files of a walk in its logdir, for TensorBoard and Perfetto.
+"""Logdir: the files of a walk for TensorBoard and Perfetto, with traced steps of several batches.
 
 Of a graph from a file, steps are captured only at the requested batch size.
 """
@@ -14,7 +13,6 @@ from typing import Any
 
 from tflab.analysis import wires
 from tflab.cli import interrupts, output_paths
-from tflab.errors import TflabError
 from tflab.exporters import chrome_trace, tensorboard, xspace
 from tflab.exporters.tensorboard import Captured
 from tflab.records.options import Options, Program
@@ -38,76 +36,61 @@ class Captures:
     interrupted: bool = False
 
 
-def take(
-    placement: Placement, options: Options, execution: Execution | None = None, seconds: float = 0
-) -> Captures:
-    """Warm, traced steps of every batch size that the data and the graph allow. With an execution,
-    only the batch sizes whose steps together take no more than this many seconds, judged by the
-    execution's steps.
-
-    A batch size whose step fails is omitted, and the others are captured again without it: one
-    session runs them all, so that XLA numbers its clusters equally for all of them.
-    """
-    sizes, left_out = sizes_of(placement)
-    if execution is not None:
-        sizes, too_slow = affordable(sizes, execution, seconds)
-        left_out += too_slow
-    while sizes:
-        captured, failed = take_sizes(placement, options, sizes)
-        if failed is None:
-            return replace(captured, left_out=left_out)
-        size, failure = failed
-        left_out = (*left_out, f"A batch of {size} is not captured. {failure}")
-        sizes = tuple(other for other in sizes if other != size)
-    return Captures((), left_out)
-
-
-def sizes_of(placement: Placement) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The batch sizes that the data have rows for, and a sentence about each of the others. For
-    a graph from a file, or with a batch size of its own, only that of the walk."""
-    data, model = placement.program.dataset("train"), placement.program.model
-    wanted = (not model.fixed_batch and model.captured) or (placement.batch_size,)
-    sizes = tuple(size for size in wanted if size <= data.size)
-    rows = f"the data ({data.name}) have {plural(data.size, 'row')}"
-    left_out = (
-        f"A batch of {size} is not captured: {rows}." for size in wanted if size > data.size
+def chosen_sizes(
+    placement: Placement, execution: Execution | None, seconds: float
+) -> tuple[list[int], list[str]]:
+    """Return the batch sizes to capture, that of the walk first, and a sentence about each of the
+    others: the data have too few rows, or the steps would take longer than this many seconds,
+    judged by the execution's steps."""
+    data, model, own = (
+        placement.program.dataset("train"),
+        placement.program.model,
+        placement.batch_size,
     )
-    return sizes, tuple(left_out)
-
-
-def affordable(
-    sizes: Sequence[int], execution: Execution, seconds: float
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The batch sizes whose steps take this many seconds together, the smallest first, and a
-    sentence about each of the others. That of the execution is always included."""
-    chosen, left_out, spent = [], [], 0.0
-    for size in sorted(sizes):
-        step_ns = execution.traced_step_ns.median * max(1.0, size / execution.batch_size)
-        took = step_ns * (measure.WARMUP_STEPS + STEPS) / 1e9
-        if size == execution.batch_size or spent + took <= seconds:
-            chosen.append(size)
-            spent += took
-        else:
+    wanted = (not model.fixed_batch and model.captured) or (own,)
+    sizes: list[int] = []
+    left_out = []
+    spent = 0.0
+    for size in sorted(wanted, key=lambda size: (size != own, size)):
+        took = 0.0
+        if execution is not None:
+            step_ns = execution.traced_step_ns.median * max(1.0, size / own)
+            took = step_ns * (measure.WARMUP_STEPS + STEPS) / 1e9
+        if size > data.size:
+            rows = plural(data.size, "row")
+            left_out.append(
+                f"A batch of {size} is not captured: the data ({data.name}) have {rows}."
+            )
+        elif took and size != own and spent + took > seconds:
             left_out.append(
                 f"A batch of {size} is not captured: its steps would take about {took:.0f} s, and "
                 f"the stages took {seconds:.0f} s. Give --batch-size {size} to capture it."
             )
-    return tuple(chosen), tuple(left_out)
+        else:
+            sizes.append(size)
+            spent += took
+    return sizes, left_out
 
 
-def take_sizes(
-    placement: Placement, options: Options, sizes: Sequence[int]
-) -> tuple[Captures, tuple[int, TflabError] | None]:
-    """The captures of these batch sizes, or the first one whose step failed, and why."""
+def take(
+    placement: Placement, options: Options, execution: Execution | None = None, seconds: float = 0
+) -> Captures:
+    """Run warm, traced steps of several batch sizes. With an execution, they take about this many
+    seconds.
+
+    One session runs them all, so that XLA numbers its clusters equally for all of them. A step that
+    fails ends it.
+    """
     program = placement.program
+    sizes, left_out = chosen_sizes(placement, execution, seconds)
     types = {node.name: node.op for node in placement.nodes}
     folder = dumps.prepare() if options.xla else None
-    earlier_protos: dict[int, set[Path]] = {}  # the HloProtos that existed before a batch size
+    known_protos: dict[int, set[Path]] = {}  # the HloProtos that existed before a batch size
     traced: dict[int, list[tuple[StepTime, Any]]] = {size: [] for size in sizes}
 
     def rounds() -> Iterator[Iterable[measure.Turn]]:
         for size in sizes:
-            earlier_protos[size] = protos(folder)
+            known_protos[size] = protos(folder)
             yield turns(program, size)
 
     def observe(turn: measure.Turn, timed: StepTime, recorded: Any) -> None:
@@ -117,17 +100,19 @@ def take_sizes(
     step = session.step_of(program, placement.fetches)
     ended = measure.run([measure.job_of(program, step, options)], plan, observe)
     if ended.failure:
-        return Captures(()), ([*earlier_protos][-1], ended.failure)
-    after = [*list(earlier_protos.values())[1:], protos(folder)]
+        failed = [size for size in sizes if len(traced[size]) < STEPS]
+        left_out += [f"A batch of {size} is not captured. {ended.failure}" for size in failed]
+    after = [*list(known_protos.values())[1:], protos(folder)]
     captured = []
-    for (size, before), then in zip(earlier_protos.items(), after, strict=True):
+    for (size, before), then in zip(known_protos.items(), after, strict=True):
         if len(traced[size]) == STEPS:
             capture = captured_of(capture_name(program, size), traced[size], types)
             if options.cluster:
                 capture = on_one_axis(capture, traced[size])
             modules = modules_of(capture, then - before)
             captured.append(Captured(size, capture, traced[size][-1][1], modules))
-    return Captures(tuple(captured), interrupted=ended.interrupted), None
+    captured.sort(key=lambda one: one.batch_size)
+    return Captures(tuple(captured), tuple(left_out), ended.interrupted)
 
 
 def turns(program: Program, size: int) -> Iterator[measure.Turn]:

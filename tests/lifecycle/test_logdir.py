@@ -1,4 +1,4 @@
-"""Captures: warm, traced steps of the lab's batch sizes, for TensorBoard."""
+"""Logdir: warm, traced steps of the lab's batch sizes, for TensorBoard."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.examples.models import placed
-from tflab.lifecycle import captures
+from tflab.lifecycle import logdir
 from tflab.models import toy
 from tflab.records.options import Options
 from tflab.runtime import session, trace
@@ -46,10 +46,10 @@ def test_a_capture_of_each_batch_size_has_every_node_in_each_of_its_steps(
 
 def test_data_that_stand_in_show_in_the_name_of_a_capture(walked):
     program = walked("toy")["frontend"].program
-    assert captures.capture_name(program, 16) == "toy-batch-16"
+    assert logdir.capture_name(program, 16) == "toy-batch-16"
     stand_in = replace(program.dataset("train"), name="digits, not MNIST", stands_in_for="MNIST")
     substituted = replace(program, dataset=lambda split: stand_in)
-    assert captures.capture_name(substituted, 16) == "toy-batch-16-digits, not MNIST"
+    assert logdir.capture_name(substituted, 16) == "toy-batch-16-digits, not MNIST"
 
 
 def test_ctrl_c_keeps_the_batch_sizes_that_are_whole(walked, monkeypatch):
@@ -62,8 +62,8 @@ def test_ctrl_c_keeps_the_batch_sizes_that_are_whole(walked, monkeypatch):
         return timed_step(*args)
 
     monkeypatch.setattr(session, "timed_step", interrupted)
-    kept = captures.take(walked("toy")["placement"], Options())
-    assert ([steps.batch_size for steps in kept.captured], kept.interrupted) == ([1], True)
+    kept = logdir.take(walked("toy")["placement"], Options())
+    assert ([steps.batch_size for steps in kept.captured], kept.interrupted) == ([16], True)
 
 
 @pytest.mark.parametrize("rows, left_out", [(64, []), (63, ["A batch of 64 is not captured: "])])
@@ -72,24 +72,25 @@ def test_data_with_few_rows_leave_batch_sizes_out(rows, left_out, walked):
     whole = stage.program.dataset("train")
     columns = {name: column[:rows] for name, column in whole.columns.items()}
     few = replace(stage.program, dataset=lambda split: replace(whole, columns=columns))
-    taken = captures.take(replace(stage, program=few), Options())
+    taken = logdir.take(replace(stage, program=few), Options())
     assert [steps.batch_size for steps in taken.captured] == [1, 16, 64][: 3 - len(left_out)]
     data = "the data (points of 3x + 2) have 63 rows."
     assert taken.left_out == tuple(f"{sentence}{data}" for sentence in left_out)
     assert not taken.interrupted
 
 
-def test_batch_sizes_are_captured_as_long_as_the_stages_took():
-    execution = SimpleNamespace(batch_size=16, traced_step_ns=SimpleNamespace(median=10**9))
-    assert captures.affordable((1, 16, 64), execution, 60) == ((1, 16, 64), ())
-    assert captures.affordable((64, 16, 1), execution, 20) == (
-        (1, 16),
-        (
+def test_batch_sizes_are_captured_as_long_as_the_stages_took(walked):
+    stage = walked("toy")["placement"]  # of batches of 16
+    execution = SimpleNamespace(traced_step_ns=SimpleNamespace(median=10**9))
+    assert logdir.chosen_sizes(stage, execution, 60) == ([16, 1, 64], [])
+    assert logdir.chosen_sizes(stage, execution, 20) == (
+        [16, 1],
+        [
             "A batch of 64 is not captured: its steps would take about 32 s, and the stages took "
             "20 s. Give --batch-size 64 to capture it.",
-        ),
+        ],
     )
-    assert captures.affordable((1, 16), execution, 1)[0] == (16,)
+    assert logdir.chosen_sizes(stage, execution, 1)[0] == [16]
 
 
 def test_a_batch_size_that_the_graph_refuses_is_left_out_and_the_others_are_not(walked):
@@ -100,7 +101,7 @@ def test_a_batch_size_that_the_graph_refuses_is_left_out_and_the_others_are_not(
         with tf.control_dependencies([fits]):
             return replace(model, loss=tf.identity(model.loss))
 
-    taken = captures.take(placed(at_most_16), Options())
+    taken = logdir.take(placed(at_most_16), Options())
     assert [steps.batch_size for steps in taken.captured] == [1, 16]
     (sentence,) = taken.left_out
     assert sentence.startswith("A batch of 64 is not captured. The runtime refused the step: ")
