@@ -34,6 +34,8 @@ node { name: "conv" op: "Conv2D" input: "x" }
     "later": metadata((CPU, [micros("x", 5 * 10**13, 1)])),
     "odd": metadata((CPU, [micros("x", 100, -1), micros("y", 100, 1)])),
     "empty": "",
+    "events.tfevents": "",
+    "m.keras": "PK",
 }
 
 
@@ -135,9 +137,11 @@ def test_a_file_has_what_else_is_printed(run, folder, to):
         (".", "'.' cannot be read: Is a directory."),
         ("graph.pb --out new", "'graph.pb' is a GraphDef, not a trace. Give it as --graph"),
         ("graph.pb --to xspace --out new", "'graph.pb' is a GraphDef, not a trace."),
-        ("gpu --graph gpu", "'gpu' is not a GraphDef"),
-        ("cut", "'cut' cannot be read as a RunMetadata, a StepStats, a GraphDef or an event "),
+        ("gpu --graph gpu", "'gpu' is not a graph but the trace of a step."),
+        ("gpu --graph m.keras", "'m.keras' is a Keras model, and a file of it has no graph that"),
+        ("cut", "'cut' cannot be read as a RunMetadata or an event file: it has no op runs, "),
         ("empty", "'empty' is empty; give the output of run_metadata.SerializeToString()"),
+        ("events.tfevents", "'events.tfevents' is an event file without any event yet: close its "),
         ("cpu.pbtxt --to pdf", "No format named 'pdf'. Choose from text, json, csv, xspace"),
         ("cpu.pbtxt --to columns", "columns: gone; write JSON, CSV, a Chrome trace or a"),
         ("cpu.pbtxt --to xspace", "An xspace goes into a logdir of TensorBoard; name one with"),

@@ -90,6 +90,10 @@ def test_a_file_without_traces_with_a_wrong_one_or_damaged_is_refused(written):
         reading.read([str(written(graph()))])
     with pytest.raises(TflabError, match="has a RunMetadata that cannot be read, under 'step'"):
         reading.read([str(written(tagged("step", b"not a trace")))])
+    with pytest.raises(TflabError, match="has a GraphDef that cannot be read, under 'graph_def'"):
+        reading.read([str(written(event(graph_def=b"no graph")))])
+    with pytest.raises(UsageError, match=r"is an event file without a graph. FileWriter\(logdir, "):
+        reading.graphs_of(str(written(tagged("step 10", trace(*FIRST)))))
     path = written(tagged("step 10", trace(*FIRST)), tagged("late", trace(*SECOND)))
     content = bytearray(path.read_bytes())
     content[60] ^= 1

@@ -11,6 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -43,6 +44,11 @@ OP_TYPE = re.compile(r"[A-Za-z_]\w*")
 RPC = "RecvTensor"  # a transfer between processes; its label has no op
 WANTED = "give the output of run_metadata.SerializeToString(), or its text form"
 STEP_WANTED = "convert takes the RunMetadata of a step"
+ADDS = "FileWriter.add_run_metadata adds traces"
+INCOMPLETE = (
+    "A step in '{}' has {:,} op runs or more, and TensorFlow records no more. Those that ended "
+    "later are missing."
+)
 
 
 @dataclass(frozen=True)
@@ -78,8 +84,9 @@ class Recording:
 def read(files: Sequence[str], graph: str | None = None) -> Recording:
     """Read the steps in these files, in this order, and the graph that ran, if there is one.
 
-    `graph` is anything that `--model` of the other commands accepts. Without it, the graph is that
-    of the partition graphs in the files, or else the one that an event file has next to its traces.
+    `graph` is anything that `--model` of the other commands accepts, or an event file. Without it,
+    the graph is that of the partition graphs in the files, or else the one that an event file has
+    next to its traces.
     Raises UsageError for a file with other content, TflabError for a damaged file and for one
     without op runs.
     """
@@ -97,7 +104,9 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
             kept = tracks.without_repeats(recorded)
             left_out.update({name: len(recorded[name]) - len(kept[name]) for name in recorded})
             own, note = possible_runs(path, op_runs.concatenated([*kept.values()]))
-            notes += [*note, *incomplete(path, metadata.step_stats)]
+            notes += note
+            if trace.is_incomplete(metadata.step_stats):
+                notes.append(INCOMPLETE.format(path, trace.MOST_OP_RUNS))
             steps.append(span(len(steps), own))
             labels.append(label)
             parts.append(own)
@@ -177,13 +186,16 @@ class RowTypes(dict[tuple[str, str], tuple[str, str]]):
 def possible_runs(path: str, runs: OpRuns) -> tuple[OpRuns, list[str]]:
     """Return the op runs with possible times and sizes, and a note if others were omitted.
 
-    A run whose start is an hour or more from the median start of its step has a wrong clock.
+    The runs of a step start within an hour: that in which most of them start and, if there are
+    several, the latest, because a clock that was not read is 0.
     """
     kept = runs.where(possible(runs))
     if not kept:
         raise TflabError(f"'{path}' has no op runs. Record the step with trace_level=FULL_TRACE.")
-    middle = int(np.sort(kept.start_ns)[(len(kept) - 1) // 2])
-    kept = kept.where(np.abs(kept.start_ns - middle) < HOUR_NS)
+    starts = np.sort(kept.start_ns)
+    within = starts.searchsorted(starts + HOUR_NS) - np.arange(len(starts))
+    first = starts[np.flatnonzero(within == within.max())[-1]]
+    kept = kept.where((first <= kept.start_ns) & (kept.start_ns - first < HOUR_NS))
     if len(kept) == len(runs):
         return kept, []
     wrong = plural(len(runs) - len(kept), "op run")
@@ -205,15 +217,6 @@ def possible(runs: OpRuns) -> np.ndarray:
     wrong = ~within(events.us, 0, LATEST_NS // US) | ~within(events.bytes, -MOST_BYTES, MOST_BYTES)
     right[events.run[wrong]] = False
     return right
-
-
-def incomplete(path: str, step_stats: Any) -> Iterator[str]:
-    """Yield a note if op runs may be missing from a step."""
-    if trace.is_incomplete(step_stats):
-        yield (
-            f"A step in '{path}' has {trace.MOST_OP_RUNS:,} op runs or more, and TensorFlow "
-            "records no more. Those that ended later are missing."
-        )
 
 
 def span(step: int, runs: OpRuns) -> StepTime:
@@ -256,41 +259,29 @@ class Graphs:
 
 
 def graphs_of(name: str) -> list[Any]:
-    """Return the GraphDefs of a file (of a RunMetadata, its partition graphs) or of a model.
+    """Return the GraphDefs of an event file, of another file with a graph, or of a model with its
+    training step.
 
     Raises UsageError if there is no such file or model, or it has no graph.
     """
-    if os.path.isfile(name):
-        data = content(name)
-        if EVENTS in data[:HEAD]:
-            return partition_graphs(name, graphs_in_event_files([name]))
-        kind, message = parsed(name, data)
-        if kind == "GraphDef":
-            return [message]
-        if kind:
-            return partition_graphs(name, list(getattr(message, "partition_graphs", ())))
-    return [of_model(name)]
-
-
-def partition_graphs(name: str, graphs: list[Any]) -> list[Any]:
-    if not graphs:
-        raise UsageError(
-            f"'{name}' is not a GraphDef. Give the output of "
-            "graph.as_graph_def().SerializeToString(), its text form, or anything that --model of "
-            "the other commands takes."
-        )
-    return graphs
-
-
-def of_model(name: str) -> Any:
-    """Return the graph of a file that TensorFlow reads, or of a model with its training step."""
     from tflab import models
 
-    if models.is_file(name):
-        from tflab.models import graph_file
+    if os.path.isfile(name) and is_event_file(name):
+        if graphs := graphs_in_event_files([name]):
+            return graphs
+        raise UsageError(
+            f"'{name}' is an event file without a graph. FileWriter(logdir, graph) writes one."
+        )
+    if not models.is_file(name):
+        return [built(models.find(name))]
+    if name.endswith(models.KERAS):
+        raise UsageError(
+            f"'{name}' is a Keras model, and a file of it has no graph that could have run. Give "
+            "the graph that ran, such as graph.as_graph_def().SerializeToString()."
+        )
+    from tflab.models import graph_file
 
-        return graph_file.read(Path(name)).graph_def
-    return built(models.find(name))
+    return [graph_file.read(Path(name)).graph_def]
 
 
 def built(function: Any) -> Any:
@@ -312,102 +303,83 @@ def built(function: Any) -> Any:
 def traces_in(path: str) -> Iterator[tuple[str, Any]]:
     """Yield the traces in a file, each with its name: one in a RunMetadata, one for each tag in an
     event file."""
-    data = content(path)
-    if EVENTS in data[:HEAD]:
-        del data
-        yield from traces_in_events(path)
-        return
-    if not data:
-        raise UsageError(f"'{path}' is empty; {WANTED}.")
-    kind, message = parsed(path, data)
-    if kind == "GraphDef":
-        raise UsageError(
-            f"'{path}' is a GraphDef, not a trace. Give it as --graph, together with a RunMetadata."
-        )
-    if not kind:
-        raise UsageError(f"'{path}' {other_kind(data)}.")
-    del data
-    yield Path(path).name, message
+    with sentences(path):
+        if is_event_file(path):
+            yield from traces_in_events(path)
+        else:
+            yield Path(path).name, metadata_of(path, untrusted.content(path))
 
 
-def content(path: str) -> bytes:
-    """Return the bytes of a file. Errors become sentences."""
+@contextmanager
+def sentences(path: str) -> Iterator[None]:
+    """Turn errors of the system into sentences."""
     try:
-        return untrusted.content(path)
+        yield
     except FileNotFoundError as error:
         raise UsageError(f"There is no file '{path}'.") from error
     except OSError as error:
         raise UsageError(f"'{path}' cannot be read: {error.strerror or error}.") from error
 
 
-def kinds() -> dict[str, Any]:
-    """Return the messages that a file may contain, by name."""
-    tf_import.load()
-    from tensorflow.core.framework import graph_pb2, step_stats_pb2
-    from tensorflow.core.protobuf import config_pb2
-
-    return {
-        "RunMetadata": config_pb2.RunMetadata,
-        "StepStats": step_stats_pb2.StepStats,
-        "GraphDef": graph_pb2.GraphDef,
-    }
+def is_event_file(path: str) -> bool:
+    with untrusted.opened(path) as file:
+        return EVENTS in file.read(HEAD)
 
 
-def parsed(path: str, data: bytes) -> tuple[str, Any]:
-    """Return the kind of message in a file and the message, a bare StepStats as a RunMetadata; ""
-    and None if it has none of `kinds`.
-
-    The content decides, not the name of the file. The parser takes some bytes for several kinds,
-    of which one has content.
-    """
+def metadata_of(path: str, data: bytes) -> Any:
+    """Return the RunMetadata in a file, binary or text; the content decides, not the name. Raise
+    UsageError for other content."""
     from google.protobuf.message import DecodeError
 
+    kind = kinds()["RunMetadata"]
     first = FIRST_FIELD.match(data[:HEAD])
-    for name, kind in kinds().items():
-        if first and first[1].decode() in kind.DESCRIPTOR.fields_by_name:
-            return name, as_metadata(name, parsed_text(path, data, kind))
-    for name, kind in kinds().items():
-        try:
-            message = as_metadata(name, kind.FromString(data))
-        except DecodeError:
-            continue
-        if has_content(name, message):
-            return name, message
-    return "", None
+    if first and first[1].decode() in kind.DESCRIPTOR.fields_by_name:
+        return parsed_text(path, data)
+    with suppress(DecodeError):
+        message = kind.FromString(data)
+        rows = any(device.node_stats for device in message.step_stats.dev_stats)
+        if rows or message.partition_graphs:
+            return message
+    raise UsageError(f"'{path}' {other_kind(path, data)}.")
 
 
-def parsed_text(path: str, data: bytes, kind: Any) -> Any:
-    """Return a message from its text form. This takes about 400 us per row, because the parser is
-    pure Python."""
+def kinds() -> dict[str, Any]:
+    """Return the messages that files contain, by name."""
+    tf_import.load()
+    from tensorflow.core.framework import graph_pb2
+    from tensorflow.core.protobuf import config_pb2
+
+    return {"RunMetadata": config_pb2.RunMetadata, "GraphDef": graph_pb2.GraphDef}
+
+
+def parsed_text(path: str, data: bytes) -> Any:
+    """Return a RunMetadata from its text form. This takes about 400 us per row, because the parser
+    is pure Python."""
     from google.protobuf import text_format
 
     if len(data) > LARGEST_TEXT:
         raise TflabError(f"'{path}' is text of over {units.size(LARGEST_TEXT)}; give it in binary.")
+    message = kinds()["RunMetadata"]()
     try:
-        return text_format.Parse(data.decode(), kind(), allow_unknown_field=True)
+        return text_format.Parse(data.decode(), message, allow_unknown_field=True)
     except (text_format.ParseError, ValueError, RecursionError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
-        name = kind.DESCRIPTOR.name
-        raise TflabError(f"'{path}' is text that cannot be read as a {name}: {reason}.") from error
+        raise TflabError(
+            f"'{path}' is text that cannot be read as a RunMetadata: {reason}."
+        ) from error
 
 
-def as_metadata(name: str, message: Any) -> Any:
-    return kinds()["RunMetadata"](step_stats=message) if name == "StepStats" else message
-
-
-def has_content(name: str, message: Any) -> bool:
-    if name == "GraphDef":
-        return bool(message.node) and all(node.name and node.op for node in message.node)
-    devices = message.step_stats.dev_stats
-    return bool(message.partition_graphs) or any(device.node_stats for device in devices)
-
-
-def other_kind(data: bytes) -> str:
-    """Return what is wrong with a file that has none of the messages, as the end of a sentence."""
+def other_kind(path: str, data: bytes) -> str:
+    """Return what is wrong with a file that has no RunMetadata, as the end of a sentence."""
     from google.protobuf.message import DecodeError
 
+    from tflab.models import graph_file
     from tflab.runtime import private
 
+    if not data and "tfevents" in Path(path).name:
+        return f"is an event file without any event yet: close its FileWriter, or wait. {ADDS}"
+    if not data:
+        return f"is empty; {WANTED}"
     if data.startswith(b"\x1f\x8b"):
         return f"is compressed with gzip. Decompress it first: {STEP_WANTED}"
     if TIMELINE.match(data[:HEAD]):
@@ -415,18 +387,20 @@ def other_kind(data: bytes) -> str:
             "is a timeline in JSON; open it in ui.perfetto.dev or chrome://tracing. "
             f"{STEP_WANTED}, from which it was made"
         )
-    try:
+    planes: Sequence[Any] = ()
+    with suppress(DecodeError):
         planes = private.xspace(data).planes
-    except DecodeError:
-        planes = ()
     if any(plane.name and (plane.lines or plane.stats) for plane in planes):
         return (
             "is an XSpace, as TensorBoard's profiler writes it; open its logdir in TensorBoard "
             f"Profile. {STEP_WANTED}"
         )
+    graph = graph_file.parse(kinds()["GraphDef"](), data)
+    if graph and graph.node and all(node.name and node.op for node in graph.node):
+        return "is a GraphDef, not a trace. Give it as --graph, together with a RunMetadata"
     return (
-        "cannot be read as a RunMetadata, a StepStats, a GraphDef or an event file: it has no op "
-        f"runs, is cut off or damaged, or is something else; {WANTED}"
+        "cannot be read as a RunMetadata or an event file: it has no op runs, is cut off or "
+        f"damaged, or is something else; {WANTED}"
     )
 
 
@@ -435,39 +409,37 @@ def other_kind(data: bytes) -> str:
 
 def traces_in_events(path: str) -> Iterator[tuple[str, Any]]:
     """Yield the traces in an event file in their order."""
-    from google.protobuf.message import DecodeError
-
     count = 0
     for event in events(path):
         tagged = event.tagged_run_metadata
-        if not tagged.run_metadata:
-            continue
-        count += 1
-        try:
-            metadata = kinds()["RunMetadata"].FromString(tagged.run_metadata)
-        except DecodeError as error:
-            raise TflabError(
-                f"'{path}' has a RunMetadata that cannot be read, under '{tagged.tag}'."
-            ) from error
-        yield tagged.tag, metadata
+        if tagged.run_metadata:
+            count += 1
+            yield tagged.tag, part(path, "RunMetadata", tagged.run_metadata, tagged.tag)
     if not count:
         raise UsageError(
-            f"'{path}' is an event file of TensorBoard without a complete trace. "
-            "FileWriter.add_run_metadata adds traces."
+            f"'{path}' is an event file of TensorBoard without a complete trace. {ADDS}."
         )
 
 
 def graphs_in_event_files(paths: Iterable[str]) -> list[Any]:
     """Return the graphs in event files, as the program built them."""
-    graphs = []
-    for path in paths:
-        if os.path.isfile(path):
-            with untrusted.opened(path) as file:
-                head = file.read(HEAD)
-            if EVENTS in head:
-                found = (event.graph_def for event in events(path))
-                graphs += [kinds()["GraphDef"].FromString(graph) for graph in found if graph]
-    return graphs
+    return [
+        part(path, "GraphDef", event.graph_def, "graph_def")
+        for path in paths
+        if os.path.isfile(path) and is_event_file(path)
+        for event in events(path)
+        if event.graph_def
+    ]
+
+
+def part(path: str, kind: str, data: bytes, name: str) -> Any:
+    """Return a message that an event contains under a name. Raise TflabError if it is damaged."""
+    from google.protobuf.message import DecodeError
+
+    try:
+        return kinds()[kind].FromString(data)
+    except DecodeError as error:
+        raise TflabError(f"'{path}' has a {kind} that cannot be read, under '{name}'.") from error
 
 
 def events(path: str) -> Iterator[Any]:

@@ -29,7 +29,6 @@ def seeds() -> Mapping[str, bytes]:
     return {
         "run_metadata.pb": metadata.SerializeToString(),
         "run_metadata.pbtxt": str(metadata).encode(),
-        "step_stats.pb": metadata.step_stats.SerializeToString(),
     }
 
 
