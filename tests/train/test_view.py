@@ -3,8 +3,6 @@
 import math
 from dataclasses import replace
 
-import pytest
-
 from tests.approval import approve
 from tests.shown import grid
 from tflab.exporters import text
@@ -38,9 +36,9 @@ def test_the_whole_view():
     lines = [
         view.plan_line(SETTINGS),
         view.plan_line(small),
-        view.epoch_line(EPOCHS[0], 8, steps(4, 5, 6, 7, 8, of=8)),
-        view.epoch_line(EPOCHS[0], 8, steps(of=8)),
-        view.epoch_line(SILENT[0], 8, steps(*range(1, 9), of=8)),
+        view.progress(SETTINGS, TimedStep(938, 0.5, 0.75, 0.1, 0.01)),
+        view.progress(SETTINGS, TimedStep(939, 6.0, math.nan, 0.1, 0.01)),
+        view.progress(SETTINGS, EPOCHS[0]),
     ]
     parts = [f"== {name}\n{text.as_text(view.blocks(h))}" for name, h in histories.items()]
     approve("training.txt", "\n".join([*lines, "", *parts]))
@@ -51,28 +49,3 @@ def test_a_long_training_has_a_row_for_every_epoch():
     rows = grid(view.epochs(replace(HISTORY, epochs=epochs)))
     assert [cells[:2] for cells in rows[2:-1]] == [(f"{n}", f"{n},000") for n in range(1, 61)]
     assert rows[-1] == 0
-
-
-@pytest.mark.parametrize(
-    "recent, said",
-    [
-        (
-            [TimedStep(470, 2, 0.5, 0.1, 0.01), TimedStep(471, 1, 1, 0.1, 0.01)],
-            "epoch 2 of 8, loss 1.50, 75.00 % right, 12,800 rows a second",
-        ),
-        (
-            [TimedStep(n, x, math.nan, 0.1, s) for n, x, s in ((937, 2, 0.01), (939, 6, 0.06))],
-            "epoch 3 of 8, loss 4.00, 3,657 rows a second",
-        ),
-        (
-            [TimedStep(1, 2, 1, 0.1, 1, traced=True), TimedStep(10, 2, 1, 0.1, 0.1)],
-            "epoch 1 of 8, loss 2.00, 100.00 % right, 1,280 rows a second",
-        ),
-        (
-            [TimedStep(1, 2, 1, 0.1, 1, traced=True)],
-            "epoch 1 of 8, loss 2.00, 100.00 % right, 128 rows a second",
-        ),
-    ],
-)
-def test_the_progress_has_means_of_the_last_steps_and_the_rate_of_untraced_ones(recent, said):
-    assert view.progress_line(SETTINGS, recent) == said

@@ -13,6 +13,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,9 @@ from tflab.escaping import visible
 from tflab.records.options import Options, Saved
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from tflab.records.trained import Epoch, History, Settings, TimedStep
     from tflab.train.checkpoints import Checkpoint
     from tflab.train.trainer import Trainer
-
-RECENT = 50  # steps; the progress bar shows their mean
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -128,54 +125,21 @@ def resuming(settings: Settings, folder: Path, trust: bool) -> str:
 def train(
     trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None
 ) -> Iterator[TimedStep | Epoch]:
-    """Train, with a progress bar on stderr for the steps and a line on stdout for every epoch;
-    yield both."""
-    from tflab.exporters import text
-    from tflab.records.trained import Epoch
+    """Train, with progress on stderr; yield every step and epoch."""
     from tflab.train import loop, view
 
     done = start.step if start else 0
     if done == settings.steps:
         return
-    out = text.console()
-    out.print(visible(view.plan_line(settings)))
-    steps: list[TimedStep] = []  # of the epoch
-    with (
-        closing(loop.train(trainer, settings, folder, start)) as records,
-        progress_bar() as bar,
-        terminal.phase("training", settings.steps) as phase,
-    ):
-        task = bar.add_task("", total=settings.steps, completed=done, about="")
-        for record in interrupts.interruptible(records):
-            if isinstance(record, Epoch):
-                bar.stop()  # clears the bar's line
-                out.print(visible(view.epoch_line(record, settings.epochs, steps)))
-                bar.start()
-                steps.clear()
-            else:
-                steps.append(record)
-                phase.done = record.step
-                if not bar.disable:
-                    about = view.progress_line(settings, steps[-RECENT:])
-                    bar.update(task, completed=record.step, about=about)
-            yield record
-
-
-def progress_bar() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    return Progress(
-        BarColumn(),
-        TextColumn("{task.fields[about]}"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-        redirect_stdout=False,
-    )
+    terminal.say(visible(view.plan_line(settings)))
+    left = settings.steps - done
+    with closing(loop.train(trainer, settings, folder, start)) as records:
+        yield from terminal.track(
+            "training",
+            interrupts.interruptible(records),
+            left + left // settings.epoch_steps,
+            partial(view.progress, settings),
+        )
 
 
 def show(trained: History, folder: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from tflab.records.blocks import Block, Column, Table
-from tflab.records.trained import Epoch, History, Settings, TimedStep, TrainingStep
+from tflab.records.trained import Epoch, History, Settings, TimedStep
 from tflab.units import plural, time
 
 
@@ -19,31 +19,15 @@ def plan_line(settings: Settings) -> str:
     )
 
 
-def epoch_line(epoch: Epoch, of: int, steps: Sequence[TrainingStep] = ()) -> str:
-    """The line that is printed when an epoch is over; its steps are those since the start."""
-    traced = sum(step.traced for step in steps)
-    without = f" in the {plural(len(steps) - traced, 'step')} not traced"
-    return (
-        f"Epoch {epoch.epoch} of {of}: loss {loss_digits(epoch.train_loss)}"
-        f"{accuracy_phrase(epoch.train_accuracy)}; test {loss_digits(epoch.test_loss)}"
-        f"{accuracy_phrase(epoch.test_accuracy)}; {time(1e9 * epoch.seconds)}, "
-        f"{epoch.images_per_second:,.0f} rows a second"
-        f"{without if 0 < traced < len(steps) else ''}"
-    )
-
-
-def progress_line(settings: Settings, recent: Sequence[TimedStep]) -> str:
-    """The text of the progress bar: means over the last steps, the rate over the untraced ones."""
-    loss, accuracy = (
-        sum(getattr(step, name) for step in recent) / len(recent) for name in ("loss", "accuracy")
-    )
-    timed = [step.seconds for step in recent if not step.traced] or [recent[-1].seconds]
-    seconds = sum(timed) / len(timed)
-    epoch = math.ceil(recent[-1].step / settings.epoch_steps)
-    return (
-        f"epoch {epoch} of {settings.epochs}, loss {loss_digits(loss)}{accuracy_phrase(accuracy)}, "
-        f"{settings.batch_size / seconds:,.0f} rows a second"
-    )
+def progress(settings: Settings, record: TimedStep | Epoch) -> str:
+    """Return `epoch 2 of 8, loss 0.103, 97.10 % right` of a step, or of an epoch that is over."""
+    if isinstance(record, Epoch):
+        return (
+            f"epoch {record.epoch} of {settings.epochs}, test loss {loss_digits(record.test_loss)}"
+        )
+    epoch = math.ceil(record.step / settings.epoch_steps)
+    right = "" if math.isnan(record.accuracy) else f", {accuracy_percent(record.accuracy)} right"
+    return f"epoch {epoch} of {settings.epochs}, loss {loss_digits(record.loss)}{right}"
 
 
 def traced_steps(history: History) -> Iterator[str]:
@@ -62,10 +46,6 @@ def traced_steps(history: History) -> Iterator[str]:
 def classified(history: History) -> bool:
     """Whether there are correct answers, and so an accuracy."""
     return any(not math.isnan(epoch.train_accuracy) for epoch in history.epochs)
-
-
-def accuracy_phrase(accuracy: float) -> str:
-    return "" if math.isnan(accuracy) else f", {accuracy_percent(accuracy)} right"
 
 
 def loss_digits(loss: float) -> str:
