@@ -1,4 +1,4 @@
-"""Costs: FLOPs of LeNet and of what XLA compiled, bytes by hand."""
+"""Costs: every formula, the FLOPs of LeNet, and bytes, worked out by hand."""
 
 import pytest
 import tensorflow as tf
@@ -6,13 +6,124 @@ import tensorflow.compat.v1 as tf1
 
 from tests import walks
 from tests.graph_notation import fates, graph
-from tflab.errors import TflabError
 from tflab.records.graph import Node, Tensor
-from tflab.records.placed import Fate
 from tflab.records.stages import Placement
-from tflab.runtime import costs, flops
+from tflab.runtime import costs
 
 pytestmark = pytest.mark.tensorflow
+
+# Formulas
+
+IMAGE = (64, 14, 14, 6)
+RESULT = (64, 10, 10, 16)
+FILTER = (5, 5, 6, 16)
+CHANNELS = (3, 3, 6, 2)  # a depthwise filter: 12 channels come out
+WIDE = (2, 12, 12, 12)
+
+FUSED = {"fused_ops": ["BiasAdd", "Relu"], "transpose_a": False}
+
+EXAMPLES = [
+    # a convolution of 64 x 10 x 10 x 16 outputs of 5 x 5 x 6 products, and what it costs back
+    ("Conv2D", [IMAGE, FILTER], [RESULT], {}, 30_720_000),
+    ("Conv2DBackpropInput", [(4,), FILTER, RESULT], [IMAGE], {}, 30_720_000),
+    ("Conv2DBackpropFilter", [IMAGE, (4,), RESULT], [FILTER], {}, 30_720_000),
+    # two groups: a filter sees 3 of the 6 channels
+    ("Conv2D", [IMAGE, (5, 5, 3, 16)], [RESULT], {}, 15_360_000),
+    # NCHW
+    ("Conv2D", [(64, 6, 14, 14), FILTER], [(64, 16, 10, 10)], {}, 30_720_000),
+    # 2 x 12 x 12 x 12 outputs of 3 x 3 products
+    ("DepthwiseConv2dNative", [(2, 14, 14, 6), CHANNELS], [WIDE], {}, 62_208),
+    (
+        *("DepthwiseConv2dNativeBackpropInput", [(4,), CHANNELS, WIDE], [(2, 14, 14, 6)]),
+        *({}, 62_208),
+    ),
+    (
+        *("DepthwiseConv2dNativeBackpropFilter", [(2, 14, 14, 6), (4,), WIDE], [CHANNELS]),
+        *({}, 62_208),
+    ),
+    # 2 x 3 x 5 x 4
+    ("MatMul", [(3, 4), (4, 5)], [(3, 5)], {}, 120),
+    ("MatMul", [(4, 3), (4, 5)], [(3, 5)], {"transpose_a": True}, 120),
+    ("MatMul", [(3, 4), (5, 4)], [(3, 5)], {"transpose_a": False, "transpose_b": True}, 120),
+    ("BatchMatMul", [(7, 3, 4), (7, 4, 5)], [(7, 3, 5)], {"adj_x": False}, 840),
+    ("BatchMatMulV2", [(7, 4, 3), (7, 4, 5)], [(7, 3, 5)], {"adj_x": True}, 840),
+    ("BatchMatMulV3", [(7, 3, 4), (1, 4, 5)], [(7, 3, 5)], {"adj_x": False}, 840),
+    # 24 elements, 4 of them sums of 6
+    ("BiasAdd", [(2, 3, 4), (4,)], [(2, 3, 4)], {}, 24),
+    ("BiasAddGrad", [(2, 3, 4)], [(4,)], {}, 20),
+    ("Relu", [(2, 3, 4)], [(2, 3, 4)], {}, 24),
+    ("ReluGrad", [(2, 3, 4), (2, 3, 4)], [(2, 3, 4)], {}, 24),
+    ("Softmax", [(3, 4)], [(3, 4)], {}, 60),
+    ("ClipByValue", [(3, 4), (), ()], [(3, 4)], {}, 24),
+    ("TanhGrad", [(3, 4), (3, 4)], [(3, 4)], {}, 36),
+    ("AddN", [(3, 4), (3, 4), (3, 4)], [(3, 4)], {}, 24),
+    ("L2Loss", [(3, 4)], [()], {}, 24),
+    ("Mean", [(3, 4), (1,)], [(3,)], {}, 12),
+    ("Sum", [(3, 4), (1,)], [(3,)], {}, 9),
+    ("SoftmaxCrossEntropyWithLogits", [(3, 4), (3, 4)], [(3,), (3, 4)], {}, 108),
+    ("SparseSoftmaxCrossEntropyWithLogits", [(3, 4), (3,)], [(3,), (3, 4)], {}, 69),
+    ("FusedBatchNormV3", [(3, 4)], [(3, 4)], {"is_training": True}, 96),
+    ("FusedBatchNormV3", [(3, 4)], [(3, 4)], {"is_training": False}, 48),
+    ("ResourceApplyGradientDescent", [(), (), (3, 4)], [], {}, 24),
+    ("ResourceApplyMomentum", [(), (), (), (3, 4), ()], [], {"use_nesterov": False}, 48),
+    ("ResourceApplyMomentum", [(), (), (), (3, 4), ()], [], {"use_nesterov": True}, None),
+    ("ResourceApplyAdam", [()] * 9 + [(3, 4)], [], {"use_nesterov": False}, 144),
+    ("FusedBatchNormGradV3", [(3, 4)], [(3, 4)], {"is_training": True}, 108),
+    ("FusedBatchNormGradV3", [(3, 4)], [(3, 4)], {"is_training": False}, 60),
+    ("AssignAddVariableOp", [(), (3, 4)], [], {}, 12),
+    ("AvgPoolGrad", [(4,), (2, 3, 3, 5)], [(2, 6, 12, 5)], {"ksize": [1, 2, 4, 1]}, 1440),
+    ("Conv3D", [(1, 5, 5, 5, 2), (3, 3, 3, 2, 4)], [(1, 3, 3, 3, 4)], {}, 2 * 108 * 54),
+    # 2 x 3 x 3 x 5 = 90 windows of 2 x 4
+    ("MaxPool", [(2, 6, 12, 5)], [(2, 3, 3, 5)], {"ksize": [1, 2, 4, 1]}, 720),
+    ("AvgPool", [(2, 5, 6, 12)], [(2, 5, 3, 3)], {"ksize": [1, 1, 2, 4]}, 720),
+    (
+        *("MaxPoolGrad", [(2, 6, 12, 5), (2, 3, 3, 5), (2, 3, 3, 5)], [(2, 6, 12, 5)]),
+        *({"ksize": [1, 2, 4, 1]}, 810),
+    ),
+    # a kernel of oneDNN computes what its name says, and what is fused into it counts too
+    ("_MklNativeConv2D", [IMAGE, FILTER], [RESULT], {}, 30_720_000),
+    ("_MklConv2D", [IMAGE, FILTER], [RESULT], {}, 30_720_000),
+    ("_FusedMatMul", [(3, 4), (4, 5), (5,)], [(3, 5)], FUSED, 120 + 2 * 15),
+    ("_MklNativeFusedMatMul", [(3, 4), (4, 5), (5,)], [(3, 5)], FUSED, 120 + 2 * 15),
+    # a shape that no formula needs may be unknown
+    ("Conv2D", [None, (3, 3, 1, 2)], [(1, 4, 4, 2)], {}, 576),
+    # a scalar is one element, and an empty batch costs nothing
+    ("Relu", [()], [()], {}, 1),
+    ("Relu", [(0, 3)], [(0, 3)], {}, 0),
+    # 16,384 pairs; of complex numbers, (a + bi)(c + di) = ac - bd + (ad + bc)i and an addition
+    ("MatMul", [(16, 32), (32, 32)], [(16, 32)], {"T": tf.complex64}, 131_072),
+    ("MatMul", [(16, 32), (32, 32)], [(16, 32)], {"T": tf.float32}, 32_768),
+    ("Mul", [(5,), (5,)], [(5,)], {"T": tf.complex128}, 30),
+    ("AddV2", [(5,), (5,)], [(5,)], {"T": tf.complex64}, 10),
+    # operations on integers are no floating-point operations
+    *(
+        (op, [(3, 3), (3, 3)], [(3, 3)], {"T": tf.int32}, 0)
+        for op in ("AddV2", "MatMul", "Sum", "ArgMax", "Equal", "AssignAdd")
+    ),
+    ("LogicalAnd", [(3, 3), (3, 3)], [(3, 3)], {}, 0),
+    # nothing is counted where a formula, or a shape that it needs, is missing
+    ("CumulativeLogsumexp", [(3, 4)], [(3, 4)], {}, None),
+    ("Exp", [(3, 4)], [(3, 4)], {"T": tf.complex64}, None),
+    ("_XlaRun", [(3, 4)], [(3, 4)], {}, None),
+    ("_FusedMatMul", [(3, 4), (4, 5)], [(3, 5)], {"fused_ops": ["Quantize"]}, None),
+    ("_MklConv2DBackpropFilterWithBias", [IMAGE, (4,), RESULT], [FILTER], {}, None),
+    ("Relu", [None], [None], {}, None),
+    ("Relu", [(3, None)], [(3, None)], {}, None),
+    ("Conv2D", [IMAGE], [RESULT], {}, None),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "outputs", "attributes", "expected"), EXAMPLES)
+def test_the_flops_of_an_op_follow_from_its_shapes(op, inputs, outputs, attributes, expected):
+    assert costs.flops(op, inputs, outputs, attributes) == expected
+
+
+def test_every_formula_has_an_example():
+    shown = {costs.FORMULAS.get(op) for op, *_ in EXAMPLES} | {costs.FORMULAS["Abs"]}
+    assert shown >= set(costs.FORMULAS.values())
+
+
+# Nodes that ran
 
 every_model = pytest.mark.parametrize("name", walks.WHOLE)
 BATCH = 16  # of the walks in conftest.py
@@ -62,23 +173,6 @@ def test_every_executed_node_has_costs_in_its_order(name, walked):
     assert None not in {cost.bytes for cost in costs.costs(stage)}
 
 
-@pytest.mark.parametrize(
-    ("names", "count", "missing"),
-    [("add relu y", 3 * 24, {}), ("add relu y sums", None, {"_XlaRun": 1})],
-)
-def test_what_xla_compiled_does_the_work_of_the_nodes_in_it(names, count, missing, monkeypatch):
-    """relu(x + x) * 2 of a batch of 4 times 6; of its sums nobody knows the work."""
-    with tf.Graph().as_default() as graph:
-        x = tf1.placeholder(tf.float32, [4, 6], name="x")
-        y = tf.multiply(tf.nn.relu(tf.add(x, x, name="add"), name="relu"), 2.0, name="y")
-        tf.math.cumulative_logsumexp(y, name="sums")
-    monkeypatch.setattr(costs, "of_placement", lambda placed: graph)
-    ledger = tuple(Fate(name, "compiled", "a pass", "cluster") for name in names.split())
-    stage = Placement(program=None, nodes=(Node("cluster", "_XlaRun"),), ledger=ledger)
-    assert [cost.flops for cost in costs.costs(stage)] == [count]
-    assert costs.types_without_flops(stage) == missing
-
-
 # Bytes
 
 
@@ -116,8 +210,15 @@ def op(kind, *inputs, outputs=(), name="it"):
         (op("AssignVariableOp", "w", "rate", "read"), (15 + 1 + 15) * 4),
         (op("AssignAddVariableOp", "w", "rate", "read"), (2 * 15 + 1 + 15) * 4),
         (op("ResourceApplyGradientDescent", "w", "rate", "read"), (2 * 15 + 1 + 15) * 4),
-        *((op(kind, "x", outputs=(float32(4, 3),)), 0) for kind in sorted(flops.HAND_ON)),
+        *((op(kind, "x", outputs=(float32(4, 3),)), 0) for kind in sorted(costs.HAND_ON)),
         (op("Unknown"), 0),
+        # Of a table only the rows count that are read, or changed: here 2 of 4 and 3
+        (op("StridedSlice", "x", "rate", outputs=(float32(2, 3),)), (6 + 6 + 1) * 4),
+        (op("GatherV2", "x", "rate", "rate", outputs=(float32(2, 3),)), (6 + 6 + 1 + 1) * 4),
+        (op("ResourceGather", "w", "rate", outputs=(float32(1, 5),)), (5 + 5 + 1) * 4),
+        (op("ResourceScatterUpdate", "w", "rate", "x"), (1 + 12 + 12) * 4),
+        (op("ResourceScatterAdd", "unshaped", "rate", "x"), (1 + 12 + 2 * 12) * 4),
+        (op("ResourceScatterAdd", "unshaped", "rate", "vague"), None),
         # Unknown sizes are not guessed
         (op("AssignVariableOp", "unshaped", "x"), None),
         *(
@@ -134,59 +235,6 @@ def test_bytes_are_those_of_all_inputs_and_outputs(node, moved):
         tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=tf.TensorShape(None), name="unshaped")
     stage = Placement(program=None, nodes=nodes, partition_graphs=(graph.as_graph_def(),))
     assert costs.costs(stage)[0].bytes == moved
-
-
-# Concrete shapes
-
-
-@every_model
-@pytest.mark.parametrize("batch", [1, 64])
-def test_every_shape_follows_from_the_batch_and_the_users_graph_stays_as_it_is(name, batch, walked):
-    stage = walked(name)["placement"]
-    users = stage.program.graph
-    before = users.as_graph_def().SerializeToString(deterministic=True)
-    feeds = {feed.name: [batch, *feed.shape[1:]] for feed in stage.program.model.feeds}
-    graph = costs.concrete(users, feeds, stage.nodes)
-    assert users.as_graph_def().SerializeToString(deterministic=True) == before
-    fed = {feed.op.name for feed in stage.program.model.feeds}
-    worked = {fate.name for fate in stage.ledger if fate.fate in ("executed", "fused")} - fed
-    for node in worked:
-        for tensor in graph.get_operation_by_name(node).outputs:
-            assert tensor.shape.is_fully_defined(), tensor
-
-
-@pytest.fixture(scope="module")
-def product():
-    with tf.Graph().as_default() as graph:
-        x = tf1.placeholder(tf.float32, [None, 6], name="x")
-        tf.matmul(tf.identity(x, name="middle"), tf.ones([6, 5]), name="y")
-        tf.negative(tf.boolean_mask(x, x[:, 0] > 0), name="kept")
-    return graph
-
-
-@pytest.mark.parametrize(
-    ("feeds", "shapes"),
-    [
-        ({"x:0": [4, 6]}, {"y": [4, 5], "kept": [3, 6]}),
-        ({"middle:0": [4, 6]}, {"y": [4, 5], "x": [None, 6]}),  # any tensor can be fed
-    ],
-)
-def test_shapes_follow_from_feeds_and_else_from_what_was_measured_in_this_batch(
-    feeds, shapes, product
-):
-    measured = [op("Neg", outputs=(float32(3, 6),), name="kept")]
-    measured += [op("MatMul", outputs=(float32(3, 5),), name="y")]
-    measured += [op("_Arg", outputs=(float32(3, 7),), name="x")]  # it does not fit
-    copy = costs.concrete(product, feeds, measured)
-    assert {name: copy.get_tensor_by_name(f"{name}:0").shape.as_list() for name in shapes} == shapes
-
-
-@pytest.mark.parametrize(
-    "feeds", [{"nowhere:0": [1]}, {"x:0": [4, 7]}, {"x:0": [4]}, {"x": [4, 6]}]
-)
-def test_feeds_that_do_not_fit_are_refused(feeds, product):
-    with pytest.raises(TflabError, match=r"does not accept feeds of these shapes: \S"):
-        costs.concrete(product, feeds)
 
 
 # What only moves data

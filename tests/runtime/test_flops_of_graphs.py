@@ -6,7 +6,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests.examples.placing import placed
-from tflab.runtime import costs, flops
+from tflab.runtime import costs
 
 pytestmark = pytest.mark.tensorflow
 
@@ -22,7 +22,7 @@ def counted(fetches, feeds=None):
     stage, values = placed(fetches, feeds)
     by_type = {}
     for node, cost in zip(stage.nodes, costs.costs(stage), strict=True):
-        plain = flops.plain_type(node.op)
+        plain = costs.plain_type(node.op)
         by_type.setdefault(plain, []).append(cost.flops)
     return by_type, values
 

@@ -29,7 +29,7 @@ from tflab.records.measured import Compared, Costs, OpStats, StepTimes
 from tflab.records.options import Options, Program
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import OpRun, StepTime
-from tflab.runtime import costs, flops, measure, nodes, private, session, trace
+from tflab.runtime import costs, measure, nodes, private, session, trace
 
 WAITING_BYTES = 2**18  # of traces that are aggregated together
 KEPT = 3  # traced steps of each batch size, with whole batches, whose op runs are kept
@@ -301,7 +301,7 @@ def evidence(
                 bytes=cost_of[row.key].bytes if row.key in cost_of else None,
                 moves=row.key in movers,
                 moves_channels=row.key in turned,
-                hands_on=set(row.ops) <= flops.HAND_ON,
+                hands_on=set(row.ops) <= costs.HAND_ON,
             )
             for row in rows
         ),

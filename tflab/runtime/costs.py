@@ -1,114 +1,364 @@
-"""Costs: the FLOPs and bytes of a call of every executed node, from its definition and shapes.
+"""Costs: the FLOPs and bytes of a call of each node that ran, from its definition and its shapes.
 
-`flops` counts FLOPs. Nodes that XLA compiled have no definition in the graph that ran; the
-ledger says which of the user's nodes they are.
+The definition is that of the graph that ran: `conv1/Relu` is a `_MklNativeFusedConv2D` there, with
+the ops that were fused into it by name. Shapes are those that the trace has of every run, so the
+body of a loop or function counts with its own, each iteration by itself. Nothing is looked up in
+the registry behind `tf.compat.v1.profiler`: it knows no fused types and no loops, and counts some
+gradients of convolutions and transposed products wrong (seen in TensorFlow 2.21).
+
+The formulas are those of the layers as textbooks have them: Goodfellow, Bengio and Courville,
+"Deep Learning" (MIT Press, 2016), chapter 9, for convolution and pooling; Golub and Van Loan,
+"Matrix Computations" (4th edition, 2013), section 1.1, for products. A multiply-add is two, an
+elementary function (exp, tanh) one; multiplications with padding count. Strides, padding and
+dilation decide the size of the output, so no formula has to ask for them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
 import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 
-from tflab import datasets
-from tflab.errors import TflabError
-from tflab.records.graph import Node, Tensor, node_of
+from tflab.records.graph import Node, Tensor, node_of, output_name
 from tflab.records.measured import Costs
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
-from tflab.runtime import flops
-from tflab.runtime.flops import HAND_ON, NO_ARITHMETIC
 
-PASSES_OVER_VARIABLE = {"AssignVariableOp": 1, "AssignAddVariableOp": 2, "AssignSubVariableOp": 2}
+Shape = Sequence[int | None] | None  # None where the rank, or a size, is not known
+Shapes = Sequence[Shape]
+Attributes = Mapping[str, Any]
+Formula = Callable[[Shapes, Shapes, Attributes], int]  # of inputs and outputs
+
+# These pass a buffer or a handle on, or look at a shape: nothing is moved, nothing computed.
+PASSING = """_Arg _DeviceRetval _Retval _SwitchN _XlaCompile _XlaMerge BroadcastArgs
+    BroadcastGradientArgs Const ControlTrigger Enter Exit ExpandDims Identity IdentityN
+    IsVariableInitialized LoopCond Merge NextIteration NoOp Placeholder PlaceholderWithDefault
+    PreventGradient Rank ReadVariableOp RefEnter RefExit RefIdentity RefMerge RefNextIteration
+    RefSwitch Reshape Shape ShapeN Size Snapshot Squeeze StackPopV2 StackPushV2 StackV2 StopGradient
+    Switch TensorArrayCloseV3 TensorArrayGradV3 TensorArraySizeV3 TensorArrayV3 TensorListLength
+    TensorListPopBack TensorListPushBack TensorListReserve EmptyTensorList VarHandleOp
+    VarIsInitializedOp Variable VariableShape VariableV2"""
+# These copy, fill, look up or choose: bytes, but no arithmetic.
+MOVING = """_HostRecv _HostSend _Recv _Send Assert Assign AssignVariableOp BroadcastTo Cast
+    Concat ConcatOffset ConcatV2 DynamicPartition DynamicStitch Fill Gather GatherNd GatherV2
+    InvertPermutation MirrorPad OneHot OnesLike Pack ParallelDynamicStitch Pad PadV2 Range
+    ResourceGather ResourceGatherNd ResourceScatterNdUpdate ResourceScatterUpdate
+    ReverseSequence ReverseV2 ScatterNdUpdate ScatterUpdate Select SelectV2 Slice Split SplitV
+    StridedSlice StridedSliceGrad TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayReadV3
+    TensorArrayScatterV3 TensorArraySplitV3 TensorArrayWriteV3 TensorListFromTensor
+    TensorListGetItem TensorListSetItem TensorListStack TensorScatterUpdate Tile Transpose
+    Unique UniqueV2 Unpack Where ZerosLike"""
+HAND_ON = frozenset(PASSING.split())
+NO_ARITHMETIC = HAND_ON | frozenset(MOVING.split())
+
+
+def flops(op: str, inputs: Shapes, outputs: Shapes, attributes: Attributes) -> int | None:
+    """Return the FLOPs of one run of an op of this type, on tensors of these shapes.
+
+    `inputs` may be followed by those that a kernel of oneDNN adds; `attributes` are those of the
+    node that ran, `fused_ops` as strings. Returns None where there is no formula for the type or
+    for an op that was fused into it, and where a shape that the formula needs is not known.
+    """
+    fused_ops = attributes.get("fused_ops", ())
+    base = plain_type(op)
+    if "fused_ops" in attributes:
+        base = base.removeprefix("Fused")
+    if base not in FORMULAS or not FUSED.keys() >= {*fused_ops} or attributes.get("use_nesterov"):
+        return None
+    dtype = attributes.get("T") or attributes.get("dtype")
+    if base in LOGICAL or (dtype and not (dtype.is_floating or dtype.is_complex)):
+        return 0  # operations on integers and on truth values
+    try:
+        count = FORMULAS[base](inputs, outputs, attributes)
+        if dtype and dtype.is_complex:
+            return COMPLEX[base] * count if base in COMPLEX else None
+        return count + sum(FUSED[fused] * elements(outputs[0]) for fused in fused_ops)
+    except (
+        UnknownSizeError,
+        IndexError,
+        KeyError,
+    ):  # its definition may differ from that of its op
+        return None
+
+
+def plain_type(op: str) -> str:
+    """Return `Conv2D` for `_MklNativeConv2D`: oneDNN's kernels compute what their names say."""
+    return op.removeprefix("_").removeprefix("Mkl").removeprefix("Native")
+
+
+class UnknownSizeError(Exception):
+    """A shape that a formula needs is not fully defined."""
+
+
+def sizes(shape: Shape) -> tuple[int, ...]:
+    known = tuple(size for size in shape or () if size is not None)
+    if shape is None or len(known) != len(shape):
+        raise UnknownSizeError
+    return known
+
+
+def elements(shape: Shape) -> int:
+    return prod(sizes(shape))
+
+
+def convolution(filters: Shape, results: Shape) -> int:
+    """Return 2*N*Ho*Wo*Co*Kh*Kw*Ci: an output is a sum of one product for each weight of its
+    filter, whose channels are fewer than the image's if the convolution is grouped."""
+    *window, _ = sizes(filters)
+    return 2 * elements(results) * prod(window)
+
+
+def depthwise(filters: Shape, results: Shape) -> int:
+    """Return 2*N*Ho*Wo*(Ci*multiplier)*Kh*Kw: an output sees one channel (Howard et al.,
+    "MobileNets", arXiv 1704.04861, 2017, equation 4)."""
+    height, width, *_ = sizes(filters)
+    return 2 * elements(results) * height * width
+
+
+def product(inputs: Shapes, outputs: Shapes, attributes: Attributes) -> int:
+    """Return 2*M*N*K for each product of a batch; K is the last size of the left factor, or the one
+    before if it is transposed."""
+    transposed = attributes.get("transpose_a") or attributes.get("adj_x")
+    return 2 * elements(outputs[0]) * sizes(inputs[0])[-2 if transposed else -1]
+
+
+def of_output(count: int) -> Formula:
+    return lambda inputs, outputs, _: count * elements(outputs[0])
+
+
+def of_input(count: int, place: int = 0) -> Formula:
+    return lambda inputs, outputs, _: count * elements(inputs[place])
+
+
+def of_batch_norm(count: int, with_known_moments: int) -> Formula:
+    return lambda inputs, outputs, attributes: (
+        (count if attributes.get("is_training", True) else with_known_moments) * elements(inputs[0])
+    )
+
+
+ONE = """Abs Add AddV2 BiasAdd Ceil Cos Div DivNoNan Elu Equal Erf Exp Floor FloorDiv FloorMod
+    Greater GreaterEqual LeakyRelu LeakyReluGrad Less LessEqual Log Log1p Maximum Minimum Mul Neg
+    NotEqual Pow RealDiv Reciprocal Relu Relu6 Relu6Grad ReluGrad Round Sigmoid Sign Sin Softplus
+    Sqrt Square Sub Tan Tanh LogicalAnd LogicalNot LogicalOr"""
+TYPES: Sequence[tuple[Formula, str]] = (
+    # A gradient of a convolution takes each product once more
+    (lambda ins, outs, _: convolution(ins[1], outs[0]), "Conv2D Conv3D"),
+    (lambda ins, _, __: convolution(ins[1], ins[2]), "Conv2DBackpropInput Conv3DBackpropInputV2"),
+    (
+        lambda ins, outs, _: convolution(outs[0], ins[2]),
+        "Conv2DBackpropFilter Conv3DBackpropFilterV2",
+    ),
+    (lambda ins, outs, _: depthwise(ins[1], outs[0]), "DepthwiseConv2dNative"),
+    (lambda ins, _, __: depthwise(ins[1], ins[2]), "DepthwiseConv2dNativeBackpropInput"),
+    (lambda ins, outs, _: depthwise(outs[0], ins[2]), "DepthwiseConv2dNativeBackpropFilter"),
+    (product, "BatchMatMul BatchMatMulV2 BatchMatMulV3 MatMul"),
+    # A comparison or addition for each element of the window of each output
+    (
+        lambda _, outs, of: elements(outs[0]) * prod(of["ksize"]),
+        "AvgPool AvgPool3D MaxPool MaxPool3D",
+    ),
+    # The largest of each window is searched once more, and the gradient added where it stood
+    # (SpatialMaxPoolWithArgMaxHelper in tensorflow/core/kernels/maxpooling_op.cc)
+    (lambda ins, _, of: elements(ins[1]) * (prod(of["ksize"]) + 1), "MaxPoolGrad"),
+    # A multiply-add for each element of each window
+    (lambda ins, _, of: 2 * elements(ins[1]) * prod(of["ksize"]), "AvgPoolGrad"),
+    # A mean (1), a variance (3), a distance and a quotient (2), scale and shift (2): Ioffe and
+    # Szegedy (arXiv 1502.03167, 2015), algorithm 1. With known moments, the last four.
+    (of_batch_norm(8, 4), "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3"),
+    # With d the gradient and n the normalised input: n (2), the sums of d and of d*n (3), and
+    # d - mean(d) - n*mean(d*n), times a factor (4). With known moments, two sums with the distance
+    # from the mean (4), and d times a factor (1).
+    (of_batch_norm(9, 5), "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3"),
+    # n - 1 additions or comparisons for each number out of n
+    (
+        lambda ins, outs, _: elements(ins[0]) - elements(outs[0]),
+        "All Any ArgMax ArgMin BiasAddGrad Max Min Prod Sum",
+    ),
+    (lambda ins, outs, _: (len(ins) - 1) * elements(outs[0]), "AccumulateNV2 AddN"),
+    (of_input(1), "Mean"),
+    (of_input(2), "L2Loss"),
+    (of_output(1), ONE),
+    (of_output(2), "ClipByValue Rsqrt SqrtGrad SquaredDifference"),
+    (of_output(3), "SigmoidGrad TanhGrad"),
+    (of_output(5), "LogSoftmax Softmax"),
+    (of_input(9), "SoftmaxCrossEntropyWithLogits"),
+    # 5 an element as softmax, 3 a row: the logarithm of the sum, the distance from it, and 1 less
+    # at the label
+    (
+        lambda ins, outs, _: 5 * elements(ins[0]) + 3 * elements(outs[0]),
+        "SparseSoftmaxCrossEntropyWithLogits",
+    ),
+    (of_input(2, 2), "ApplyGradientDescent ResourceApplyGradientDescent"),
+    (of_input(4, 3), "ApplyMomentum ResourceApplyMomentum"),  # a = a*m + g, w -= a*r
+    # m += (g - m)*(1 - b), v += (g*g - v)*(1 - c), w -= m*r / (sqrt(v) + e): Kingma and Ba (2015)
+    (of_input(12, 9), "ApplyAdam ResourceApplyAdam"),
+    (of_input(1, 1), "AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp"),
+)
+FORMULAS: Mapping[str, Formula] = {op: formula for formula, types in TYPES for op in types.split()}
+LOGICAL = frozenset(("All", "Any", "LogicalAnd", "LogicalNot", "LogicalOr"))
+# What one operation on complex numbers takes: a multiply-add, which counts as two, is four
+# multiplications and four additions.
+COMPLEX: Mapping[str, int] = {
+    **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "MatMul"), 4),
+    **dict.fromkeys(("Add", "AddV2", "AddN", "BiasAdd", "Neg", "Sub", "Sum"), 2),
+    **dict.fromkeys(("AssignAdd", "AssignAddVariableOp", "AssignSub", "AssignSubVariableOp"), 2),
+    "Mul": 6,
+}
+FUSED: Mapping[str, int] = {  # by what comes after a product or convolution, for each output
+    **dict.fromkeys(("Add", "BiasAdd", "Elu", "LeakyRelu", "Mul"), 1),
+    **dict.fromkeys(("Relu", "Relu6", "Sigmoid", "Tanh"), 1),
+    "FusedBatchNorm": 4,
+}
+
+
+# Bytes. A tensor counts when it is read and when it is written, whether or not a cache held it.
+
+# These read of their first input only what they return
+SELECTING = frozenset(("Gather", "GatherNd", "GatherV2", "ResourceGather", "Slice", "StridedSlice"))
+# How often these go over the variable, or over the rows of it that the update names
+PASSES = {"AssignVariableOp": 1, "AssignAddVariableOp": 2, "AssignSubVariableOp": 2}
+PASSES_OVER_ROWS = {
+    "ResourceScatterUpdate": 1,
+    "ResourceScatterNdUpdate": 1,
+    "ResourceScatterAdd": 2,
+    "ResourceScatterSub": 2,
+}
 # the shape of such a tensor says nothing about its bytes
 UNSIZED = ("resource", "string", "variant")
 
 
-def of_placement(placed: Placement) -> tf.Graph:
-    """The user's graph with the shapes of this placement's batch."""
-    program = placed.program
-    columns = program.dataset("train").columns
-    feeds = {
-        tensor.name: datasets.batch_shape(columns[column], placed.batch_size)
-        for tensor, column in program.model.feeds.items()
-    }
-    return concrete(program.graph, feeds, placed.nodes)
+def tensor_bytes(tensor: Tensor) -> int | None:
+    if tensor.shape is None or None in tensor.shape or tensor.dtype in UNSIZED:
+        return None
+    elements = prod(size for size in tensor.shape if size is not None)
+    return elements * tf.dtypes.as_dtype(tensor.dtype).size
 
 
-def concrete(
-    graph: tf.Graph, feeds: Mapping[str, Sequence[int]], executed: Sequence[Node] = ()
-) -> tf.Graph:
-    """A copy of the graph in which the fed tensors have these shapes, and all others follow.
+# By the nodes that ran
 
-    `feeds` maps tensors, such as `images:0`, to shapes. If inference fails (for a boolean mask,
-    say), the measured shapes of `executed` are used. The copy is read-only. Raises TflabError for a
-    feed that is not in the graph or does not fit it.
-    """
-    copy = tf.Graph()
-    try:
-        with copy.as_default(), tf1.name_scope("tflab_feeds"):
-            fed = {
-                tensor: tf1.placeholder(graph.get_tensor_by_name(tensor).dtype, shape)
-                for tensor, shape in feeds.items()
-            }
-        with copy.as_default():
-            tf.import_graph_def(graph.as_graph_def(), input_map=fed, name="")
-    except (KeyError, ValueError) as error:
-        reason = str(error).strip("'\"").partition("\n")[0]
-        raise TflabError(f"The graph does not accept feeds of these shapes: {reason}") from error
-    operations = {op.name: op for op in copy.get_operations()}
-    for node in executed:
-        outputs = operations[node.name].outputs if node.name in operations else ()
-        for tensor, measured in zip(outputs, node.outputs, strict=False):  # oneDNN adds outputs
-            inferred = tensor.shape
-            if not inferred.is_fully_defined() and inferred.is_compatible_with(measured.shape):
-                tensor.set_shape(measured.shape)
-    return copy
+
+class Executed:
+    """The nodes of a placement, with their definitions and the shapes of their outputs."""
+
+    def __init__(self, placed: Placement) -> None:
+        self.nodes = {node.name: node for node in placed.nodes}
+        self.varying = placed.varying
+        self.definitions = {
+            node.name: node for graph in placed.partition_graphs for node in graph.node
+        }
+
+    def attributes(self, node: Node) -> Attributes:
+        definition = self.definitions.get(node.name)
+        return attributes_of(definition.attr) if definition else {}
+
+    def tensor(self, name: str) -> Tensor | None:
+        """Return the output of a node by its name, such as `split:1`."""
+        maker = self.nodes.get(node_of(name))
+        slot = int(name.partition(":")[2] or 0)
+        return maker.outputs[slot] if maker and slot < len(maker.outputs) else None
+
+    def flops(self, node: Node) -> float | None:
+        """Return the FLOPs of a call: the mean of its runs in the step, each by its own shapes."""
+        if {node.op, plain_type(node.op)} & NO_ARITHMETIC:
+            return 0
+        names = [output_name(node.name, slot) for slot in range(len(node.outputs))]
+        lengths = {len(self.varying[n]) for n in (*node.inputs, *names) if n in self.varying}
+        if len(lengths) > 1 or node.name not in self.definitions:
+            return None  # its inputs changed their shapes, but not once per run
+        counts, attributes = [], self.attributes(node)
+        for number in range(max(lengths, default=1)):
+            inputs, outputs = ([self.shape(n, number) for n in ns] for ns in (node.inputs, names))
+            counts.append(flops(node.op, inputs, outputs, attributes))
+        known = [count for count in counts if count is not None]
+        if len(known) < len(counts):
+            return None
+        return known[0] if len(set(known)) == 1 else sum(known) / len(known)
+
+    def shape(self, name: str, number: int) -> Shape:
+        varying, tensor = self.varying.get(name), self.tensor(name)
+        return varying[number] if varying else tensor.shape if tensor else None
+
+    def bytes(self, node: Node) -> int | None:
+        """Return the bytes that a call reads and writes. None if a size is unknown.
+
+        A variable counts when it is used: `ReadVariableOp` only passes it on; an update reads it
+        and writes it.
+        """
+        if node.op in HAND_ON:
+            return 0
+        written = [tensor_bytes(output) for output in node.outputs]
+        read = [self.read(node, place) for place in range(len(node.inputs))]
+        if node.op in SELECTING:
+            read[:1] = written
+        known = [size for size in (*written, *read) if size is not None]
+        return sum(known) if len(known) == len(written) + len(read) else None
+
+    def read(self, node: Node, place: int) -> int | None:
+        """Return the bytes of an input, or what is read and written of the variable behind it."""
+        tensor = self.tensor(node.inputs[place])
+        if tensor is None or tensor.dtype != "resource":
+            return tensor_bytes(tensor) if tensor else None
+        if node.op in PASSES_OVER_ROWS:
+            update = self.read(node, 2)
+            return None if update is None else PASSES_OVER_ROWS[node.op] * update
+        passes = 2 if node.op.startswith("ResourceApply") else PASSES.get(node.op)
+        handle = self.nodes[node_of(node.inputs[place])]
+        attributes = self.attributes(handle)
+        if passes is None or handle.op != "VarHandleOp" or "shape" not in attributes:
+            return None  # the rows of a table, the state of a generator: unknown here
+        size = tensor_bytes(Tensor(attributes["dtype"].name, attributes["shape"]))
+        return None if size is None else passes * size
+
+
+def attributes_of(attr: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a node that are numbers, texts, types, shapes, or lists of the first
+    two."""
+    values: dict[str, Any] = {}
+    for name, value in attr.items():
+        kind = value.WhichOneof("value")
+        if kind == "list":
+            values[name] = [text.decode(errors="replace") for text in value.list.s] or list(
+                value.list.i
+            )
+        elif kind == "s":
+            values[name] = value.s.decode(errors="replace")
+        elif kind == "type":
+            values[name] = tf.dtypes.as_dtype(value.type).base_dtype
+        elif kind == "shape":
+            shape = tf.TensorShape(value.shape)
+            values[name] = None if shape.rank is None else tuple(shape.as_list())
+        elif kind in ("b", "i", "f"):
+            values[name] = getattr(value, kind)
+    return values
 
 
 def costs(placed: Placement) -> tuple[Costs, ...]:
-    """FLOPs and bytes of one call of every executed node, in order.
-
-    FLOPs are None if a formula or a shape is missing for any part of a node's work.
-    """
-    counts = flops.Counts(placed)
-    makers = {node.name: node for node in placed.nodes}
-    compiled = of_compiled(placed)
+    """Return the FLOPs and bytes of one call of every executed node, in order."""
+    executed = Executed(placed)
     return tuple(
-        Costs(
-            node.name,
-            known_count(compiled.get(node.name) or counts.of_node(node)),
-            bytes_of(counts.definitions, node, makers),
-        )
-        for node in placed.nodes
+        Costs(node.name, executed.flops(node), executed.bytes(node)) for node in placed.nodes
     )
 
 
-def known_count(count: float | flops.Unknown) -> float | None:
-    return None if isinstance(count, flops.Unknown) else count
+def types_without_flops(placed: Placement) -> dict[str, int]:
+    """Return the types of executed nodes with unknown FLOPs, with their numbers of nodes, sorted by
+    name. A node of which the trace has no output did not run."""
+    types = Counter(
+        node.op
+        for node, cost in zip(placed.nodes, costs(placed), strict=True)
+        if cost.flops is None
+        and (not node.outputs or any(output.shape is not None for output in node.outputs))
+    )
+    return dict(sorted(types.items()))
 
 
-def of_compiled(placed: Placement) -> dict[str, float | flops.Unknown]:
-    """The FLOPs of compiled nodes, by the node that runs them: the sum over the user's nodes in
-    it."""
-    members: dict[str, list[str]] = {}
-    for fate in placed.ledger:
-        if fate.fate == "compiled" and fate.into:
-            members.setdefault(fate.into, []).append(fate.name)
-    graph = of_placement(placed) if members else None
-    counts: dict[str, float | flops.Unknown] = {}
-    for into, names in members.items():
-        assert graph
-        operations = [graph.get_operation_by_name(name) for name in names]
-        try:
-            counts[into] = sum(flops.of_operations(operations))
-        except (KeyError, ValueError) as reason:
-            counts[into] = flops.Unknown("_XlaRun", str(reason))
-    return counts
+def fed_bytes(executed: Sequence[Node]) -> int:
+    """The bytes of all tensors that are fed to a step, if their sizes are known."""
+    fed = (tensor_bytes(node.outputs[0]) for node in executed if node.op == "_Arg" and node.outputs)
+    return sum(size or 0 for size in fed)
 
 
 def data_movers(
@@ -127,26 +377,6 @@ def data_movers(
     return movers
 
 
-def fed_bytes(executed: Sequence[Node]) -> int:
-    """The bytes of all tensors that are fed to a step, if their sizes are known."""
-    fed = (tensor_bytes(node.outputs[0]) for node in executed if node.op == "_Arg" and node.outputs)
-    return sum(size or 0 for size in fed)
-
-
-def types_without_flops(placed: Placement) -> dict[str, int]:
-    """The types of executed nodes with unknown FLOPs, with their numbers of nodes, sorted by
-    name."""
-    counts = flops.Counts(placed)
-    compiled = of_compiled(placed)
-    types = Counter(
-        count.op
-        for node in placed.nodes
-        if counts.ran(node)
-        and isinstance(count := compiled.get(node.name) or counts.of_node(node), flops.Unknown)
-    )
-    return dict(sorted(types.items()))
-
-
 def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:
     """For each executed node, the nodes of the user's graph whose work it does."""
     work: dict[str, list[str]] = {}
@@ -156,46 +386,3 @@ def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:
         elif fate.into and fate.is_work_of_heir:
             work.setdefault(fate.into, []).append(fate.name)
     return work
-
-
-def bytes_of(definitions: Mapping[str, Any], node: Node, makers: Mapping[str, Node]) -> int | None:
-    """Bytes of all inputs and outputs of one call. None if a size is unknown.
-
-    A tensor counts when it is read and when it is written, whether or not a cache held it. A
-    variable counts when it is used: `ReadVariableOp` only passes it on; an update reads it and
-    writes it.
-    """
-    if node.op in HAND_ON:
-        return 0
-    sizes = [tensor_bytes(output) for output in node.outputs]
-    for tensor in node.inputs:
-        maker = makers.get(node_of(tensor))
-        index = int(tensor.partition(":")[2] or 0)
-        if maker is None or index >= len(maker.outputs):
-            return None
-        output = maker.outputs[index]
-        if output.dtype == "resource":
-            sizes.append(variable_bytes(definitions, node.op, maker))
-        else:
-            sizes.append(tensor_bytes(output))
-    known_sizes = [size for size in sizes if size is not None]
-    return sum(known_sizes) if len(known_sizes) == len(sizes) else None
-
-
-def tensor_bytes(tensor: Tensor) -> int | None:
-    if tensor.shape is None or None in tensor.shape or tensor.dtype in UNSIZED:
-        return None
-    elements = prod(size for size in tensor.shape if size is not None)
-    return elements * tf.dtypes.as_dtype(tensor.dtype).size
-
-
-def variable_bytes(definitions: Mapping[str, Any], user: str, handle: Node) -> int | None:
-    """Bytes that an op of type `user` reads and writes of the variable behind a handle."""
-    passes = 2 if user.startswith("ResourceApply") else PASSES_OVER_VARIABLE.get(user)
-    if passes is None or handle.op != "VarHandleOp" or handle.name not in definitions:
-        return None  # the rows of a table, the state of a generator: unknown here
-    attr = definitions[handle.name].attr
-    shape = tf.TensorShape(attr["shape"].shape)
-    if not shape.is_fully_defined():
-        return None
-    return passes * shape.num_elements() * tf.dtypes.as_dtype(attr["dtype"].type).size
