@@ -86,24 +86,14 @@ def test_a_resumed_training_says_what_is_done_and_what_is_restored(step, restore
 # A broken or foreign folder
 
 
-def shortened(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
-def emptied(path: Path) -> None:
-    os.truncate(path, 0)
-
-
-def flipped(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize("damage", [shortened, emptied, flipped, Path.unlink])
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-20], lambda whole: b"", None])
 @pytest.mark.parametrize("suffix", ["index", "data-00000-of-00001"])
 def test_a_damaged_checkpoint_is_one_sentence(folder, ready, damage, suffix):
-    damage(folder / f"checkpoints/step-15.{suffix}")
+    path = folder / f"checkpoints/step-15.{suffix}"
+    if damage:
+        path.write_bytes(damage(path.read_bytes()))
+    else:
+        path.unlink()
     with tf1.Session(graph=ready.program.graph) as live, pytest.raises(TflabError) as error:
         checkpoints.restore(ready.saver, live, checkpoints.newest(folder, SETTINGS))
     said = str(error.value)

@@ -92,17 +92,13 @@ def test_where_training_has_a_head_of_its_own_its_scores_count():
     (_, right), (before,), *_ = first_step(ready)
     labels, points = columns(ready)
     assert right == ((-points @ before).argmax(axis=1) == labels).sum()
-
-
-def test_the_test_asks_the_head_that_infers():
-    ready = prepare(two_heads)
-    with session.opened(ready.program.graph, Options()) as live:
+    with session.opened(ready.program.graph, Options()) as live:  # the test asks the other head
         (weights,) = live.run(ready.weights)
         loss, read = ready.test.callable(live)(*columns(ready, "test"))
     labels, points = columns(ready, "test")
     logits = points @ weights
-    assert list(read) == list(logits.argmax(axis=1))
     odds = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    assert list(read) == list(logits.argmax(axis=1))
     assert loss == pytest.approx(-np.log(odds[np.arange(ROWS), labels]).mean(), rel=1e-5)
 
 
@@ -162,10 +158,6 @@ def test_updates_run_with_every_step():
 
 
 # Recipes
-
-
-def test_the_recipe_of_a_model_is_followed():
-    assert prepare(one_head).recipe is RECIPE
 
 
 def test_an_optimizer_alone_is_a_recipe_with_a_rate_of_its_own():

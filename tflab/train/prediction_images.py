@@ -1,30 +1,24 @@
-"""Prediction images: test images in rows, each framed by whether its prediction is right.
+"""Prediction images: test images in rows, with the predicted class below each.
 
-A right prediction has a thin blue-green frame, a wrong one a thick vermilion one. The colours are
-two of Okabe and Ito's that the colour-blind can distinguish; caption and width differ too.
+A right prediction has a blue-green frame, a wrong one a vermilion frame and the right class beside
+it. The colours are two of Okabe and Ito's that the colour-blind can distinguish.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from tflab.datasets import Column
 from tflab.records.options import Program
 
 SHOWN = 40  # images in a picture
 COLUMNS = 10
-SIDE = 76  # pixels, the width of a tile with its frame
-INSET = 6  # pixels from the tile's edge to the image, so that frame and image do not touch
-GAP = 10  # pixels between tiles
-CAPTION = 20  # pixels, the height of the caption below a tile
+SIDE, FRAME, GAP, CAPTION = 64, 4, 6, 20  # pixels: an image, its frame, between two, below one
 RIGHT, WRONG = "#009E73", "#D55E00"
-THIN, THICK = 2, 4  # pixels, the widths of frames
 LETTERS = 14  # pixels, the height of letters
-PAPER, INK = "#FFFFFF", "#222222"
 
 
 def pictures(program: Program, predicted: np.ndarray) -> Iterator[tuple[str, Image.Image]]:
@@ -51,17 +45,20 @@ def holds_images(column: Column) -> bool:
 
 
 def draw(images: np.ndarray, predicted: np.ndarray, labels: np.ndarray) -> Image.Image:
-    """Draw images [n, height, width, 1 or 3] of any range, with predictions and labels."""
-    tiles = rgb_bytes(images)
-    columns = min(COLUMNS, len(tiles))
-    rows = -(-len(tiles) // columns)
-    width = GAP + columns * (SIDE + GAP)
-    height = GAP + rows * (SIDE + CAPTION + GAP)
-    sheet = Image.new("RGB", (width, height), PAPER)
-    for index, tile in enumerate(tiles):
-        row, column = divmod(index, columns)
-        corner = (GAP + column * (SIDE + GAP), GAP + row * (SIDE + CAPTION + GAP))
-        draw_tile(sheet, corner, tile, int(predicted[index]), int(labels[index]))
+    """Draw images [n, height, width, 1 or 3] of any range, with `7` below a right one and
+    `9, is 7` below a wrong one."""
+    width, height = SIDE + 2 * FRAME + GAP, SIDE + 2 * FRAME + CAPTION
+    rows = -(-len(images) // COLUMNS)
+    sheet = Image.new("RGB", (min(COLUMNS, len(images)) * width, rows * height), "white")
+    brush, font = ImageDraw.Draw(sheet), ImageFont.load_default(LETTERS)
+    for index, image in enumerate(rgb_bytes(images)):
+        row, column = divmod(index, COLUMNS)
+        found, label = int(predicted[index]), int(labels[index])
+        colour, words = (RIGHT, f"{found}") if found == label else (WRONG, f"{found}, is {label}")
+        picture = Image.fromarray(image).resize((SIDE, SIDE), Image.Resampling.LANCZOS)
+        sheet.paste(ImageOps.expand(picture, FRAME, colour), (column * width, row * height))
+        middle = (column * width + FRAME + SIDE // 2, (row + 1) * height - CAPTION // 2)
+        brush.text(middle, words, fill="black", anchor="mm", font=font)
     return sheet
 
 
@@ -71,25 +68,3 @@ def rgb_bytes(images: np.ndarray) -> np.ndarray:
     least, greatest = float(images.min()), float(images.max())
     scaled = (images - least) * (255 / ((greatest - least) or 1))
     return np.broadcast_to(scaled.astype(np.uint8), (*images.shape[:3], 3))
-
-
-def draw_tile(
-    sheet: Image.Image, corner: tuple[int, int], image: np.ndarray, predicted: int, label: int
-) -> None:
-    """Draw one image in its frame, with `7` below it, or `9, is 7` for a wrong prediction."""
-    left, top = corner
-    colour, frame, caption = RIGHT, THIN, str(predicted)
-    if predicted != label:
-        colour, frame, caption = WRONG, THICK, f"{predicted}, is {label}"
-    brush = ImageDraw.Draw(sheet)
-    brush.rectangle((left, top, left + SIDE - 1, top + SIDE - 1), outline=colour, width=frame)
-    inner_side = SIDE - 2 * INSET
-    picture = Image.fromarray(image).resize((inner_side, inner_side), Image.Resampling.LANCZOS)
-    sheet.paste(picture, (left + INSET, top + INSET))
-    caption_at = (left + SIDE // 2, top + SIDE + CAPTION // 2)
-    brush.text(caption_at, caption, fill=INK, anchor="mm", font=font())
-
-
-@functools.cache
-def font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(LETTERS)  # it comes with Pillow
