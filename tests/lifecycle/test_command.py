@@ -44,8 +44,7 @@ SILENT = {
     },
     "placement": {"not_run", "notes", "toggle"},
     "execution": {
-        *("control", "experiments", "failure", "network", "not_finite", "one_by_one", "race"),
-        *("untried", "wires"),
+        *("failure", "network", "not_finite", "race"),
     },
 }
 

@@ -111,10 +111,10 @@ def test_every_transfer_is_received_but_where_the_runtime_did_not_record_it(lene
     stage = lenet["execution"]
     fed = ("_recv_images_0", "_recv_labels_0")
     ends = {node.name for node in stage.nodes if node.op == "_Recv" and node.name not in fed}
-    assert {run.name for run in stage.wires} == ends
-    assert len(stage.wires) + stage.network.unrecorded == len(ends) * STEPS
+    assert {run.name for run in stage.network.wires} == ends
+    assert len(stage.network.wires) + stage.network.unrecorded == len(ends) * STEPS
     # It leaves one out now and then, on a busy machine more
-    assert stage.network.unrecorded < len(stage.wires)
+    assert stage.network.unrecorded < len(stage.network.wires)
 
 
 def test_every_nanosecond_has_one_owner_the_network_is_one_and_each_task_has_all(lenet):
@@ -133,8 +133,8 @@ def test_every_nanosecond_has_one_owner_the_network_is_one_and_each_task_has_all
 
 def test_the_longest_chain_goes_over_the_wire(lenet):
     stage = lenet["execution"]
-    received = {run.name for run in stage.wires}
-    in_step = Counter(run.step for run in stage.wires)
+    received = {run.name for run in stage.network.wires}
+    in_step = Counter(run.step for run in stage.network.wires)
     # On a busy machine the runtime may leave some out in every step, and the chain then lacks them
     if len(received) in in_step.values():
         assert received & set(stage.critical_path.nodes)
@@ -165,12 +165,12 @@ def test_a_clock_that_is_shifted_on_purpose_is_found_and_corrected(
     assert abs(first.ahead_ns) <= first.uncertainty_ns
     assert abs(second.ahead_ns - shift_ns) <= second.uncertainty_ns < abs(shift_ns) / 10
     for step in stage.step_times:
-        runs = [run for run in (*stage.runs, *stage.wires) if run.step == step.step]
+        runs = [run for run in (*stage.runs, *stage.network.wires) if run.step == step.step]
         assert min(run.start_ns for run in runs) >= step.start_ns
         assert max(run.start_ns + run.duration_ns for run in runs) <= step.start_ns + step.wall_ns
     made = wires.ends(stage.runs)
     tensors = {t.recv: node_of(t.tensor) for t in walked_over_tasks("lenet")["placement"].transfers}
-    pairs = [(run, made.get((run.step, tensors.get(run.name)))) for run in stage.wires]
+    pairs = [(run, made.get((run.step, tensors.get(run.name)))) for run in stage.network.wires]
     assert sum(end is not None for _, end in pairs) >= STEPS
     # Receives are timed in microseconds, and offsets are rounded to nanoseconds
     late = [end - run.start_ns - run.duration_ns for run, end in pairs if end is not None]

@@ -20,7 +20,7 @@ from tflab.records.gradients import Link
 from tflab.records.graph import Node
 from tflab.records.placed import Partition, Transfer
 from tflab.records.values import PathPoint, ValuesStep
-from tflab.records.verdicts import Diagnosis, Experiment
+from tflab.records.verdicts import Diagnosis, Experiment, Experiments
 from tflab.report import chapters, drawing, graph_chapter, handout, selection
 from tflab.report.contents import Beside, DrawnGraph, Lab, Walked
 from tflab.runtime import trace
@@ -56,7 +56,7 @@ SLOW = Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement")
 WHOLE = replace(
     LAB,
     toy_on_two=ON_TWO,
-    walked=walked(maps=SEEN, control=CONTROL, load=LOAD),
+    walked=walked(maps=SEEN, experiments=Experiments((), CONTROL, ()), load=LOAD),
     compared=replace(RACED, load=LOAD, diagnosis=(SLOW,)),
 )
 SILENT = tuple(

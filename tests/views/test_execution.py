@@ -7,24 +7,24 @@ from tests.examples.step import CURVE, MEMORY, OPS, RACE, STAGE, STEP_TIMES, sha
 from tests.records_by_hand import LOAD, op_total
 from tflab.records.graph import Node
 from tflab.records.timed import CriticalPath, KernelTime, Memory, StepTime
-from tflab.records.verdicts import Experiment, Untried
+from tflab.records.verdicts import Experiment, Experiments, Untried
 from tflab.views import stages
 
 MANY = tuple(
     op_total(f"n{n}", f"Op{n}", n + 2, 9_000 + n, 800 + n, 100.0 + n, n / 1000)
     for n in range(1_013)
 )
-EXPERIMENTS = {
-    "control": Experiment("control", "", -1_500.0, -4_000.0, 2_500.0, 6),
-    "experiments": (
+EXPERIMENTS = Experiments(
+    control=Experiment("control", "", -1_500.0, -4_000.0, 2_500.0, 6),
+    ops=(
         Experiment("conv1/Relu", "_FusedConv2D", 812e3, 790e3, 845e3, 6, 608e3),
         Experiment("loss", "Mean", 3_000.0, -2_000.0, 9_000.0, 6, 8_500.0),
         Experiment("dense/add", "_MklMatMul", 400e3, 390e3, 410e3, 6, 499e3),
         Experiment("fed", "Cast", 5_000.0, 4_000.0, 6_000.0, 6),
     ),
-    "one_by_one": Experiment("ops one by one", "", -250e3, -310e3, -190e3, 6),
-    "untried": (Untried("train/w", "ResourceApplyAdam", "it changes something"),),
-}
+    one_by_one=Experiment("ops one by one", "", -250e3, -310e3, -190e3, 6),
+    untried=(Untried("train/w", "ResourceApplyAdam", "it changes something"),),
+)
 
 # Title -> what is different
 VARIANTS = {
@@ -47,9 +47,12 @@ VARIANTS = {
     },
     "no memory": {"memory": Memory((), 0)},
     "compiled code": {"nodes": (Node("cluster_0_1/xla_run", "_XlaRun"),)},
-    "experiments": EXPERIMENTS | {"kernel_time": KernelTime(357_000, 1_540_000)},
+    "experiments": {
+        "experiments": EXPERIMENTS,
+        "kernel_time": KernelTime(357_000, 1_540_000),
+    },
     "experiments that could not be made": {
-        "untried": (Untried("a", "Op", "it is part of a loop"),)
+        "experiments": Experiments((), None, (Untried("a", "Op", "it is part of a loop"),))
     },
 }
 
@@ -60,4 +63,6 @@ def test_the_view_says_where_the_time_of_a_step_went():
 
 
 def test_experiments_in_a_narrow_terminal():
-    approve_view("views-experiments.txt", stages.blocks(replace(STAGE, **EXPERIMENTS))[5:9])
+    approve_view(
+        "views-experiments.txt", stages.blocks(replace(STAGE, experiments=EXPERIMENTS))[5:9]
+    )

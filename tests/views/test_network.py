@@ -19,6 +19,7 @@ NETWORK = Network(
         WireTensor("y", "task 0", "client", 2, 4, 1_250, 64_400.0),
         WireTensor("order", "task 0", "client", 2, 0, 800, 0.0),
     ),
+    wires=(),
     offsets=(
         Offset("/job:worker/replica:0/task:0", 20_000, 30_000, 20_000),
         Offset("/job:worker/replica:0/task:1", -5e9, 40_000, -5_000_000_000),

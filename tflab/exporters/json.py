@@ -2,14 +2,15 @@
 
 A record becomes an object of its fields. A field's metadata gives another key, if its name is a
 keyword of Python, or says that JSON omits it, because it is live or is written to files:
-`field(metadata={"json": "from"})`, `field(metadata={"json": None})`.
+`field(metadata={"json": "from"})`, `field(metadata={"json": None})`. A mapping of keys says that
+the fields of a record are written in its place.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -114,8 +115,19 @@ def parts(record: Any, within: str) -> codec.Parts:
     if isinstance(record, OpStats):
         names = OP_STATS.get(within, ROW).items()
         return ((key, name, getattr(record, name)) for key, name in names)
+    return list(fields_written(record))
+
+
+def fields_written(record: Any) -> Iterator[tuple[str, str, Any]]:
+    """Yield key, name and value of each field. A field whose key is a mapping has its own fields
+    written in its place, with these keys, or nothing if it is None."""
     kind: Any = type(record)
-    return ((key, name, paired(record, name)) for name, key in keys(kind))
+    for name, key in keys(kind):
+        if isinstance(key, str):
+            yield key, name, paired(record, name)
+        elif inner := getattr(record, name):
+            for own_key, own, value in fields_written(inner):
+                yield key.get(own_key, own_key), own, value
 
 
 def paired(record: Any, name: str) -> Any:
@@ -124,7 +136,7 @@ def paired(record: Any, name: str) -> Any:
 
 
 @functools.cache
-def keys(record: Any) -> tuple[tuple[str, str], ...]:
+def keys(record: Any) -> tuple[tuple[str, Any], ...]:
     """The fields of a record class that are written, with their keys."""
     named = ((item.name, item.metadata.get("json", item.name)) for item in fields(record))
     return tuple((name, key) for name, key in named if key is not None)

@@ -90,9 +90,10 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     ending = measure.run([measure.job_of(program, step, options)], plan, measured.observe)
     ending.check(kept=bool(measured.steps) and (not ending.failure or bool(options.cluster)))
     executed = renumber(measured.graphs, placement) or placement.nodes
-    sent, on_wire, network = placement.transfers, list[OpRun](), None
+    sent, network = placement.transfers, None
     if options.cluster:
-        sent, on_wire, network = networked(measured, placement, options)
+        sent, network = networked(measured, placement, options)
+    on_wire = network.wires if network else ()
     middle = median_trace(measured)
     of_nodes = op_runs.of(run for run in measured.runs if run.name != trace.EXECUTOR)
     stats = statistics.fold(of_nodes)
@@ -118,7 +119,6 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         interrupted=ending.interrupted,
         kernel_time=trace.kernel_time(middle.step_stats),
         network=network,
-        wires=tuple(on_wire),
         failure=str(ending.failure) if ending.failure else None,
     )
     during = machine_load.since(start)
@@ -137,8 +137,9 @@ LEFT_OUT = ("Values are not fetched over several tasks.",)
 
 def networked(
     measured: Measured, placement: Placement, options: Options
-) -> tuple[tuple[Transfer, ...], list[OpRun], Network]:
-    """The tensors on the wire; the times of the runs are also moved to the common axis."""
+) -> tuple[tuple[Transfer, ...], Network]:
+    """Return the transfers, and the tensors on the wire. The times of the runs are also moved to
+    the common axis."""
     shapes = {one.tensor: one.shape for one in placement.transfers}
     sent = tuple(nodes.transfers(measured.graphs, shapes))
     axis = wires.one_axis(measured.runs, measured.received, measured.steps, sent)
@@ -147,11 +148,12 @@ def networked(
     network = Network(
         tasks=wires.task_times(ops, axis.wires, axis.received, measured.steps),
         tensors=wires.tensors(axis.received, axis.wires, wires.edges(sent)),
+        wires=tuple(axis.wires),
         offsets=axis.offsets,
         unrecorded=len(sent) * len(measured.steps) - len(axis.received),
         left_out=LEFT_OUT,
     )
-    return sent, axis.wires, network
+    return sent, network
 
 
 def median_trace(measured: Measured) -> Any:
@@ -165,13 +167,7 @@ def with_experiments(execution: Execution, placement: Placement, options: Option
     measured = experiments.run(placement, execution.top_ops, options)
     if measured is None:
         return replace(execution, interrupted=True)
-    return replace(
-        execution,
-        experiments=measured.ops,
-        control=measured.control,
-        untried=measured.untried,
-        one_by_one=measured.one_by_one,
-    )
+    return replace(execution, experiments=measured)
 
 
 def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:

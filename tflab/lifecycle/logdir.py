@@ -188,7 +188,7 @@ def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: floa
 def write_steps(folder: Path, stage: Execution, placement: Placement, profile: bool) -> None:
     """Write the traced steps themselves: those of several tasks on one time axis, for Perfetto;
     with `profile` those of a walk that ended early, for which no others were captured."""
-    runs = (*stage.runs, *stage.wires)
+    runs = (*stage.runs, *(stage.network.wires if stage.network else ()))
     capture = Capture(placement.program.name, stage.step_times, runs)
     if stage.network:
         with (folder / CHART).open("w", encoding="utf-8") as stream:

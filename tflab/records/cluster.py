@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from tflab.records.timed import OpRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class Network:
 
     tasks: tuple[TaskTime, ...]
     tensors: tuple[WireTensor, ...]  # the slowest first
+    wires: tuple[OpRun, ...] = field(repr=False)  # tensors on the wire, as op runs
     offsets: tuple[Offset, ...]
     unrecorded: int  # receives that the runtime omitted from its traces, which happens
-    left_out: tuple[str, ...] = ()  # sentences: what is not available over several tasks
+    left_out: tuple[str, ...]  # sentences: what is not available over several tasks

@@ -35,7 +35,7 @@ from tflab.records.timed import (
     StepTime,
 )
 from tflab.records.values import Maps, NotFinite, Value, ValuesStep
-from tflab.records.verdicts import Experiment, Load, Untried
+from tflab.records.verdicts import Experiments, Load
 
 
 @dataclass(frozen=True)
@@ -183,12 +183,10 @@ class Execution(Shown):
     wall_ns: int
     critical_path: CriticalPath
     memory: Memory
-    kernel_time: KernelTime | None = None  # of the step of median length
+    kernel_time: KernelTime | None = None  # of the step of median length; None on a GPU
     race: Race | None = None  # when passes were switched off
-    experiments: tuple[Experiment, ...] = ()  # if they were requested
-    control: Experiment | None = None  # of the experiments
-    untried: tuple[Untried, ...] = ()  # ops without an experiment, and why
-    one_by_one: Experiment | None = None  # what running the ops of a step one by one adds
+    # If they were requested
+    experiments: Experiments | None = field(default=None, metadata={"json": {"ops": "experiments"}})
     interrupted: bool = False  # whether these are only the steps until Ctrl-C
     load: Load | None = None  # of the machine
     # The program's values in one step, in topological order
@@ -198,7 +196,6 @@ class Execution(Shown):
     # The feature maps of that step; None if no image was fed
     maps: Maps | None = field(default=None, repr=False, metadata={"json": None})
     network: Network | None = None  # of a graph that ran on several tasks
-    wires: tuple[OpRun, ...] = field(default=(), repr=False)  # tensors on the wire, as `runs`
     failure: str | None = None  # of a step: these are the measurements before it
 
 

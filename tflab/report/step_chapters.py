@@ -29,7 +29,7 @@ def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
     yield execution.top_table(heading, step.top_ops, step, "node")
     yield Method(contents.warm(step), contents.walking(walked))
     yield from execution.costs(step)
-    if step.control:
+    if step.experiments and step.experiments.control:
         yield Method(
             "The numbers are from untraced steps, which alternate with traced ones.",
             f"{contents.walking(walked)} --experiments",

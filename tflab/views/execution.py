@@ -105,9 +105,8 @@ def kernels(taken: KernelTime | None) -> Iterable[str]:
 
 def costs(stage: Execution) -> Iterable[Block]:
     """What the largest ops cost a step, measured by running each of them once more."""
-    experiments = Experiments(stage.experiments, stage.control, stage.untried, stage.one_by_one)
     self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
-    return op_costs(experiments, self_ns)
+    return op_costs(stage.experiments, self_ns) if stage.experiments else ()
 
 
 NO_CHAIN = (
