@@ -10,7 +10,6 @@ control of a verdict is how much rounds of the same thing differed within each f
 from __future__ import annotations
 
 import argparse
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -263,10 +262,7 @@ NO_VERDICT = (
 )
 
 Seen = Mapping[str, Watched]  # by the name of the file
-# Fetches, fed shapes, and which of the groups with these: functions may have the same name
-Key = tuple[tuple[str, ...], tuple[tuple[str, str], ...], int]
-Row = tuple[tuple[str, ...], Sequence[float | None]]  # labels, and a time for each file
-OF_GROUP = re.compile(r"(.* group) (\d+)")  # owners of the time of a group
+Row = tuple[str, Sequence[float | None]]  # a name, and a time for each file
 
 
 def run_of_programs(args: argparse.Namespace) -> int:
@@ -288,31 +284,30 @@ def run_of_programs(args: argparse.Namespace) -> int:
 
 
 def blocks_of_programs(seen: Seen) -> Iterator[Block]:
-    medians: dict[Key, list[float | None]] = {}
-    for place, watched in enumerate(seen.values()):
-        for key, group in zip(keys(watched), watched.groups, strict=True):
-            medians.setdefault(key, [None] * len(seen))[place] = group.median_ns
-    numbers = {key: number for number, key in enumerate(medians, 1)}
+    """Yield the median run of each group, and what owned the time of the process."""
+    columns = (Column("", lambda row: row[0], elastic=True, least=24), *of_files(seen))
+    medians = [
+        {name: group.median_ns for name, group in zip(names, watched.groups, strict=True)}
+        for watched in seen.values()
+        for names in [group_names(watched)]
+    ]
     yield Table(
-        "Median run of each group, and its ratio to the first file",
-        (
-            Column("group", lambda row: row[0][0], right=True),
-            Column("fetches", lambda row: row[0][1], elastic=True),
-            Column("fed", lambda row: row[0][2], elastic=True),
-            *of_files(seen),
-        ),
-        tuple(
-            ((str(numbers[key]), ", ".join(key[0]), ", ".join(map(" ".join, key[1]))), times)
-            for key, times in medians.items()
-        ),
+        "Median run of each group, and its ratio to the first file", columns, rows_of(medians)
     )
-    yield Table(
-        "Where the time went",
-        (Column("", lambda row: row[0][0]), *of_files(seen)),
-        tuple(owners(seen, numbers)),
-    )
+    owned = [
+        {owner_name(row.owner, group_names(watched)): row.ns for row in watched.process.owners}
+        for watched in seen.values()
+    ]
+    whole = [{"the whole process": watched.process.wall_ns} for watched in seen.values()]
+    yield Table("Where the time went", columns, rows_of(owned) + rows_of(whole))
     if len(seen) > 1:
         yield NO_VERDICT
+
+
+def rows_of(times: Sequence[Mapping[str, float | None]]) -> tuple[Row, ...]:
+    """Return a row for every name in any file, in the order of the files."""
+    names = dict.fromkeys(name for of_file in times for name in of_file)
+    return tuple((name, [of_file.get(name) or None for of_file in times]) for name in names)
 
 
 def of_files(seen: Seen) -> Iterator[Column]:
@@ -328,30 +323,23 @@ def of_files(seen: Seen) -> Iterator[Column]:
         yield Column(name, partial(cell, place), right=True)
 
 
-def keys(watched: Watched) -> Iterator[Key]:
-    """Yield the key of each group. Groups that fetch and are fed the same follow the order of their
-    first runs."""
-    seen_before: Counter[tuple[Any, ...]] = Counter()
+def group_names(watched: Watched) -> list[str]:
+    """Return what each group fetches and is fed: `loss:0, train with x:0 (8, 4)`. Of several
+    alike, the second is `... (2)`, in the order of their first runs."""
+    names: Counter[str] = Counter()
+    made = []
     for group in watched.groups:
-        alike = group.fetches, tuple(group.feeds.items())
-        seen_before[alike] += 1
-        yield (*alike, seen_before[alike])
+        name = ", ".join(group.fetches) or group.graph
+        if group.feeds:
+            name += f" with {', '.join(map(' '.join, group.feeds.items()))}"
+        names[name] += 1
+        made.append(f"{name} ({names[name]})" if names[name] > 1 else name)
+    return made
 
 
-def owners(seen: Seen, numbers: Mapping[Key, int]) -> Iterator[Row]:
-    """Yield what owned the time, in each file; `numbers` are those of the groups in all files."""
-    by_name = []
-    for watched in seen.values():
-        own = [numbers[key] for key in keys(watched)]
-        by_name.append({numbered(row.owner, own): row.ns for row in watched.process.owners})
-    for name in dict.fromkeys(name for known in by_name for name in known):
-        yield (name,), [known.get(name) or None for known in by_name]
-    yield ("the whole process",), [watched.process.wall_ns for watched in seen.values()]
-
-
-def numbered(owner: str, numbers: Sequence[int]) -> str:
-    """Return the owner with the number of its group in all files, `steps of group 2`, from those of
-    the groups of its own file. A file of a stranger may name groups that it does not have."""
-    found = OF_GROUP.fullmatch(owner)
-    place = int(found[2]) - 1 if found else -1
-    return f"{found[1]} {numbers[place]}" if found and 0 <= place < len(numbers) else owner
+def owner_name(owner: str, names: Sequence[str]) -> str:
+    """Return the owner with the name of its group, `steps of loss:0`, instead of the number that
+    the group has in its file. A file of a stranger may name groups that it does not have."""
+    what, of, number = owner.partition(" of group ")
+    place = int(number) if of and number.isdecimal() else 0
+    return f"{what} of {names[place - 1]}" if 0 < place <= len(names) else owner
