@@ -7,7 +7,7 @@ import pytest
 
 from tests.examples.runs import run, runs
 from tests.graph_notation import graph
-from tflab.analysis import flows
+from tflab.analysis import critical_path
 from tflab.records.placed import Transfer
 from tflab.records.timed import OpRun
 
@@ -26,7 +26,7 @@ SENDS = "a; a/_1=_Send(a); a/_2=_Recv"
     ],
 )
 def test_producers(nodes, ran, producers):
-    assert flows.producers(graph(nodes), [SENT], ran.split()) == producers
+    assert critical_path.producers(graph(nodes), [SENT], ran.split()) == producers
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_producers(nodes, ran, producers):
 )
 def test_arrows_from_run_to_run(recorded, before, arrows):
     table = runs(recorded)
-    pairs = zip(*flows.pairs(table, before), strict=True)
+    pairs = zip(*critical_path.flows(table, before), strict=True)
     ends = [[f"{table[at].name} {table[at].start_ns}" for at in pair] for pair in pairs]
     assert sorted(map(" ".join, ends)) == sorted(filter(None, arrows.split(", ")))
 
@@ -60,20 +60,17 @@ def test_every_arrow_is_that_of_a_search_through_all_runs():
     for place, taker in enumerate(table):
         for name in before[taker.name]:
             ended = [
-                (flows.end_ns(other), at)
+                (critical_path.end_ns(other), at)
                 for at, other in enumerate(table)
                 if (other.name, other.step) == (name, taker.step)
-                and flows.end_ns(other) <= taker.start_ns
+                and critical_path.end_ns(other) <= taker.start_ns
             ]
             if ended:
                 expected.add((max(ended)[1], place))
-    assert set(zip(*map(np.ndarray.tolist, flows.pairs(table, before)), strict=True)) == expected
-
-
-def test_the_runs_of_a_node_stand_in_the_order_in_which_they_ended():
-    late, long, short, other = runs("a 60; a 0 50; a 10 5; b 1")
-    expected = {"a": [short, long, late], "b": [other]}
-    assert flows.runs_by_node([late, long, other, short]) == expected
+    assert (
+        set(zip(*map(np.ndarray.tolist, critical_path.flows(table, before)), strict=True))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,5 +93,5 @@ def test_the_time_of_a_transfer_is_inferred(nodes, recorded, inferred):
     user = graph(f"{SENDS}; {nodes}")
     what = ("a/_2", "a (inferred)", "transfers CPU:0 to CPU:1 (inferred)")
     for size, known in ((16, 16), (None, 0)):
-        found = flows.inferred_transfers(runs(recorded), user, [replace(SENT, bytes=size)])
+        found = critical_path.inferred_transfers(runs(recorded), user, [replace(SENT, bytes=size)])
         assert list(found) == [OpRun(step, *what, *times, known) for step, *times in inferred]

@@ -18,8 +18,6 @@ GROUPS = (
     "a 0 9; b 1 2; c 2 3; d 4 6; e 5 1; f 20 9; g 21 9; h 22 9; i 23 9; j 24 9; k 25 9; l 29 1;"
     "m 40 5; n 41 1; o 42 1"
 )
-# More than are packed together with other groups, and one where the second has ended
-MANY = "; ".join([*(f"{chr(97 + n)} {n} 40" for n in range(lanes.SMALL + 2)), "Z 41 5"])
 
 
 @pytest.mark.parametrize(
@@ -29,7 +27,6 @@ MANY = "; ".join([*(f"{chr(97 + n)} {n} 40" for n in range(lanes.SMALL + 2)), "Z
         ("a 0 10; b 5 10; c 10 10", "ac b"),  # partly overlapping
         ("a 0 10; b 2 5; c 3 2; d 8 2", "a bd c"),  # one within another
         (GROUPS, "aflm bdgno ceh i j k"),  # the first lane that is free
-        (MANY, f"aZ {' '.join(chr(97 + n) for n in range(1, lanes.SMALL + 2))}"),
         ("a 5 0; b 5 0", "ab"),  # a run of no duration opens no lane
         ("s 100 0; x 100 10", "sx"),
         ("x 100 10; s 100 0", "sx"),
@@ -152,22 +149,6 @@ def test_lanes_and_levels_are_those_of_every_nanosecond(runs):
     for ns, count in enumerate(counts):
         now = changes.get(ns, now)
         assert now == count
-
-
-@given(st.lists(st.builds(run, st.just("a"), st.integers(0, 400), st.integers(0, 9))))
-def test_groups_that_are_packed_together_have_the_lanes_of_groups_packed_alone(runs):
-    expected = [list(lane) for lane in lanes.pack(runs)]
-    for limit, value in (("SMALL", 1), ("TOGETHER", 2)):
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(lanes, limit, value)
-            assert [list(lane) for lane in lanes.pack(runs)] == expected
-
-
-@given(RUNS)
-def test_spans_are_packed_in_the_order_of_their_starts_and_durations(runs):
-    starts, durations = np.array([(run.start_ns, run.duration_ns) for run in runs]).reshape(-1, 2).T
-    expected = sorted(range(len(runs)), key=lambda place: (starts[place], durations[place]))
-    assert lanes.order(starts, durations).tolist() == expected
 
 
 @given(MOMENTS)

@@ -13,9 +13,10 @@ path is returned only if each of its runs began after the previous one had ended
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from operator import itemgetter
 from statistics import median_low
 
@@ -25,9 +26,10 @@ from tflab.analysis import op_runs
 from tflab.analysis.op_runs import OpRuns
 from tflab.analysis.timeline import merged, total_ns
 from tflab.analysis.tracks import ON_GPU, track_kind, work_runs
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import Node, node_of, turned_around
 from tflab.records.placed import Transfer
 from tflab.records.timed import CriticalPath, OpRun
+from tflab.units import short_device
 
 BACK = ("NextIteration", "RefNextIteration")  # leads to the next iteration of a loop
 JOINS = ("Merge", "RefMerge", "Exit", "RefExit")  # runs once after one of several inputs
@@ -102,20 +104,20 @@ def path_of_step(links: Links, achieved_parallelism: float) -> CriticalPath:
         start = latest[place] - links.durations[place]
         for earlier in links.before[place]:
             latest[earlier] = min(latest[earlier], start)
-    chain = [ends.index(length)]
-    while links.before[chain[-1]]:
-        chain.append(max(links.before[chain[-1]], key=ends.__getitem__))
-    chain.reverse()
+    longest = [ends.index(length)]
+    while links.before[longest[-1]]:
+        longest.append(max(links.before[longest[-1]], key=ends.__getitem__))
+    longest.reverse()
     slack: dict[str, float] = {}
     for name, end, last in zip(links.names, ends, latest, strict=True):
         slack[name] = min(last - end, slack.get(name, length))
     return CriticalPath(
-        nodes=tuple(links.names[place] for place in chain),
+        nodes=tuple(links.names[place] for place in longest),
         ns=length,
         parallelism=sum(links.durations) / length if length else 0,
         achieved_parallelism=achieved_parallelism,
         slack=tuple(slack.items()),
-        durations_ns=tuple(links.durations[place] for place in chain),
+        durations_ns=tuple(links.durations[place] for place in longest),
     )
 
 
@@ -262,3 +264,93 @@ def achieved_parallelism(runs: Iterable[OpRun]) -> float:
         work += int(group.duration_ns.sum())
         busy += total_ns(*merged(group.start_ns, group.start_ns + group.duration_ns))
     return work / busy if busy else 0
+
+
+# Flows: which run took data from which run. In a loop a node runs many times; then it is its last
+# run that had ended.
+
+INFERRED = "(inferred)"
+
+
+def producers(
+    nodes: Iterable[Node], transfers: Iterable[Transfer], ran: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return, for each node that ran, the nodes that ran and whose data it takes.
+
+    Data that pass through nodes without a run (fused, folded, `_Send` and `_Recv`) come from the
+    last nodes before them that ran.
+    """
+    data = [replace(node, control_inputs=()) for node in nodes]
+    sources: dict[str, tuple[str, ...]] = {}
+    for name, parents in in_order(dependencies(data, transfers)).items():
+        of_parents = ((parent,) if parent in ran else sources[parent] for parent in parents)
+        sources[name] = tuple(dict.fromkeys(chain.from_iterable(of_parents)))
+    return {name: names for name, names in sources.items() if names and name in ran}
+
+
+def flows(
+    runs: Sequence[OpRun], before: Mapping[str, Sequence[str]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return, for each arrow, two indices into `runs`: the run that made the data, and the run of
+    the same step that took them. `before` names the producers of each node."""
+    table = op_runs.of(runs)
+    names = [table.kinds[kind][0] for kind in table.kind.tolist()]
+    steps, starts = table.step.tolist(), table.start_ns.tolist()
+    ended: dict[tuple[int, str], list[tuple[int, int]]] = {}  # ends of runs, with their indices
+    ends = (table.start_ns + table.duration_ns).tolist()
+    for place, key in enumerate(zip(steps, names, strict=True)):
+        ended.setdefault(key, []).append((ends[place], place))
+    for own in ended.values():
+        own.sort()
+    arrows = []
+    for place, (step, name, start) in enumerate(zip(steps, names, starts, strict=True)):
+        for producer in before.get(name, ()):
+            own = ended.get((step, producer), [])
+            last = bisect_right(own, (start, len(names))) - 1
+            if last >= 0:
+                arrows.append((own[last][1], place))
+    made, taken = np.array(arrows, np.int64).reshape(-1, 2).T
+    return made, taken
+
+
+def inferred_transfers(
+    runs: Iterable[OpRun], nodes: Sequence[Node], transfers: Iterable[Transfer]
+) -> Iterator[OpRun]:
+    """Yield a run for each `_Recv`, from the end of the producer to the start of the first
+    consumer.
+
+    The runtime times neither `_Recv` nor `_Send`. A transfer cannot have taken longer than this
+    run, but part of the run may be waiting. If a trace has the `_Recv`, as old ones do, nothing is
+    inferred.
+    """
+    of_node: dict[int, dict[str, list[OpRun]]] = {}  # of each step
+    transfers = list(transfers)
+    for run in runs if transfers else ():
+        of_node.setdefault(run.step, {}).setdefault(run.name, []).append(run)
+    consumers = turned_around(dependencies(nodes, ()))
+    for transfer in transfers:
+        takers = consumers.get(transfer.recv, ())
+        for own in of_node.values():
+            starts = sorted(run.start_ns for name in takers for run in own.get(name, ()))
+            producers = [] if transfer.recv in own else own.get(node_of(transfer.tensor), [])
+            for run in sorted(producers, key=end_ns):
+                first = bisect_left(starts, end_ns(run))
+                if first < len(starts):
+                    yield transfer_run(transfer, run, starts[first])
+
+
+def end_ns(run: OpRun) -> int:
+    return run.start_ns + run.duration_ns
+
+
+def transfer_run(transfer: Transfer, run: OpRun, until_ns: int) -> OpRun:
+    direction = f"{short_device(transfer.from_device)} to {short_device(transfer.to_device)}"
+    return OpRun(
+        step=run.step,
+        name=transfer.recv,
+        op=f"{transfer.tensor} {INFERRED}",
+        device=f"transfers {direction} {INFERRED}",
+        start_ns=end_ns(run),
+        duration_ns=until_ns - end_ns(run),
+        requested_bytes=transfer.bytes or 0,
+    )

@@ -18,10 +18,6 @@ from tflab.analysis.op_runs import OpRuns
 from tflab.analysis.timeline import Span, busy_ns, clipped, total_ns
 from tflab.records.timed import Occupancy, OpRun, StepShape, StepTime
 
-SMALL = 16  # spans of a group that is packed together with others
-TOGETHER = 4096  # groups
-NEVER = np.iinfo(np.int64).min  # used before
-
 
 def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:
     """The steps, each with its shape. A device that ran an op in any step is listed in all
@@ -73,7 +69,7 @@ def most_at_once(starts: np.ndarray, durations: np.ndarray) -> int:
 
 
 def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
-    """Runs in lanes, in the order of their starts. Within a lane no run overlaps another.
+    """Return runs in lanes, in the order of their starts. Within a lane no run overlaps another.
 
     Greedy interval partitioning: in the order of starts, each run goes into the first lane that is
     free. This takes exactly as many lanes as there are runs at once, and no packing takes fewer
@@ -82,66 +78,17 @@ def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
     over when another one starts at the same time, so the shortest of equal starts comes first.
     """
     table = op_runs.of(runs)
-    starts, durations = table.start_ns, table.duration_ns
-    places = order(starts, durations)
-    numbers = lane_numbers(starts[places], (starts + durations)[places])
-    by_lane = np.argsort(numbers, kind="stable")
-    ends = np.cumsum(np.bincount(numbers))[:-1]
-    return tuple(map(table.take, np.split(places[by_lane], ends))) if len(table) else ()
+    ends = table.start_ns + table.duration_ns
+    order = np.lexsort((table.duration_ns, table.start_ns))
+    spans = zip(table.start_ns[order].tolist(), ends[order].tolist(), strict=True)
+    places: dict[int, list[int]] = {}  # of the runs of each lane
+    for place, lane in zip(order.tolist(), lanes_of(spans), strict=True):
+        places.setdefault(lane, []).append(place)
+    return tuple(table.take(np.array(own)) for own in places.values())
 
 
-def order(starts: np.ndarray, durations: np.ndarray) -> np.ndarray:
-    """The indices of spans in the order in which they are packed."""
-    places = np.argsort(starts, kind="stable")
-    same = np.diff(starts[places]) == 0
-    tied: np.ndarray = (np.append(False, same) | np.append(same, False))[: len(places)]
-    some = places[tied]
-    places[tied] = some[np.lexsort((durations[some], starts[some]))]
-    return places
-
-
-def lane_numbers(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The lane of each span, in this `order`.
-
-    When nothing runs all lanes are free, so the lanes of the spans from then on do not depend on
-    earlier ones. Most such groups are a few spans, and are packed together.
-    """
-    numbers: np.ndarray = np.zeros(len(starts), np.int32)
-    idle: np.ndarray = np.append(True, starts[1:] >= np.maximum.accumulate(ends)[:-1])[
-        : len(starts)
-    ]
-    first = np.flatnonzero(idle)
-    sizes: np.ndarray = np.diff(np.append(first, len(starts)))
-    small = sizes <= SMALL
-    several = np.flatnonzero(small & (sizes > 1))
-    for begin in range(0, len(several), TOGETHER):
-        groups = several[begin : begin + TOGETHER]
-        for place, lane in lanes_of_groups(starts, ends, first[groups], sizes[groups]):
-            numbers[place] = lane
-    for begin, size in zip(first[~small].tolist(), sizes[~small].tolist(), strict=True):
-        group = slice(begin, begin + size)
-        spans = zip(starts[group].tolist(), ends[group].tolist(), strict=True)
-        numbers[group] = list(lanes_of_group(spans))
-    return numbers
-
-
-def lanes_of_groups(
-    starts: np.ndarray, ends: np.ndarray, first: np.ndarray, sizes: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """For the first span of each group, then the second, and so on: the places of these spans, and
-    their lanes. The groups begin at `first` and have these sizes."""
-    largest_first = np.argsort(-sizes, kind="stable")
-    first, sizes = first[largest_first], sizes[largest_first]
-    until: np.ndarray = np.full((len(first), SMALL), NEVER)  # when each lane is free again
-    for number in range(int(sizes.max(initial=0))):
-        place: np.ndarray = first[: np.count_nonzero(sizes > number)] + number
-        lane = (until[: len(place), : number + 1] <= starts[place, None]).argmax(axis=1)
-        until[np.arange(len(place)), lane] = ends[place]
-        yield place, lane
-
-
-def lanes_of_group(spans: Iterable[Span]) -> Iterator[int]:
-    """For each span, in the order of starts, the number of the first lane that is free."""
+def lanes_of(spans: Iterable[Span]) -> Iterator[int]:
+    """Yield, for each span in the order of starts, the number of the first lane that is free."""
     busy: list[tuple[int, int]] = []  # (end, lane)
     free: list[int] = []
     count = 0
@@ -163,18 +110,13 @@ Level = tuple[np.ndarray, np.ndarray]  # times in ns, and the value from each of
 
 
 def ops_at_once(runs: Sequence[OpRun]) -> Level:
-    """The number of these runs at each time; a run of 0 ns does not count."""
+    """Return the number of these runs at each time; a run of 0 ns does not count."""
     table = op_runs.of(runs)
-    return spans_at_once(table.start_ns, table.duration_ns)
-
-
-def spans_at_once(starts: np.ndarray, durations: np.ndarray) -> Level:
-    """The number of spans at each time."""
-    since = starts.min() if len(starts) else 0
+    since = table.start_ns.min() if len(table) else 0
     # Twice the time, and one more for a start: sorting whole numbers is faster than ordering pairs,
     # and a stable sort is the fastest of what is almost in order.
-    twice: np.ndarray = 2 * (starts - since)
-    edges = np.sort(np.concatenate([twice + 1, twice + 2 * durations]), kind="stable")
+    twice: np.ndarray = 2 * (table.start_ns - since)
+    edges = np.sort(np.concatenate([twice + 1, twice + 2 * table.duration_ns]), kind="stable")
     return changes_only((edges >> 1) + since, np.cumsum(2 * (edges & 1) - 1))
 
 

@@ -101,40 +101,16 @@ def peak(runs: OpRuns) -> int:
 
 
 def peaks(runs: Iterable[OpRun], groups: Sequence[Collection[str]]) -> list[int]:
-    """The most bytes that the nodes of each group had alive at once in any step, as in `peak`. A
-    node may be in several groups."""
-    groups_of: dict[str, list[int]] = {}
-    for number, names in enumerate(groups):
-        for name in names:
-            groups_of.setdefault(name, []).append(number)
-    highest: np.ndarray = np.zeros(len(groups), np.int64)
+    """Return the most bytes that the nodes of each group had alive at once in any step, as in
+    `peak`. A node may be in several groups."""
+    highest = [0] * len(groups)
     for step_runs in op_runs.of(runs).by_step().values():
-        of_kinds = [groups_of.get(name, ()) for name, _, _ in step_runs.kinds]
-        counts = np.array([len(own) for own in of_kinds], np.int64)
-        numbers = np.array([number for own in of_kinds for number in own], np.int64)
-        # An allocation is repeated for each group of its node
-        events = step_runs.allocations
-        kind = step_runs.kind[events.run]
-        copies = counts[kind]
-        event: np.ndarray = np.repeat(np.arange(len(kind)), copies)
-        first = (np.cumsum(counts) - counts)[kind] - (np.cumsum(copies) - copies)
-        group = numbers[np.repeat(first, copies) + np.arange(len(event))]
-        raise_peaks(highest, group, events.us[event], events.bytes[event])
-    return list(highest.tolist())
-
-
-def raise_peaks(
-    highest: np.ndarray, group: np.ndarray, event_us: np.ndarray, event_bytes: np.ndarray
-) -> None:
-    """Raise the peak of each group to that of these allocations of one step."""
-    order = np.lexsort([event_us, group])
-    group, times, total = group[order], event_us[order], np.cumsum(event_bytes[order])
-    starts = np.flatnonzero(np.diff(group, prepend=-1))
-    before = np.append(0, total)[starts]
-    alive = total - np.repeat(before, np.diff(starts, append=len(group)))
-    last: np.ndarray = np.append((times[1:] != times[:-1]) | (group[1:] != group[:-1]), True)
-    last = last[: len(group)]
-    np.maximum.at(highest, group[last], alive[last])
+        allocating = step_runs.take(np.unique(step_runs.allocations.run))
+        for number, names in enumerate(groups):
+            is_own = np.array([name in names for name, *_ in allocating.kinds], bool)
+            own = allocating.where(is_own[allocating.kind])
+            highest[number] = max(highest[number], peak(own))
+    return highest
 
 
 def holders(runs: OpRuns, at_us: int) -> tuple[Holder, ...]:

@@ -26,7 +26,7 @@ from typing import TextIO
 
 import numpy as np
 
-from tflab.analysis import flows, lanes, op_runs
+from tflab.analysis import critical_path, lanes, op_runs
 from tflab.analysis.lanes import Level
 from tflab.analysis.op_runs import OpRuns
 from tflab.escaping import visible
@@ -121,7 +121,7 @@ def processes(
         for allocator, alive in lanes.bytes_alive(runs, capture.steps).items():
             levels[f"memory of {allocator}", "bytes"] = alive
         yield TraceProcess(device, runs, levels, linked=True)
-    moved = op_runs.of(flows.inferred_transfers(capture.runs, nodes, transfers))
+    moved = op_runs.of(critical_path.inferred_transfers(capture.runs, nodes, transfers))
     for device, runs in moved.by_device().items():
         yield TraceProcess(device, runs, {}, linked=True)
 
@@ -155,9 +155,10 @@ def arrows_between(
     runs = op_runs.concatenated([lane for lane, _ in linked])
     threads = [thread for lane, thread in linked for _ in range(len(lane))]
     ran = {runs.kinds[kind][0] for kind in runs.kinds_in_order()}
-    before = flows.producers(nodes, transfers, ran)
-    inferred = np.array([op.endswith(flows.INFERRED) for _, op, _ in runs.kinds], bool)[runs.kind]
-    producers, consumers = flows.pairs(runs, before)
+    before = critical_path.producers(nodes, transfers, ran)
+    of_kind = [op.endswith(critical_path.INFERRED) for _, op, _ in runs.kinds]
+    inferred = np.array(of_kind, bool)[runs.kind]
+    producers, consumers = critical_path.flows(runs, before)
     lasting = (runs.duration_ns[producers] > 0) & (runs.duration_ns[consumers] > 0)
     producers, consumers = producers[lasting], consumers[lasting]
     ends = runs.start_ns[producers] + runs.duration_ns[producers] - 1
@@ -165,7 +166,7 @@ def arrows_between(
     guessed = (inferred[producers] | inferred[consumers]).tolist()
     pairs = zip(*(column.tolist() for column in columns), guessed, strict=True)
     for maker, end, taker, start, is_inferred in pairs:
-        kind = f"data {flows.INFERRED}" if is_inferred else "data"
+        kind = f"data {critical_path.INFERRED}" if is_inferred else "data"
         tail = f'5,"id":{next(ids)},"name":"{kind}","cat":"data"}}'
         yield end, f'{{"ph":"s",{threads[maker]}"ts":', tail
         yield start, f'{{"ph":"f","bp":"e",{threads[taker]}"ts":', tail
