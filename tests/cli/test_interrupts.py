@@ -42,24 +42,59 @@ def test_a_signal_raises_a_keyboard_interrupt(capsys):
 
 def test_a_held_signal_waits_until_it_is_released_taken_or_at_its_end(monkeypatch):
     moments = []
-    with pytest.raises(KeyboardInterrupt), interrupts.held():
-        came(signal.SIGINT)
-        moments.append("held")
-        with interrupts.released():
-            moments.append("released")
-    with pytest.raises(KeyboardInterrupt), interrupts.held():
-        came(signal.SIGINT)
-        moments.append("held")
-    with interrupts.held():
-        came(signal.SIGINT)
-        assert (interrupts.take(), interrupts.take()) == (True, False)
-    with pytest.raises(KeyboardInterrupt), interrupts.held():
-        came(signal.SIGTERM, signal.SIGTERM)  # signals at once are one,
-        moments.append("one")
-        monkeypatch.setattr(interrupts, "ONE_S", 0)
-        came(signal.SIGTERM)  # and a later one does not wait
-        moments.append("two")
-    assert moments == ["held", "held", "one"]
+
+    def released():
+        with interrupts.held():
+            came(signal.SIGINT)
+            moments.append("held")
+            with interrupts.released():
+                moments.append("released")
+
+    def at_its_end():
+        with interrupts.held():
+            came(signal.SIGINT)
+            moments.append("waited")
+
+    def taken():
+        with interrupts.held():
+            came(signal.SIGINT)
+            return [interrupts.is_waiting(), interrupts.take(), interrupts.take()].index(False)
+
+    def several():
+        with interrupts.held():
+            came(signal.SIGTERM, signal.SIGTERM)  # signals at once are one,
+            moments.append("one")
+            monkeypatch.setattr(interrupts, "ONE_S", 0)
+            came(signal.SIGTERM)  # and a later one does not wait
+            moments.append("two")
+
+    assert [command.run(body) for body in (released, at_its_end, taken, several)] == [
+        *(130, 130, 2, 143),
+    ]
+    assert moments == ["held", "waited", "one"]
+
+
+@pytest.mark.parametrize(("handled", "ended"), [(True, []), (False, [signal.SIGTERM])])
+def test_only_a_signal_that_is_not_handled_ends_the_process(monkeypatch, handled, ended):
+    given_up = []
+    monkeypatch.setattr(interrupts, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(interrupts, "give_up", lambda _, number: given_up.append(number))
+    if not handled:  # as while a step runs
+        monkeypatch.setattr(interrupts.os, "read", once_empty(interrupts.os.read))
+
+    def body():
+        with interrupts.held():
+            came(signal.SIGTERM)
+            time.sleep(0.2)
+
+    assert command.run(body) == 143
+    assert given_up[:1] == ended
+
+
+def once_empty(read):
+    """Read nothing the first time, which is when the main thread handles the signal."""
+    first = iter([True])
+    return lambda *args: b"" if next(first, False) else read(*args)
 
 
 def test_what_a_signal_cut_short_is_kept(capsys):
@@ -156,14 +191,12 @@ sys.exit(command.run(body))
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-@pytest.mark.parametrize(("patience", "signals"), [("0.5", 1), ("60", 2)])
-def test_a_step_that_does_not_return_is_abandoned(patience, signals, tmp_path):
+def test_a_step_that_does_not_return_is_abandoned(tmp_path):
     variables = {**os.environ, "TMPDIR": str(tmp_path)}
-    with started(["-c", STUCK, patience], env=variables) as process:
+    with started(["-c", STUCK, "1"], env=variables) as process:
         process.stdout.readline()
-        for _ in range(signals):
-            time.sleep(1.5)
-            process.send_signal(signal.SIGINT)
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
         assert process.stderr.read().endswith(interrupts.LEFT.format("SIGINT"))
         assert process.stdout.read() == "kept\n"

@@ -3,12 +3,13 @@
 import errno
 import os
 import sys
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from tflab.cli import output_paths
+from tflab.cli import confined, output_paths
 from tflab.errors import TflabError, UsageError
 
 
@@ -61,7 +62,7 @@ def test_a_write_that_fails_leaves_nothing(here, monkeypatch, number, kind, advi
     drafts = []
 
     def failing(draft, path):
-        drafts.append((draft.name, draft.read_bytes(), path.name, path.read_bytes()))
+        drafts.append((draft.name, draft.read_bytes(), path.name))
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "replace", failing)
@@ -71,7 +72,7 @@ def test_a_write_that_fails_leaves_nothing(here, monkeypatch, number, kind, advi
     assert type(error.value) is kind
     ((draft, *others),) = drafts
     assert draft.startswith(f".a.svg.{os.getpid()}-")
-    assert others == [b"<svg />", "a.svg", b""]
+    assert others == [b"<svg />", "a.svg"]
     assert files(here) == []
 
 
@@ -90,25 +91,23 @@ def test_a_check_says_before_anything_is_computed_what_a_write_would_and_leaves_
 
 
 def write(folder: Path, text: str = "new") -> None:
-    with output_paths.new_folder(folder) as work:
+    with output_paths.new_folder(folder, "--out") as work:
         (work / "events").write_text(text)
 
 
-def test_a_run_takes_a_logdir_that_is_new_or_empty_and_else_has_a_folder_of_its_own(here):
+def test_a_run_takes_a_logdir_that_is_new_or_empty_and_else_has_a_numbered_folder_of_its_own(here):
     Path("empty").mkdir()
     write(Path("mine"))
     chosen = [
         output_paths.choose_run_folder(given, "toy") for given in ("new/one", "empty", "mine")
     ]
     assert chosen == [Path("new/one"), Path("empty"), Path("mine/toy-20260102-030405")]
+    for number in ("", "-2", "-3"):
+        assert str(output_paths.choose_run_folder(None, "toy")) == f"runs/{FIRST}{number}"
+        write(Path(f"runs/{FIRST}{number}"))
 
 
-def test_runs_of_the_same_second_are_numbered():
-    chosen = []
-    for _ in range(3):
-        chosen.append(str(output_paths.choose_run_folder(None, "toy")))
-        write(Path(chosen[-1]))
-    assert chosen == [f"runs/toy-20260102-030405{number}" for number in ("", "-2", "-3")]
+FIRST = "toy-20260102-030405"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +128,7 @@ def test_the_name_of_a_model_never_becomes_a_path(model, name):
 
 @pytest.mark.parametrize("folder", ["run", "deep/er/run", "run/"])
 def test_a_folder_bears_its_name_once_all_is_in_it_and_others_may_read_it(folder):
-    with output_paths.new_folder(Path(folder)) as work:
+    with output_paths.new_folder(Path(folder), "--out") as work:
         (work / "events").write_text("new")
         assert not Path(folder).exists()
         assert work.parent.samefile(Path(folder).parent)
@@ -143,32 +142,37 @@ def test_a_folder_bears_its_name_once_all_is_in_it_and_others_may_read_it(folder
     [
         (ValueError(), ""),
         (KeyboardInterrupt(), ""),
-        (SystemExit(), ""),
         (
             OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
-            "'run' cannot be written: No space left on device. Nothing was written; free some "
-            "space there, or give another folder.",
+            "The folder 'run' cannot be written: No space left on device. Nothing was written; "
+            "free some space there, or give another path.",
         ),
     ],
 )
 def test_a_failure_leaves_nothing_and_a_full_disk_is_a_sentence(here, failure, said):
     kind = TflabError if said else type(failure)
-    with pytest.raises(kind) as error, output_paths.new_folder(Path("run")) as work:
+    with pytest.raises(kind) as error, output_paths.new_folder(Path("run"), "--out") as work:
         (work / "events").write_text("half")
         raise failure
     assert str(error.value) == said
     assert files(here) == []
 
 
-@pytest.mark.parametrize("folder", ["taken", "taken/run", "taken/deep/run"])
-def test_a_file_in_the_way_is_named_and_kept(folder):
+@pytest.mark.parametrize(
+    ("folder", "why"),
+    [
+        ("taken", "exists already; remove it or give another path."),
+        ("taken/run", "cannot be written: File exists. Give a path that you may write to."),
+        ("full", "exists already; remove it or give another path."),
+        (".", "exists already; remove it or give another path."),
+    ],
+)
+def test_a_name_that_is_taken_is_refused_before_anything_runs(folder, why):
     Path("taken").write_text("precious")
-    with pytest.raises(UsageError) as error:
-        write(Path(folder))
-    assert str(error.value) == (
-        f"The logdir '{folder}' cannot be written: 'taken' is not a folder. "
-        "Give --logdir a folder that you may write to."
-    )
+    Path("full/of/things").mkdir(parents=True)
+    with pytest.raises(UsageError) as error, output_paths.new_folder(Path(folder), "--out"):
+        pytest.fail("the body ran")
+    assert str(error.value) == f"The folder '{folder}' {why}"
     assert Path("taken").read_text() == "precious"
 
 
@@ -177,26 +181,18 @@ def test_a_place_without_permission_is_named_before_anything_runs(here, monkeypa
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(UsageError) as error, output_paths.new_folder(Path("run")):
+    with pytest.raises(UsageError) as error, output_paths.new_run("run", "toy"):
         pytest.fail("the body ran")
     assert str(error.value) == (
-        "The logdir 'run' cannot be written: Permission denied. "
-        "Give --logdir a folder that you may write to."
+        "The logdir 'run' cannot be written: Permission denied. Give a path that you may write to."
     )
     assert os.listdir(here) == []
-
-
-def test_a_folder_that_is_not_empty_is_refused(here):
-    write(Path("run"))
-    with pytest.raises(UsageError) as error, output_paths.new_folder(Path("run"), "--out"):
-        pytest.fail("the body ran")
-    assert str(error.value) == "The folder 'run' is not empty; give --out a new folder."
 
 
 def test_an_empty_folder_is_taken_and_no_empty_one_is_left(here):
     Path("run").mkdir()
     write(Path("run"))
-    with output_paths.new_folder(Path("nothing")):
+    with output_paths.new_folder(Path("nothing"), "--out"):
         pass
     assert files(here) == ["run", "run/events"]
 
@@ -206,10 +202,7 @@ def test_an_empty_folder_is_taken_and_no_empty_one_is_left(here):
 
 @pytest.mark.parametrize(
     ("given", "names"),
-    [
-        (None, ["runs/toy-20260102-030405", "runs/toy-20260102-030405-2"]),
-        ("mine", ["mine", "mine-2"]),
-    ],
+    [(None, [f"runs/{FIRST}", f"runs/{FIRST}-2"]), ("mine", ["mine", "mine-2"])],
 )
 def test_two_runs_that_begin_at_once_have_a_folder_each(given, names):
     with output_paths.new_run(given, "toy") as first, output_paths.new_run(given, "toy") as second:
@@ -220,7 +213,7 @@ def test_two_runs_that_begin_at_once_have_a_folder_each(given, names):
 
 
 def test_what_somebody_else_wrote_meanwhile_stays_and_the_result_has_the_next_name(here):
-    with pytest.raises(TflabError) as error, output_paths.new_folder(Path("run")) as work:
+    with pytest.raises(TflabError) as error, output_paths.new_folder(Path("run"), "--out") as work:
         (work / "events").write_text("ours")
         Path("run").mkdir()
         Path("run/notes").write_text("theirs")
@@ -228,6 +221,34 @@ def test_what_somebody_else_wrote_meanwhile_stays_and_the_result_has_the_next_na
         "Another process wrote 'run' in the meantime; the result is in 'run-2'."
     )
     assert files(here) == ["run", "run-2", "run-2/events", "run/notes"]
+
+
+# Of a confined process
+
+
+@pytest.mark.parametrize("ending", [None, ValueError()])
+def test_what_a_confined_process_completed_gets_its_name(here, monkeypatch, ending):
+    """It may write below its places only; the process that started it has made them."""
+    with (
+        output_paths.place(here / "file", "comparison") as file,
+        output_paths.place(here / "folder", "folder") as folder,
+    ):
+        outputs = {
+            option: (str(place.work), str(place.final))
+            for option, place in {"--save": file, "--out": folder}.items()
+        }
+        rights = confined.Rights((), "", outputs, 0, 1)
+        with monkeypatch.context() as child, suppress(ValueError):
+            child.setattr(confined, "CONFINED", rights)
+            output_paths.write(Path("elsewhere"), b"saved", "comparison", "--save")
+            with output_paths.new_folder(Path("other"), "--out") as work:
+                assert work.parent == folder.work
+                (work / "events").write_text("new")
+                if ending:
+                    raise ending
+    kept = [] if ending else ["folder", "folder/events"]
+    assert files(here) == ["file", *kept]
+    assert Path("file").read_bytes() == b"saved"
 
 
 @pytest.mark.parametrize(

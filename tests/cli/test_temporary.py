@@ -19,7 +19,7 @@ def test_a_folder_is_removed_with_its_context_and_that_of_the_process_at_its_end
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
         env={"TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,

@@ -143,11 +143,10 @@ def test_a_file_has_what_else_is_printed(run, folder, to):
         ("empty", "'empty' is empty; give the output of run_metadata.SerializeToString()"),
         ("events.tfevents", "'events.tfevents' is an event file without any event yet: close its "),
         ("cpu.pbtxt --to pdf", "No format named 'pdf'. Choose from text, json, csv, xspace"),
-        ("cpu.pbtxt --to columns", "columns: gone; write JSON, CSV, a Chrome trace or a"),
         ("cpu.pbtxt --to xspace", "An xspace goes into a logdir of TensorBoard; name one with"),
         (
             "cpu.pbtxt --to xspace --out graph.pb/logs",
-            "The folder 'graph.pb/logs' cannot be written: 'graph.pb' is not a folder. Give --out ",
+            "The folder 'graph.pb/logs' cannot be written: File exists. Give a path ",
         ),
         ("cpu.pbtxt later --to chrome", "The steps are 578 days apart, too far for one time"),
         ("", "The following arguments are required: RUN_METADATA."),

@@ -110,7 +110,7 @@ PROGRAM = """
 import sys
 from tflab.__main__ import main
 from tflab.cli import confined
-confined.IMPORT_S = int(sys.argv[1])
+confined.IMPORT_S = int(sys.argv[1])  # of this process, which hands it on
 sys.exit(main(["lifecycle", *sys.argv[2:]]))
 """
 

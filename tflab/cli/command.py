@@ -17,9 +17,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn, TextIO
 
-from tflab.cli import gone, interrupts, output_paths, temporary, terminal
+from tflab.cli import interrupts, output_paths, temporary, terminal
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import visible
 
@@ -36,24 +36,20 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         unknown = message.partition("unrecognized arguments: ")[2].split()
-        instead = next(filter(None, map(gone.sentence, unknown)), None)
-        sentence = instead or f"{message[0].upper()}{message[1:]}.{self.meant(unknown)}"
-        raise UsageError(f"{sentence} See `{self.prog} --help`.")
+        # Without their dashes, which would make all of them similar
+        options = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
+        known = [name[2:] for name in self._option_string_actions if name.startswith("--")]
+        nearest = difflib.get_close_matches(options[0], known, n=1) if options else []
+        hint = f" Did you mean '--{nearest[0]}'?" if nearest else ""
+        sentence = f"{message[0].upper()}{message[1:]}."
+        raise UsageError(f"{sentence}{hint} See `{self.prog} --help`.")
 
     def format_help(self) -> str:
         return terminal.fold(super().format_help(), terminal.width())
 
-    def meant(self, unknown: Sequence[str]) -> str:
-        """Return a hint at the option nearest to the first of these that starts with dashes."""
-        # Without their dashes, which would make all of them similar
-        options = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
-        option_names = [name[2:] for name in self._option_string_actions if name.startswith("--")]
-        nearest = difflib.get_close_matches(options[0], option_names, n=1) if options else []
-        return f" Did you mean '--{nearest[0]}'?" if nearest else ""
-
 
 def parser(name: str, about: str | None) -> Parser:
-    """The parser of the command `name`; `about` is the docstring of its module."""
+    """Return the parser of the command `name`; `about` is the docstring of its module."""
     return Parser(
         prog=f"python -m tflab.{name}",
         description=about,
@@ -62,14 +58,15 @@ def parser(name: str, about: str | None) -> Parser:
     )
 
 
+# Types of arguments
+
+
 def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
-    """An argparse type: one of these names, or an error with the nearest one."""
+    """Return an argparse type: one of these names, or an error with the nearest one."""
 
     def check(text: str) -> str:
         if text in names:
             return text
-        if instead := gone.sentence(text):
-            raise UsageError(f"{instead} Choose from {', '.join(names)}.")
         hint = did_you_mean(text, names)
         raise UsageError(f"No {kind} named '{text}'.{hint} Choose from {', '.join(names)}.")
 
@@ -82,45 +79,34 @@ MOST = 1_000_000_000
 def count(
     what: str, least: int = 1, most: int = MOST, several: bool = False
 ) -> Callable[[str], int]:
-    """An argparse type: a whole number from `least` to `most`, or `several` of them."""
+    """Return an argparse type: a whole number from `least` to `most`, or `several` of them."""
+    bounds = f"of at least {least}" if most == MOST else f"from {least} to {most}"
 
     def check(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = None
-        if number is None or not least <= number <= most:
-            bounds = f"of at least {least}" if most == MOST else f"from {least} to {most}"
-            spaces = (
-                " Separate several numbers with spaces, not commas."
-                if several and "," in text
-                else ""
-            )
-            raise UsageError(
-                f"The {what} is '{text}'; it has to be a whole number {bounds}.{spaces}"
-            )
-        return number
+        with suppress(ValueError):
+            if least <= int(text) <= most:
+                return int(text)
+        commas = several and "," in text
+        hint = " Separate several numbers with spaces, not commas." if commas else ""
+        raise UsageError(f"The {what} is '{text}'; it has to be a whole number {bounds}.{hint}")
 
     return check
 
 
 def percentage(what: str, most: int = 100) -> Callable[[str], float]:
-    """An argparse type: a number from 0 to `most`."""
+    """Return an argparse type: a number from 0 to `most`."""
 
     def check(text: str) -> float:
-        try:
-            number = float(text)
-        except ValueError:
-            number = -1.0
-        if not 0 <= number <= most:
-            raise UsageError(f"The {what} is '{text}'; it has to be a percentage from 0 to {most}.")
-        return number
+        with suppress(ValueError):
+            if 0 <= float(text) <= most:
+                return float(text)
+        raise UsageError(f"The {what} is '{text}'; it has to be a percentage from 0 to {most}.")
 
     return check
 
 
 def folder(what: str) -> Callable[[str], str]:
-    """An argparse type: the name of a folder, which must not be empty."""
+    """Return an argparse type: the name of a folder, which must not be empty."""
 
     def check(text: str) -> str:
         if not text:
@@ -131,14 +117,17 @@ def folder(what: str) -> Callable[[str], str]:
 
 
 def file(what: str) -> Callable[[str], str]:
-    """An argparse type: the name of a file, which must not be empty or end with a slash."""
+    """Return an argparse type: the name of a file, not empty, and without a slash at its end."""
 
     def check(text: str) -> str:
-        if not text or text.endswith(("/", os.sep)):
+        if not text or text.endswith(os.sep):
             raise UsageError(f"The {what} is '{text}'; give the name of a file.")
         return text
 
     return check
+
+
+# How a command ends
 
 
 def run(body: Callable[[], int]) -> int:
@@ -154,29 +143,24 @@ def run(body: Callable[[], int]) -> int:
             finally:
                 with interrupts.held():
                     sys.stdout.flush()  # so that a closed pipe is not mistaken for a failure
-        except TflabError as error:
-            if ended.signal:  # it may have ended a process that this one waited for
-                return interrupted(ended)
-            if isinstance(error, RefusedError) and not isinstance(error, RanDryError):
-                show(chatter)
-            terminal.say(f"tflab: {visible(str(error))}", sys.stderr)
-            return error.status
         except KeyboardInterrupt:
             return interrupted(ended)
         except BrokenPipeError:  # the reader closed the pipe (`| head`)
             to_nowhere()
             return 0
         except Exception as error:
-            if ended.signal:  # during an import, for example; or the terminal is gone
+            if ended.signal:  # it may have ended a process that this one waited for
                 if isinstance(error, OSError) and error.errno == errno.EIO:
-                    to_nowhere()
+                    to_nowhere()  # the terminal is gone
                 return interrupted(ended)
-            sentence = what_is_full(error) or what_is_missing(error) or what_is_too_large(error)
-            if sentence is None:
+            sentence = explained(error)
+            refused = isinstance(error, RefusedError) and not isinstance(error, RanDryError)
+            if refused or sentence is None:
                 show(chatter)
+            if sentence is None:
                 raise
             terminal.say(f"tflab: {visible(sentence)}", sys.stderr)
-            return TflabError.status
+            return error.status if isinstance(error, TflabError) else TflabError.status
 
 
 def interrupted(ended: interrupts.Interrupts) -> int:
@@ -187,21 +171,31 @@ def interrupted(ended: interrupts.Interrupts) -> int:
     return ended.status(INTERRUPTED)
 
 
-def what_is_full(error: Exception) -> str | None:
-    """An error that there is no space for an output, which may be standard output."""
-    if not isinstance(error, OSError) or error.errno not in output_paths.NO_ROOM:
-        return None
-    try:
-        sys.stdout.flush()
-    except OSError:  # standard output is full
-        to_nowhere()
-    return f"The output cannot be written: {error.strerror}."
+def explained(error: Exception) -> str | None:
+    """Return a sentence about an error that its user can understand; None for another one."""
+    if isinstance(error, TflabError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return f"There is not enough memory{f': {error}' if str(error) else ''}."
+    if isinstance(error, OSError) and error.errno in output_paths.NO_ROOM:
+        try:
+            sys.stdout.flush()
+        except OSError:  # standard output is full
+            to_nowhere()
+        return f"The output cannot be written: {error.strerror}."
+    return what_is_missing(error)
 
 
-def what_is_too_large(error: Exception) -> str | None:
-    if not isinstance(error, MemoryError):
+def what_is_missing(error: Exception) -> str | None:
+    """Return what to do about a package that this Python lacks, such as the system's own Python."""
+    name = (getattr(error, "name", None) or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or name not in NEEDED:
         return None
-    return f"There is not enough memory{f': {error}' if str(error) else ''}."
+    own = name == "tensorflow" or importlib.util.find_spec("tensorflow") is None
+    return (
+        f"{'TensorFlow' if own else f'The package {name!r}'} is missing for this Python "
+        f"({sys.executable}). Run it as `.venv/bin/python -m tflab...`, or activate .venv before."
+    )
 
 
 @contextmanager
@@ -220,16 +214,7 @@ def to_nowhere() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def what_is_missing(error: Exception) -> str | None:
-    """What to do about a package that this Python lacks, such as the system's own Python."""
-    name = (getattr(error, "name", None) or "").partition(".")[0]
-    if not isinstance(error, ModuleNotFoundError) or name not in NEEDED:
-        return None
-    own = name == "tensorflow" or importlib.util.find_spec("tensorflow") is None
-    return (
-        f"{'TensorFlow' if own else f'The package {name!r}'} is missing for this Python "
-        f"({sys.executable}). Run it as `.venv/bin/python -m tflab...`, or activate .venv before."
-    )
+# Standard output and error
 
 
 @contextmanager
@@ -260,7 +245,7 @@ def chatter_kept() -> Iterator[BinaryIO]:
 
 
 def writes_to_descriptor_2() -> bool:
-    """False in a notebook and under a test runner, which have a stderr of their own."""
+    """Return False in a notebook and under a test runner, which have a stderr of their own."""
     try:
         return sys.stderr.fileno() == 2
     except (AttributeError, OSError, ValueError):
@@ -279,13 +264,10 @@ def show(chatter: BinaryIO) -> None:
         terminal.say(f"  {visible(message)}{again}", sys.stderr)
 
 
-# Plain: replacement characters for an output whose encoding lacks some, such as ASCII or GBK
-#
-# A replacement is as wide as the original, so that tables and drawings keep their shape.
-
-
 HANDLER = "tflab.plain"  # as an `errors` handler of a text stream
 
+# What is printed instead if the encoding of an output lacks a character, as ASCII and GBK do: signs
+# as wide, so that tables and drawings keep their shape
 SIGNS = {
     **dict.fromkeys("─━", "-"),
     **dict.fromkeys("│┃", "|"),
@@ -302,28 +284,31 @@ SIGNS = {
 
 
 def replaced(error: UnicodeError) -> tuple[str, int]:
-    """What is printed instead of characters that cannot be encoded, and where to continue."""
+    """Return what is printed instead of characters that cannot be encoded, and where to
+    continue."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(map(sign, error.object[error.start : error.end])), error.end
 
 
 def sign(letter: str) -> str:
-    """`-` for a rule, `e` for an accented e, and `?` for characters without a similar one."""
-    return SIGNS.get(letter) or unicodedata.normalize("NFD", letter)[0].encode(
-        "ascii", "replace"
-    ).decode("ascii")
+    """Return `-` for a rule, `e` for an accented e, and `?` for a letter without a similar one."""
+    plain = unicodedata.normalize("NFD", letter)[0]
+    return SIGNS.get(letter) or (plain if plain.isascii() else "?")
 
 
 def prepare_streams() -> None:
     """Let standard output and error print plain characters for those that they cannot encode. If
     they are closed (`>&-`), discard what is printed."""
     codecs.register_error(HANDLER, replaced)
-    if sys.stdout is None:  # a file that is opened later must not get its descriptor
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)  # a notebook's stream has none
-        if reconfigure:
-            reconfigure(errors=HANDLER)
+    sys.stdout = prepared(sys.stdout)
+    sys.stderr = prepared(sys.stderr)
+
+
+def prepared(stream: TextIO | None) -> TextIO:
+    if stream is None:  # a file that is opened later must not get its descriptor
+        return open(os.devnull, "w", encoding="utf-8")
+    reconfigure = getattr(stream, "reconfigure", None)  # a notebook's stream has none
+    if reconfigure:
+        reconfigure(errors=HANDLER)
+    return stream

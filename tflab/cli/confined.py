@@ -3,8 +3,8 @@
 The kernel needs no knowledge of graphs. Before the process opens the file, it gives up all rights
 but these, permanently and for all processes that it starts: it reads Python, the packages, the
 system's libraries, the model and the files of `--feed`; it writes a temporary folder and the
-results that the user asked for; it has no network. `run` starts the process, watches it, and moves
-the results to their final names. `main` is what the process does.
+results that the user asked for; it has no network. `run` starts the process and waits for it.
+`main` is what the process does.
 """
 
 from __future__ import annotations
@@ -14,14 +14,11 @@ import importlib
 import json
 import os
 import re
-import select
-import shutil
 import signal
 import site
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -39,11 +36,10 @@ with suppress(ImportError):  # Windows has neither this nor Landlock
 
 GIVEN = "TFLAB_CONFINED"  # the variable with the rights of the process
 IMPORT_S = 120  # time limit for importing a graph
-LEAST_BYTES = 2**30  # memory limit for an import, plus BYTES_PER_BYTE per byte of the graph
-BYTES_PER_BYTE = 16
 SPARED = 2**30  # free memory in bytes that the process must leave
 PATIENCE_S = 20.0  # time limit for an interrupted process to end by itself
-PARTIAL = "partial"  # the document of the stages so far, if the process is killed
+IMPORTING = "importing"  # a file that is there while the process imports the graph
+CONTENT = "content"  # the name of an output in its place
 ENABLED = True  # tests that call commands in their own process switch the confinement off
 
 # Files of the system that Python and TensorFlow read; many exist on some systems only. Of /proc
@@ -77,14 +73,13 @@ class Rights:
 
     readable: tuple[str, ...]
     temporary: str  # its temporary folder, which it may write to
-    outputs: Mapping[str, tuple[str, str]]  # option -> (folder to write to, final name)
-    memory: int = 0  # limit in bytes; 0: none
-    passed: int = -1  # a descriptor on which it reports the import of the graph
+    outputs: Mapping[str, tuple[str, str]]  # option -> (folder in which it makes it, final name)
+    memory: int  # limit in bytes; 0: none
+    import_s: int  # time limit for importing the graph
     unimported: str = ""  # why TensorFlow must not import the graph: it is only parsed
 
 
 CONFINED: Rights | None = None  # of this process
-MEMORY = -1  # the open file with the memory of this process, which it could not open later
 
 
 def is_available() -> bool:
@@ -92,7 +87,7 @@ def is_available() -> bool:
 
 
 def is_wanted(from_file: bool, trusted: bool) -> bool:
-    """Return whether a command must run in a confined process for this model."""
+    """Return True if a command must run in a confined process for this model."""
     wanted = from_file and not trusted and CONFINED is None and ENABLED
     return wanted and is_available()
 
@@ -112,15 +107,11 @@ def run(
     argv: Sequence[str] | None,
     args: Any,
     outputs: Mapping[str, AbstractContextManager[Any]],
-    readable: Sequence[str] = (),
 ) -> int:
     """Run `python -m tflab.COMMAND ARGV` in a confined process; return its exit status.
 
     `args` are the parsed arguments. `outputs` are contexts that give the places to write to, by
-    option; each is left in the same way as without confinement. `readable` are files that the
-    arguments name, in addition to the model.
-
-    Raises UsageError, before anything is opened, for a model that is more than plain files.
+    option. Raises UsageError, before anything is opened, for a model that is more than plain files.
     """
     if getattr(args, "cluster", None):
         raise UsageError(
@@ -132,53 +123,44 @@ def run(
     model = model_files(Path(args.model))
     with ExitStack() as stack:
         folder = stack.enter_context(temporary.folder("confined"))
-        keep_fonts(folder)
         (folder / "python").mkdir()
         (folder / "python" / "tflab").symlink_to(Path(tflab.__file__).parent)
-        places = {option: enter(stack, context, folder) for option, context in outputs.items()}
+        places = {option: stack.enter_context(context) for option, context in outputs.items()}
         rights = Rights(
-            readable=(*SYSTEM, *installed(), *map(str, model), *feeds, *readable),
+            readable=(*SYSTEM, *installed(), *map(str, model), *feeds),
             temporary=str(folder),
-            outputs={option: (str(work), str(final)) for option, (work, final) in places.items()},
+            outputs={
+                option: (str(place.work.absolute()), str(place.final))
+                for option, place in places.items()
+            },
             memory=memory_limit(),
+            import_s=IMPORT_S,
         )
         words = sys.argv[1:] if argv is None else argv
         status = attempt(command, words, rights)
-        if isinstance(status, str):
-            status = attempt(command, words, replace(rights, unimported=status))
-        if isinstance(status, str):
-            raise TflabError(f"The graph '{args.model}' cannot be shown: {status}.")
+        importing = folder / IMPORTING
+        if status < 0 and importing.exists():
+            importing.unlink()
+            why = f"TensorFlow's process ended with {name_of(status)} while it imported the graph"
+            if -status == signal.SIGALRM:
+                why = f"TensorFlow did not import it within {IMPORT_S} s"
+            status = attempt(command, words, replace(rights, unimported=why))
+        if status < 0:
+            raise TflabError(
+                f"The graph '{args.model}' ended the process that ran it, with {name_of(status)}."
+            )
         return status
 
 
-class UnfinishedError(Exception):
-    """The confined process did not complete an output, which is discarded."""
+def name_of(status: int) -> str:
+    """Return the name of the signal that ended a process with this status."""
+    return signal.Signals(-status).name
 
 
-def enter(
-    stack: ExitStack, context: AbstractContextManager[Any], folder: Path
-) -> tuple[Path, Path]:
-    """Enter the context of an output. It is left with an error unless the process completed the
-    output."""
-    place = context.__enter__()
-
-    def leave(kind: Any, error: Any, trace: Any) -> bool:
-        if kind is None and not (folder / mark(place.final)).exists():
-            with suppress(UnfinishedError):
-                context.__exit__(UnfinishedError, UnfinishedError(), None)
-            return False
-        return bool(context.__exit__(kind, error, trace))
-
-    stack.push(leave)
-    return place.work, place.final
-
-
-def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
-    """Return the exit status of the confined process; or a reason, if it ended before TensorFlow
-    had imported the graph."""
-    reading, writing = os.pipe()
+def attempt(command: str, argv: Sequence[str], rights: Rights) -> int:
+    """Return the exit status of the confined process; below 0 if a signal ended it."""
     own_variables = {
-        GIVEN: json.dumps(asdict(replace(rights, passed=writing))),
+        GIVEN: json.dumps(asdict(rights)),
         "HOME": rights.temporary,
         "TMPDIR": rights.temporary,
         "PYTHONPATH": str(Path(rights.temporary, "python")),
@@ -187,29 +169,24 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
     }
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     sys.stdout.flush()
-    try:
-        with (
-            subprocess.Popen(
-                [*python(), "-m", "tflab.cli.confined", command, *argv],
-                env={**kept, **own_variables},
-                stdin=subprocess.DEVNULL,
-                stderr=standard_error(),
-                pass_fds=[writing],
-                start_new_session=True,  # a terminal's Ctrl-C reaches it only through this process
-            ) as process,
-        ):
-            os.close(writing)
-            writing = -1
-            try:
-                return watched(process, reading, rights)
-            except KeyboardInterrupt:
-                return interrupted(process)
-            finally:
-                process.kill()
-    finally:
-        for descriptor in (reading, writing):
-            if descriptor >= 0:
-                os.close(descriptor)
+    with (
+        subprocess.Popen(
+            [*python(), "-m", "tflab.cli.confined", command, *argv],
+            env={**kept, **own_variables},
+            stdin=subprocess.DEVNULL,
+            stderr=standard_error(),
+            start_new_session=True,  # a terminal's Ctrl-C reaches it only through this process
+        ) as process,
+    ):
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.send_signal(interrupts.current.signal or signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(PATIENCE_S)
+            raise
+        finally:
+            process.kill()
 
 
 def python() -> list[str]:
@@ -232,50 +209,6 @@ def standard_error() -> int | None:
         return sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):
         return None
-
-
-def keep_fonts(home: Path) -> None:
-    """Copy Matplotlib's list of fonts into the home of the process; making it takes seconds."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "matplotlib")
-    copy = home / ".cache" / "matplotlib"
-    copy.mkdir(parents=True)
-    for path in cache.glob("fontlist-*.json"):
-        shutil.copy(path, copy)
-
-
-def watched(process: subprocess.Popen[bytes], reading: int, rights: Rights) -> int | str:
-    began = time.monotonic()
-    begun = bool(os.read(reading, 1))  # empty if the process ends before
-    late = begun and not select.select([reading], [], [], IMPORT_S)[0]
-    if late:
-        process.kill()
-    imported = not late and begun and bool(os.read(reading, 1))
-    status = process.wait()
-    if late:
-        return f"TensorFlow did not import it within {IMPORT_S} s"
-    if status >= 0:
-        return status
-    name = signal.Signals(-status).name
-    if not imported:
-        return f"TensorFlow's process ended with {name} while it imported the graph"
-    with suppress(OSError):
-        print(Path(rights.temporary, PARTIAL).read_text(encoding="utf-8"))
-    raise TflabError(
-        f"The graph ended the process that ran it, with {name} after "
-        f"{time.monotonic() - began:.0f} s."
-    )
-
-
-def interrupted(process: subprocess.Popen[bytes]) -> int:
-    """Interrupt the process too, wait for it, and kill it if it does not end."""
-    came = interrupts.current.signal if interrupts.current else None
-    process.send_signal(came or signal.SIGINT)
-    try:
-        return process.wait(PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        raise KeyboardInterrupt from None
 
 
 def memory_limit() -> int:
@@ -373,80 +306,43 @@ def check_plain(path: Path) -> None:
 
 def main() -> int:
     """Confine this process, then run the command."""
-    global CONFINED, MEMORY
-    given = json.loads(os.environ.pop(GIVEN))
-    given["outputs"] = {option: tuple(pair) for option, pair in given["outputs"].items()}
-    CONFINED = rights = Rights(**given)
-    MEMORY = os.open("/proc/self/statm", os.O_RDONLY)
+    global CONFINED
+    CONFINED = rights = Rights(**json.loads(os.environ.pop(GIVEN)))
     landlock.die_with_parent()
-    os.set_inheritable(rights.passed, False)
     if rights.memory:
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         most = rights.memory if hard == resource.RLIM_INFINITY else min(rights.memory, hard)
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    works = [work for work, _ in rights.outputs.values()]
-    landlock.confine(rights.readable, [rights.temporary, "/dev/null", *works])
+    places = [folder for folder, _ in rights.outputs.values()]
+    landlock.confine(rights.readable, [rights.temporary, "/dev/null", *places])
     name, *argv = sys.argv[1:]
     sys.argv = [name, *argv]
     return int(importlib.import_module(f"tflab.{name}.__main__").main(argv))
 
 
-def mark(final: Path) -> str:
-    return f"finished-{final.name}"
-
-
 def output(option: str) -> tuple[Path, Path] | None:
-    """Return the folder to which this process writes the output of an option, and its final
-    name."""
+    """Return where this process makes the output of an option if it is confined, and the output's
+    final name."""
     if CONFINED is None or option not in CONFINED.outputs:
         return None
-    work, final = map(Path, CONFINED.outputs[option])
-    return work, final
-
-
-def finish(option: str) -> None:
-    """Tell the parent that the output of an option is complete."""
-    assert CONFINED is not None
-    Path(CONFINED.temporary, mark(Path(CONFINED.outputs[option][1]))).touch()
-
-
-def keep(document: str) -> None:
-    """Save the result so far, in case the graph crashes this process."""
-    if CONFINED is not None:
-        Path(CONFINED.temporary, PARTIAL).write_text(document, encoding="utf-8")
+    folder, final = CONFINED.outputs[option]
+    return Path(folder, CONTENT), Path(final)
 
 
 @contextmanager
-def importing(path: str) -> Iterator[None]:
-    """Open a context in which the graph at this path is imported, with limits of its own."""
+def importing() -> Iterator[None]:
+    """Open a context in which a graph is imported; a confined process ends if that takes long."""
     if CONFINED is None:
         yield
         return
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    own_files = (file for file in model_files(Path(path)) if file.is_file())
-    bytes_ = sum(file.stat().st_size for file in own_files if ".data-" not in file.name)
-    most = used() + LEAST_BYTES + BYTES_PER_BYTE * bytes_
-    resource.setrlimit(
-        resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
-    )
-    tell()
+    mark = Path(CONFINED.temporary, IMPORTING)
+    mark.touch()
+    signal.alarm(CONFINED.import_s)
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
-        tell()
-
-
-def used() -> int:
-    """Return the bytes of this process that count towards its limit (proc(5): data + stack)."""
-    return int(os.pread(MEMORY, 256, 0).split()[5]) * resource.getpagesize()
-
-
-def tell() -> None:
-    """Tell the parent that the import begins or has ended."""
-    assert CONFINED is not None
-    with suppress(OSError):  # the parent no longer reads
-        os.write(CONFINED.passed, b".")
+        signal.alarm(0)
+        mark.unlink()
 
 
 if __name__ == "__main__":

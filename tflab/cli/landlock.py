@@ -44,7 +44,7 @@ SCOPES = 0b11  # abstract sockets and signals of other processes
 
 
 def abi() -> int:
-    """The version of Landlock in this kernel; 0 if it has none."""
+    """Return the version of Landlock in this kernel; 0 if it has none."""
     if not sys.platform.startswith("linux") or not hasattr(os, "O_PATH"):
         return 0
     return max(0, call(CREATE_RULESET, None, 0, VERSION))
@@ -108,21 +108,17 @@ def checked(result: int) -> int:
 
 # Sockets
 
-# And the number of `socket`
-ARCHITECTURES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
+ARCHITECTURES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}  # with `socket`'s number
 IO_URING_SETUP = 425
 FOREIGN = 0x40000000  # x86-64: system calls from here on are of another ABI
 NUMBER, ARCHITECTURE = 0, 4  # places in struct seccomp_data
 LOAD, RETURN, EQUAL, AT_LEAST = 0x20, 0x06, 0x15, 0x35  # instructions of BPF
-VERDICTS = {"allow": 0x7FFF0000, "refuse": 0x00050000 | errno.EACCES}
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EACCES
 SECCOMP, FILTER = 22, 2  # of prctl
-
-# Instruction, value, and where to go if a comparison is true or false: "" is the next one
-Instruction = tuple[int, int, str, str]
 
 
 def can_filter() -> bool:
-    """Return whether this kernel has such filters, and this module knows its system calls."""
+    """Return True if this kernel has such filters, and this module knows its system calls."""
     known = platform.machine() in ARCHITECTURES and sys.byteorder == "little"
     return known and sys.platform == "linux" and os.path.exists("/proc/sys/kernel/seccomp")
 
@@ -131,27 +127,16 @@ def refuse_sockets() -> None:
     """Allow this process no new sockets, permanently. Pairs of sockets, which lead nowhere else,
     remain. Raises OSError if the kernel refuses."""
     architecture, opens = ARCHITECTURES[platform.machine()]
-    program: list[Instruction] = [
-        (LOAD, ARCHITECTURE, "", ""),
-        (EQUAL, architecture, "", "refuse"),
-        (LOAD, NUMBER, "", ""),
-        (AT_LEAST, FOREIGN, "refuse", ""),
-        (EQUAL, IO_URING_SETUP, "refuse", ""),
-        (EQUAL, opens, "refuse", "allow"),
-    ]
-    code = b"".join(instructions(program))
+    program = (  # instruction, instructions to skip if a comparison is true or false, value
+        (LOAD, 0, 0, ARCHITECTURE),
+        (EQUAL, 0, 4, architecture),
+        (LOAD, 0, 0, NUMBER),
+        (AT_LEAST, 2, 0, FOREIGN),
+        (EQUAL, 1, 0, IO_URING_SETUP),
+        (EQUAL, 0, 1, opens),
+        (RETURN, 0, 0, REFUSE),
+        (RETURN, 0, 0, ALLOW),
+    )
+    code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
     content = ctypes.create_string_buffer(code, len(code))
-    given = struct.pack("@HP", len(code) // 8, ctypes.addressof(content))
-    prctl(NO_NEW_PRIVILEGES, 1)
-    prctl(SECCOMP, FILTER, given)
-
-
-def instructions(program: list[Instruction]) -> list[bytes]:
-    """The program as struct sock_filter; each label becomes the distance to its verdict at the
-    end."""
-    ends = dict(zip(VERDICTS, range(len(program), len(program) + len(VERDICTS)), strict=True))
-    coded = [
-        struct.pack("=HBBI", code, *(ends.get(to, at + 1) - at - 1 for to in (yes, no)), value)
-        for at, (code, value, yes, no) in enumerate(program)
-    ]
-    return [*coded, *(struct.pack("=HBBI", RETURN, 0, 0, value) for value in VERDICTS.values())]
+    prctl(SECCOMP, FILTER, struct.pack("@HP", len(program), ctypes.addressof(content)))

@@ -16,25 +16,21 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 
-from tflab.cli import confined, temporary
+from tflab.cli import confined
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 
 RUNS = Path("runs")
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 NUMBERS = count(1)  # of the temporary names of this process
-CONTENT = "content"  # name of a file that a confined process writes
 
 
 @dataclass
 class Run:
-    """The folder of an output: where it is written, and its final name."""
+    """An output: where it is written, and its final name."""
 
     work: Path
     final: Path
-
-
-# Files
 
 
 def write(path: Path, content: bytes, what: str, option: str = "") -> None:
@@ -48,75 +44,25 @@ def new_file(path: Path, what: str, option: str = "") -> Iterator[Path]:
     """Yield a temporary name beside a new file, which gets its own name at the end.
 
     Raise UsageError, in which it is called `what`, if there is such a file or none can be written,
-    TflabError if the disk is full. A confined process writes into the folder that it received for
-    the file of this option.
+    TflabError if the disk is full. A confined process writes to the place that it received for the
+    output of this option.
     """
-    if granted := confined.output(option):
-        yield granted[0] / CONTENT
-        confined.finish(option)
-        return
-    draft = draft_of(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield draft
-        publish(draft, path)
-    except OSError as error:
-        if os.path.lexists(path):
-            raise already_exists(path, what) from error
-        raise unwritable(path, what, error) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()
-
-
-def publish(draft: Path, path: Path) -> None:
-    """Give a complete file its name. Raise FileExistsError if that is taken."""
-    path.open("x").close()  # so that no other file is replaced
-    try:
-        os.replace(draft, path)
-    except OSError:
-        path.unlink()
-        raise
+    with finished(path, what, option) as run:
+        yield run.work
 
 
 @contextmanager
-def file_place(path: Path, what: str) -> Iterator[Run]:
-    """Yield the place where a confined process writes a file, which then gets its name."""
-    check(path, what)
-    with temporary.folder("file") as work:
-        yield Run(work, path)
-        write(path, (work / CONTENT).read_bytes(), what)
-
-
-def check(path: Path, what: str) -> None:
-    """Raise UsageError if this name cannot be used, before anything is computed."""
-    if os.path.lexists(path):
-        raise already_exists(path, what)
-    try:
-        folder = next(parent for parent in path.absolute().parents if parent.exists())
-        draft = folder / draft_of(path).name
-        draft.open("x").close()
-        draft.unlink()
-    except OSError as error:
-        raise unwritable(path, what, error) from error
-
-
-# Folders
-
-
-@contextmanager
-def new_folder(final: Path, option: str = "--logdir") -> Iterator[Path]:
+def new_folder(final: Path, option: str) -> Iterator[Path]:
     """Yield a folder to write to, which gets its name at the end, and is removed after a failure.
 
-    Raise UsageError, before anything is computed, if nothing can be written there; the error names
-    the `option` that gave the folder. If the name was taken in the meantime, the folder gets
-    another one, which a TflabError names.
+    Raise TflabError if another process took its name; the result then has the next one.
     """
-    with new_output(final, option) as output:
-        yield output.work
-    if output.final != final:
+    with finished(final, "folder", option, folder=True) as run:
+        final = run.final
+        yield run.work
+    if run.final != final:
         raise TflabError(
-            f"Another process wrote '{final}' in the meantime; the result is in '{output.final}'."
+            f"Another process wrote '{final}' in the meantime; the result is in '{run.final}'."
         )
 
 
@@ -124,15 +70,64 @@ def new_folder(final: Path, option: str = "--logdir") -> Iterator[Path]:
 def new_run(given: str | None, model: str) -> Iterator[Run]:
     """Yield the folder of a run, as `new_folder` does: the given one if it is new or empty,
     otherwise a new one inside it. If another run takes its name, it gets the next one."""
-    with new_output(choose_run_folder(given, model), "--logdir") as run:
+    granted = confined.output("--logdir")
+    final = granted[1] if granted else choose_run_folder(given, model)
+    with finished(final, "logdir", "--logdir", folder=True) as run:
         yield run
 
 
 @contextmanager
-def folder_place(final: Path, option: str) -> Iterator[Run]:
-    """Yield the place where a confined process writes a folder."""
-    with new_folder(final, option) as work:
-        yield Run(work, final)
+def place(final: Path, what: str) -> Iterator[Run]:
+    """Yield a folder in which a confined process makes an output, which then gets its name."""
+    with finished(final, what, folder=True, content=confined.CONTENT) as run:
+        yield run
+
+
+@contextmanager
+def finished(
+    final: Path, what: str, option: str = "", folder: bool = False, content: str = ""
+) -> Iterator[Run]:
+    """Yield a temporary name beside a file or folder. At the end, what was written there, or its
+    part `content`, gets the final name, or the one that was granted to a confined process."""
+    granted = confined.output(option)
+    path, final = granted or (final, final)
+    run = Run(path.parent / f".{path.name}.{os.getpid()}-{next(NUMBERS)}.tmp", final)
+    try:
+        if not takable(path, folder):
+            raise already_exists(path, what)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        run.work.mkdir() if folder else run.work.touch()
+    except OSError as error:
+        raise unwritable(path, what, error) from error
+    try:
+        yield run
+        work = run.work / content
+        if work.is_dir() and any(work.iterdir()):
+            path = free_name(path)
+            os.replace(work, path)
+        elif work.is_file():
+            if not takable(path, folder=False):
+                raise already_exists(path, what)
+            os.replace(work, path)
+        if not granted:
+            run.final = path
+    except OSError as error:
+        if error.errno in NO_ROOM or not folder:
+            raise unwritable(path, what, error) from error
+        raise
+    finally:
+        shutil.rmtree(run.work, ignore_errors=True)
+        with suppress(OSError):
+            run.work.unlink()
+
+
+def check(path: Path, what: str) -> None:
+    """Raise UsageError if a file of this name cannot be written, before anything is computed."""
+    if not takable(path, folder=False):
+        raise already_exists(path, what)
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise unwritable(path, what, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
 def choose_run_folder(given: str | None, model: str) -> Path:
@@ -143,7 +138,7 @@ def choose_run_folder(given: str | None, model: str) -> Path:
         if given and takable(folder):
             return folder
     except OSError as error:
-        raise unwritable_folder(folder, error) from error
+        raise unwritable(folder, "logdir", error) from error
     name = re.sub(r"[^\w.-]+", "-", model).strip(".-") or "model"
     return free_name(folder / f"{name}-{datetime.now():%Y%m%d-%H%M%S}")
 
@@ -154,57 +149,12 @@ def free_name(path: Path) -> Path:
     return path if takable(path) else next(filter(takable, numbered))
 
 
-def takable(folder: Path) -> bool:
-    """Return True if the name is free, or an empty folder has it."""
-    if not os.path.lexists(folder):
+def takable(path: Path, folder: bool = True) -> bool:
+    """Return True if the name is free, or a folder can take it from an empty one."""
+    if not os.path.lexists(path):
         return True
-    replaceable = (
-        not folder.is_symlink() and not os.path.ismount(folder) and not folder.samefile(".")
-    )
-    return replaceable and folder.is_dir() and not any(folder.iterdir())
-
-
-@contextmanager
-def new_output(final: Path, option: str) -> Iterator[Run]:
-    """Yield a folder to write to; if it has content, it gets its name at the end."""
-    if granted := confined.output(option):
-        yield Run(*granted)
-        confined.finish(option)
-        return
-    run = Run(draft_of(final), final)
-    try:
-        for folder in (final, *final.parents):
-            if folder.exists() and not folder.is_dir():
-                raise NotADirectoryError(errno.ENOTDIR, f"'{folder}' is not a folder")
-        if not takable(final):
-            raise UsageError(f"The folder '{final}' is not empty; give {option} a new folder.")
-        run.work.mkdir(parents=True)
-    except OSError as error:
-        raise unwritable_folder(final, error, option) from error
-    try:
-        yield run
-        while any(run.work.iterdir()):
-            run.final = free_name(final)
-            try:
-                os.replace(run.work, run.final)
-                break
-            except OSError as error:
-                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
-                    raise  # it is not that the name was taken since the last line
-    except OSError as error:
-        if error.errno in NO_ROOM:
-            raise TflabError(
-                f"'{final}' cannot be written: {error.strerror}. Nothing was written; free some "
-                f"space there, or give another folder."
-            ) from error
-        raise
-    finally:
-        shutil.rmtree(run.work, ignore_errors=True)
-
-
-def draft_of(path: Path) -> Path:
-    """Return a temporary name beside a file or folder, which no other output has."""
-    return path.with_name(f".{path.name}.{os.getpid()}-{next(NUMBERS)}.tmp")
+    replaceable = folder and not path.is_symlink() and not os.path.ismount(path)
+    return replaceable and path.is_dir() and not path.samefile(".") and not any(path.iterdir())
 
 
 def write_listings(folder: Path, listings: Mapping[str, str]) -> None:
@@ -226,9 +176,6 @@ def opening_line(logdir: Path) -> str:
     return f"{program} --logdir {visible(shlex.quote(os.fspath(logdir)))}"
 
 
-# Errors
-
-
 def already_exists(path: Path, what: str) -> UsageError:
     return UsageError(f"The {what} '{path}' exists already; remove it or give another path.")
 
@@ -240,11 +187,3 @@ def unwritable(path: Path, what: str, error: OSError) -> TflabError:
             f"{sentence} Nothing was written; free some space there, or give another path."
         )
     return UsageError(f"{sentence} Give a path that you may write to.")
-
-
-def unwritable_folder(folder: Path, error: OSError, option: str = "--logdir") -> UsageError:
-    what = "logdir" if option == "--logdir" else "folder"
-    return UsageError(
-        f"The {what} '{folder}' cannot be written: {error.strerror}. "
-        f"Give {option} a folder that you may write to."
-    )

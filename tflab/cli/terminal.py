@@ -25,7 +25,7 @@ LINES_S = 10.0  # before a line, and between two
 
 
 def width(stream: TextIO | None = None) -> int:
-    """The columns of a stream's terminal, 0 if unknown."""
+    """Return the columns of a stream's terminal, 0 if unknown."""
     named = os.environ.get("COLUMNS", "")
     if named.isdigit():
         return max(int(named), LEAST_WIDTH)
@@ -38,26 +38,23 @@ def width(stream: TextIO | None = None) -> int:
 
 
 def fold(text: str, columns: int) -> str:
-    """A text with lines of at most this many columns; 0: no limit. Continuation lines are
+    """Return a text with lines of at most this many columns; 0: no limit. Continuation lines are
     indented by two columns. A word that is longer than a line is cut."""
-    return "\n".join(
-        line if not columns or len(line) <= columns else folded(line, columns)
-        for line in text.split("\n")
-    )
+    lines = text.split("\n")
+    return "\n".join(folded(line, columns) if 0 < columns < len(line) else line for line in lines)
 
 
 def folded(line: str, columns: int) -> str:
     indent = line[: len(line) - len(line.lstrip())]
     if len(indent) + 2 > columns // 2:  # a separate column, as in help
         indent = indent[: columns // 3]
-    parts = textwrap.wrap(
+    return textwrap.fill(
         line.strip(),
         columns,
         initial_indent=indent,
         subsequent_indent=f"{indent}  ",
         break_on_hyphens=False,
     )
-    return "\n".join(parts)
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
@@ -66,29 +63,14 @@ def say(text: str, stream: TextIO | None = None) -> None:
 
 
 def say_command(about: str, line: str, stream: TextIO | None = None) -> None:
-    """Print a command to type, after its purpose; on a line of its own if both do not fit, and
-    on several lines that a shell joins."""
+    """Print a command to type, after its purpose; on a line of its own if both do not fit."""
     columns = width(stream)
-    if columns and len(about) + 2 + len(line) > columns:
-        print(f"{fold(about, columns)}\n{with_continuations(line, columns)}", file=stream)
-    else:
-        print(f"{about}  {line}", file=stream)
-
-
-def with_continuations(line: str, columns: int) -> str:
-    """A command in lines that a shell joins, even if a word is cut."""
-    lines, remaining = [], line
-    for part in textwrap.wrap(line, columns - 2, break_on_hyphens=False):
-        remaining = remaining[len(part) :]
-        lines.append(
-            part + (" " if remaining.startswith(" ") else "") + ("\\" if remaining else "")
-        )
-        remaining = remaining.lstrip(" ")
-    return "\n".join(lines)
+    wide = columns and len(about) + 2 + len(line) > columns
+    print(f"{fold(about, columns)}\n{line}" if wide else f"{about}  {line}", file=stream)
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help whose paragraphs keep their lines if these fit, and whose options have a line each."""
+    """Help whose paragraphs keep their lines, and whose options have a line each."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30)
@@ -97,18 +79,6 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         if action.nargs == argparse.ONE_OR_MORE:  # argparse repeats the name: `N [N ...]`
             return f"{action.metavar or default_metavar} ..."
         return super()._format_args(action, default_metavar)
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        paragraphs = super()._fill_text(text, width, indent).split("\n\n")
-        return "\n\n".join(map(paragraph, paragraphs))
-
-
-def paragraph(text: str) -> str:
-    """A paragraph of help, refilled if it is too wide; indented commands stay unchanged."""
-    columns, lines = width(), text.strip("\n").split("\n")
-    if not columns or max(map(len, lines)) <= columns or text.startswith(" "):
-        return text
-    return textwrap.fill(" ".join(lines), columns, break_on_hyphens=False)
 
 
 # Progress on stderr for anything that takes longer than a moment: a bar on a terminal; in a file or

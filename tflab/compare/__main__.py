@@ -156,9 +156,9 @@ def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[output
     """The files that a confined process writes."""
     places: dict[str, AbstractContextManager[output_paths.Run]] = {}
     if args.plots:
-        places["--plots"] = output_paths.folder_place(Path(args.plots), "--plots")
+        places["--plots"] = output_paths.place(Path(args.plots), "folder")
     if args.save:
-        places["--save"] = output_paths.file_place(Path(args.save), WHAT)
+        places["--save"] = output_paths.place(Path(args.save), WHAT)
     return places
 
 

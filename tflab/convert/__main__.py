@@ -96,7 +96,7 @@ def output(name: str | None) -> Iterator[TextIO]:
     opened = gzip.open if Path(name).suffix == ".gz" else open
     with (
         output_paths.new_file(Path(name), "file") as draft,
-        opened(draft, "xt", encoding="utf-8", newline="") as stream,
+        opened(draft, "wt", encoding="utf-8", newline="") as stream,
     ):
         yield stream
 

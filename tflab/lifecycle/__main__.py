@@ -148,8 +148,9 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
             f"{STAGES[-1]}, or omit --stage."
         )
     if confined.is_wanted(models.is_file(args.model), args.trust):
-        run_folder = {"--logdir": output_paths.new_run(args.logdir, args.model)}
-        return confined.run("lifecycle", argv, args, run_folder if is_kept(args, stop) else {})
+        folder = output_paths.choose_run_folder(args.logdir, args.model)
+        places = {"--logdir": output_paths.place(folder, "logdir")} if is_kept(args, stop) else {}
+        return confined.run("lifecycle", argv, args, places)
     from tflab.runtime import dumps, tf_import
 
     dumps.prepare()
@@ -265,8 +266,6 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
         with interrupts.held(), interrupts.shown_by(lambda: document("interrupted")):
             for number, stage in enumerate(interrupts.interruptible(walked), 1):
                 stages.append(stage)
-                if confined.CONFINED and args.format != "text":
-                    confined.keep(DOCUMENTS[args.format](args, stages, "interrupted"))
                 if args.format == "text":
                     with command.reader_may_leave():
                         text.show(out, number, stage, blocks_of(args, stage))

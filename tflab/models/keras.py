@@ -59,7 +59,7 @@ def from_file(path: Path, trusted: bool) -> Any:
 
     try:
         # Keras warns that it does not load the state of the optimiser, which has another one here
-        with confined.importing(str(path)), warnings.catch_warnings():
+        with confined.importing(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return eagerly(load)
     except Exception as error:  # Keras may raise anything

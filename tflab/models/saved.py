@@ -107,7 +107,7 @@ def import_graph(file: GraphFile, graph: tf.Graph, trusted: bool) -> None:
     if why := confined.unimported(trusted):
         raise not_importable(file, why)
     try:
-        with graph.as_default(), confined.importing(str(file.path)):
+        with graph.as_default(), confined.importing():
             tf.import_graph_def(prepared(file), name="")
     except MemoryError as error:
         raise not_importable(file, "TensorFlow needs too much memory to import it") from error

@@ -70,8 +70,7 @@ def parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     if confined.is_wanted(models.is_file(args.model), args.trust):
         out = Path(args.out) if args.out else output_paths.free_name(Path(OUT))
-        place = output_paths.folder_place(out, "--out")
-        return confined.run("report", argv, args, {"--out": place})
+        return confined.run("report", argv, args, {"--out": output_paths.place(out, "folder")})
     names = selection.chosen(args.chapters, args.model)
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model, Saved(trust=args.trust))

@@ -50,7 +50,7 @@ def begin_training(logdir: str | None, program: Program, settings: Settings) -> 
         with (folder / SETTINGS).open("x") as file:
             json.dump(encoded(settings), file, indent=1)
     except OSError as error:
-        raise output_paths.unwritable_folder(folder, error) from error
+        raise output_paths.unwritable(folder, "logdir", error) from error
     tensorboard.write_graph(folder, program.graph)
     return folder
 
