@@ -54,8 +54,7 @@ LONG = ("tensorflow", "slow", "browser")  # marks of what may take long
 TOGETHER = {
     "tasks": (
         *("lifecycle/test_cluster_command", "lifecycle/test_over_tasks"),
-        *("compare/test_over_tasks", "runtime/test_health"),
-        "runtime/test_cluster",
+        *("compare/test_over_tasks", "runtime/test_cluster"),
     ),
     "pages": (
         *("browser/test_profile", "browser/test_graphs", "browser/test_life"),

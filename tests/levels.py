@@ -16,11 +16,11 @@ THOROUGH = (
     ),
     *("cli/test_interrupts", "cli/test_confined", "models/test_wall", "test_temporary"),
     *("run/test_watched", "run/test_v1", "run/test_undisturbed", "explore/test_warm"),
-    *("runtime/test_health", "runtime/test_cluster", "lifecycle/test_over_tasks"),
+    *("runtime/test_cluster", "lifecycle/test_over_tasks"),
     *("compare/test_over_tasks", "lifecycle/test_cluster_command", "runtime/test_tf_import"),
     *("compare/test_diagnosis_of_planted_problems", "compare/test_python_functions"),
     *("lifecycle/test_random_programs", "exporters/plots/test_plots", "models/test_keras"),
-    *("models/test_models", "runtime/test_child", "train/test_command"),
+    *("models/test_models", "runtime/test_processes", "train/test_command"),
 )
 # One test of each part of the system
 REPRESENTATIVES = (

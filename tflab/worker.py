@@ -45,30 +45,29 @@ def run(args: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who watches
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     tf_import.load()
-    from tflab.runtime import server
+    from tflab.runtime import worker_server
 
-    address = server.start(args.address)
+    address = worker_server.start(args.address)
     if args.watched:
         print(address, flush=True)
         sys.stdin.buffer.read()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)  # a server cannot be stopped, also in a step
     host, _, port = address.rpartition(":")
-    local = server.is_local(host) and server.is_kept_local(int(port))
+    local = worker_server.is_local(host) and worker_server.is_kept_local(int(port))
     reach = "this machine only" if local else "every address of this machine"
     terminal.say(
         f"This task of TensorFlow {environment.version('tensorflow')} listens at {address} and is "
         f"open to {reach}."
     )
-    terminal.say(f"Its connections are {server.OPEN}. Ctrl-C ends the task.")
+    terminal.say(f"Its connections are {worker_server.OPEN}. Ctrl-C ends the task.")
     sys.stdout.flush()
     try:
         while True:
-            time.sleep(3600)  # Ctrl-C ends this on Windows too, which waits for an event for ever
+            time.sleep(3600)
     except KeyboardInterrupt:
         print("\ntflab: the task has ended.", file=sys.stderr)
         return command.INTERRUPTED
-    return 0
 
 
 if __name__ == "__main__":

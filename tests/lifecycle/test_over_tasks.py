@@ -15,7 +15,7 @@ from tflab.analysis import timeline, wires
 from tflab.lifecycle import backward, execution, frontend, placement, split
 from tflab.records.graph import node_of
 from tflab.records.options import Options
-from tflab.runtime import measure, server, session, trace
+from tflab.runtime import cluster, measure, session, trace
 from tflab.units import task_of
 from tflab.views import network
 
@@ -181,7 +181,7 @@ def test_a_task_that_pauses_makes_its_step_long_and_is_named(
     walked_over_tasks, two_tasks, monkeypatch
 ):
     timed_step = session.timed_step
-    slow = server.STARTED[two_tasks[1]]
+    slow = cluster.STARTED[two_tasks[1]]
 
     def pauses(traced, values, index):
         if index == 2:

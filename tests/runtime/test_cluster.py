@@ -1,51 +1,37 @@
-"""Cluster: where tasks listen; those that do not come, or are others than expected, are named."""
+"""Cluster: where tasks listen; those that do not come, are others than expected, die or stand still
+are named, and what was measured is kept."""
 
 import http.server
 import os
 import re
+import signal
 import socket
-import subprocess
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 import tensorflow as tf
 
-from tflab.errors import TflabError, UsageError
-from tflab.runtime import cluster, server
+from tests.examples.models import placed
+from tflab.errors import LostTaskError, TflabError, UsageError
+from tflab.lifecycle import execution
+from tflab.models import toy
+from tflab.records.options import Options
+from tflab.runtime import cluster, refusals, worker_server
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
-
-
-def free_port():
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def children():
-    """The tasks that this process has started and that are alive."""
-    listed = subprocess.run(
-        ["ps", "--ppid", str(os.getpid()), "-o", "pid=,args="], capture_output=True, text=True
-    )
-    lines = listed.stdout.splitlines()
-    return {int(line.split()[0]) for line in lines if "tflab.worker" in line}
 
 
 # Where it listens
 
 
 def test_a_local_server_takes_connections_from_this_machine_only():
-    port = int(server.own_address("127.0.0.1").rpartition(":")[2])
-    assert server.is_kept_local(port) == hasattr(socket, "SO_BINDTODEVICE")
+    """Looking for its sockets leaves no file open."""
+    port = int(worker_server.own_address("127.0.0.1").rpartition(":")[2])
+    assert worker_server.is_kept_local(port) == hasattr(socket, "SO_BINDTODEVICE")
     socket.create_connection(("127.0.0.1", port), timeout=5).close()
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="/proc is not there")
-def test_looking_for_its_sockets_leaves_no_file_open():
-    port = int(server.own_address("127.0.0.1").rpartition(":")[2])
     before = len(os.listdir("/proc/self/fd"))
-    assert all(server.is_kept_local(port) for _ in range(20))
+    assert all(worker_server.is_kept_local(port) for _ in range(20))
     assert len(os.listdir("/proc/self/fd")) < before + 20  # other threads open some, too
 
 
@@ -57,124 +43,172 @@ def test_looking_for_its_sockets_leaves_no_file_open():
     ],
 )
 def test_what_only_this_machine_reaches(host, local):
-    assert server.is_local(host) == local
+    assert worker_server.is_local(host) == local
 
 
-def test_a_port_in_use_is_said():
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [("127.0.0.1", "address already in use"), ("192.0.2.1", "cannot assign requested address")],
+)
+def test_an_address_that_cannot_be_had_is_said(host, reason):
     with closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        port = taken.getsockname()[1]
+        address = f"{host}:{taken.getsockname()[1]}"
         with pytest.raises(UsageError) as error:
-            server.start(f"127.0.0.1:{port}")
+            worker_server.start(address)
     assert str(error.value) == (
-        f"No task can listen at 127.0.0.1:{port}: the port is in use; give another, or 0 for any "
-        "free port."
+        f"No task can listen at {address}: {reason}. Give an address of this machine, and a free "
+        "port, or 0 for any."
     )
-
-
-def test_an_address_of_another_machine_is_said():
-    with pytest.raises(UsageError, match=r"this machine has no address '192\.0\.2\.1'; give one"):
-        server.start("192.0.2.1:0")
 
 
 # Tasks that do not come
 
 
-def test_a_task_that_nobody_started_is_said():
-    address = f"127.0.0.1:{free_port()}"
-    with pytest.raises(TflabError) as error, cluster.tasks([address]):
-        pass
-    assert str(error.value) == (
-        f"Task 0 of the cluster, {address}, cannot be reached: connection refused. Start it there "
-        f"with `python -m tflab.worker {address}`."
-    )
-
-
-def test_what_listens_and_never_answers_is_said(monkeypatch):
-    monkeypatch.setattr(server, "ANSWER_S", 1)
-    with closing(socket.socket()) as mute:
+def test_what_listens_and_is_no_task_is_said(monkeypatch):
+    monkeypatch.setattr(cluster, "ANSWER_S", 1)
+    handler = http.server.SimpleHTTPRequestHandler
+    with (
+        closing(socket.socket()) as mute,
+        http.server.HTTPServer(("127.0.0.1", 0), handler) as web,
+    ):
         mute.bind(("127.0.0.1", 0))
         mute.listen()
-        address = f"127.0.0.1:{mute.getsockname()[1]}"
-        with pytest.raises(TflabError, match=r"did not answer within 1 s\. Start it there with"):
-            server.check(1, address)
-
-
-def test_a_server_of_another_kind_is_said():
-    with http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as web:
         threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True).start()
-        address = f"127.0.0.1:{web.server_port}"
-        with pytest.raises(TflabError) as error:
-            server.check(1, address)
+        for port in (mute.getsockname()[1], web.server_port):
+            address = f"127.0.0.1:{port}"
+            with pytest.raises(TflabError) as error:
+                cluster.check(1, address)
+            assert str(error.value) == (
+                f"Task 1 of the cluster, {address}, does not answer as a task does. Start it there "
+                f"with `python -m tflab.worker {address}`."
+            )
         web.shutdown()
-    assert str(error.value) == (
-        f"Task 1 of the cluster, {address}, is not a task: another kind of server answers there. "
-        f"Start it there with `python -m tflab.worker {address}`."
-    )
+    with pytest.raises(TflabError, match=f"{address}, cannot be reached: connection refused"):
+        cluster.check(1, address)
 
 
-def test_the_same_task_at_two_addresses_is_said(two_tasks):
-    other = two_tasks[0].replace("127.0.0.1", "localhost")
-    with pytest.raises(UsageError) as error, cluster.tasks([*two_tasks, other]):
+def test_a_task_of_another_kind_is_said(two_tasks, monkeypatch):
+    spec = tf.train.ClusterSpec({"mine": ["127.0.0.1:0"]})
+    other = tf.distribute.Server(spec, job_name="mine", task_index=0)
+    with pytest.raises(TflabError, match="is not a task of tflab"):
+        cluster.check(0, other.target.removeprefix(worker_server.SCHEME))
+    same = two_tasks[0].replace("127.0.0.1", "localhost")
+    with pytest.raises(UsageError) as error, cluster.tasks([*two_tasks, same]):
         pass
     assert str(error.value) == (
-        f"Task 0 of the cluster, {two_tasks[0]}, and task 2, {other}, are the same task; name each "
+        f"Task 0 of the cluster, {two_tasks[0]}, and task 2, {same}, are the same task; name each "
         "once."
     )
-
-
-# Whether all reach one another
+    monkeypatch.setattr(worker_server, "job", lambda: "tflab_1_2_3")
+    with pytest.raises(TflabError, match=rf"^Task 1 of the cluster, {two_tasks[1]}, runs Tensor"):
+        cluster.check(1, two_tasks[1])
 
 
 def test_this_machine_is_reached_by_the_address_of_the_route_to_a_task():
-    assert server.host_towards("127.0.0.1:1") == "127.0.0.1"
+    assert cluster.host_towards("127.0.0.1:1") == "127.0.0.1"
     assert cluster.client_host(["127.0.0.1:1", "localhost:2"]) == "127.0.0.1"
     with pytest.raises(TflabError, match=r"^This machine has no route to 255\.255\."):
         cluster.client_host(["127.0.0.1:1", "255.255.255.255:2", "127.0.0.1:3"])
 
 
-def test_numbers_pass_between_this_process_and_tasks_that_are_there(two_tasks):
+def test_tasks_that_do_not_all_reach_one_another_are_said(two_tasks, monkeypatch):
     assert cluster.passes_on(two_tasks)
+    monkeypatch.setattr(cluster, "host_towards", lambda address: "10.0.0.9")
+    monkeypatch.setattr(worker_server, "own_address", lambda host: f"{host}:5")
+    monkeypatch.setattr(cluster, "passes_on", lambda addresses: False)
+    cluster.check_reach(two_tasks)  # on the loopback device all can
+    with pytest.raises(TflabError, match=r"one another and this process at 10\.0\.0\.9:5\. Start"):
+        cluster.check_reach(["a:1", "b:2"])
 
 
 @pytest.mark.parametrize(
-    "broken, said",
+    ("constant", "value", "said"),
     [
-        ({"b:2"}, "Task 1 of the cluster, b:2, cannot reach this process at 10.0.0.9:5. Allow con"),
-        ({"b:2", "c:3"}, "Task 1 of the cluster, b:2, and task 2, c:3, cannot reach each other."),
+        ("START_S", 0.05, r"^Task 0 of the cluster did not start within 0\.05 s\.$"),
+        ("LOCAL", "192.0.2.1", r"ended during start-up, with status 2: tflab: No task can listen"),
     ],
 )
-def test_the_connection_that_does_not_pass_is_named(monkeypatch, broken, said):
-    monkeypatch.setattr(server, "host_towards", lambda address: "10.0.0.9")
-    monkeypatch.setattr(server, "own_address", lambda host: f"{host}:5")
-    monkeypatch.setattr(cluster, "passes_on", lambda some, host=None: not broken <= {*some})
-    with pytest.raises(TflabError, match=f"^{re.escape(said)}"):
-        cluster.check_reach(["a:1", "b:2", "c:3"])
+def test_a_task_that_does_not_begin_is_said_and_ended(constant, value, said, monkeypatch):
+    started, processes = cluster.processes.started, []
 
+    @contextmanager
+    def noted(*words, **options):
+        with started(*words, **options) as (process, errors):
+            processes.append(process)
+            yield process, errors
 
-def test_a_task_of_another_version_is_said(two_tasks, monkeypatch):
-    monkeypatch.setattr(server, "job", lambda: "tflab_1_2_3")
-    with pytest.raises(TflabError, match=rf"^Task 1 of the cluster, {two_tasks[1]}, runs Tensor"):
-        server.check(1, two_tasks[1])
-
-
-def test_a_server_that_is_not_tflab_s_is_said():
-    spec = tf.train.ClusterSpec({"mine": ["127.0.0.1:0"]})
-    other = tf.distribute.Server(spec, job_name="mine", task_index=0)
-    with pytest.raises(TflabError, match="answers, but is not a task of tflab"):
-        server.check(0, other.target.removeprefix(server.SCHEME))
-
-
-def test_a_task_that_does_not_begin_in_time_is_ended(monkeypatch):
-    monkeypatch.setattr(cluster, "START_S", 0.05)
-    before = children()
-    with pytest.raises(TflabError, match=r"^Task 0 of the cluster did not start within 0\.05 s\.$"):
+    monkeypatch.setattr(cluster.processes, "started", noted)
+    monkeypatch.setattr(cluster, constant, value)
+    with pytest.raises(TflabError, match=said):
         cluster.tasks(1).__enter__()
-    assert children() == before
+    assert [process.poll() is not None for process in processes] == [True]
 
 
-def test_a_task_that_fails_before_it_begins_says_why(monkeypatch):
-    monkeypatch.setattr(cluster, "LOCAL", "192.0.2.1")
-    with pytest.raises(TflabError, match=r"ended during start-up, with status 2: tflab: No task"):
-        cluster.tasks(1).__enter__()
+# Tasks that die or stand still
+
+
+@pytest.fixture(scope="module")
+def pool(two_tasks):
+    """Addresses of tasks: the first one lives, each of the others is for a test that ends it."""
+    with cluster.tasks(2) as addresses:
+        yield (two_tasks[0], *addresses)
+    assert all(cluster.STARTED[address].poll() is not None for address in addresses)
+
+
+def after_three_steps(monkeypatch, number, address):
+    """Send a signal to a task after the third step."""
+    observe = execution.Measured.observe
+    sent = []
+
+    def observed(measured, turn, timed, recorded):
+        observe(measured, turn, timed, recorded)
+        if len(measured.steps) == 3 and recorded is not None and not sent:
+            os.kill(cluster.STARTED[address].pid, number)
+            sent.append(number)
+
+    monkeypatch.setattr(execution.Measured, "observe", observed)
+
+
+def test_steps_until_a_task_died_are_kept_and_none_begins_without_it(pool, monkeypatch):
+    options = Options(steps=50, warmup=0, cluster=(pool[1], pool[0]))
+    stage = placed(toy.build, options)
+    after_three_steps(monkeypatch, signal.SIGKILL, pool[1])
+    executed = execution.execute(stage, options)
+    said = f"A step over 2 tasks was abandoned: task 0 ({pool[1]}) is gone."
+    assert (executed.steps, executed.failure) == (3, said)
+    assert sum(owner.ns for owner in executed.time_ledger) == executed.wall_ns
+    with pytest.raises(LostTaskError, match=f"^{re.escape(said)}$"):
+        placed(toy.build, options)
+
+
+def test_a_task_that_stands_still_in_a_step_is_named_after_its_time_limit(pool, monkeypatch):
+    options = Options(steps=50, warmup=0, cluster=(pool[0], pool[2]))
+    stage = placed(toy.build, options)
+    monkeypatch.setattr(refusals, "TIME_LIMIT_S", 4)
+    monkeypatch.setattr(cluster, "ANSWER_S", 2)
+    after_three_steps(monkeypatch, signal.SIGSTOP, pool[2])
+    executed = execution.execute(stage, options)
+    said = f"A step over 2 tasks was abandoned: task 1 ({pool[2]}) does not answer."
+    assert (executed.steps, executed.failure) == (3, said)
+
+
+def test_before_a_session_begins_a_task_that_stands_still_is_named_at_once(two_tasks, monkeypatch):
+    monkeypatch.setattr(cluster, "ANSWER_S", 1)
+    still = cluster.STARTED[two_tasks[1]]
+    monkeypatch.setattr(cluster, "STARTED", {})  # it is not ended for that
+    still.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(LostTaskError, match=r"task 1 \(127\.0\.0\.1:\d+\) does not answer\.$"):
+            cluster.check_all(two_tasks)
+    finally:
+        still.send_signal(signal.SIGCONT)
+
+
+def test_a_task_that_answers_and_has_forgotten_the_session_is_said(two_tasks):
+    forgotten = tf.errors.AbortedError(None, None, "Session handle is not found: d7fd99f71ae75903.")
+    assert str(refusals.refused(forgotten, Options(cluster=two_tasks))) == (
+        "A step over 2 tasks was abandoned: one of them was restarted, or another command started "
+        "to use it, and a task serves one command at a time. Start separate tasks for each command."
+    )

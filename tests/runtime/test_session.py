@@ -69,6 +69,12 @@ def test_another_range_that_a_step_leaves_is_the_runtimes_own_word():
     assert str(error) == "The runtime refused the step: FIFOQueue '_0_queue' is closed."
 
 
+def test_a_heading_of_several_errors_is_none():
+    several = tf.errors.AbortedError(None, None, "=====================\nIt went wrong.\n==")
+    said = "The runtime refused the step: It went wrong."
+    assert str(refusals.refused(several, Options())) == said
+
+
 def handle(name, value=None):
     """A resource variable without any node that reads it."""
     made = tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=[], shared_name=name, name=name)

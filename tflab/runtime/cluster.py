@@ -1,38 +1,47 @@
 """Cluster: the tasks that a graph runs on besides this process, started or found, and watched.
 
-Each task is a process with a server of TensorFlow (`server`). A session brings the tasks' addresses
-along, and each session has variables of its own there, as a session of a single process has.
+Each task is a process with a server of TensorFlow (`worker_server`). A session brings the tasks'
+addresses along, and each session has variables of its own there, as a session of a single process
+has.
 """
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import combinations
-from typing import IO
+from typing import IO, Any
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.errors import TflabError
-from tflab.runtime import processes, server
+from tflab.errors import LostTaskError, TflabError, UsageError
+from tflab.runtime import processes, worker_server
+from tflab.runtime.worker_server import SCHEME
+from tflab.units import plural
 
 JOB = "worker"  # of the tasks in a session
 CLIENT = "client"  # the job of this process
 START_S = 180  # within which a task has to be there; it imports TensorFlow
+ANSWER_S = 5  # time in which a running task has to answer
 LOCAL = "127.0.0.1"
+STARTED: dict[str, processes.Process] = {}  # by this process, by address
+
+# The errors of a step whose task is gone, does not respond or was restarted
+AWAY = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.AbortedError)
+FORGOTTEN = "Session handle is not found"
 
 
 @contextmanager
 def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The addresses of tasks: of this number of new ones on this machine, which end with the
+    """Yield the addresses of tasks: of this number of new ones on this machine, which end with the
     context, or of those given, once each has answered.
 
     Raises TflabError, with the task's name, for one that does not come.
     """
     if not isinstance(wanted, int):
-        server.check_each(wanted)
+        check_each(wanted)
         check_reach(wanted)
         yield tuple(wanted)
         return
@@ -48,7 +57,7 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
             for _ in range(wanted)
         ]
         addresses = tuple(address_of(number, *task) for number, task in enumerate(starting))
-        server.STARTED.update(zip(addresses, (task for task, _ in starting), strict=True))
+        STARTED.update(zip(addresses, (task for task, _ in starting), strict=True))
         yield addresses
 
 
@@ -63,70 +72,168 @@ def address_of(number: int, task: processes.Process, errors: IO[bytes]) -> str:
     raise TflabError(f"Task {number} of the cluster ended during start-up, {ending}")
 
 
-def close(session: tf1.Session) -> None:
-    """Close a session over tasks. The runtime asks each task and waits for ever for one that has
-    died, so this waits for a few seconds only."""
-    closing = threading.Thread(target=session.close, daemon=True)
-    closing.start()
-    closing.join(server.ANSWER_S)
+# Whether the tasks are there
+
+
+def check_each(addresses: Sequence[str]) -> None:
+    """Raise TflabError if an address has no task of this version of TensorFlow, or two have the
+    same."""
+    numbers: dict[int, int] = {}  # incarnation of a task -> its number
+    for number, address in enumerate(addresses):
+        incarnation = check(number, address)
+        first = numbers.setdefault(incarnation, number)
+        if first != number:
+            raise UsageError(
+                f"Task {first} of the cluster, {addresses[first]}, and task {number}, {address}, "
+                "are the same task; name each once."
+            )
+
+
+def check(number: int, address: str) -> int:
+    """Return the incarnation of the task at an address. Raise TflabError if there is none, or one
+    of another version of TensorFlow."""
+    name = f"Task {number} of the cluster, {address},"
+    start = f"Start it there with `python -m tflab.worker {address}`."
+    if reason := unreached(address):
+        raise TflabError(f"{name} cannot be reached: {reason}. {start}")
+    device = device_at(address)
+    if device is None:
+        raise TflabError(f"{name} does not answer as a task does. {start}")
+    job, ours = device.name.removeprefix("/job:").partition("/")[0], worker_server.job()
+    if not job.startswith("tflab_"):
+        raise TflabError(f"{name} is not a task of tflab. {start}")
+    if job != ours:
+        version = job.removeprefix("tflab_").replace("_", ".")
+        raise TflabError(
+            f"{name} runs TensorFlow {version}, and this process {tf.__version__}: tasks of "
+            "different versions may be incompatible. Install the same version there."
+        )
+    return int(device.incarnation)
+
+
+def unreached(address: str) -> str:
+    """Return why no connection to an address can be opened; "" if one can."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S).close()
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return ""
+
+
+def device_at(address: str) -> Any:
+    """Return the first device of the task at an address; None if no task answers."""
+    if unreached(address):
+        return None
+    config = tf1.ConfigProto(operation_timeout_in_ms=ANSWER_S * 1000)
+    try:
+        with tf1.Session(f"{SCHEME}{address}", graph=tf.Graph(), config=config) as session:
+            return session.list_devices()[0]
+    except tf.errors.OpError:
+        return None
+
+
+def failures(addresses: Sequence[str]) -> list[str]:
+    """Return what is wrong with each task that no longer answers, as clauses.
+
+    One of tflab's own that does not answer is killed: a step would wait for it until its time
+    limit.
+    """
+    clauses = []
+    for number, address in enumerate(addresses):
+        if device_at(address) is None:
+            state = "is gone" if unreached(address) else "does not answer"
+            clauses.append(f"task {number} ({address}) {state}")
+            if address in STARTED:
+                STARTED[address].kill()
+    return clauses
+
+
+def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> LostTaskError | None:
+    """Return the sentence for a step that failed because of a task; None if it failed otherwise."""
+    if not isinstance(error, (*AWAY, tf.errors.CancelledError, tf.errors.InternalError)):
+        return None
+    if clauses := failures(addresses):
+        return lost(addresses, " and ".join(clauses))
+    if isinstance(error, tf.errors.AbortedError) and FORGOTTEN in str(error.message):
+        # A task ends the sessions of a master when another one with the same name starts
+        # (`SessionMgr::CreateSession` in core/distributed_runtime/session_mgr.cc).
+        return lost(
+            addresses,
+            "one of them was restarted, or another command started to use it, and a task serves "
+            "one command at a time. Start separate tasks for each command",
+        )
+    return None
+
+
+def check_all(addresses: Sequence[str]) -> None:
+    """Raise LostTaskError if a task is gone: a session would wait until its time limit."""
+    if clauses := failures(addresses):
+        raise lost(addresses, " and ".join(clauses))
+
+
+def lost(addresses: Sequence[str], why: str) -> LostTaskError:
+    tasks = plural(len(addresses), "task")
+    return LostTaskError(f"A step over {tasks} was abandoned: {why}.")
 
 
 # A session over the tasks
 
 
-def configure(config: tf1.ConfigProto, addresses: Sequence[str], host: str | None = None) -> None:
-    """Let a session with this configuration run over the tasks, with variables of its own. They
-    reach this process at the host."""
-    address = server.own_address(host or client_host(addresses))
-    spec = tf.train.ClusterSpec({JOB: list(addresses), CLIENT: [address]})
+def configure(config: tf1.ConfigProto, addresses: Sequence[str]) -> None:
+    """Let a session with this configuration run over the tasks, with variables of its own."""
+    client = worker_server.own_address(client_host(addresses))
+    spec = tf.train.ClusterSpec({JOB: list(addresses), CLIENT: [client]})
     config.cluster_def.CopyFrom(spec.as_cluster_def())
     config.isolate_session_state = True
 
 
 def client_host(addresses: Sequence[str]) -> str:
-    """The host by which the tasks reach this process: that of the route to the first of them that
-    is not on the loopback device."""
+    """Return the host by which the tasks reach this process: that of the route to the first of them
+    that is not on the loopback device."""
     outward = [address for address in addresses if not is_local(address)]
-    return server.host_towards(outward[0]) if outward else "127.0.0.1"
+    return host_towards(outward[0]) if outward else LOCAL
 
 
-def are_local(addresses: Sequence[str]) -> bool:
-    """Whether only this machine reaches all of them."""
-    return all(map(is_local, addresses))
+def host_towards(address: str) -> str:
+    """Return the address of this machine from which it reaches another address, as its routes say.
+
+    Raises TflabError where no route leads there.
+    """
+    host, _, port = address.rpartition(":")
+    kind = socket.SOCK_DGRAM  # to connect such a socket asks for the route, and sends nothing
+    try:
+        family, _, _, _, name = socket.getaddrinfo(host.strip("[]"), port, type=kind)[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(name)
+            own_host = str(probe.getsockname()[0])
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise TflabError(f"This machine has no route to {address}: {reason}.") from error
+    return f"[{own_host}]" if family == socket.AF_INET6 else own_host
 
 
 def is_local(address: str) -> bool:
-    return server.is_local(address.rpartition(":")[0])
+    return worker_server.is_local(address.rpartition(":")[0])
 
 
 def check_reach(addresses: Sequence[str]) -> None:
     """Raise TflabError where a task cannot reach this process, or another task: a receiver connects
     to the sender. On the loopback device all of them can."""
-    if are_local(addresses) or passes_on(addresses):
-        return
-    host = client_host(addresses)
-    for number, address in enumerate(addresses):
-        if not passes_on([address], host):
-            raise TflabError(
-                f"Task {number} of the cluster, {address}, cannot reach this process at "
-                f"{server.own_address(host)}. Allow connections from there to here, and start the "
-                "task at an address of the same network."
-            )
-    for (one, first), (other, second) in combinations(enumerate(addresses), 2):
-        if not passes_on([first, second], host):
-            raise TflabError(
-                f"Task {one} of the cluster, {first}, and task {other}, {second}, cannot reach "
-                "each other. Start each at an address that the other can reach."
-            )
-    raise TflabError("The tasks of the cluster cannot all reach one another at once.")
+    if not all(map(is_local, addresses)) and not passes_on(addresses):
+        raise TflabError(
+            "The tasks of the cluster cannot all reach one another and this process at "
+            f"{worker_server.own_address(client_host(addresses))}. Start each at an address that "
+            "the others can reach, and allow connections from there to here."
+        )
 
 
-def passes_on(addresses: Sequence[str], host: str | None = None) -> bool:
-    """Whether a number that is fed here passes from this process to each task, and from each task
-    to every other one."""
-    config = tf1.ConfigProto(operation_timeout_in_ms=server.ANSWER_S * 1000)
+def passes_on(addresses: Sequence[str]) -> bool:
+    """Return whether a number that is fed here passes from this process to each task, and from each
+    task to every other one."""
+    config = tf1.ConfigProto(operation_timeout_in_ms=ANSWER_S * 1000)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
-    configure(config, addresses, host)
+    configure(config, addresses)
     with tf.Graph().as_default() as graph:
         fed = tf1.placeholder(tf.float32, [])
         received = []
@@ -139,28 +246,27 @@ def passes_on(addresses: Sequence[str], host: str | None = None) -> bool:
     session = tf1.Session(target(config), graph, config)
     try:
         session.run(received, {fed: 1.0})
-    except server.AWAY:
+    except AWAY:
         return False
     finally:
         close(session)
     return True
 
 
+def close(session: tf1.Session) -> None:
+    """Close a session over tasks. The runtime asks each task and waits for ever for one that has
+    died, so this waits for a few seconds only."""
+    closing = threading.Thread(target=session.close, daemon=True)
+    closing.start()
+    closing.join(ANSWER_S)
+
+
 def target(config: tf1.ConfigProto) -> str:
-    """Where a session with this configuration has its master: here, in any case."""
+    """Return where a session with this configuration has its master: here, in any case."""
     for job in config.cluster_def.job:
         if job.name == CLIENT:
-            return f"{server.SCHEME}{job.tasks[0]}"
+            return f"{SCHEME}{job.tasks[0]}"
     return ""
-
-
-def addresses_of(config: tf1.ConfigProto) -> tuple[str, ...]:
-    return tuple(
-        job.tasks[number]
-        for job in config.cluster_def.job
-        if job.name == JOB
-        for number in sorted(job.tasks)
-    )
 
 
 def device_of(task: int) -> str:

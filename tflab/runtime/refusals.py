@@ -10,7 +10,7 @@ from tflab.cli import confined
 from tflab.errors import LateError, RanDryError, RefusedError
 from tflab.escaping import with_full_stop
 from tflab.records.options import Options
-from tflab.runtime import server
+from tflab.runtime import cluster
 
 TIME_LIMIT_S = 120  # of one step
 END_OF_DATA = "End of sequence"  # what an iterator of tf.data says at its end
@@ -25,7 +25,7 @@ OF_DEVICES = ("explicitly assigned to", "required incompatible device")  # anoth
 def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
     """What the runtime said of a run of this graph, as a sentence, and what would help where that
     is known and was not done yet."""
-    if options.cluster and (lost := server.refused(error, options.cluster)):
+    if options.cluster and (lost := cluster.refused(error, options.cluster)):
         return lost
     if isinstance(error, tf.errors.DeadlineExceededError):
         return LateError(

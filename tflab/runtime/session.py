@@ -17,7 +17,7 @@ from tflab import datasets
 from tflab.errors import TflabError
 from tflab.records.options import SWITCHES, Options, Program, Start
 from tflab.records.timed import StepTime
-from tflab.runtime import cluster, dumps, nodes, private, refusals, server
+from tflab.runtime import cluster, dumps, nodes, private, refusals
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 HANDLES = ("VarHandleOp",)
@@ -89,8 +89,7 @@ def fresh(
     """
     dumps.pause()
     config = config or config_of(options)
-    tasks = cluster.addresses_of(config)
-    server.check_all(tasks)
+    cluster.check_all(options.cluster)
     session = tf1.Session(cluster.target(config), graph, config)
     try:
         with private.ctrl_c_kept():
@@ -98,7 +97,7 @@ def fresh(
     except tf.errors.OpError as error:
         raise refusals.refused(error, options) from error
     finally:
-        cluster.close(session) if tasks else session.close()
+        cluster.close(session) if options.cluster else session.close()
 
 
 def start_of(program: Program) -> Start:
