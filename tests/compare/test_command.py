@@ -30,7 +30,7 @@ from tflab.compare import (
 )
 from tflab.compare import __main__ as compare
 from tflab.datasets import Dataset, files
-from tflab.errors import UsageError
+from tflab.errors import TflabError, UsageError
 from tflab.records.options import Model, Options
 from tflab.runtime import dumps
 
@@ -318,17 +318,32 @@ def test_ctrl_c_before_anything_was_measured_is_only_that(interrupt, capsys):
     assert capsys.readouterr() == ("", "tflab: interrupted.\n")
 
 
-def test_ctrl_c_among_the_configurations_keeps_the_sweep(monkeypatch, capsys):
-    def interrupted(*_):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize(
+    "error, status, said",
+    [
+        (KeyboardInterrupt(), 130, ""),
+        (TflabError("It ended with status -9."), 1, "tflab: It ended with status -9.\n"),
+    ],
+)
+def test_what_ends_the_configurations_keeps_the_sweep_and_the_observations(
+    monkeypatch, capsys, error, status, said
+):
+    def once(jobs, *_):
+        """Two observations, each of a process with default, its control and no-grappler."""
+        place = {(0, name): {16: [100, 110]} for name in jobs}
+        yield place
+        yield place
+        raise error
 
-    monkeypatch.setattr("tflab.runtime.measure.untraced_here", interrupted)
+    monkeypatch.setattr(configurations, "observations", once)
     line = "--model toy --batch-sizes 16 --images 64 --configs no-grappler --format json"
-    assert run(line) == 130
+    assert run(line) == status
     out, err = capsys.readouterr()
-    assert err == ""
+    assert err == said
     found = json.loads(out)
-    assert (found["interrupted"], found["steps"]["16"]["steps"], found["configs"]) == (True, 4, [])
+    assert (found["interrupted"], found["steps"]["16"]["steps"]) == (status == 130, 4)
+    names = [(row["config"], row["observations_ns"]) for row in found["configs"]]
+    assert names == [("default", [105, 105]), ("no-grappler", [105, 105])]
 
 
 # Steps that fail

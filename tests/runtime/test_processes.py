@@ -2,7 +2,9 @@
 
 import os
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -173,3 +175,46 @@ def test_an_exception_ends_the_process_at_once(tmp_path):
         raise KeyboardInterrupt
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
+
+
+# The end of the parent
+
+
+def never(path):
+    Path(path).write_text(str(os.getpid()))
+    time.sleep(600)
+    yield
+
+
+PARENT = """
+from tflab.runtime import processes
+with processes.stream("tests.runtime.test_processes:never", {!r}) as items:
+    next(items)
+"""
+
+
+def is_running(process: int) -> bool:
+    """Nobody may be there who fetches the status of an orphan that has ended."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other kernel offers this")
+def test_a_process_ends_with_the_one_that_started_it_however_that_ends(tmp_path):
+    path = tmp_path / "process"
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT.format(str(path))], env={**os.environ, "PYTHONPATH": ROOT}
+    )
+    while not (path.exists() and path.read_text()):
+        assert parent.poll() is None
+        time.sleep(0.1)
+    process = int(path.read_text())
+    assert is_running(process)
+    parent.kill()
+    parent.wait()
+    end = time.monotonic() + 60
+    while is_running(process) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not is_running(process)

@@ -59,8 +59,9 @@ def prctl(option: int, value: int, more: object = 0) -> None:
 
 
 def die_with_parent() -> None:
-    """Let the kernel kill this process when the thread that started it ends."""
-    prctl(DEATH_SIGNAL, signal.SIGKILL)
+    """Let the kernel kill this process when the thread that started it ends. Only Linux does."""
+    if sys.platform.startswith("linux"):
+        prctl(DEATH_SIGNAL, signal.SIGKILL)
 
 
 def confine(readable: Iterable[str], writable: Iterable[str]) -> None:

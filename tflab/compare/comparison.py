@@ -10,6 +10,7 @@ from statistics import median
 from tflab.cli import interrupts
 from tflab.compare import SweepOptions, configurations, findings, prepare, sweep, view
 from tflab.compare.prepare import Prepared
+from tflab.errors import RefusedError, TflabError
 from tflab.exporters import notebook
 from tflab.records.measured import Comparison, ConfigTimes, OpStats, Rounds, StepTimes
 from tflab.records.options import Options
@@ -61,15 +62,22 @@ def swept(prepared: Prepared) -> MeasuredStep:
 
 
 def with_configurations(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
-    """Add configurations, if other processes can run the step. Ctrl-C keeps the sweep."""
+    """Add configurations, if other processes can run the step. Ctrl-C, or a process that fails,
+    keeps the sweep and the observations so far."""
     alone = len(prepared.chosen.configs) < 2 or prepared.calls_python
     if alone or measured.ending != measure.Outcome():
         return measured
+    observed, ending = [], measured.ending
     try:
         with interrupts.released():
-            return replace(measured, raced=configurations.race(prepared))
+            for observation in configurations.observe(prepared):
+                observed.append(observation)
     except KeyboardInterrupt:
-        return replace(measured, ending=measure.Outcome(interrupted=True))
+        ending = measure.Outcome(interrupted=True)
+    except TflabError as error:
+        ending = measure.Outcome(failure=RefusedError(str(error)))
+    raced = configurations.race(prepared, observed) if observed else ()
+    return replace(measured, raced=raced, ending=ending)
 
 
 def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:

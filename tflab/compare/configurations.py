@@ -67,9 +67,9 @@ def check(configs: Sequence[str]) -> None:
         raise UsageError("This machine has no GPU; remove `gpu` from --configs.")
 
 
-def race(prepared: Prepared) -> tuple[ConfigTimes, ...]:
-    """Return the untraced steps of every configuration at every batch size, each compared with
-    `default`.
+def observe(prepared: Prepared) -> Iterator[Observed]:
+    """Yield the untraced steps of every configuration at every batch size, one observation after
+    the other.
 
     After `race_s` seconds no further observation starts, except those that a verdict requires.
     """
@@ -85,10 +85,14 @@ def race(prepared: Prepared) -> tuple[ConfigTimes, ...]:
     numbers = measure.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
     plan = terminal.track("configurations", numbers, OBSERVATIONS)
     most_s = min(OBSERVATION_S, budget_s / OBSERVATIONS)
-    processes = processes_of(configs)
-    observed = list(observations(jobs, processes, rows, batch_sizes, plan, most_s))
-    against = opponents(processes)
-    return judged(observed, {config: against[config] for config in configs}, batch_sizes)
+    yield from observations(jobs, processes_of(configs), rows, batch_sizes, plan, most_s)
+
+
+def race(prepared: Prepared, observed: Sequence[Observed]) -> tuple[ConfigTimes, ...]:
+    """Return what the observations say about each configuration, compared with `default`."""
+    configs = prepared.chosen.configs
+    against = opponents(processes_of(configs))
+    return judged(observed, {name: against[name] for name in configs}, prepared.batch_sizes)
 
 
 def processes_of(configs: Sequence[str]) -> list[Process]:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-from tflab.cli import confined, temporary
+from tflab.cli import confined, landlock, temporary
 from tflab.errors import TflabError
 from tflab.runtime import dumps, tf_import
 
@@ -148,6 +148,7 @@ def items(
 
 def main() -> None:
     """Answer the parent: (True, item) or (False, error), pickled, on standard output."""
+    landlock.die_with_parent()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may get into the answers
     dumps.prepare()
