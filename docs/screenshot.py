@@ -51,7 +51,7 @@ def report(browser: sync_api.Browser, file: str) -> None:
     page = browser.new_page(viewport=WINDOW)
     page.goto(Path(file).resolve().as_uri())
     viewer = page.locator(".viewer").last
-    viewer.get_by_role("button", name="Ran").click()
+    viewer.get_by_role("button", name="5 Execution").click()
     viewer.get_by_role("button", name="conv1/Conv2D, ", exact=False).first.click()
     viewer.get_by_label("time", exact=True).check()
     viewer.screenshot(path=Path(__file__).with_name("report.png"))
@@ -108,7 +108,7 @@ def live(browser: sync_api.Browser) -> None:
     """`x * y + z` becomes `x * y + z * z`, and the pointer rests on that line."""
     with opened(browser, LIVE) as page:
         change(page, "x * y + z", "x * y + z * z")
-        page.get_by_role("button", name="With gradients").click()
+        page.get_by_role("button", name="2 Backward").click()
         page.locator("[data-line='5']").hover(force=True)
         keep(page, "explore.png")
 
@@ -117,12 +117,12 @@ def film(browser: sync_api.Browser) -> None:
     """`x * y + z` becomes `x * x * y + z`, until the optimiser fuses a node."""
     with opened(browser, FILM) as page:
         life = page.locator("[data-part=life]")
-        life.get_by_role("button", name="1 Written").click()
+        life.get_by_role("button", name="1 Frontend").click()
         keep(page, "film-1.png")
         change(page, "x * y + z", "x * x * y + z")
         page.locator("[data-line='5']").hover(force=True)
         keep(page, "film-2.png")
-        life.get_by_role("button", name="With gradients").click()
+        life.get_by_role("button", name="2 Backward").click()
         page.locator("[data-line='5']").hover(force=True)
         keep(page, "film-3.png")
         life.get_by_role("button", name="arithmetic_optimizer").first.click()
@@ -130,13 +130,6 @@ def film(browser: sync_api.Browser) -> None:
         keep(page, "film-4.png")
         life.get_by_role("button", name="mul, ").first.click()
         keep(page, "film-5.png")
-        life.get_by_role("button", name="Close the history").click()
-        life.get_by_role("button", name="Ran").click()
-        page.get_by_role("button", name="Pin", exact=True).click()
-        page.get_by_text("Graph passes").click()
-        with run_again(page):
-            page.get_by_label("arithmetic_optimizer").uncheck()
-        keep(page, "film-6.png")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from tflab.records.blocks import Column, Table
 from tflab.records.options import Options
 from tflab.records.timed import Capture, OpRun, StepTime
 from tflab.report import contents, drawing, html
-from tflab.report.contents import Beside, Chapter, DrawnGraph, Question, Report
+from tflab.report.contents import Chapter, DrawnGraph, Question, Report
 
 ROOT = Path(__file__).parents[2]
 # An empty page has no storage
@@ -246,7 +246,6 @@ ASKED = (
     Question(f"Which goes, {EVIL}?", ("a/b", EVIL), "", EVIL, "It was fused."),
     Question("How many times as long?", (), "x", "2.5", "A reason."),
 )
-CHAIN_RULE = "dL/dy = dL/d(mul) * d(mul)/dy"
 
 
 def drawn_graph(name, stages, histories=None, ns=None):
@@ -287,13 +286,14 @@ def written(lenet, toy, on_two, tmp_path_factory):
     times = measurement.follow(lenet, (1, 16), Options(steps=5)).histories
     large = drawn_graph("lenet", lenet, times, critical_path.median_per_step(lenet[3].runs))
     small = drawn_graph("toy", toy, ns={node.name: 900.0 for node in toy[3].nodes[:4]})
-    both = (drawn_graph("on one", toy[:3]), drawn_graph("on two", on_two))
+    two = drawn_graph("two devices", on_two)
+    two = replace(two, start=len(two.drawing.states) - 1)
     picture = contents.picture("p", lambda: style.canvas("A title", "A sentence.", 1.0)[0])
     return save(
         tmp_path_factory.mktemp("report") / "report.html",
         Chapter("LeNet", (large, picture, *TABLES)),
-        Chapter("Toy", (replace(small, chain_rule=CHAIN_RULE),)),
-        Chapter("Two devices", (Beside(both, "device"),)),
+        Chapter("Toy", (small,)),
+        Chapter("Two devices", (two,)),
         Chapter("Results", ("The results of a run.",)),
         Chapter("Folded", ("A folded sentence.",), folded=True),
         asked=ASKED,

@@ -5,9 +5,8 @@ import io
 import pytest
 from matplotlib import image
 
-from tests.browser.conftest import CHAIN_RULE, PHONE, node, places, press
-from tflab.analysis import critical_path
-from tflab.report import graph_states, stops
+from tests.browser.conftest import PHONE, node, places, press, title
+from tflab.report import graph_states
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
@@ -35,13 +34,12 @@ def overflow(viewer):
     )
 
 
-@pytest.mark.parametrize("model", ["toy", "lenet"])
-def test_letters_are_never_under_nine_pixels_and_what_fits_is_fitted(at, model):
-    viewer = at(model, *LAPTOP)
+def test_letters_are_never_under_nine_pixels_and_what_fits_is_fitted(at):
+    viewer = at("lenet", *LAPTOP)
     assert letters(viewer) >= LEGIBLE
     assert overflow(viewer) == [0, 0]
     before = viewer.locator(".paper svg").bounding_box()["width"]
-    press(viewer, "5 Ran")
+    press(viewer, "5 Execution")
     press(viewer, "Open all")
     assert letters(viewer) >= LEGIBLE
     press(viewer, "Close all")
@@ -56,20 +54,6 @@ def test_letters_are_never_under_nine_pixels_and_what_fits_is_fitted(at, model):
     press(viewer, "Smaller")
     press(viewer, "Fit")
     assert letters(viewer) >= LEGIBLE
-
-
-def test_a_drawing_wider_than_its_frame_says_so_and_goes_to_each_track(at, page):
-    viewer = at("toy", PHONE)
-    bar = viewer.locator("[data-part=sides]")
-    assert bar.get_by_role("button").all_inner_texts() == ["Forward", "Backward", "Updates"]
-    press(viewer, "2 With gradients")
-    train = viewer.locator(".paper").get_by_role("button", name="train, ")
-    press(bar, "Updates")
-    page.wait_for_timeout(1000)  # it scrolls smoothly
-    box = train.bounding_box()
-    assert 0 < box["x"] < PHONE - box["width"]
-    page.set_viewport_size({"width": 1280, "height": 800})
-    bar.wait_for(state="hidden")
 
 
 def test_the_history_of_a_node_takes_its_room_only_after_a_click(at, page):
@@ -94,111 +78,88 @@ def test_the_history_of_a_node_takes_its_room_only_after_a_click(at, page):
 # Presentation
 
 
-@pytest.mark.parametrize(("width", "height"), [LAPTOP, PROJECTOR])
-@pytest.mark.parametrize("model", ["toy", "lenet"])
-def test_each_screen_of_a_presentation_has_the_whole_drawing(at, page, model, width, height):
-    viewer = at(model, width, height)
-    press(viewer, "Open all")
-    press(viewer, "Present")
-    screen = viewer.get_by_role("dialog")
-    assert screen.locator(".box.head").count() == 0
-    last = int(screen.locator("[data-part=screen-number]").inner_text().split()[-1])
-    for _ in range(last):
-        assert cut(screen) == []
-        page.keyboard.press("ArrowRight")
-    screen.locator(".box.scope").first.click()
-    assert screen.locator(".box.head").count() == 1
-    assert cut(screen) == []
-
-
 def cut(screen):
     """What is not within its room on a screen."""
     return screen.evaluate(
         """screen => {
             const part = name => screen.querySelector(name);
             const place = name => part(name).getBoundingClientRect();
-            const [sheet, svg] = ['.sheet', '.sheet svg'].map(place);
-            const within = svg.left >= sheet.left && svg.right <= sheet.right + 1 &&
-                svg.top >= sheet.top && svg.bottom <= sheet.bottom + 1;
-            const full = ['.look', 'footer', '.sheet'].filter(name => {
+            const [paper, svg] = ['.paper', '.paper svg'].map(place);
+            const within = svg.left >= paper.left && svg.right <= paper.right + 1 &&
+                svg.top >= paper.top && svg.bottom <= paper.bottom + 1;
+            const full = ['.stages', '.paper', '.legend'].filter(name => {
                 const e = part(name);
-                return e.scrollHeight > e.clientHeight || e.scrollWidth > e.clientWidth;
+                return e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1;
             });
             if (!within) full.push('drawing');
+            if (place('.drawn').bottom > innerHeight) full.push('below');
             return screen.scrollTop ? [...full, 'scrolled'] : full;
         }"""
     )
 
 
-def test_a_presentation_says_a_sentence_of_each_state_and_ends_where_it_is(at, page, lenet):
-    viewer = at("lenet", *PROJECTOR)
+@pytest.mark.parametrize(
+    ("model", "width", "height", "scheme"),
+    [("toy", *LAPTOP, "dark"), ("lenet", *PROJECTOR, "light")],
+)
+def test_each_screen_of_a_presentation_has_the_whole_drawing_and_ends_where_it_is(
+    at, page, walked, model, width, height, scheme, artefacts
+):
+    viewer = at(model, width, height, scheme)
+    press(viewer, "Open all")
+    node(viewer, "x" if model == "toy" else "conv1/Relu").click()
+    size = viewer.locator(".paper svg").bounding_box()["width"]
     press(viewer, "Present")
     screen = page.get_by_role("dialog")
-    states = graph_states.states(lenet)
-    sentences = stops.sentences(states, critical_path.median_per_step(lenet[3].runs))
+    assert screen.locator(".box.head, .panel").count() == 0
+    known = {}
     keys = ("ArrowRight", "PageDown", "Space", "Enter") * 5
-    for number, (key, state, sentence) in enumerate(
-        zip(keys, states, sentences, strict=False), start=1
-    ):
-        words = screen.locator("[data-part=screen-number]").inner_text()
-        assert words == f"{number} of {len(states)}"
-        assert state.title in screen.locator("[data-part=screen-stop]").inner_text()
-        assert screen.locator("[data-part=screen-look]").inner_text() == sentence
+    states = graph_states.states(tuple(walked(model).values()))
+    for key, state in zip(keys, states, strict=False):
+        assert title(screen) == state.title
+        assert state.about in screen.locator("[data-part=about]").inner_text()
+        assert cut(screen) == []
+        for box, place in places(screen).items():
+            assert known.setdefault(box, place) == place
+        page.screenshot(path=artefacts / f"present_{model}_{state.title}.png")
         page.keyboard.press(key)
-    assert number == len(states)
-    assert screen.get_by_role("button", name="Next screen").is_disabled()
-    for key in ("End", "PageUp", "ArrowLeft", "Escape"):
+    assert faint(screen) == []
+    if (width, height) == PROJECTOR:
+        sizes = screen.evaluate(LETTERS)
+        assert min(sizes.values()) >= height / 57  # to be read from the last row
+    screen.locator(".box.scope").first.click()
+    assert screen.locator(".box.head").count() == 1
+    assert cut(screen) == []
+    for key in ("End", "PageUp", "Escape"):
         page.keyboard.press(key)
     screen.wait_for(state="hidden")
     # The page learns of the end of a dialog a little after it
-    viewer.locator("[data-part=title]", has_text="feeds_and_fetches").wait_for()
+    viewer.locator("[data-part=title]", has_text=states[-2].title).wait_for()
     assert page.evaluate("document.activeElement.dataset.part") == "present"
-    page.keyboard.press("Enter")
-    assert "feeds_and_fetches" in screen.locator("[data-part=screen-stop]").inner_text()
+    assert viewer.locator(".paper svg").bounding_box()["width"] == pytest.approx(size, rel=0.5)
+    assert viewer.locator(".panel").is_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_screen_can_be_read_from_the_last_row_and_its_boxes_stay(
-    at, page, toy, scheme, artefacts
-):
-    """Letters are at least 1/56 of the screen high, a name in the drawing 1/48."""
-    press(at("toy", *PROJECTOR, scheme), "Present")
-    screen = page.get_by_role("dialog")
-    page.keyboard.press("ArrowRight")
-    look = screen.locator("[data-part=screen-look]")
-    assert look.inner_text().startswith(f"{CHAIN_RULE}: ")
-    assert cut(screen) == []
-    page.screenshot(path=artefacts / f"report_present_{scheme}.png")
-    sizes = screen.evaluate(
-        """screen => Object.fromEntries(['.name', '.type', '.look', '.legend'].map(name => {
-            const element = screen.querySelector(name);
-            const svg = element.closest('svg');
-            const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
-            return [name, scale * parseFloat(getComputedStyle(element).fontSize)];
-        }))"""
-    )
-    assert sizes[".name"] >= 1080 / 48
-    assert sizes[".look"] >= 1080 / 36
-    assert min(sizes.values()) >= 1080 / 56
-    assert faint(screen) == []
-    known = {}
-    for _ in graph_states.states(toy):
-        for box, place in places(screen).items():
-            assert known.setdefault(box, place) == place
-        page.keyboard.press("ArrowRight")
-    assert len(known) > 10
+# The size of the letters in pixels
+LETTERS = """screen => Object.fromEntries(
+    ['.name', '.type', '[data-part=about]', '.legend'].map(name => {
+        const element = screen.querySelector(name);
+        const svg = element.closest('svg');
+        const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+        return [name, scale * parseFloat(getComputedStyle(element).fontSize)];
+    }))"""
 
 
 # Colours
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_of_a_drawing_can_be_told_from_its_ground(at, scheme):
-    viewer = at("lenet", *LAPTOP, scheme)
-    press(viewer, "5 Ran")
-    for colour in ("by stage", "kind", "fate", "device", "time"):
-        viewer.get_by_label(colour, exact=True).check()
-        assert faint(viewer) == [], colour
+def test_every_text_of_a_drawing_can_be_told_from_its_ground(at):
+    for scheme in ("light", "dark"):
+        viewer = at("lenet", *LAPTOP, scheme)
+        press(viewer, "5 Execution")
+        for colour in ("by stage", "kind", "fate", "device", "time"):
+            viewer.get_by_label(colour, exact=True).check()
+            assert faint(viewer) == [], (scheme, colour)
 
 
 def faint(shown):
@@ -232,7 +193,7 @@ def faint(shown):
 def test_what_took_longest_stands_out_most(at, scheme, way):
     """It is the darkest on white and the brightest on black; so is a plot's ground."""
     viewer = at("toy", *LAPTOP, scheme)
-    press(viewer, "5 Ran")
+    press(viewer, "5 Execution")
     fills = viewer.evaluate(
         """viewer => [0, 1, 2, 3, 4, 5, 6].map(n => {
             const box = viewer.querySelector('.box.node');
@@ -247,23 +208,6 @@ def test_what_took_longest_stands_out_most(at, scheme, way):
     assert pixels[..., :3].mean() > 0.8 if scheme == "light" else pixels[..., :3].mean() < 0.2
 
 
-def test_of_two_edges_to_and_fro_each_can_be_seen(at):
-    viewer = at("lenet")
-    press(viewer, "Close all")
-    press(viewer, "5 Ran")
-    there, back = viewer.evaluate(
-        """viewer => {
-            const merged = viewer.querySelector('.edge.merged .line');
-            const ends = path => [0, path.getTotalLength()].map(at => path.getPointAtLength(at).y);
-            const far = other => Math.abs(other[1] - ends(merged)[0]);
-            const others = [...viewer.querySelectorAll('.edge:not(.merged) .line')].map(ends);
-            return [others.sort((p, q) => far(p) - far(q))[0], ends(merged)];
-        }"""
-    )
-    assert abs(there[1] - back[0]) >= 8
-    assert viewer.locator(".edge.merged .count").text_content() == "shared constant"
-
-
 # Paper and phone
 
 
@@ -274,13 +218,13 @@ def test_paper_has_whole_drawings_with_arrowheads_and_legends_and_no_controls(at
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.screenshot(path=artefacts / "report_print.png", full_page=True)
     captions = viewer.locator(".prints figcaption").all_inner_texts()
-    stages = ["1 Written", "2 With gradients", "3 Placed", "4 Rewritten", "5 Ran"]
+    stages = ["1 Frontend", "2 Backward", "3 Placed", "4 Rewritten", "5 Execution"]
     assert [caption.partition(":")[0] for caption in captions] == stages
     assert not viewer.locator(".tools").is_visible()
     assert not viewer.locator("[data-part=paper]").is_visible()
-    figures = page.locator(".prints figure, .still")
+    figures = page.locator(".prints figure")
     sizes = [figure.bounding_box() for figure in figures.all()]
-    assert len(sizes) == 2 * 5 + 2
+    assert len(sizes) == 5 + 5 + 4
     assert max(box["height"] for box in sizes) <= PAGE["height"] / 2
     svgs = [svg.bounding_box() for svg in figures.locator("svg").all()]
     assert min(svg["x"] for svg in svgs) >= 0

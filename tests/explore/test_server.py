@@ -221,43 +221,6 @@ def test_an_edit_is_told_against_the_last_life_of_its_own_page(site):
     assert "since" not in site.run(page="another")[0]
 
 
-def test_a_pinned_life_is_compared_with_all_later_ones_until_it_is_left(site):
-    def pin(on):
-        return site.request("POST", "/pin", {"page": "p", "on": on})[0]
-
-    assert pin(True) == 409  # there is no life yet
-    site.run()
-    assert pin(True) == 204
-    more = {**STAGE, "nodes": STAGE["nodes"] | {"b": ["forward", "Add()", None]}}
-    site.worker.said = [more, {"done": True}]
-    for number in (2, 3):
-        assert "<td>only now</td><td>1</td><td>b</td>" in site.run(number=number)[0]["since"]
-    assert pin(False) == 204
-    assert "No node is new" in site.run(number=4)[0]["since"]
-
-
-def test_the_version_that_is_shown_is_saved_as_a_page_without_the_server(site):
-    def saved(seen):
-        return site.request("POST", "/report", {"page": "p", "seen": seen})
-
-    assert saved({})[0] == 409  # there is no version yet
-    site.run(asked={"text": f"x = 1  # {EVIL}"})
-    site.request("POST", "/pin", {"page": "p", "on": True})
-    site.run(number=2, asked={"text": "x = 2", "batch_size": 8})
-    status, _, page = saved({"answers": [EVIL]})
-    assert status == 200
-    data = json.loads(re.search(r'id="settings">(.*?)</script>', page)[1])
-    assert data["pinned"]["asked"]["text"] == f"x = 1  # {EVIL}"
-    assert (data["now"]["asked"]["text"], data["now"]["asked"]["batch_size"]) == ("x = 2", 8)
-    assert "Both have the same nodes." in data["now"]["told"]["since"]
-    assert data["seen"] == {"answers": [EVIL]}
-    assert EVIL not in page
-    assert site.app.host not in page
-    assert site.app.token not in page
-    assert "Content-Security-Policy" in page
-    assert "fetch(" not in page
-
-
 @pytest.mark.parametrize(
     "stage", [{"stage": "frontend"}, {**STAGE, "parts": {"a": [{}]}}, {**STAGE, "nodes": 1}]
 )

@@ -10,10 +10,10 @@ import { readFileSync } from "node:fs";
 import process from "node:process";
 import { test } from "node:test";
 
-import { colourOf, legendEntries, standInNotes } from "../../tflab/report/page/colours.js";
+import { colourOf, legendEntries } from "../../tflab/report/page/colours.js";
 import { packed, unpacked } from "../../tflab/explore/page/address.js";
 import { stateOf } from "../../tflab/explore/page/seen.js";
-import { coloured, indentAfter, indented } from "../../tflab/explore/page/text.js";
+import { indentAfter, indented } from "../../tflab/explore/page/text.js";
 import { carried, edgeLabel } from "../../tflab/report/page/edges.js";
 import { round, rounded, shortened } from "../../tflab/report/page/elements.js";
 import { Graph, flowedIn, valueLines } from "../../tflab/report/page/graph.js";
@@ -219,18 +219,6 @@ test("a box has the colour of its time and of its fate", () => {
   assert.deepEqual(colours("fate", ["MatMul", "loss", "layer"]), ["fate-fused", "fate-runtime", "fate-many"]);
 });
 
-test("an edge from Backward to Forward says which node was kept for which", () => {
-  const of = graphOf({ standIns: [{ node: NODE["gradients/ones"], replaced: "one", by: "merger" }] });
-  const edge = { a: BOX["layer gradients"], b: BOX.loss, pairs: [[NODE["gradients/ones"], NODE.loss]] };
-  const words = "loss takes gradients/ones: merger found it equal to one, and kept one of the two.";
-  assert.deepEqual(standInNotes(of, [edge, edge]), [words]);
-  assert.deepEqual(standInNotes(of, [{ ...edge, a: edge.b, b: edge.a }]), []);
-  const many = graphOf({ standIns: Array.from({ length: 30 }, (_, number) => ({ node: NODE["gradients/ones"], replaced: `one_${number}`, by: "merger" })) });
-  const notes = standInNotes(many, [edge]);
-  assert.equal(notes.length, 21);
-  assert.deepEqual(notes.slice(-2), [words.replace("one,", "one_19,"), "Other arrows have the same reason."]);
-});
-
 // Picture
 
 test("a track says in which step it comes, until it is there", () => {
@@ -271,14 +259,13 @@ test("an edge names the values that it carries, each once", () => {
   assert.deepEqual(carried(graphOf({ nodes }), { pairs }), ["x = [1, 2]"]);
 });
 
-test("beside an edge stand its bytes, what it shares, or how many it bundles", () => {
+test("beside an edge stand its bytes, or how many it bundles", () => {
   const edge = (changes) => ({ a: BOX.x, b: BOX.layer, data: 1, control: 0, pairs: [[NODE.x, NODE.loss]], transfers: [], ...changes });
-  const label = (changes, path = "M", merged = 0) => edgeLabel({ graph, state: WRITTEN }, edge(changes), path, merged);
+  const label = (changes, path = "M") => edgeLabel(graph, edge(changes), path);
   assert.equal(label({}), "");
   assert.equal(label({ data: 1, control: 1 }), "2");
   assert.equal(label({ data: 2 }, "MQ"), "");
   assert.equal(label({ data: 0, control: 2 }), "");
-  assert.equal(label({}, "M", 1), "shared");
   assert.equal(label({ transfers: [{ bytes: "4 B" }, { bytes: "1.50 KB" }] }), "4 B, 1.50 KB");
 });
 
@@ -462,22 +449,12 @@ test("a box says what an edit did to it, a scope to how many of its nodes", () =
 });
 
 test("an edit stays at the state that was looked at, or at the last of its stage", () => {
-  const states = [["frontend", "Written"], ["placement", "placer"], ["placement", "remapper"], ["execution", "Ran"]].map(([stage, title]) => ({ stage, title }));
+  const states = [["frontend", "Frontend"], ["placement", "placer"], ["placement", "remapper"], ["execution", "Execution"]].map(([stage, title]) => ({ stage, title }));
   const shown = (goal, among = states) => stateOf(among, goal);
   assert.equal(shown(null), 3);
   assert.equal(shown({ stage: "placement", title: "placer" }), 1);
   assert.equal(shown({ stage: "placement", title: "gone" }), 2);
   assert.equal(shown({ stage: "placement", title: "placer" }, states.slice(0, 1)), 0);
-});
-
-test("a program is coloured by comments, texts, numbers and words, line by line", () => {
-  assert.deepEqual(coloured("for x in y: # if\n  z = 'a#b' + 2.5"), [
-    [["word", "for"], ["", " x "], ["word", "in"], ["", " y: "], ["comment", "# if"]],
-    [["", "  z = "], ["text", "'a#b'"], ["", " + "], ["number", "2.5"]],
-  ]);
-  assert.deepEqual(coloured('"""a\nb"""\nformat'), [[["text", '"""a']], [["text", 'b"""']], [["", "format"]]]);
-  const text = "x = 'open\n\ny\n";
-  assert.equal(coloured(text).map((line) => line.map(([, piece]) => piece).join("")).join("\n"), text);
 });
 
 test("Tab goes to the next column of four, or moves the selected lines", () => {

@@ -51,10 +51,6 @@ SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
     rf"In a traced step these took ({TIME})\.": (
         ("{model}", "critical path", "of the median step"),
     ),
-    rf"(\S+) took longest: ({TIME}) in a traced step \(median\)": (
-        None,
-        ("{model}", "{0}", "median"),
-    ),
     rf"at batch (\d+), took {TIME}, and a warm traced step took ({TIME}) \(median\)": (
         None,
         ("batch {0}", TRACED, "median"),

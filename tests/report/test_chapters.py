@@ -22,7 +22,7 @@ from tflab.records.placed import Partition, Transfer
 from tflab.records.values import PathPoint, ValuesStep
 from tflab.records.verdicts import Diagnosis, Experiment, Experiments
 from tflab.report import chapters, drawing, graph_chapter, handout, selection
-from tflab.report.contents import Beside, DrawnGraph, Lab, Walked
+from tflab.report.contents import DrawnGraph, Lab, Walked
 from tflab.runtime import trace
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -150,23 +150,14 @@ def test_a_graph_is_drawn_with_the_times_of_its_nodes_and_its_chain_rule():
         histories=LINEAR.histories,
         ns={trace.EXECUTOR: 10, "read": 400, "relu": 7_100, "loss": 2_100},
         batch_size=16,
-        chain_rule="dL/dw = dL/dw",
     )
 
 
-def test_both_graphs_are_drawn_as_they_are_before_anything_runs():
-    one = replace(PLACEMENT, partitions=(Partition(CPU_0, ("a",) * 12),))
-    on_one = replace(ON_TWO, stages=(FRONTEND, BACKWARD, one, EXECUTION))
-    (beside,) = (
-        part for part in graph_chapter.placed(on_one, ON_TWO, "x*y + z") if isinstance(part, Beside)
-    )
-    assert beside.colour == "device"
-    assert [graph.name for graph in beside.graphs] == [
-        "x*y + z on 1 device: 12 nodes",
-        "x*y + z on 2 devices: 12 nodes, 2 transfers",
-    ]
-    assert {graph.drawing.states[-1].title for graph in beside.graphs} == {"feeds_and_fetches"}
-    assert [graph.drawing.transfers for graph in beside.graphs] == [(), SENT]
+def test_a_graph_on_two_devices_is_drawn_as_it_is_before_anything_runs():
+    (drawn,) = (p for p in graph_chapter.placed(ON_TWO, "x*y + z") if isinstance(p, DrawnGraph))
+    last = drawn.drawing.states[drawn.start]
+    assert (drawn.name, last.title) == ("x*y + z on two devices", "feeds_and_fetches")
+    assert drawn.drawing.transfers == SENT
 
 
 HERE, THERE = source(4, "c = a * b"), source(5, "loss = tf.reduce_mean(c)")

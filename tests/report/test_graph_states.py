@@ -39,7 +39,8 @@ from tflab.analysis import passes
 from tflab.records.blocks import Frame
 from tflab.records.stages import Backward
 from tflab.report import graph_states
-from tflab.report.contents import StandIn
+from tflab.report.contents import State
+from tflab.report.graph_states import Stop
 
 STATES = graph_states.states(STAGES)
 
@@ -64,8 +65,8 @@ def told(states) -> str:
 def test_a_walk_has_a_state_for_each_stage_and_each_pass_that_changed_something():
     approve("report-states.txt", told(STATES))
     defined = {state.title: state.defined for state in STATES}
-    assert defined["Written"] == FORWARD
-    assert defined["With gradients"] == WHOLE[7:]
+    assert defined["Frontend"] == FORWARD
+    assert defined["Backward"] == WHOLE[7:]
     assert defined["placer"] == (X_PLACED, W_PLACED)
     assert defined["remapper"] == (FUSED, FAST_UPDATE)
     assert defined["constant_folding, iteration 2"] == (FOLDED, SHORT_LOSS)
@@ -143,19 +144,6 @@ def test_the_passes_that_changed_nothing_stand_apart_from_the_states(steps, fram
     assert graph_states.idle(replace(PLACEMENT, passes=steps)) == expected
 
 
-def test_a_gradients_node_stands_in_for_the_forward_nodes_that_it_was_merged_with():
-    forward = dict.fromkeys(("one", "two", "one_more"), "forward")
-    steps = graph_notation.passes(
-        "cse: one merged grad, two merged one_more, far fused grad, idle removed; "
-        "folding: grad merged twin"
-    )
-    stage = replace(PLACEMENT, passes=tuple(steps))
-    assert graph_states.stand_ins(stage, {**forward, "grad": "gradient", "twin": "gradient"}) == (
-        StandIn("grad", "one", "cse"),
-        StandIn("twin", "one", "cse"),
-    )
-
-
 def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
     versions = graph_states.versions(STATES)
     graphs = [tuple(passes.graph_at(versions, state).values()) for state in range(7)]
@@ -170,3 +158,28 @@ def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
         RAN,
         RAN,
     ]
+
+
+def test_a_walk_stops_at_each_stage_with_the_passes_between():
+    lines = []
+    for stop in graph_states.stops(STATES):
+        lines.append(f"{stop}, entry {stop.entry}")
+        lines += (f"  {tick}" for tick in graph_states.ticks(STATES, stop))
+    approve("report-stops.txt", "\n".join(lines))
+    assert graph_states.count_change(5, 1_239) == "+1,234"
+    early = [stop.title for stop in graph_states.stops(STATES[:4])]
+    assert early == ["Frontend", "Backward", "Placed", "Rewritten"]
+
+
+def test_what_comes_before_the_placer_belongs_to_placing():
+    early = State("placement", "lowering", "", (), (), graph_notation.graph("a"))
+    placed = graph_states.stops((STATES[0], early, *STATES[2:]))[1]
+    assert placed == Stop("placed", "Placed", "device", 1, 2)
+    assert placed.entry == 2
+
+
+def test_on_several_devices_passes_keep_the_colours_of_devices():
+    elsewhere = replace(X_PLACED, device=X_PLACED.device.replace("CPU:0", "CPU:1"))
+    states = (*STATES[:2], replace(STATES[2], defined=(elsewhere, W_PLACED)), *STATES[3:])
+    colours = [stop.colour for stop in graph_states.stops(states)]
+    assert colours == ["kind", "kind", "device", "device", "time"]

@@ -30,7 +30,6 @@ from tflab.report.contents import (
     Method,
     Picture,
     Report,
-    StandIn,
     State,
 )
 from tflab.views import words
@@ -309,7 +308,7 @@ TRACKS = (
 STATES = (
     State(
         "frontend",
-        "Written",
+        "Frontend",
         "from lines",
         ("2 nodes",),
         (),
@@ -332,7 +331,6 @@ CPU_0 = CPU_1.replace("CPU:1", "CPU:0")
 DRAWING = Drawing(
     TRACKS,
     STATES,
-    stand_ins=(StandIn("c", "s/a", "merger"),),
     transfers=(
         Transfer("s/a:0", "s/a", "b", CPU_0, CPU_1, "float32", (384,), 1_536),
         Transfer("b:0", "b", "c", CPU_1, CPU_0, "float32", None, None),

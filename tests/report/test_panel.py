@@ -12,12 +12,12 @@ INDEX = {"conv": 0, "relu": 1, "split": 2, "bias": 3, "x": 4}
 STATES = tuple(
     State(stage, title, "", (), (), (), place=place)
     for stage, title, place in (
-        ("frontend", "Written", None),
+        ("frontend", "Frontend", None),
         ("backward", "With gradients", None),
         ("placement", "layout", 1),
         ("placement", "MklLayoutRewritePass", 4),
         ("placement", "remapper", 6),
-        ("execution", "Ran", None),
+        ("execution", "Execution", None),
     )
 )
 

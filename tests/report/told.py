@@ -103,5 +103,5 @@ def drawn_texts(data: Any) -> Iterator[str]:
         for part in data:
             yield from drawn_texts(part)
     elif isinstance(data, dict):
-        for key in data.keys() & {"nodes", "history", "states", "look", "lines", "about"}:
+        for key in data.keys() & {"nodes", "history", "states", "lines", "about"}:
             yield from drawn_texts(data[key])

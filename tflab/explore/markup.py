@@ -5,7 +5,7 @@ The drawing, its panel and the tables are those of the report, which also escape
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -21,10 +21,10 @@ STYLE = "life.css"
 SCRIPTS = ("seen.js", "life.js")
 OF_REPORTS = ("script.js", "still.js", "folded.js", "start.js")  # alone
 STYLES = ("explore.css", "editor.css")
-# Of the live page and a saved one
-SHARED = ("text.js", "editor.js", "lighting.js", "switches.js", "pinned.js")
-LIVE = (*SHARED, "address.js", "answers.js", "file.js", "explore.js")
-SAVED = (*SHARED, "saved.js")
+LIVE = (
+    *("text.js", "editor.js", "lighting.js", "switches.js"),
+    *("address.js", "answers.js", "file.js", "explore.js"),
+)
 
 
 def for_page(
@@ -100,11 +100,15 @@ def page(start: FirstContent) -> tuple[str, str]:
         "examples": encoded(EXAMPLES),
         "defaults": encoded(request.ProgramRequest("")),
     }
-    whole, policy = rendered(
-        LIVE,
-        settings,
+    script = html.join_modules([*modules(), *map(read, LIVE)])
+    look = "\n".join([style(), *map(read, STYLES)])
+    policy = html.policy(look, script)
+    template = html.environment(read).from_string(read("explore.html.j2"))
+    whole = template.render(
+        style=look,
+        script=script,
+        settings=html.as_json(settings),
         start=start,
-        saved=None,
         examples=EXAMPLES,
         optimisers=request.OPTIMISERS,
         devices=range(1, request.MOST_DEVICES + 1),
@@ -112,23 +116,6 @@ def page(start: FirstContent) -> tuple[str, str]:
         passes=list(SWITCHES),
     )
     return whole, f"{policy}; connect-src 'self'; frame-ancestors 'none'"
-
-
-def saved(name: str, by: str, seen: Mapping[str, Any]) -> str:
-    """What a live page shows, as a page that needs no server. `by` is what ran it."""
-    return rendered(SAVED, seen, start=FirstContent(name, ""), saved=by)[0]
-
-
-def rendered(scripts: Sequence[str], settings: Any, **about: Any) -> tuple[str, str]:
-    """A page with its policy, which a saved page contains."""
-    script = html.join_modules([*modules(), *map(read, scripts)])
-    look = "\n".join([style(), *map(read, STYLES)])
-    policy = html.policy(look, script)
-    template = html.environment(read).from_string(read("explore.html.j2"))
-    whole = template.render(
-        style=look, script=script, policy=policy, settings=html.as_json(settings), **about
-    )
-    return whole, policy
 
 
 def read(name: str) -> str:

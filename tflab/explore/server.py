@@ -12,20 +12,18 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
-from tflab.cli import environment
 from tflab.errors import TflabError, UsageError, reason
-from tflab.explore import changes, markup, sources
+from tflab.explore import markup, sources
 from tflab.explore.request import LARGEST_TEXT, ProgramRequest
 from tflab.explore.request import read as read_program
 from tflab.explore.worker_pool import Message, WorkerProcess
-from tflab.records.codec import encoded
 
 HOST = "127.0.0.1"
 LARGEST = 4 * LARGEST_TEXT  # bytes of a request
@@ -39,17 +37,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 CLOSED = "This page is for those who have its address. Open the one that the terminal shows."
-PINNED = ("pinned", "now")
 Life = dict[str, Message]  # stage -> its nodes and numbers
-
-
-@dataclass
-class RanVersion:
-    """A program that a page ran, with its life, and its last stage as the page shows it."""
-
-    asked: ProgramRequest
-    life: Life = field(default_factory=dict)
-    shown: Message = field(default_factory=dict)
 
 
 class RefusedRequestError(Exception):
@@ -70,8 +58,7 @@ class App:
         self.token = secrets.token_urlsafe(32)
         self.host = f"{HOST}:{port}"
         self.cookie = f"tflab-explore-{port}"
-        self.versions: dict[str, RanVersion] = {}  # page -> the last that ran to its end
-        self.pinned: dict[str, RanVersion] = {}  # page -> the one to compare with
+        self.versions: dict[str, Life] = {}  # page -> the last that ran to its end
 
     @property
     def address(self) -> str:
@@ -141,50 +128,19 @@ class App:
 
     def told(self, name: str, number: int, given: ProgramRequest) -> Iterator[Message]:
         """The stages as the page shows them."""
-        pinned = self.pinned.get(name)
-        before = pinned or self.versions.get(name)
-        earlier = before.life if before else {}
-        heads = PINNED if pinned else changes.EDIT
-        version = RanVersion(given)
+        earlier = self.versions.get(name, {})
+        life: Life = {}
         for message in self.worker.life(name, number, given):
             try:
                 if stage := message.get("stage"):
-                    version.shown = markup.for_page(message, earlier.get(stage), heads)
-                    version.life[stage] = {key: message[key] for key in ("nodes", "numbers")}
-                yield version.shown if stage else message
+                    life[stage] = {key: message[key] for key in ("nodes", "numbers")}
+                    message = markup.for_page(message, earlier.get(stage))
+                yield message
             except (LookupError, TypeError, ValueError, AttributeError):  # an error in the program
                 yield {"error": {"message": "The results cannot be read.", "line": None}}
                 return
             if "done" in message:
-                remember(self.versions, name, version)
-
-    def pin(self, request: Request) -> Response:
-        """Compare the lives of a page with its last one from now on, or stop comparing."""
-        body = read(request)
-        name = body.get("page")
-        if not isinstance(name, str) or name not in self.versions:
-            raise RefusedRequestError(409, "There is no version yet that could be pinned.")
-        if body.get("on") is True:
-            remember(self.pinned, name, self.versions[name])
-        else:
-            self.pinned.pop(name, None)
-        return Response(status=204)
-
-    def report(self, request: Request) -> Response:
-        """The version that a page shows, and the one beside it, as a page of its own."""
-        body = read(request)
-        name = body.get("page")
-        if not isinstance(name, str) or name not in self.versions:
-            raise RefusedRequestError(409, "There is no version yet that could be saved.")
-        now, pinned = self.versions[name], self.pinned.get(name)
-        versions = {"now": now} | ({"pinned": pinned} if pinned else {})
-        saved = {
-            which: {"asked": encoded(version.asked), "told": version.shown}
-            for which, version in versions.items()
-        }
-        by = f"TensorFlow {environment.version('tensorflow')}"
-        whole = markup.saved(self.start.name, by, saved | {"seen": body.get("seen")})
-        return Response(whole, mimetype="text/html")
+                remember(self.versions, name, life)
 
     def restart(self, request: Request) -> Response:
         read(request)
@@ -219,16 +175,14 @@ ROUTES: Mapping[tuple[str, str], Callable[[App, Request], Response]] = {
     ("GET", "/"): App.opened,
     ("GET", "/file"): App.file,
     ("POST", "/run"): App.run,
-    ("POST", "/pin"): App.pin,
-    ("POST", "/report"): App.report,
     ("POST", "/restart"): App.restart,
     ("POST", "/save"): App.save,
 }
 
 
-def remember(versions: dict[str, RanVersion], name: str, version: RanVersion) -> None:
+def remember(versions: dict[str, Life], name: str, life: Life) -> None:
     """Keep the version of a page, and drop the oldest if there are too many."""
-    versions[name] = version
+    versions[name] = life
     while len(versions) > PAGES:
         del versions[next(iter(versions))]
 

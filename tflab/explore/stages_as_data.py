@@ -44,7 +44,6 @@ def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> st
     its nodes have the lines whose work they do."""
     histories = node_history.histories(stages)
     last = stages[-1]
-    derived = next((stage for stage in stages if isinstance(stage, Backward)), None)
     ran = last if isinstance(last, Execution) else None
     graph = DrawnGraph(
         name=name,
@@ -52,7 +51,6 @@ def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> st
         histories=histories,
         ns=critical_path.median_per_step(ran.runs) if ran else {},
         batch_size=ran.batch_size if ran else 0,
-        chain_rule=chain_rule.equation(derived) if derived else "",
     )
     life = storage.life(views.name(last), graph, parts(stages), numbers(stages))
     if file:

@@ -64,10 +64,8 @@ def through_stages(
     stages = (built, derived, placed, executed)
     last = life_of(stages, file, file) | {"stage": VALUES}
     if request.predict:
-        larger = replace(options, batch_size=2 * options.batch_size)
-        twice = () if rows else values.record(executed, placed, larger).values
         walked = Walked(file, stages, node_history.histories(stages))
-        last["questions"] = html.readable(questions.of_program(walked, twice))
+        last["questions"] = html.readable(questions.of_program(walked))
     yield last
 
 

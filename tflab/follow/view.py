@@ -131,10 +131,10 @@ def sections(history: NodeHistory) -> tuple[Section, ...]:
             fate = NOT_TAKEN if history.not_run else REMAINS
     ran = f"as {history.ran_as}" if own else ""
     every = (
-        Section("frontend", "Written", origin(history), tuple(frontend_lines(history))),
-        Section("backward", "Differentiated", "", tuple(backward_lines(history))),
-        Section("placement", "Placed", fate, tuple(placement_lines(history))),
-        Section("execution", "Executed", ran, tuple(execution_lines(history))),
+        Section("frontend", "Frontend", origin(history), tuple(frontend_lines(history))),
+        Section("backward", "Backward", "", tuple(backward_lines(history))),
+        Section("placement", "Placement", fate, tuple(placement_lines(history))),
+        Section("execution", "Execution", ran, tuple(execution_lines(history))),
     )
     return tuple(section for section in every if section.about or section.lines)
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from tflab import models
 from tflab.cli import arguments, command, confined, interrupts, output_paths, terminal
-from tflab.compare import CONFIGURATIONS
 from tflab.escaping import visible
 from tflab.records.options import Saved
 from tflab.report import selection
@@ -53,15 +52,6 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help=f"only these chapters: {', '.join(selection.CHAPTERS)}",
     )
-    add(
-        "--configs",
-        nargs="+",
-        default=[],
-        type=command.one_of("configuration", tuple(CONFIGURATIONS)),
-        metavar="C",
-        help=f"configurations to compare with the default one: {', '.join(CONFIGURATIONS)} "
-        f"(default: {' '.join(selection.CONFIGS)}, and gpu if there is one)",
-    )
     arguments.data_dir(parser)
     arguments.trust(parser)
     return parser
@@ -88,15 +78,12 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 def measured(args: argparse.Namespace, names: Sequence[str]) -> Lab:
     with interrupts.released():
         tf_import.load()
-        from tflab.compare import configurations
         from tflab.report import lab
 
-    configurations.check(args.configs)
     wanted = lab.Wanted(
         args.model,
         tuple(names),
         args.data_dir,
-        tuple(args.configs),
         args.trust,
     )
     return lab.measure(wanted, announced())
@@ -114,7 +101,6 @@ def write(lab: Lab, args: argparse.Namespace, names: Sequence[str], folder: Path
 def repeated(args: argparse.Namespace) -> str:
     parts = ["python", "-m", "tflab.report", "--model", args.model]
     parts += ["--chapters", *args.chapters] if args.chapters else []
-    parts += ["--configs", *args.configs] if args.configs else []
     parts += ["--trust"] if args.trust else []
     return shlex.join(parts)
 

@@ -80,8 +80,8 @@ def small_graph(lab: Lab) -> Iterator[Chapter]:
 
 
 def two_devices(lab: Lab) -> Iterator[Chapter]:
-    if lab.toy and lab.toy_on_two:
-        parts = tuple(graph_chapter.placed(lab.toy, lab.toy_on_two, SMALL))
+    if lab.toy_on_two:
+        parts = tuple(graph_chapter.placed(lab.toy_on_two, SMALL))
         yield Chapter(f"{SMALL} on two devices", parts)
 
 

@@ -119,18 +119,6 @@ class State:
 
 
 @dataclass(frozen=True)
-class StandIn:
-    """A gradient node that replaced an equal node of the forward graph.
-
-    The users of the forward node take its stand-in, so an edge leads from Backward to Forward.
-    """
-
-    node: str
-    replaced: str
-    by: str  # the pass
-
-
-@dataclass(frozen=True)
 class Drawing:
     """One graph with all nodes that it ever had, each at a fixed place.
 
@@ -140,7 +128,6 @@ class Drawing:
     tracks: tuple[Box, ...]  # forward, backward, update
     states: tuple[State, ...]
     idle: Frame | None = None  # the passes that changed nothing
-    stand_ins: tuple[StandIn, ...] = ()
     transfers: tuple[Transfer, ...] = ()  # between devices
 
 
@@ -161,17 +148,8 @@ class DrawnGraph:
     histories: Mapping[str, NodeHistory] = field(repr=False)
     ns: Mapping[str, float] = field(repr=False)  # node -> median time in a step, of what ran
     batch_size: int
-    chain_rule: str = ""  # of this graph, such as `dL/dy = dL/d(mul) * d(mul)/dy`
     statistic: str = "median"  # of the times in `ns`
     start: int = 0  # the state that is shown first
-
-
-@dataclass(frozen=True)
-class Beside:
-    """The last states of several graphs side by side."""
-
-    graphs: tuple[DrawnGraph, ...]
-    colour: str  # what the colours mean
 
 
 @dataclass(frozen=True)
@@ -204,7 +182,7 @@ class Annotated:
     graph: DrawnGraph | None
 
 
-Part = Block | Picture | Method | DrawnGraph | Beside | Annotated
+Part = Block | Picture | Method | DrawnGraph | Annotated
 
 
 @dataclass(frozen=True)

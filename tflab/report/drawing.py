@@ -52,13 +52,7 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
     if placement is None:
         return drawing
-    kinds = {name: history.kind for name, history in histories.items()}
-    return replace(
-        drawing,
-        idle=graph_states.idle(placement),
-        stand_ins=graph_states.stand_ins(placement, kinds),
-        transfers=placement.transfers,
-    )
+    return replace(drawing, idle=graph_states.idle(placement), transfers=placement.transfers)
 
 
 def waiting(nodes: Iterable[Node]) -> Waits:

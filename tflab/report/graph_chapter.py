@@ -10,7 +10,7 @@ from tflab.records.blocks import Column, Table
 from tflab.records.graph import Source
 from tflab.records.stages import Backward, Execution, Placement
 from tflab.report import contents, drawing
-from tflab.report.contents import Beside, DrawnGraph, Method, Part, Walked
+from tflab.report.contents import DrawnGraph, Method, Part, Walked
 from tflab.units import plural, short_device, time
 from tflab.views import chain_rule, numbered, placement, values
 from tflab.views.words import place
@@ -33,7 +33,6 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         histories=walked.histories,
         ns=critical_path.median_per_step(step.runs),
         batch_size=step.batch_size,
-        chain_rule=equation(walked),
     )
     if backward := differentiated(walked):
         yield from chain_rule.opening(backward)
@@ -73,12 +72,6 @@ def lines(walked: Walked) -> Iterator[Table]:
 
 def differentiated(walked: Walked) -> Backward | None:
     return next((stage for stage in walked.stages if isinstance(stage, Backward)), None)
-
-
-def equation(walked: Walked) -> str:
-    """The chain rule of the graph, if it was differentiated."""
-    backward = differentiated(walked)
-    return chain_rule.equation(backward) if backward else ""
 
 
 def values_note(step: Execution) -> str:
@@ -140,18 +133,26 @@ def example(walked: Walked) -> str:
     return max(forward, key=lambda name: ns.get(walked.histories[name].carrier or "", 0))
 
 
-# The chapter of a graph on one device and on two: where nodes are, and which tensors are sent
+# The chapter of a graph on two devices: where nodes are, and which tensors are sent
 
 
-def placed(on_one: Walked, on_two: Walked, name: str) -> Iterator[Part]:
-    """`on_two` is a walk of the same model on two devices, up to its placement."""
+def placed(on_two: Walked, name: str) -> Iterator[Part]:
+    """`on_two` is a walk of a model on two devices, up to its placement."""
     placing = on_two.placement
     yield (
         f"The same program on two devices: {counts(placing)}. If an edge leads from one device to "
         "the other, the runtime cuts it: a _Send on one device passes the tensor to a _Recv on "
         f"the other. {placement.cuts(placing)}"
     )
-    yield Beside(tuple(drawn_graph(walked, name) for walked in (on_one, on_two)), "device")
+    graph = drawing.draw(on_two.stages, on_two.histories)
+    yield DrawnGraph(
+        name=f"{name} on two devices",
+        drawing=graph,
+        histories=on_two.histories,
+        ns={},
+        batch_size=placing.batch_size,
+        start=len(graph.states) - 1,
+    )
     yield placement.transfers(placing)
     yield Method(
         "Devices, _Send and _Recv are read from the runtime's own dumps; the bytes follow from "
@@ -165,18 +166,3 @@ def counts(placing: Placement) -> str:
     """`20 nodes on CPU:0 and 37 nodes on CPU:1`."""
     rows = sorted((short_device(part.device), len(part.nodes)) for part in placing.partitions)
     return " and ".join(f"{plural(count, 'node')} on {device}" for device, count in rows)
-
-
-def drawn_graph(walked: Walked, name: str) -> DrawnGraph:
-    """The graph after its last pass, before anything has run."""
-    stages = [stage for stage in walked.stages if not isinstance(stage, Execution)]
-    placing = walked.placement
-    devices = plural(len(placing.partitions), "device")
-    sent = f", {plural(len(placing.transfers), 'transfer')}" if placing.transfers else ""
-    return DrawnGraph(
-        name=f"{name} on {devices}: {plural(len(placing.nodes), 'node')}{sent}",
-        drawing=drawing.draw(stages, walked.histories),
-        histories=walked.histories,
-        ns={},
-        batch_size=placing.batch_size,
-    )

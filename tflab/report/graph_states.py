@@ -1,12 +1,15 @@
 """Graph states: a graph in each of its states, as the changes since the previous state.
 
 The first state is the graph as written; then come the gradients, each pass of the runtime that
-changed something, and the graph that ran.
+changed something, and the graph that ran. A drawing pauses at stops; a stop may have many states,
+because there is one after every pass that changed the graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from tflab.analysis import passes
@@ -15,10 +18,21 @@ from tflab.records.blocks import Column, Frame, Table
 from tflab.records.graph import edge_count
 from tflab.records.placed import Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
-from tflab.report.contents import StandIn, State
+from tflab.report.contents import State
 from tflab.units import percent, plural, time
-from tflab.views import pass_log
+from tflab.views import chain_rule, pass_log
 from tflab.views.backward import not_finite, result
+
+PLACER = "placer"  # the pass that gives every node its device
+TITLES = {
+    "frontend": "Frontend",
+    "backward": "Backward",
+    "placed": "Placed",
+    "rewritten": "Rewritten",
+    "execution": "Execution",
+}
+# Default: the kind of a node; passes keep the colours of several devices
+COLOURS = {"placed": "device", "execution": "time"}
 
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
@@ -37,7 +51,7 @@ def states(stages: Sequence[Stage]) -> tuple[State, ...]:
 def as_written(stage: Frontend) -> State:
     return State(
         stage="frontend",
-        title="Written",
+        title="Frontend",
         about="The lines of the program have become nodes. Nothing is computed yet.",
         lines=(f"{plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}",),
         gone=(),
@@ -54,10 +68,12 @@ def with_gradients(before: Frontend, stage: Backward) -> State:
     elif not stage.added_nodes:
         about = "There is nothing to differentiate, so nothing was added."
     lines = tuple(grown(stage)) if stage.added_nodes else ()
-    return State("backward", "With gradients", about, lines, (), new)
+    return State("backward", "Backward", about, lines, (), new)
 
 
 def grown(stage: Backward) -> Iterator[str]:
+    if equation := chain_rule.equation(stage):
+        yield equation
     derived = sum(bool(gradient.nodes) for gradient in stage.gradients)
     updates = len(stage.update_nodes)
     yield (
@@ -124,7 +140,7 @@ def as_run(before: Placement, stage: Execution) -> State:
     )
     return State(
         stage="execution",
-        title="Ran",
+        title="Execution",
         about="The ops ran in the order of their dependencies.",
         lines=lines,
         gone=(),
@@ -140,29 +156,6 @@ def idle(stage: Placement) -> Frame | None:
     busy = {step.name for step in stage.passes if changed(step)}
     return Frame(
         pass_log.idle_runs(names), "changed nothing", tuple(pass_log.idle_names(names, busy))
-    )
-
-
-def stand_ins(stage: Placement, kinds: Mapping[str, str]) -> tuple[StandIn, ...]:
-    """The gradient nodes with which passes merged forward nodes.
-
-    A stand-in may itself be merged with another node, which then replaces both.
-    """
-    # node -> the nodes that it replaces, and the passes
-    replaced: dict[str, list[tuple[str, str]]] = {}
-    for step in stage.passes:
-        for taken in step.taken:
-            if taken.fate != "merged" or taken.into is None:
-                continue
-            earlier = replaced.get(taken.name, [])
-            if kinds.get(taken.name) == "forward":
-                earlier = [*earlier, (taken.name, step.name)]
-            replaced.setdefault(taken.into, []).extend(earlier)
-    return tuple(
-        StandIn(node, name, by)
-        for node, names in replaced.items()
-        if kinds.get(node) == "gradient"
-        for name, by in names
     )
 
 
@@ -189,3 +182,82 @@ def changes(states: Sequence[State]) -> Table:
         ),
         tuple(zip(states, [0, *counts], counts, strict=False)),
     )
+
+
+# Stops: the stages at which a drawing pauses, and the passes between them
+
+
+@dataclass(frozen=True)
+class Stop:
+    name: str
+    title: str
+    colour: str  # the meaning of colours here, unless the reader chooses another
+    first: int  # number of its first state
+    last: int
+
+    @property
+    def entry(self) -> int:
+        """The state to show first: for rewriting passes the first, otherwise the last."""
+        return self.first if self.name == "rewritten" else self.last
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A state of a stop, with the pass that made it."""
+
+    state: int
+    title: str
+    again: str  # `iteration 2` of a pass that runs more than once
+    change: str  # in the number of nodes
+
+
+def stops(states: Sequence[State]) -> tuple[Stop, ...]:
+    """The stops of these states, in order."""
+    devices = {node.device for state in states for node in state.defined if node.device}
+    rewritten = {"rewritten": "device"} if len(devices) > 1 else {}
+    colours = {**COLOURS, **rewritten}
+    groups = groupby(enumerate(stops_of(states)), key=lambda pair: pair[1])
+    spans = [(name, [number for number, _ in members]) for name, members in groups]
+    return tuple(
+        Stop(name, TITLES[name], colours.get(name, "kind"), numbers[0], numbers[-1])
+        for name, numbers in spans
+    )
+
+
+def stops_of(states: Sequence[State]) -> Iterator[str]:
+    """The stop of each state: passes before the placer prepare for it, the others rewrite."""
+    placed = max((n for n, state in enumerate(states) if state.title == PLACER), default=-1)
+    for number, state in enumerate(states):
+        if state.stage != "placement":
+            yield state.stage
+        else:
+            yield "placed" if number <= placed else "rewritten"
+
+
+def last_made(states: Sequence[State]) -> int:
+    """The last state before the runtime changes the graph."""
+    return max(n for n, state in enumerate(states) if state.stage in ("frontend", "backward"))
+
+
+def ticks(states: Sequence[State], stop: Stop) -> tuple[Tick, ...]:
+    """The states of a stop with more than one."""
+    if stop.first == stop.last:
+        return ()
+    counts = [0, *node_counts(states, versions(states))]
+    return tuple(
+        Tick(number, *titles(states[number]), count_change(counts[number], counts[number + 1]))
+        for number in range(stop.first, stop.last + 1)
+    )
+
+
+def titles(state: State) -> tuple[str, str]:
+    """`constant_folding`, `iteration 2`."""
+    title, _, again = state.title.partition(", ")
+    return title, again
+
+
+def count_change(before: int, after: int) -> str:
+    """The change in the number of nodes: `+2`, 13 fewer, or none."""
+    if before == after:
+        return "±0"
+    return f"+{after - before:,}" if after > before else f"\N{MINUS SIGN}{before - after:,}"

@@ -9,7 +9,6 @@ from tflab.exporters.markdown import escape, fenced, paragraph, rendered
 from tflab.report import graph_states
 from tflab.report.contents import (
     Annotated,
-    Beside,
     DrawnGraph,
     Method,
     Part,
@@ -41,9 +40,6 @@ def markdown(part: Part) -> str:
             + rendered(graph_states.changes(part.drawing.states))
             + idle(part)
         )
-    if isinstance(part, Beside):
-        graphs = "; ".join(graph.name for graph in part.graphs)
-        return f"[report.html](report.html) has the drawings of: {escape(graphs)}."
     if isinstance(part, Annotated):
         return "[report.html](report.html) has the program line by line."
     return rendered(part)

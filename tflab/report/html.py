@@ -26,14 +26,13 @@ from tflab.escaping import visible
 from tflab.exporters.json import plain
 from tflab.records.blocks import Block, Strip, Table
 from tflab.report import viewer_data
-from tflab.report.contents import Annotated, Beside, DrawnGraph, Method, Picture, Report
+from tflab.report.contents import Annotated, DrawnGraph, Method, Picture, Report
 from tflab.views import words
 
 # The last one overrides the others, for narrow windows and for paper.
 STYLES = ("page.css", "viewer.css", "drawing.css", "script.css", "present.css", "media.css")
 SCRIPTS = (  # modules, each after those that it imports
     "elements.js",
-    "sketch.js",
     "graph.js",
     "layout.js",
     "routes.js",
@@ -48,7 +47,6 @@ SCRIPTS = (  # modules, each after those that it imports
     "script.js",
     "prints.js",
     "present.js",
-    "still.js",
     "scroller.js",
     "predict.js",
     "folded.js",
@@ -135,7 +133,6 @@ PARTS: dict[str, type] = {
     "picture": Picture,
     "recipe": Method,
     "graph": DrawnGraph,
-    "beside": Beside,
     "annotated": Annotated,
 }
 

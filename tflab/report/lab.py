@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Set
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,7 +41,6 @@ class Wanted:
     model: str
     chapters: tuple[str, ...]
     data_dir: str | None = None
-    configs: tuple[str, ...] = ()  # besides the default
     trust: bool = False  # whether a graph from a file runs in this process
 
 
@@ -144,7 +143,7 @@ def compare(
     wanted: Wanted, raced: bool, sweep: SweepOptions, options: Options, announce: Announce
 ) -> Comparison:
     """Inference at all batch sizes, and under other configurations."""
-    configs = configurations(wanted.configs) if raced else (DEFAULT,)
+    configs = configurations() if raced else (DEFAULT,)
     others = ", ".join(configs[1:])
     then = f", then under {others} for about {selection.CONFIGS_S} s" if others else ""
     announce(f"{wanted.model} at batch sizes {', '.join(map(str, BATCH_SIZES))}{then}")
@@ -155,11 +154,10 @@ def compare(
     return compared
 
 
-def configurations(names: Sequence[str]) -> tuple[str, ...]:
-    """The default configuration and the others; if none is named, these include a GPU if there
-    is one."""
-    usual = (*selection.CONFIGS, "gpu") if devices.gpus() else selection.CONFIGS
-    return tuple(dict.fromkeys((DEFAULT, *(names or usual))))
+def configurations() -> tuple[str, ...]:
+    """Return the default configuration and the others, including a GPU if there is one."""
+    others = (*selection.CONFIGS, "gpu") if devices.gpus() else selection.CONFIGS
+    return (DEFAULT, *others)
 
 
 def place_only(model: str, options: Options) -> Walked:

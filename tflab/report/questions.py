@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from math import prod
 
 from tflab.analysis import critical_path
 from tflab.analysis.fates import fates_in_step
@@ -19,7 +18,7 @@ from tflab.records.measured import Comparison
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Fate
 from tflab.records.stages import Backward
-from tflab.records.values import COMPUTED, Value
+from tflab.records.values import Value
 from tflab.report.contents import Lab, Question, Walked
 from tflab.report.selection import title_of
 from tflab.units import percent, plural, time
@@ -36,7 +35,7 @@ def questions(lab: Lab) -> tuple[Question, ...]:
     """The questions that this run can answer."""
     asked: list[Question] = []
     if lab.walked:
-        asked += (nodes_that_run(lab.walked), *node_that_goes(lab.walked))
+        asked += (*nodes_that_run(lab.walked), *node_that_goes(lab.walked))
     if lab.toy:
         asked += about_gradients(lab.toy)
     if lab.compared:
@@ -45,23 +44,6 @@ def questions(lab: Lab) -> tuple[Question, ...]:
             asked += costs_most(lab.compared, size)
         asked += longer(lab.compared, sizes[0], sizes[-1])
     return tuple(asked)
-
-
-def nodes_that_run(walked: Walked) -> Question:
-    placing = walked.placement
-    fates = Counter(fates_in_step(placing.ledger, placing.not_run).values())
-    executed = fates.pop("executed", 0)
-    others = ", ".join(f"{count} {fate}" for fate, count in fates.most_common())
-    by_runtime = len(placing.nodes) - len(placing.not_run) - executed
-    return Question(
-        f"{title_of(walked.model)} has {plural(len(placing.user_nodes), 'node')} when the runtime "
-        "receives it. How many of these will run?",
-        (),
-        "nodes",
-        str(executed),
-        f"Fates of the others: {others or 'none'}. The runtime added {plural(by_runtime, 'node')} "
-        "that also ran.",
-    )
 
 
 def node_that_goes(walked: Walked) -> Iterator[Question]:
@@ -99,14 +81,13 @@ def of_fate(nodes: Sequence[Node], fates: dict[str, Fate]) -> Iterator[Fate]:
 # Questions about the program of a reader
 
 
-def of_program(walked: Walked, twice: Sequence[Value]) -> tuple[Question, ...]:
-    """The questions about one program. `twice` are the tensors of its step at twice the batch."""
+def of_program(walked: Walked) -> tuple[Question, ...]:
+    """The questions about one program."""
     return (
         *nodes_added(walked),
-        *written_nodes_that_run(walked),
+        *nodes_that_run(walked),
         *node_that_goes(walked),
         *takes_longest(walked),
-        *doubles(walked, twice),
         *about_gradients(walked),
     )
 
@@ -130,7 +111,7 @@ def nodes_added(walked: Walked) -> Iterator[Question]:
     )
 
 
-def written_nodes_that_run(walked: Walked) -> Iterator[Question]:
+def nodes_that_run(walked: Walked) -> Iterator[Question]:
     """How many nodes of the forward graph run."""
     placing = walked.placement
     fate_of = fates_in_step(placing.ledger, placing.not_run)
@@ -141,7 +122,8 @@ def written_nodes_that_run(walked: Walked) -> Iterator[Question]:
     run = fates.pop("executed", 0)
     others = ", ".join(f"{count} {fate}" for fate, count in fates.most_common())
     yield Question(
-        f"{title_of(walked.model)} made {plural(len(names), 'node')}. How many of these will run?",
+        f"{title_of(walked.model)} has {plural(len(names), 'node')} as written. How many of these "
+        "will run?",
         (),
         "nodes",
         str(run),
@@ -171,46 +153,6 @@ def takes_longest(walked: Walked) -> Iterator[Question]:
         f"It took {time(median[most])} a step, {then} {time(median[then])}: medians of "
         f"{plural(step.steps, 'traced step')}.",
     )
-
-
-def doubles(walked: Walked, twice: Sequence[Value]) -> Iterator[Question]:
-    """Which output doubles with the batch, with others that stay as large as they are."""
-    step = walked.execution
-    small, large = (elements(tensors) for tensors in (step.values, twice))
-    histories = {name: walked.histories[name] for name in small if name in walked.histories}
-    asked = [name for name, node in histories.items() if node.op not in PLAIN and name in large]
-    # First gradients, and of those that stay the large ones: they take more thought
-    asked.sort(key=lambda name: (not is_gradient(histories[name]), -small[name]))
-    grow = [name for name in asked if large[name] == 2 * small[name] > 0]
-    stay = [name for name in asked if large[name] == small[name]]
-    if not grow or len(stay) < OPTIONS - 1:
-        return
-    size = step.batch_size
-    yield Question(
-        f"Which of these nodes of {title_of(walked.model)} will have twice as many elements in its "
-        f"output at batch {2 * size} as at batch {size}?",
-        tuple(sorted((grow[0], *stay[: OPTIONS - 1]))),
-        "",
-        grow[0],
-        (
-            f"It had {small[grow[0]]:,} and {large[grow[0]]:,} elements; the others had as many "
-            "as before."
-        ),
-    )
-
-
-def is_gradient(history: NodeHistory) -> bool:
-    """Whether a node computes a part of a gradient, and is not bookkeeping such as shapes."""
-    return history.meaning is not None and not history.meaning.bookkeeping
-
-
-def elements(tensors: Sequence[Value]) -> dict[str, int]:
-    """Return the number of elements in the first output of each node that computes."""
-    return {
-        node_of(row.tensor): prod(size or 0 for size in row.shape or ())
-        for row in tensors
-        if row.kind == COMPUTED and row.tensor.endswith(":0")
-    }
 
 
 def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:

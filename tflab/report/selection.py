@@ -17,7 +17,7 @@ CONFIGS_S = 60  # for comparing them: enough to notice most differences of a ten
 # "sweep" is inference at several batch sizes.
 NEEDS = {
     "toy": ("toy", "histories"),
-    "devices": ("toy", "two devices"),
+    "devices": ("two devices",),
     "graph": ("walk", "histories"),
     "network": ("walk",),
     "training": ("training",),

@@ -20,7 +20,7 @@ from tflab.records.graph import node_of
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Transfer
 from tflab.records.values import VARIABLE
-from tflab.report import graph_states, stops
+from tflab.report import graph_states
 from tflab.report.contents import DIRECTIONS, Annotated, Box, DrawnGraph, Lane, State
 from tflab.units import short_device, size, time
 from tflab.views import gradient_drawing, words
@@ -46,7 +46,6 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
     """The data that the script draws: boxes, states and nodes by number, nodes with their
     versions."""
     drawing, histories = graph.drawing, graph.histories
-    sentences = stops.sentences(drawing.states, graph.ns, graph.chain_rule, graph.statistic)
     versions = graph_states.versions(drawing.states)
     counts = graph_states.node_counts(drawing.states, versions)
     index = {name: number for number, name in enumerate(histories)}
@@ -72,17 +71,13 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         ],
         "open": opened(boxes, len(nodes)),
         "states": [
-            state_data(state, count, sentence, index)
-            for state, count, sentence in zip(drawing.states, counts, sentences, strict=True)
+            state_data(state, count, index)
+            for state, count in zip(drawing.states, counts, strict=True)
         ],
         "start": graph.start,
-        "made": stops.last_made(drawing.states),
+        "made": graph_states.last_made(drawing.states),
         "stops": list(stops_data(drawing.states)),
         "idle": encoded(drawing.idle),
-        "standIns": [
-            {"node": index[row.node], "replaced": row.replaced, "by": row.by}
-            for row in drawing.stand_ins
-        ],
         "transfers": [transfer_data(row, index) for row in drawing.transfers],
         "legend": {
             "kind": list(KINDS.items()),
@@ -196,8 +191,8 @@ def hand_on(box: dict[str, Any], boxes: Sequence[dict[str, Any]], node: Mapping[
 
 def stops_data(states: Sequence[State]) -> Iterator[dict[str, Any]]:
     """The stages at which the drawing halts, each with the passes on its way."""
-    for stop in stops.stops(states):
-        passes = [encoded(tick) for tick in stops.ticks(states, stop)]
+    for stop in graph_states.stops(states):
+        passes = [encoded(tick) for tick in graph_states.ticks(states, stop)]
         yield {**encoded(stop), "entry": stop.entry, "ticks": passes}
 
 
@@ -269,12 +264,11 @@ def node_data(
     }
 
 
-def state_data(state: State, count: int, sentence: str, index: dict[str, int]) -> dict[str, Any]:
+def state_data(state: State, count: int, index: dict[str, int]) -> dict[str, Any]:
     return {
         "stage": state.stage,
         "title": state.title,
         "about": state.about,
-        "look": sentence,
         "lines": state.lines,
         "gone": [index[name] for name in state.gone],
         "touched": [index[name] for name in state.touched],

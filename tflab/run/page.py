@@ -204,7 +204,7 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
     some = f"{len(graph.executed) - missing:,} of " if missing else ""
     ran = State(
         stage="execution",
-        title="Ran",
+        title="Execution",
         about="The ops ran in the order of their dependencies.",
         lines=(
             f"{some}{units.plural(len(graph.executed), 'node')}; times are means of "

@@ -1,7 +1,7 @@
-/* Editor: a text area over the same text in colours. Lines have the colours of their nodes. */
+/* Editor: a text area over the same text, whose lines have the colours of their nodes. */
 
 import { make, pieces } from "../../report/page/elements.js";
-import { coloured, indentAfter, indented } from "./text.js";
+import { indentAfter, indented } from "./text.js";
 
 export class Editor {
   /** @param {(name: string) => any} part
@@ -34,10 +34,9 @@ export class Editor {
   }
 
   draw() {
-    const lines = coloured(this.area.value).map((parts, i) => {
-      const spans = parts.map(([kind, text]) => (kind ? make("span", { class: kind }, text) : text));
+    const lines = this.area.value.split("\n").map((text, i) => {
       const names = ["line", this.classes.get(i + 1), this.wrong === i + 1 && "wrong"];
-      return make("span", { class: names.filter(Boolean).join(" "), "data-line": i + 1 }, ...spans, parts.length ? "" : "\u200b");
+      return make("span", { class: names.filter(Boolean).join(" "), "data-line": i + 1 }, text || "\u200b");
     });
     this.behind.replaceChildren(...lines);
   }
@@ -78,7 +77,6 @@ export class Editor {
   }
 
   key(event) {
-    if (this.area.readOnly) return;
     if (event.key === "Escape") {
       this.leaving = true;
       return;

@@ -1,16 +1,14 @@
 /* Explore: the program is run after each edit, and its life is shown stage by stage as it comes. */
 
 import { Life } from "./life.js";
-import { seenAs, stateSeen } from "./seen.js";
-import { make } from "../../report/page/elements.js";
+import { stateSeen } from "./seen.js";
 import { Predictor } from "../../report/page/predict.js";
 import { packed, unpacked } from "./address.js";
 import { messages } from "./answers.js";
 import { Editor } from "./editor.js";
 import { ProgramFile } from "./file.js";
 import { lighting } from "./lighting.js";
-import { Pinned } from "./pinned.js";
-import { Switches, inWords } from "./switches.js";
+import { Switches } from "./switches.js";
 
 const PAUSE_MS = 200; // without a key, after which the program runs
 const HIDDEN = "<p>The list comes with the answers.</p>";
@@ -31,8 +29,7 @@ class Explorer {
     this.number = 0; // of the last request
     this.life = new Life(this.part("life"), this.part("parts"), this.part("viewer"));
     this.goal = null; // the state that the reader wants to see, where it is not the last
-    this.shown = null; // what was asked for, and the last stage of it
-    this.pinned = new Pinned(this.part, (body) => this.post("/pin", { page: this.page, ...body }));
+    this.shown = null; // the last stage that came
     this.predictor = new Predictor(this.part("predict"), this.part("predicting"), (on) => this.ask(on), { live: true });
     this.editor = new Editor(this.part, () => this.later());
     this.switches = new Switches(this.part("switches"), () => this.later());
@@ -82,8 +79,6 @@ class Explorer {
       this.run();
     });
     this.part("link").addEventListener("click", () => this.copy());
-    this.part("pin").addEventListener("click", () => this.pin());
-    this.part("report").addEventListener("click", () => this.report());
     this.part("life").addEventListener("click", (event) => {
       if (event.target.closest("[data-state], [data-part=before], [data-part=after]")) this.wish();
     });
@@ -161,7 +156,7 @@ class Explorer {
       }
       for await (const message of messages(response)) {
         if (number !== this.number) return;
-        if (message.stage) this.shown = { asked, message };
+        if (message.stage) this.shown = message;
         this.display(message);
       }
     } catch (error) {
@@ -197,7 +192,7 @@ class Explorer {
 
   /* What a reader who is asked first may see, or all. */
   reveal() {
-    const message = this.asking ? { ...this.written, parts: {}, since: HIDDEN, marks: {} } : this.shown.message;
+    const message = this.asking ? { ...this.written, parts: {}, since: HIDDEN, marks: {} } : this.shown;
     this.draw(message);
     if (message.since !== undefined) this.part("since").innerHTML = message.since; // the server has escaped every name in it
     this.life.list(message.parts);
@@ -206,47 +201,12 @@ class Explorer {
   /* Hide the results until the reader has answered, or show them. Questions come only with a run that
    * was asked for them. */
   ask(on) {
-    if (on && !this.shown?.message.questions) {
+    if (on && !this.shown?.questions) {
       this.run();
     } else if (this.asking !== on) {
       this.asking = on;
       this.reveal();
     }
-  }
-
-  /* Whether all of the version is shown that the editor has. */
-  get whole() {
-    return this.part("life").dataset.run === "done" && !this.asking;
-  }
-
-  /* One file of what is seen, as the browser saves what it downloads. */
-  async report() {
-    if (!this.whole) {
-      this.say("Only a version that ran to its end, and is shown, can be saved.");
-      return;
-    }
-    const seen = { now: seenAs(this.viewer), goal: stateSeen(this.viewer), answers: this.predictor.answers, printed: this.printed };
-    if (this.pinned.asked) Object.assign(seen, { pinned: seenAs(this.pinned.life.viewer), pinnedGoal: stateSeen(this.pinned.life.viewer) });
-    const response = await this.post("/report", { page: this.page, seen });
-    if (!response.ok) {
-      this.say(await response.text());
-      return;
-    }
-    const address = URL.createObjectURL(await response.blob());
-    const name = `${this.start.name.replace(/\.py$/, "")}.html`;
-    make("a", { href: address, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    this.say(`Saved as ${name}.`);
-  }
-
-  /* The version that is shown stays beside those that come, once it ran to its end. */
-  async pin() {
-    if (!this.whole) {
-      this.say("Only a version that ran to its end can be pinned.");
-      return;
-    }
-    const { asked, message } = this.shown;
-    this.say(await this.pinned.pin(asked, message, stateSeen(this.viewer), seenAs(this.viewer)));
   }
 
   fail({ message, line }) {
@@ -278,7 +238,6 @@ class Explorer {
 
   draw(message) {
     this.life.draw(message, this.goal);
-    this.part("now-switches").textContent = inWords(this.shown.asked);
     this.editor.colour(this.viewer.graph);
   }
 

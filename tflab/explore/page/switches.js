@@ -33,12 +33,3 @@ export class Switches {
     for (const pass of this.passes) pass.checked = !asked.without.includes(pass.value);
   }
 }
-
-/** The switches of a version in words.
- * @param {any} asked */
-export function inWords({ optimiser, batch_size, devices, xla, without }) {
-  const words = [optimiser, `batch size ${batch_size}`, `${devices} CPU device${devices > 1 ? "s" : ""}`];
-  if (xla) words.push("XLA");
-  if (without.length) words.push(`without ${without.join(", ")}`);
-  return words.join("; ");
-}

@@ -1,30 +1,6 @@
-/* Text: a program as coloured pieces, and what the keys of the editor do to it. */
+/* Text: what the keys of the editor do to a program. */
 
 const INDENT = "    ";
-const PIECES = /(?<comment>#[^\n]*)|(?<text>(?:\b[rbfRBF]{1,2})?(?:"""(?:[^\\]|\\[^])*?(?:"""|$)|'''(?:[^\\]|\\[^])*?(?:'''|$)|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?))|(?<number>\b\d[\w.]*)|(?<word>\b(?:and|as|assert|break|class|continue|def|del|elif|else|except|finally|for|from|global|if|import|in|is|lambda|not|or|pass|raise|return|try|while|with|yield|True|False|None)\b)/g;
-
-/** The lines of a program, each as [kind, text]; the kind of what has no colour is empty.
- * @param {string} program
- * @returns {[kind: string, text: string][][]} */
-export function coloured(program) {
-  /** @type {[string, string][][]} */
-  const lines = [[]];
-  const add = (kind, text) => {
-    text.split("\n").forEach((part, i) => {
-      if (i) lines.push([]);
-      if (part) lines[lines.length - 1].push([kind, part]);
-    });
-  };
-  let end = 0;
-  for (const match of program.matchAll(PIECES)) {
-    add("", program.slice(end, match.index));
-    const kind = Object.keys(match.groups).find((name) => match.groups[name] !== undefined);
-    add(kind, match[0]);
-    end = match.index + match[0].length;
-  }
-  add("", program.slice(end));
-  return lines;
-}
 
 /** What Tab makes of a selection: the part of the text to replace, by what, and the selection then.
  * @param {string} text

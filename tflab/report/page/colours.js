@@ -4,7 +4,6 @@ import { make } from "./elements.js";
 import { DEVICE } from "./graph.js";
 
 const DEVICES = 6; // colours of devices; more of them share these
-const MOST_NOTES = 20;
 
 /** The class of a box for a colour; `here` are its nodes that this state has.
  * @param {import("./graph.js").Graph} graph
@@ -75,22 +74,4 @@ export function legend(graph, colour, picture) {
   const swatch = (name) => (name === "badge" ? make("b", {}, "−2 ~1") : make("span", { class: `swatch ${name}` }));
   const has = (selector) => picture.querySelector(selector) !== null;
   return legendEntries(graph, colour, has).map(([name, text]) => make("li", {}, swatch(name), text));
-}
-
-/** Why an edge leads from Backward to Forward, for each that is drawn; only the first of very many.
- * @param {import("./graph.js").Graph} graph
- * @param {import("./data").Edge[]} edges */
-export function standInNotes(graph, edges) {
-  const { nodes } = graph.data;
-  const notes = new Set();
-  for (const edge of edges) {
-    if (graph.track(edge.a) <= graph.track(edge.b)) continue;
-    for (const [source, target] of edge.pairs) {
-      for (const { by, replaced } of graph.standIns.get(source) ?? []) {
-        if (notes.size === MOST_NOTES) return [...notes, "Other arrows have the same reason."];
-        notes.add(`${nodes[target].name} takes ${nodes[source].name}: ${by} found it equal to ${replaced}, and kept one of the two.`);
-      }
-    }
-  }
-  return [...notes];
 }

@@ -13,7 +13,6 @@ export interface GraphData {
   made: number; // the last state before the runtime touches the graph
   stops: Stop[];
   idle: { heading: string; about: string; lines: string[] } | null; // passes that changed nothing
-  standIns: { node: number; replaced: string; by: string }[];
   transfers: Transfer[];
   legend: {
     kind: [name: string, words: string][];
@@ -85,7 +84,6 @@ export interface State {
   stage: string;
   title: string;
   about: string;
-  look: string;
   lines: string[];
   gone: number[];
   touched: number[];
@@ -137,7 +135,6 @@ export interface View {
   mark: string;
   selected: number | null; // a node
   current: number | null; // a box
-  compared?: boolean;
   marks?: Map<number, string>; // node -> `new` or `changed` since the last edit
   asking?: boolean;
 }

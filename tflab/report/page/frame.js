@@ -1,7 +1,6 @@
 /* Frame: how large a drawing is in its paper, and how to get to what is outside of it. */
 
-import { make } from "./elements.js";
-import { MARGIN, READING } from "./layout.js";
+import { READING } from "./layout.js";
 
 const LEGIBLE = 9; // pixels on the screen: letters are no smaller, unless the reader wants them so
 export const LEAST = LEGIBLE / READING.type;
@@ -9,16 +8,11 @@ const LARGEST = 2.5;
 const MOST_FITTED = 1.5; // a small drawing does not become larger than that to fit
 const TALLEST = 0.9; // of the window; viewer.css says the same of the paper
 
-/** How a drawing scrolls: at once where the reader wants little motion.
- * @returns {ScrollBehavior} */
-const motion = () => (window.matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
-
 export class Frame {
   /** @param {import("./viewer.js").Viewer} viewer */
   constructor(viewer) {
     this.viewer = viewer;
     this.paper = viewer.part("paper");
-    this.bar = viewer.part("sides");
     this.fitted = true; // until the reader wants another scale
     viewer.part("larger").addEventListener("click", () => this.enlarge(1.25));
     viewer.part("smaller").addEventListener("click", () => this.enlarge(1 / 1.25));
@@ -28,22 +22,6 @@ export class Frame {
     const observer = new ResizeObserver(() => this.paper.clientWidth !== this.width && this.refit());
     observer.observe(this.paper);
     viewer.ended.signal.addEventListener("abort", () => observer.disconnect());
-    this.tracks();
-  }
-
-  /* A button that goes to each track. */
-  tracks() {
-    const { data, graph } = this.viewer;
-    const buttons = data.tracks.flatMap((track, index) => {
-      if (!graph.inside[track].length) return [];
-      const button = make("button", { type: "button" }, data.boxes[track].label);
-      button.addEventListener("click", () => {
-        const { layout, zoom } = this.viewer;
-        this.paper.scrollTo({ left: (layout.tracks[index].x - MARGIN) * zoom, behavior: motion() });
-      });
-      return [button];
-    });
-    this.bar.append("Wider than the page; go to ", ...buttons);
   }
 
   /* The whole drawing where it can be read like that; else as much of its width as can. */
@@ -51,6 +29,10 @@ export class Frame {
     this.fitted = true;
     const { width, height } = this.viewer.layout;
     const across = (this.paper.clientWidth - 2) / width;
+    if (this.viewer.presenting) {
+      this.scale(Math.min(across, (this.paper.clientHeight - 2) / height));
+      return;
+    }
     const whole = Math.min(MOST_FITTED, across, (TALLEST * window.innerHeight - 4) / height);
     this.scale(whole >= LEAST ? whole : Math.max(LEAST, Math.min(1, across)));
   }
@@ -59,7 +41,6 @@ export class Frame {
   refit() {
     this.width = this.paper.clientWidth;
     if (this.fitted) this.fit();
-    else this.sides();
   }
 
   enlarge(factor) {
@@ -74,14 +55,6 @@ export class Frame {
       const pixels = String(this.viewer.layout[side] * zoom);
       if (picture.getAttribute(side) !== pixels) picture.setAttribute(side, pixels);
     }
-    this.sides();
-  }
-
-  /* The buttons are there for a drawing that is wider than its paper. */
-  sides() {
-    const { layout, zoom } = this.viewer;
-    const fits = layout.width * zoom <= this.paper.clientWidth;
-    if (this.bar.hidden !== fits) this.bar.hidden = fits;
   }
 
   /* Bring a box to the middle. */

@@ -22,9 +22,6 @@ export class Graph {
     data.boxes.forEach((box) => this.distinguish(box.rows.flat().filter((entry) => typeof entry === "number")));
     const lines = [...new Set((data.lines || []).flat())].sort((a, b) => a - b);
     this.colourOfLine = new Map(lines.map((line, number) => [line, number % LINE_COLOURS])); // of the program
-    /** @type {Map<number, import("./data").GraphData["standIns"]>} */
-    this.standIns = new Map(); // node -> those that it replaced
-    data.standIns.forEach((row) => this.standIns.set(row.node, [...(this.standIns.get(row.node) ?? []), row]));
     this.handing = new Set(data.transfers.flatMap((transfer) => [transfer.send, transfer.recv]));
   }
 

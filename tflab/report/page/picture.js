@@ -1,33 +1,31 @@
-/* Picture: a graph in one of its states, as the sketch of an SVG.
+/* Picture: a graph in one of its states, as SVG.
  *
  * A view says what is drawn: graph, layout, routes, the edges, state, colour, zoom, a mark for ids,
- * and which node is selected and which box was visited last. Where graphs are compared, it has
- * what there is, and not what has come or gone.
+ * and which node is selected and which box was visited last.
  */
 
-import { least, nodesOf, round, rounded, textWidth, thousands } from "./elements.js";
+import { least, make, nodesOf, round, rounded, textWidth, thousands } from "./elements.js";
 import { DEVICE, FIRST, OP, flowedIn, valueLines } from "./graph.js";
 import { LEADING, MARGIN, READING } from "./layout.js";
 import { colourOf } from "./colours.js";
 import { drawEdge } from "./edges.js";
-import { sketch } from "./sketch.js";
 
 const MANY = 500; // edges: such a drawing is not painted again while it scrolls; see viewer.css
 
 /** @param {import("./data").View} view
- * @returns {import("./sketch.js").Sketch} */
+ * @returns {SVGElement} */
 export function drawPicture(view) {
   const { graph, layout, state } = view;
   const { data } = graph;
-  const frames = sketch("g", {});
-  const lines = sketch("g", { class: "edges" });
-  const boxes = sketch("g", {});
+  const frames = make("g", {});
+  const lines = make("g", { class: "edges" });
+  const boxes = make("g", {});
   const about = {
-    touched: new Set(view.compared ? [] : data.states[state].touched),
-    leaving: new Set(view.compared ? [] : data.states[state].gone),
+    touched: new Set(data.states[state].touched),
+    leaving: new Set(data.states[state].gone),
     related: new Set(view.selected === null ? [] : data.nodes[view.selected].related),
   };
-  const svg = sketch(
+  const svg = make(
     "svg",
     {
       viewBox: `0 0 ${round(layout.width)} ${round(layout.height)}`,
@@ -44,43 +42,33 @@ export function drawPicture(view) {
     boxes,
   );
   const ways = new Set(view.drawn.map((edge) => `${edge.a}>${edge.b}`));
-  for (const edge of view.drawn) lines.children.push(drawEdge(view, edge, ways.has(`${edge.b}>${edge.a}`)));
+  for (const edge of view.drawn) lines.append(drawEdge(view, edge, ways.has(`${edge.b}>${edge.a}`)));
   const walk = (id) => {
     const box = data.boxes[id];
     const inner = layout.isOpen(id);
     if (layout.rects.has(id) && box.framed) {
       const here = graph.inside[id].filter((node) => graph.version(node, state));
-      if (view.compared ? here.length : graph.inside[id].some((node) => graph.seen(node, state))) {
-        if (inner) frames.children.push(drawFrame(view, id, here));
-        boxes.children.push(inner ? drawHead(view, id) : drawBox(view, id, here, about));
+      if (graph.inside[id].some((node) => graph.seen(node, state))) {
+        if (inner) frames.append(drawFrame(view, id, here));
+        boxes.append(inner ? drawHead(view, id) : drawBox(view, id, here, about));
       } else if (inner) return;
     }
     if (inner) box.rows.flat().forEach((entry) => typeof entry === "number" && walk(entry));
   };
   data.tracks.forEach(walk);
-  const drawn = /** @type {import("./sketch.js").Sketch[]} */ (boxes.children);
-  const stop = drawn.find((box) => box.attributes["data-box"] === view.current) ?? drawn[0];
-  if (stop) stop.attributes.tabindex = 0;
+  const stop = boxes.querySelector(`[data-box="${view.current}"]`) ?? boxes.firstElementChild;
+  if (stop) stop.setAttribute("tabindex", "0");
   return svg;
-}
-
-/** A picture that is only looked at: nothing in it is a button.
- * @param {Element} picture */
-export function inert(picture) {
-  picture.setAttribute("role", "img");
-  for (const box of picture.querySelectorAll("[data-box]")) {
-    for (const name of ["role", "tabindex", "aria-expanded", "aria-pressed"]) box.removeAttribute(name);
-  }
 }
 
 function markers(mark) {
   const arrow = (id) =>
-    sketch(
+    make(
       "marker",
       { id: `${mark}-${id}`, class: id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" },
-      sketch("path", { d: "M0.5 0.8L7.5 4L0.5 7.2z" }),
+      make("path", { d: "M0.5 0.8L7.5 4L0.5 7.2z" }),
     );
-  return sketch("defs", {}, ...["arrow", "arrow-lit", "arrow-merged", "arrow-transfer"].map(arrow));
+  return make("defs", {}, ...["arrow", "arrow-lit", "arrow-transfer"].map(arrow));
 }
 
 /** The number of the stop that brings the first node of a track; none where the track is begun.
@@ -96,21 +84,21 @@ export function comesInStep(graph, track, state) {
 /** @param {import("./data").View} view */
 function headings({ graph, layout, state }) {
   const { data } = graph;
-  const group = sketch("g", { class: "headings" });
+  const group = make("g", { class: "headings" });
   layout.tracks.forEach((track, index) => {
     const nodes = graph.inside[data.tracks[index]];
     if (!nodes.length) return;
     const x = track.x + track.width / 2;
-    group.children.push(sketch("text", { x, y: MARGIN + 8 }, data.headings[index]));
+    group.append(make("text", { x, y: MARGIN + 8 }, data.headings[index]));
     const step = comesInStep(graph, index, state);
-    if (step) group.children.push(sketch("text", { x, y: MARGIN + 30, class: "later" }, `appears in step ${step}`));
+    if (step) group.append(make("text", { x, y: MARGIN + 30, class: "later" }, `appears in step ${step}`));
   });
   return group;
 }
 
 /** @param {import("./data").View} view */
 function drawFrame({ graph, layout }, id, here) {
-  return sketch("rect", {
+  return make("rect", {
     "data-frame": id,
     class: `frame kind-${graph.data.boxes[id].kind}${here.length ? "" : " gone"}`,
     ...rounded(layout.rects.get(id)),
@@ -124,13 +112,13 @@ function drawHead({ graph, layout }, id) {
   const { label } = graph.data.boxes[id];
   const short = graph.labels[id];
   const line = rect.y + layout.head / 2 + layout.sizes.name / 3;
-  return sketch(
+  return make(
     "g",
     { class: "box head", "data-box": id, role: "button", tabindex: -1, "aria-expanded": "true", "aria-label": `scope ${label}, open` },
-    sketch("title", {}, label),
-    sketch("rect", { x: rect.x + 4, y: rect.y + 3, width: textWidth(short, layout.fonts.name) + 30, height: layout.head - 6, rx: 5 }),
-    sketch("text", { x: rect.x + 11, y: line, class: "sign" }, "−"),
-    sketch("text", { x: rect.x + 24, y: line, class: "name" }, short),
+    make("title", {}, label),
+    make("rect", { x: rect.x + 4, y: rect.y + 3, width: textWidth(short, layout.fonts.name) + 30, height: layout.head - 6, rx: 5 }),
+    make("text", { x: rect.x + 11, y: line, class: "sign" }, "−"),
+    make("text", { x: rect.x + 24, y: line, class: "name" }, short),
   );
 }
 
@@ -165,7 +153,7 @@ function drawBox(view, id, here, about) {
   const said = scope
     ? [`scope ${box.label}`, below, ...values, ...fates, "closed"].join(", ")
     : [nodes[box.node].name, here.length ? below : "gone", ...values].join(", ");
-  const group = sketch(
+  const group = make(
     "g",
     {
       class: classes.filter(Boolean).join(" "),
@@ -177,33 +165,33 @@ function drawBox(view, id, here, about) {
       "aria-expanded": scope ? "false" : null,
       "aria-pressed": scope ? null : String(box.node === view.selected),
     },
-    sketch("title", {}, scope ? said : [nodes[box.node].name, nodes[box.node].meaning].filter(Boolean).join(": ")),
-    scope && here.length ? sketch("rect", { class: "behind", ...rounded({ ...rect, x: rect.x + 3, y: rect.y + 3 }), rx: 6 }) : null,
-    sketch("rect", { ...rounded(rect), rx: scope ? 6 : 5 }),
-    sketch("text", { x: middle, y: round(lines.length ? start + letters + 3.5 : rect.y + rect.height / 2 + letters * 0.36), class: "name" }, scope ? `+ ${label}` : label),
-    ...lines.map((line, i) => sketch("text", { x: middle, y: round(start + letters + small + 7 + i * (small + LEADING)), class: line.kind }, line.text)),
+    make("title", {}, scope ? said : [nodes[box.node].name, nodes[box.node].meaning].filter(Boolean).join(": ")),
+    scope && here.length ? make("rect", { class: "behind", ...rounded({ ...rect, x: rect.x + 3, y: rect.y + 3 }), rx: 6 }) : null,
+    make("rect", { ...rounded(rect), rx: scope ? 6 : 5 }),
+    make("text", { x: middle, y: round(lines.length ? start + letters + 3.5 : rect.y + rect.height / 2 + letters * 0.36), class: "name" }, scope ? `+ ${label}` : label),
+    ...lines.map((line, i) => make("text", { x: middle, y: round(start + letters + small + 7 + i * (small + LEADING)), class: line.kind }, line.text)),
   );
   if (scope && colour === "fate") {
-    group.children.push(shares(box.fates.map(([fate, count]) => [`fate-${fate}`, count]), rect));
+    group.append(shares(box.fates.map(([fate, count]) => [`fate-${fate}`, count]), rect));
   }
   const several = colour === "line" ? graph.linesOf(id) : [];
-  if (several.length > 1) group.children.push(shares(several.map((line) => [`line-${graph.colourOfLine.get(line)}`, 1]), rect));
-  if (edited) group.children.push(sketch("text", { x: rect.x + 2, y: rect.y - 3, class: "edit" }, edited));
+  if (several.length > 1) group.append(shares(several.map((line) => [`line-${graph.colourOfLine.get(line)}`, 1]), rect));
+  if (edited) group.append(make("text", { x: rect.x + 2, y: rect.y - 3, class: "edit" }, edited));
   if (scope && (leaving || changed)) {
     const signs = [leaving ? `−${leaving}` : "", changed ? `~${changed}` : ""].filter(Boolean).join(" ");
-    group.children.push(sketch("text", { x: rect.x + rect.width - 4, y: rect.y - 3, class: "badge" }, signs));
+    group.append(make("text", { x: rect.x + rect.width - 4, y: rect.y - 3, class: "badge" }, signs));
   }
   return group;
 }
 
 /* What a box consists of: a part of its foot for each [class, count]. */
 function shares(parts, rect) {
-  const group = sketch("g", { class: "shares" });
+  const group = make("g", { class: "shares" });
   const whole = parts.reduce((sum, [, count]) => sum + count, 0);
   let x = rect.x + 6;
   for (const [name, count] of parts) {
     const width = ((rect.width - 12) * count) / whole;
-    group.children.push(sketch("rect", { class: name, ...rounded({ x, y: rect.y + rect.height - 6, width, height: 4 }) }));
+    group.append(make("rect", { class: name, ...rounded({ x, y: rect.y + rect.height - 6, width, height: 4 }) }));
     x += width;
   }
   return group;

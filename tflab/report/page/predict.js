@@ -1,8 +1,4 @@
 /* Predict: the page asks before it shows, and puts predictions beside what was measured.
- *
- * A report keeps answers in the browser under the questions that they answer, so another report's
- * are not mistaken for them. A browser may keep nothing for a file; then they last as long as the
- * page is open.
  */
 
 import { make, pieces, round } from "./elements.js";
@@ -13,8 +9,7 @@ export class Predictor {
   /** @param {HTMLElement} root
    * @param {HTMLElement} toggle the switch
    * @param {(on: boolean) => void} asks hides the results, or shows them
-   * @param {{ live?: boolean }} [page] a live page gets new questions: it keeps no answers, and its
-   *   switch stays on */
+   * @param {{ live?: boolean }} [page] a live page gets new questions: its switch stays on */
   constructor(root, toggle, asks, { live = false } = {}) {
     this.root = root;
     this.toggle = toggle;
@@ -23,7 +18,6 @@ export class Predictor {
     /** @type {(name: string) => any} */
     this.part = (name) => root.querySelector(`[data-part="${name}"]`);
     this.questions = [];
-    this.answers = null; // those that are compared
     toggle.addEventListener("click", () => {
       this.turn(!this.on);
       this.ask(this.on);
@@ -40,14 +34,11 @@ export class Predictor {
     this.toggle.setAttribute("aria-checked", String(on));
   }
 
-  /** Take these questions, with the answers that were given, if any.
-   * @param {import("./data").Question[]} questions
-   * @param {string[] | null} answers */
-  put(questions, answers = null) {
+  /** @param {import("./data").Question[]} questions */
+  put(questions) {
     this.questions = questions;
-    this.key = `tflab ${questions.map((question) => `${question.text} ${question.answer}`).join(" ")}`;
     this.part("questions").replaceChildren(...questions.map(field));
-    this.compare(answers ?? (this.live ? null : recall(this.key)));
+    this.compare(null);
   }
 
   /* Take the questions away, with what was answered. */
@@ -70,14 +61,12 @@ export class Predictor {
       this.toggle.focus();
       return;
     }
-    if (!this.live) keep(this.key, answers);
     this.compare(answers);
     this.part("answers").focus({ preventScroll: true });
     this.part("answers").scrollIntoView({ block: "nearest" });
   }
 
   again() {
-    if (!this.live) keep(this.key, null);
     this.compare(null);
     this.part("questions").replaceChildren(...this.questions.map(field));
     this.turn(true);
@@ -87,7 +76,6 @@ export class Predictor {
 
   /** @param {string[] | null} answers */
   compare(answers) {
-    this.answers = answers;
     const rows = this.questions.map((question, i) => comparison(question, answers?.[i]));
     this.part("rows").replaceChildren(...rows.filter(Boolean));
     this.part("answers").hidden = !answers;
@@ -141,22 +129,4 @@ export function judged(question, answer) {
   const off = Math.abs(predicted - measured);
   const near = off <= CLOSE * measured;
   return [near, `: ${near ? "close, " : ""}${round(off)} too ${predicted > measured ? "high" : "low"}`];
-}
-
-function keep(key, answers) {
-  try {
-    if (answers) localStorage.setItem(key, JSON.stringify(answers));
-    else localStorage.removeItem(key);
-  } catch {
-    // The page holds them as long as it is open.
-  }
-}
-
-function recall(key) {
-  try {
-    const kept = JSON.parse(localStorage.getItem(key));
-    return Array.isArray(kept) ? kept.map(String) : null;
-  } catch {
-    return null;
-  }
 }

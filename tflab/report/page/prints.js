@@ -15,8 +15,7 @@ export function printable(viewer) {
     svg.removeAttribute("width");
     svg.removeAttribute("height");
     const words = `${number + 1} ${stop.title}: ${nodesOf(data.states[stop.last].count)}`;
-    const entries = ["legend", "notes"].flatMap((name) => [...viewer.part(name).children]);
-    const meaning = make("ul", { class: "legend" }, ...entries);
+    const meaning = make("ul", { class: "legend" }, ...viewer.part("legend").children);
     return make("figure", {}, make("figcaption", {}, words), svg, meaning);
   });
   viewer.part("prints").replaceChildren(...figures);

@@ -3,7 +3,6 @@
 import { Viewer } from "./viewer.js";
 import { printable } from "./prints.js";
 import { Presenter } from "./present.js";
-import { still } from "./still.js";
 import { scroller } from "./scroller.js";
 import { script } from "./script.js";
 import { Predictor } from "./predict.js";
@@ -41,7 +40,6 @@ async function start() {
     });
     predictor.put(await embedded(root.dataset.source));
   }
-  for (const root of all(".still")) still(root, await embedded(root.dataset.source));
   for (const element of all("main .scroll")) scroller(element);
   folded();
 }

@@ -4,9 +4,8 @@ import { make } from "./elements.js";
 import { Graph } from "./graph.js";
 import { Layout, READING, visibleBoxes } from "./layout.js";
 import { Routes } from "./routes.js";
-import { legend, standInNotes } from "./colours.js";
+import { legend } from "./colours.js";
 import { drawPicture } from "./picture.js";
-import { render, rerender } from "./sketch.js";
 import { NodeTable } from "./table.js";
 import { Timeline } from "./timeline.js";
 import { showHistory } from "./history.js";
@@ -27,6 +26,7 @@ export class Viewer {
     this.state = data.start;
     this.last = data.states.length - 1; // that can be shown
     this.asking = false; // whether the page asks what the reader expects
+    this.presenting = false; // whether the drawing is on a projector
     this.selected = null;
     this.lit = new Set(); // nodes that something beside the drawing is about
     /** @type {HTMLElement} */
@@ -47,7 +47,6 @@ export class Viewer {
 
   /* The page takes the viewer away. */
   end() {
-    this.timeline.pause();
     this.ended.abort();
   }
 
@@ -102,7 +101,6 @@ export class Viewer {
   ask(on) {
     this.last = on ? this.data.made : this.data.states.length - 1;
     this.asking = on;
-    this.timeline.pause();
     this.close();
     this.go(this.state);
   }
@@ -141,12 +139,17 @@ export class Viewer {
     const box = this.data.boxes[id];
     this.current = id;
     if (!box.rows.length) {
-      this.select(box.node, false);
+      if (!this.presenting) this.select(box.node, false);
       return;
     }
     const before = this.layout.rects.get(id);
     if (this.open.has(id)) this.open.delete(id);
     else this.open.add(id);
+    if (this.presenting) {
+      this.arrange();
+      this.frame.fit();
+      return;
+    }
     this.frame.fitted = false; // so that the drawing stays as large as it is
     this.arrange();
     const after = this.layout.rects.get(id);
@@ -224,7 +227,7 @@ export class Viewer {
 
   key(event) {
     const element = event.target.closest("[data-box]");
-    if (!element) return;
+    if (!element || this.presenting) return;
     if (event.key === "Escape") this.leave();
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
@@ -272,17 +275,15 @@ export class Viewer {
 
   draw() {
     const paper = this.part("paper");
+    const focused = paper.contains(document.activeElement) && document.activeElement !== paper;
     this.drawn = this.edges();
-    const next = drawPicture(this);
-    if (paper.firstElementChild) rerender(paper.firstElementChild, next);
-    else paper.append(render(next));
-    const picture = paper.firstElementChild;
+    const picture = drawPicture(this);
+    paper.replaceChildren(picture);
+    if (focused) this.focus(this.current);
     if (this.lit.size) this.relight();
     this.timeline.show();
     this.table.show();
     this.part("legend").replaceChildren(...legend(this.graph, this.colour, picture));
-    const notes = standInNotes(this.graph, this.drawn);
-    this.part("notes").replaceChildren(...notes.map((note) => make("li", {}, make("span", { class: "swatch merged" }), note)));
   }
 
 }
