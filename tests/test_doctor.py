@@ -1,12 +1,10 @@
 """Doctor: each check in a made-up world where something is wrong, and in one where nothing is."""
 
-import importlib.util
-import json
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from packaging.requirements import Requirement
 
 from tflab import doctor
 from tflab.datasets import mnist
@@ -30,14 +28,12 @@ def test_each_package_is_compared_with_its_range(monkeypatch):
     ]
 
 
-def test_the_ranges_are_those_of_the_project(monkeypatch, tmp_path):
+def test_the_ranges_are_those_of_the_project():
     tomllib = pytest.importorskip("tomllib")  # Python 3.11
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert list(doctor.declared()) == project["dependencies"]
-    installed = SimpleNamespace(requires=["numpy<3,>=2.0", 'pytest; extra == "test"'])
-    monkeypatch.setattr(doctor, "PROJECT", tmp_path)
-    monkeypatch.setattr("importlib.metadata.distribution", {"tflab": installed}.__getitem__)
-    assert doctor.declared() == ("numpy<3,>=2.0",)
+    assert set(map(Requirement, doctor.declared())) == set(
+        map(Requirement, project["dependencies"])
+    )
 
 
 @pytest.fixture
@@ -67,38 +63,20 @@ def test_devices_are_listed_and_a_gpu_that_is_not_seen_has_a_remedy(answer, monk
 
 
 @pytest.mark.parametrize(
-    ("code", "error", "remedy"),
+    ("code", "error"),
     [
-        (
-            "raise ModuleNotFoundError(\"No module named 'absl'\")",
-            "ModuleNotFoundError: No module named 'absl'",
-            "python -m pip install -r requirements.txt",
-        ),
-        (
-            "raise TypeError('incompatible Protobuf Gencode/Runtime versions')",
-            "TypeError: incompatible Protobuf Gencode/Runtime versions",
-            "python -m pip install --upgrade protobuf",
-        ),
+        ("raise ModuleNotFoundError('No module absl')", "ModuleNotFoundError: No module absl"),
         (
             "import os; os.kill(os.getpid(), 4)",
             "The process that ran tflab.doctor:imported ended with status -4 (SIGILL).",
-            "The processor probably lacks instructions (AVX); use another machine.",
         ),
     ],
 )
-def test_a_tensorflow_that_does_not_load_is_one_line(monkeypatch, tmp_path, code, error, remedy):
+def test_a_tensorflow_that_does_not_load_is_one_line(monkeypatch, tmp_path, code, error):
     (tmp_path / "tensorflow").mkdir()
     (tmp_path / "tensorflow" / "__init__.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    assert doctor.devices() == Check("devices", error, "", False, remedy)
-
-
-def test_a_process_that_hangs_is_one_line(answer):
-    answer(TflabError("The process did not end within 90 s."))
-    remedy = "Try again when the machine is less busy."
-    assert doctor.devices() == Check(
-        "devices", "The process did not end within 90 s.", "", False, remedy
-    )
+    assert doctor.devices() == Check("devices", error, "", False, doctor.INSTALL)
 
 
 def test_mnist_is_looked_for_where_the_commands_look(monkeypatch, tmp_path):
@@ -126,7 +104,7 @@ def test_one_package_provides_the_profile_plugin(monkeypatch, answer):
     def provide(name, version):
         entries.append(SimpleNamespace(dist=SimpleNamespace(name=name, version=version)))
 
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: entries)
+    monkeypatch.setattr(doctor.metadata, "entry_points", lambda **_: entries)
     install = "python -m pip install xprof"
     assert doctor.profile_plugin() == Check("Profile plugin", "missing", "", False, install)
     provide("xprof", "2.24.2")
@@ -195,26 +173,3 @@ def test_the_table_has_every_check_and_the_remedies_are_below_it(world, capsys):
         "1 thing is wrong.",
     ]
     assert err == ""
-
-
-def test_json_has_every_check(world, capsys):
-    world(RIGHT, RIGHT)
-    assert doctor.main(["--format", "json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["works"] is True
-    assert answer["checks"][1] == {
-        "what": "devices",
-        "found": "CPU:0",
-        "supported": "",
-        "works": True,
-        "remedy": "",
-    }
-
-
-def test_without_rich_the_table_is_markdown(world, capsys, monkeypatch):
-    world(WRONG, RIGHT)
-    monkeypatch.setattr(importlib.util, "find_spec", {}.get)
-    monkeypatch.setitem(sys.modules, "tflab.exporters.text", None)
-    assert doctor.main([]) == 1
-    out = capsys.readouterr().out
-    assert "| rich | wrong |" in out and "Install it." in out

@@ -1,7 +1,6 @@
 """Untrusted files: what is no file, or has too much in it, is said at once."""
 
 import os
-import runpy
 import socket
 
 import pytest
@@ -39,25 +38,6 @@ def test_neither_a_folder_nor_a_socket_is_a_file(tmp_path, monkeypatch):
         server.bind("socket")
         with pytest.raises(OSError):
             untrusted.opened("socket")
-
-
-def test_on_windows_a_file_is_opened_for_its_bytes(tmp_path, monkeypatch):
-    for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC"):
-        monkeypatch.delattr(os, name)
-    monkeypatch.setattr(os, "O_BINARY", os.O_SYNC, raising=False)
-    on_windows = runpy.run_path(untrusted.__file__)
-    assert on_windows["FLAGS"] == os.O_SYNC
-    (tmp_path / "file").write_bytes(b"1\r\n\x1a2")
-    assert on_windows["content"](tmp_path / "file") == b"1\r\n\x1a2"
-
-
-def test_a_folder_that_may_not_be_opened_is_a_folder(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(os, "open", refuse)  # as Windows does
-    with pytest.raises(IsADirectoryError):
-        untrusted.opened(tmp_path)
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path):

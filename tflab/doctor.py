@@ -9,36 +9,24 @@ devices, MNIST, and TensorBoard's Profile plugin.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
-import re
 import sys
-from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import tflab
-from tflab.cli import arguments, command, environment, temporary
+from tflab.cli import command, environment
 from tflab.errors import TflabError
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.units import plural
 
-FORMATS = ("text", "json")
-PROJECT = Path(tflab.__file__).parents[1]
 SECONDS = 90  # time limit; an import takes 2 to 5, much more on a busy machine
 NVIDIA = Path("/dev/nvidiactl")  # exists where a driver of NVIDIA's is loaded
 PROVIDER = "xprof"  # the package of the Profile plugin
 PUT = "Put its four files into a folder and set TFLAB_DATA_DIR to it."
 INSTALL = "python -m pip install -r requirements.txt"
-REMEDIES = {  # a part of an error message -> what helps
-    "rotobuf": "python -m pip install --upgrade protobuf",
-    "Descriptors cannot": INSTALL,  # protobuf is too new
-    "status -4": "The processor probably lacks instructions (AVX); use another machine.",
-    "status -9": "Memory probably ran out; close other programs.",
-    "did not end": "Try again when the machine is less busy.",
-}
 
 
 @dataclass(frozen=True)
@@ -55,27 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = command.parser("doctor", __doc__)
-    arguments.output_format(parser, FORMATS)
-    return parser
+    return command.parser("doctor", __doc__)
 
 
 def run(args: argparse.Namespace) -> int:
+    from tflab.exporters import text
+
     checks = (*packages(), devices(), mnist(), profile_plugin())
-    works = all(check.works for check in checks)
-    if args.format == "json":
-        from tflab.exporters import json
-
-        print(json.document(works=works, checks=checks))
-    elif importlib.util.find_spec("rich"):
-        from tflab.exporters import text
-
-        text.show_blocks(blocks(checks))
-    else:  # Markdown needs nothing
-        from tflab.exporters import markdown
-
-        print("\n\n".join(map(markdown.rendered, blocks(checks))))
-    return 0 if works else 1
+    text.show_blocks(blocks(checks))
+    return 0 if all(check.works for check in checks) else 1
 
 
 def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
@@ -116,25 +92,17 @@ def packages() -> Iterator[Check]:
         yield Check(requirement.name, installed or "missing", supported, fits, remedy)
 
 
-def declared() -> tuple[str, ...]:
-    """Return what tflab requires, such as `numpy>=2.0,<3`, from where it is declared."""
-    try:
-        text = (PROJECT / "pyproject.toml").read_text("utf-8")
-    except OSError:
-        from importlib import metadata  # `--help` does not need it
-
-        own = metadata.distribution("tflab")
-        return tuple(line for line in own.requires or () if "extra ==" not in line)
-    # Python 3.10 has no parser for TOML, and the form of our own file is known.
-    block = re.findall(r"^dependencies = \[(.*?)^\]", text, re.M | re.S)
-    return tuple(re.findall(r'"(.+?)"', block[0]))
+def declared() -> list[str]:
+    """Return what tflab requires, such as `numpy<3,>=2.0`."""
+    lines = metadata.distribution("tflab").requires or ()
+    return [line for line in lines if "extra ==" not in line]
 
 
 def devices() -> Check:
     """Import TensorFlow, and list its devices."""
     answer = answer_of("imported")
     if error := answer.get("error"):
-        return Check("devices", error, "", False, remedy_for(error))
+        return Check("devices", error, "", False, INSTALL)
     found = answer["devices"]
     unseen = NVIDIA.exists() and not any("GPU" in name for name in found)
     remedy = 'To use the GPU: python -m pip install "tensorflow[and-cuda]"' if unseen else ""
@@ -160,8 +128,6 @@ def mnist() -> Check:
 
 def profile_plugin() -> Check:
     """Load TensorBoard's Profile plugin, which only one package may provide."""
-    from importlib import metadata
-
     entries = metadata.entry_points(group="tensorboard_plugins", name="profile")
     provided = {entry.dist.name: entry.dist.version for entry in entries if entry.dist}
     found = " and ".join(f"{name} {provided[name]}" for name in sorted(provided))
@@ -174,7 +140,7 @@ def profile_plugin() -> Check:
         )
         return Check("Profile plugin", found, f"{PROVIDER} alone", False, remedy)
     error = answer_of("loaded").get("error")
-    remedy = remedy_for(error) if error else ""
+    remedy = INSTALL if error else ""
     return Check("Profile plugin", error or found, f"{PROVIDER} alone", not error, remedy)
 
 
@@ -201,25 +167,12 @@ def imported() -> dict[str, Any]:
 
 
 def loaded() -> dict[str, Any]:
-    """Load the plugin as TensorBoard does, and let its compiled library read an empty trace."""
+    """Load the plugins as TensorBoard does, and the compiled library of the Profile plugin."""
     try:
         from tensorboard import default
-        from tensorboard.plugins import base_plugin
-        from xprof.convert import raw_to_tool_data
+        from xprof.convert import raw_to_tool_data  # noqa: F401
 
         default.get_dynamic_plugins()  # raises where a plugin would keep TensorBoard from starting
-        from importlib import metadata
-
-        (entry, *_) = metadata.entry_points(group="tensorboard_plugins", name="profile")
-        options, loader = ArgumentParser(), entry.load()()
-        loader.define_flags(options)
-        with temporary.folder("logdir") as folder:
-            context = base_plugin.TBContext(logdir=str(folder), flags=options.parse_args([]))
-            if loader.load(context) is None:
-                return {"error": "TensorBoard does not load it"}
-            trace = Path(folder, "host.xplane.pb")
-            trace.touch()
-            raw_to_tool_data.xspace_to_tool_names([str(trace)])
     except Exception as error:  # an import may raise anything
         return {"error": described(error)}
     return {}
@@ -229,10 +182,6 @@ def described(error: Exception) -> str:
     """Return the kind of an error and the first line of its message."""
     first = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
-
-
-def remedy_for(error: str) -> str:
-    return next((remedy for part, remedy in REMEDIES.items() if part in error), INSTALL)
 
 
 if __name__ == "__main__":

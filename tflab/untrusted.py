@@ -15,8 +15,6 @@ from tflab.units import size
 
 PART = 2**20  # bytes to read at once
 LARGEST = 2**31 - 1  # bytes of a proto; TensorFlow itself reads no larger one
-# Never wait. Windows lacks these flags, and needs a flag for binary files.
-FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 KINDS = {
     stat.S_IFIFO: "it is a pipe, not a file",
     stat.S_IFCHR: "it is a device, not a file",
@@ -26,15 +24,15 @@ KINDS = {
 
 
 def opened(path: str | Path, buffer: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
-    """The file at a path, opened for reading without waiting.
+    """Return the file at a path, opened for reading without waiting.
 
     Raises OSError for a pipe, a device, a folder, and a file that may not be read.
     """
-    if os.path.isdir(path):  # Windows reports only a missing permission
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    descriptor = os.open(path, os.O_RDONLY | FLAGS)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+        if kind == stat.S_IFDIR:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if kind != stat.S_IFREG:
             raise OSError(errno.EINVAL, KINDS.get(kind, "it is not a file"))
         return io.BufferedReader(io.FileIO(descriptor), buffer)
@@ -44,7 +42,7 @@ def opened(path: str | Path, buffer: int = io.DEFAULT_BUFFER_SIZE) -> io.Buffere
 
 
 def content(path: str | Path, largest: int = LARGEST) -> bytes:
-    """The content of a file. Raises OSError, before reading, if it exceeds the limit."""
+    """Return the content of a file. Raises OSError, before reading, if it exceeds the limit."""
     with opened(path) as file:
         has = os.fstat(file.fileno()).st_size
         if has > largest:

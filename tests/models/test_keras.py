@@ -206,17 +206,6 @@ def test_a_file_whose_loss_cannot_be_loaded_is_not_trained(tmp_path):
     assert not backward.added_nodes
 
 
-def test_of_what_keras_says_the_cause_is_kept():
-    error = TypeError(
-        "<class 'Odd'> could not be deserialized properly.\n\nconfig={'a': 1}.\n\n"
-        "Exception encountered: Unable to revive model from config (it was\nmade elsewhere)"
-    )
-    assert keras.told_by_keras(error) == (
-        "<class 'Odd'> could not be deserialized properly. Unable to revive model from config."
-    )
-    assert keras.told_by_keras(ValueError()) == "ValueError."
-
-
 def test_a_damaged_file_is_one_sentence(tmp_path):
     (tmp_path / "a.keras").write_bytes(b"PK and no more")
     with pytest.raises(TflabError, match=r"Keras cannot load '.*a\.keras': "):

@@ -22,7 +22,7 @@ from tflab.escaping import visible
 
 
 def given_folder(data_dir: str | Path | None, wanted: str) -> Path | None:
-    """The folder that the user gave, if any. It must exist; no other place is tried.
+    """Return the folder that the user gave, if any. It must exist; no other place is tried.
 
     `wanted` says what it should contain, for the error.
     """
@@ -49,7 +49,7 @@ def cache_folder(name: str) -> Path:
 
 
 def require(folder: Path, names: Iterable[str]) -> list[Path]:
-    """The path of each file; raises UsageError with all that are missing."""
+    """Return the path of each file; raises UsageError with all that are missing."""
     paths = {name: locate(folder, name) for name in names}
     missing = [name for name, path in paths.items() if path is None]
     if missing:
@@ -83,7 +83,7 @@ def announce(stand_in: str, line: str) -> None:
 
 
 def read(path: Path, limit: int) -> bytes:
-    """The content of a file, unpacked if it is gzipped, but no more than `limit` bytes."""
+    """Return the content of a file, unpacked if it is gzipped, but no more than `limit` bytes."""
     try:
         with untrusted.opened(path) as file:
             return unpack(file, limit)
@@ -98,12 +98,12 @@ def read(path: Path, limit: int) -> bytes:
 
 
 def unpack(file: BinaryIO, limit: int) -> bytes:
-    """The content up to `limit` bytes: a few kilobytes of gzip can expand to gigabytes."""
+    """Return the content up to `limit` bytes: a few kilobytes of gzip can expand to gigabytes."""
     gzipped = file.read(2) == b"\x1f\x8b"  # the suffix proves nothing: browsers unpack and keep it
     file.seek(0)
     return gzip.GzipFile(fileobj=file).read(limit) if gzipped else file.read(limit)
 
 
 def is_web_page(content: bytes) -> bool:
-    """Whether this is a web page: a sign-in page or an error page saved under a file's name."""
+    """Return True for a web page: a sign-in page or an error page saved under a file's name."""
     return content[:64].lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml"))

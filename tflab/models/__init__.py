@@ -43,8 +43,8 @@ ELSE = (
 
 
 def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
-    """The model function for a registered name, for `package.module:function` or for the path of a
-    saved graph. `options` apply to a graph from a file.
+    """Return the model function for a registered name, for `package.module:function` or for the
+    path of a saved graph. `options` apply to a graph from a file.
 
     Raises UsageError if there is none.
     """
@@ -93,7 +93,7 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
 
 
 def compiled_model(function: Any) -> bool:
-    """Whether this is a Keras model instead of a function that makes one."""
+    """Return True if this is a Keras model instead of a function that makes one."""
     return hasattr(function, "trainable_variables") and hasattr(function, "get_config")
 
 
@@ -115,7 +115,7 @@ def refuse_arguments(name: str, function: Callable[..., Any]) -> None:
 
 
 def is_file(name: str) -> bool:
-    """Whether this is the path of a saved graph; a Python file is a module."""
+    """Return True if this is the path of a saved graph; a Python file is a module."""
     return name not in MODELS and os.path.exists(name) and not name.endswith(".py")
 
 
@@ -126,7 +126,7 @@ def with_soft_placement(model: str, options: Options) -> Options:
 
 
 def is_module(name: str) -> bool:
-    """Whether this is the name of a module that can be imported."""
+    """Return True if this is the name of a module that can be imported."""
     try:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):  # not a module name, or its package is missing or fails

@@ -6,7 +6,6 @@ nothing, and opens only plain files of the model (`confined.model_files`).
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +25,6 @@ from tflab.runtime import debug_info, private
 KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a .keras file"
 LARGEST_TEXT = 64 * 2**20  # bytes; parsing a text proto takes about a second per megabyte
 HDF5 = b"\x89HDF\r\n\x1a\n"
-ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
@@ -61,25 +59,10 @@ def read(path: Path, name: str = "") -> GraphFile:
         raise UsageError(
             f"'{path}' is an HDF5 file. Load it with Keras, save it as .keras, and give that file."
         )
-    if content.startswith(ZIP):
-        raise UsageError(
-            f"'{path}' is a zip archive. Only a Keras model with the suffix .keras can be one."
-        )
-    if not content:
-        raise UsageError(f"'{path}' is empty. A graph is {KINDS}.")
     candidates = list(parsed(path, name, content))
     if candidates:
         return max(candidates, key=lambda file: len(file.graph_def.node))
-    trace = parse(tf1.RunMetadata(), content)
-    if trace and any(device.node_stats for device in trace.step_stats.dev_stats):
-        raise UsageError(
-            f"'{path}' is not a graph but the trace of a step. Try: "
-            f"python -m tflab.convert {shlex.quote(str(path))}"
-        )
-    raise UsageError(
-        f"'{path}' is not a graph, or is damaged: it is not a valid GraphDef, MetaGraphDef or "
-        "SavedModel."
-    )
+    raise UsageError(f"'{path}' is not a graph, or is damaged. A graph is {KINDS}.")
 
 
 def parsed(path: Path, name: str, content: bytes) -> Iterator[GraphFile]:
@@ -152,16 +135,6 @@ def signature_of(file: GraphFile, name: str | None) -> Any:
         )
     name = name or ("serving_default" if "serving_default" in signatures else None)
     return signatures[name] if name else next(iter(signatures.values()), None)
-
-
-def tensors_of(info: Any) -> Iterator[str]:
-    """Yield the tensors of an input or output of a signature; a sparse or composite one has
-    several."""
-    sparse = info.coo_sparse
-    parts = (sparse.indices_tensor_name, sparse.values_tensor_name, sparse.dense_shape_tensor_name)
-    yield from (name for name in (info.name, *parts) if name)
-    for component in info.composite_tensor.components:
-        yield from tensors_of(component)
 
 
 def collected(file: GraphFile, key: str) -> list[str]:

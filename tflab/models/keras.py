@@ -35,7 +35,7 @@ EXTRAS = (
 
 
 def is_keras(model: Any) -> bool:
-    """Whether this is a Keras model, recognised without importing Keras."""
+    """Return True if this is a Keras model, recognised without importing Keras."""
     return any(
         kind.__module__.startswith("keras.") and kind.__name__ == "Model"
         for kind in type(model).__mro__
@@ -63,18 +63,12 @@ def from_file(path: Path, trusted: bool) -> Any:
             warnings.simplefilter("ignore")
             return eagerly(load)
     except Exception as error:  # Keras may raise anything
-        raise TflabError(f"Keras cannot load '{path}': {told_by_keras(error)}") from error
+        raise TflabError(f"Keras cannot load '{path}': {told(error)}") from error
 
 
-CAUSE = "Exception encountered:"  # before the reason, in an error of Keras about a layer
-
-
-def told_by_keras(error: Exception) -> str:
-    """Return the first sentence of Keras's error, and the cause that it gives further down."""
-    lines = [line.strip() for line in reason(error).splitlines() if line.strip()]
-    causes = [line.partition(CAUSE)[2].strip() for line in lines if line.startswith(CAUSE)]
-    messages = dict.fromkeys(filter(None, [*lines[:1], *causes[-1:]])) or [type(error).__name__]
-    return " ".join(with_full_stop(refusals.sentence(text)) for text in messages)
+def told(error: Exception) -> str:
+    """Return the first line of Keras's error."""
+    return with_full_stop(refusals.sentence(reason(error)))
 
 
 def exported(make: Callable[[], Any], name: str) -> graph_file.GraphFile:
@@ -86,19 +80,19 @@ def exported(make: Callable[[], Any], name: str) -> graph_file.GraphFile:
 
 
 def is_eager(model: Any) -> bool:
-    """Whether a Keras model was certainly made outside of graphs: its variables have values."""
+    """Return True if a Keras model was made outside of graphs: its variables have values."""
     handles = [variable.value.handle for variable in model.variables]
     return bool(handles) and all(hasattr(handle, "numpy") for handle in handles)
 
 
 def eagerly(make: Callable[[], Any]) -> Any:
-    """The result of a function, called in a separate thread, in which no graph is built."""
+    """Return the result of a function, called in a separate thread, in which no graph is built."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(make).result()
 
 
 def build(model: Any, name: str) -> Model:
-    """The model in the default graph: a head for inference and, if it is compiled, one for
+    """Build the model in the default graph: a head for inference and, if it is compiled, one for
     training.
 
     Raises TflabError if the inputs of the model are unknown or its variables are too large; Keras
@@ -157,7 +151,7 @@ def build(model: Any, name: str) -> Model:
 
 
 def in_graph(own: Sequence[Any], values: Sequence[Any], lines: Mapping[int, Any]) -> list[Any]:
-    """Variables of the graph that replace those of Keras, with their values, names and lines."""
+    """Return variables of the graph for those of Keras, with their values, names and lines."""
     variables: list[Any] = []
     paths = Counter[str]()
     for variable, value in zip(own, values, strict=True):
@@ -176,17 +170,17 @@ def in_graph(own: Sequence[Any], values: Sequence[Any], lines: Mapping[int, Any]
 
 
 def is_compiled(model: Any) -> bool:
-    """Whether a Keras model has a loss to train with."""
+    """Return True if a Keras model has a loss to train with."""
     return bool(getattr(model, "compiled", False)) and model.loss is not None
 
 
 def has_own_step(model: Any) -> bool:
-    """Whether a Keras model overrides Keras's training step."""
+    """Return True if a Keras model overrides Keras's training step."""
     return not type(model).train_step.__module__.startswith("keras.")
 
 
 def stateless(own: Sequence[Any], variables: Sequence[Any]) -> Any:
-    """A scope in which Keras uses these variables of the graph instead of its own."""
+    """Return a scope in which Keras uses these variables of the graph instead of its own."""
     import keras
 
     return keras.StatelessScope(state_mapping=list(zip(own, variables, strict=True)))
@@ -195,8 +189,8 @@ def stateless(own: Sequence[Any], variables: Sequence[Any]) -> Any:
 def updates(
     scope: Any, own: Sequence[Any], variables: Sequence[Any], lines: Mapping[int, Any], head: str
 ) -> Iterator[Any]:
-    """Assignments of the new values of variables that are not trained, such as moving averages and
-    the state of random masks. Each runs after all reads of the old value in the name scope `head`;
+    """Yield assignments of the new values of variables that are not trained, such as moving
+    averages and the state of random masks. Each runs after all reads of the old value in the name scope `head`;
     otherwise a mask might use the state of the next step."""
     for variable, mine in zip(variables, own, strict=True):
         value = scope.get_current_value(mine)
@@ -209,7 +203,7 @@ def updates(
 
 
 def lines_of(model: Any) -> Iterator[tuple[int, Any]]:
-    """The line of each variable, by its id: the line of the innermost layer that has it."""
+    """Yield the line of each variable, by its id: the line of the innermost layer that has it."""
     for variable in model.variables:
         yield id(variable), private.constructed(model)
     for layer in getattr(model, "layers", ()):
@@ -217,7 +211,7 @@ def lines_of(model: Any) -> Iterator[tuple[int, Any]]:
 
 
 def label_of(model: Any, head: Any, at: int, heads: int) -> Any:
-    """A placeholder for the target of an output of the model."""
+    """Return a placeholder for the target of an output of the model."""
     loss = model.loss
     if isinstance(loss, dict):
         loss = loss.get(model.output_names[at])
@@ -233,8 +227,8 @@ def label_of(model: Any, head: Any, at: int, heads: int) -> Any:
 
 
 def replaced(model: Any, variables: Sequence[Any]) -> tuple[Any, str]:
-    """The optimiser of `tf.compat.v1.train` that makes the same steps as the model's own, and a
-    sentence about it; None if there is none. `variables` are those of the graph."""
+    """Return the optimiser of `tf.compat.v1.train` that makes the same steps as the model's own,
+    and a sentence about it; None if there is none. `variables` are those of the graph."""
     own = model.optimizer
     kind = type(own).__name__
     config = eagerly(own.get_config)
@@ -267,7 +261,7 @@ def replaced(model: Any, variables: Sequence[Any]) -> tuple[Any, str]:
 
 
 def is_gathered(variable: Any) -> bool:
-    """Whether the graph gathers rows of a variable, as an embedding does.
+    """Return True if the graph gathers rows of a variable, as an embedding does.
 
     Its gradient then has only some rows, and a row several times if a batch repeats it. With
     momentum, Keras moves the other rows too, and tf.compat.v1.train does not. For Adam, Keras

@@ -113,13 +113,6 @@ def import_graph(file: GraphFile, graph: tf.Graph, trusted: bool) -> None:
         raise not_importable(file, "TensorFlow needs too much memory to import it") from error
     except Exception as error:  # TensorFlow raises many types
         why = refusals.sentence(str(error)) or type(error).__name__
-        missing = re.search(r"Op type not registered '([^']+)'", why)
-        if missing:
-            library = missing[1].partition(">")[0] if ">" in missing[1] else "its library"
-            why = (
-                f"it has an op of the type '{missing[1]}', which TensorFlow {tf.__version__} does "
-                f"not know. It belongs to {library} or to another version"
-            )
         raise not_importable(file, why) from error
 
 
@@ -181,9 +174,7 @@ def fetches_of(
             "as asked for"
         )
     outputs = sorted(signature.outputs.items()) if signature is not None else []
-    of_signature = tuple(name for _, info in outputs for name in graph_file.tensors_of(info))
-    if of_signature:
-        known = tuple(tensor(graph, name).name for name in of_signature)
+    if known := tuple(tensor(graph, info.name).name for _, info in outputs if info.name):
         return known, f"the {'output' if len(known) == 1 else 'outputs'} of its signature"
     if train_ops := [name for name in graph_file.collected(file, "train_op") if name in ops]:
         return tuple(train_ops), "its collection train_op"
@@ -297,7 +288,7 @@ def fed_tensors(
     the inputs of the signature, and the placeholders that the ends still need."""
     by_user = [graph.get_tensor_by_name(name) for name in dict.fromkeys(names)]
     inputs = dict(signature.inputs).values() if signature is not None else ()
-    of_signature = [tensor(graph, name) for info in inputs for name in graph_file.tensors_of(info)]
+    of_signature = [tensor(graph, info.name) for info in inputs if info.name]
     chosen = {t.name: t for t in (*by_user, *of_signature) if graph.is_feedable(t)}
     needed = nodes_needed(graph_nodes, ends, list(chosen))
     for one in by_user:
