@@ -190,8 +190,11 @@ def updates(
     scope: Any, own: Sequence[Any], variables: Sequence[Any], lines: Mapping[int, Any], head: str
 ) -> Iterator[Any]:
     """Yield assignments of the new values of variables that are not trained, such as moving
-    averages and the state of random masks. Each runs after all reads of the old value in the name scope `head`;
-    otherwise a mask might use the state of the next step."""
+    averages and the state of random masks.
+
+    Each runs after all reads of the old value in the name scope `head`; otherwise a mask might use
+    the state of the next step.
+    """
     for variable, mine in zip(variables, own, strict=True):
         value = scope.get_current_value(mine)
         if mine.trainable or value is variable:
