@@ -22,7 +22,7 @@ from tflab.analysis.expressions import text
 from tflab.analysis.gradient_graph import GradientGraph, gradient_name
 from tflab.analysis.gradient_nodes import FILLS, GATES, SAME, SHAPES, STARTS, WHY, ZEROS
 from tflab.records.gradients import GradientCall, GradientNode, Link
-from tflab.records.graph import Node, Source
+from tflab.records.graph import Node, Source, Tensor
 from tflab.records.stages import Gradient
 
 LINE = Source("math_grad.py", 185, "_SumGrad", "return tile(grad)")
@@ -255,6 +255,84 @@ def test_what_several_ops_contribute_to_a_gradient_is_added_up():
     assert reader.whole["y"] == "all"
     assert reader.incoming_name("h", "seed") == "dL/dh"
     assert reader.gradients == {"seed", "gf", "g0", "g1"}
+
+
+ROWS = "rows of dL/de by "
+
+
+@pytest.mark.parametrize(
+    ("uses", "added", "names"),
+    [
+        # Two lookups: their rows are put one after the other
+        (
+            "g=Gather(e); h=Gather(e)",
+            "both=ConcatV2(dg,dh,axis); i=ConcatV2(ig,ih,axis)",
+            {"dg": f"{ROWS}g", "dh": f"{ROWS}h", "both": "rows of dL/de"},
+        ),
+        # A lookup and another use: the rows become a tensor of all rows
+        (
+            "g=Gather(e); m=Exp(e)",
+            "all_g=UnsortedSegmentSum(dg,ig); sum=AddN(all_g,dm)",
+            {"dg": f"{ROWS}g", "dm": "dL/de by m", "all_g": "dL/de by g", "sum": "dL/de"},
+        ),
+        # Clipping makes it one, too
+        (
+            "g=Gather(e)",
+            "all_g=UnsortedSegmentSum(dg,ig); clip=Mul(all_g,c)",
+            {"dg": "rows of dL/de", "all_g": "dL/de"},
+        ),
+        # What is no gradient of rows is not put together
+        (
+            "m=Exp(e); n=Log(e)",
+            "both=ConcatV2(dm,dn,axis); one=UnsortedSegmentSum(dm,i)",
+            {"dm": "dL/de by m", "dn": "dL/de by n"},
+        ),
+    ],
+)
+def test_the_gradient_of_a_table(uses, added, names):
+    users = graph_notation.graph(uses)
+    made = graph_notation.graph(
+        f"seed=Fill; {'; '.join(f'd{user.name}' for user in users)}; {added}"
+    )
+    nodes = (Node("e", "VarHandleOp"), *users, *made)
+    calls = [GradientCall(user.name, ("seed",), (f"d{user.name}",)) for user in users]
+    shared = tuple(node.name for node in made if node.op != "Op")
+    rows = frozenset(f"d{user.name}" for user in users if user.op == "Gather")
+    reader = GradientGraph(nodes, (), shared, tuple(calls), {}, rows=rows).reader
+    assert reader.names == names
+    whole = [name for name, text in names.items() if " by " not in text]
+    assert reader.whole == ({"e": whole[-1]} if whole else {})
+    assert reader.starts == {"seed"}
+
+
+def test_a_cast_to_fewer_digits_does_not_pass_on_the_same_numbers():
+    def kinds(dtype):
+        cast = Node("cast", "Cast", (f"{GRAD}/Mul",), outputs=(Tensor(dtype, (4,)),))
+        at = tuple(values | {"cast": values[f"{GRAD}/Mul"]} for values in POINTS.values)
+        graph = replace(
+            GRAPH,
+            nodes=(*NODES, cast),
+            gradients=(*GRAPH.gradients, Gradient("x", "Cast", "", ("cast",))),
+            points=replace(POINTS, values=at),
+        )
+        node = described(graph)["cast"]
+        return node.bookkeeping, node.formula
+
+    assert kinds("float64") == (SAME, "dL/dx")
+    assert {kinds(dtype) for dtype in ("float16", "bfloat16", "float8_e5m2")} == {(None, "")}
+
+
+def test_ones_that_clipping_makes_start_no_chain():
+    ones = Node("ones", "Fill", ("axes", "gradients/Const"), outputs=FOUR)
+    at = tuple(values | {"ones": np.ones(4)} for values in POINTS.values)
+    graph = replace(
+        GRAPH,
+        nodes=(*NODES, ones),
+        shared=(*GRAPH.shared, "ones"),
+        points=replace(POINTS, values=at),
+    )
+    kinds = [described(graph)[name].bookkeeping for name in ("start", "ones")]
+    assert kinds == [STARTS, None]
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,11 @@ TAKEN = {
         x; k=Const; m=Const; y=Erf(x); a=Mul(x,k); b=Mul(a,y); c=Mul(b,m); d=Mul(c,k)
         => x; k; y; c=Const; d=Mul(x,e); e=Mul(y,c)
         : m folded in c, a removed, b removed, c removed""",
+    # dy * (2 * a) became a * (dy * 2): the read of a stands in the place of dy, which was folded
+    "a value that was folded is not in a variable that stands in its place": """
+        k=Const; dy=Identity(k); a=ReadVariableOp; two=Const; m=Mul(a,two); u=Mul(dy,m)
+        => dy=Const; a; m=Const; u=Mul(a,m) => a; m; u
+        : k folded in dy, dy folded dy, two folded in m, m removed; dy removed""",
     "random numbers are not folded although their shape is known": """
         k=Const; r=RandomUniform(k); a=Mul(r,k); b=Mul(a,k); u=Exp(b)
         => k; r; a=Const; b=Mul(r,a); u : a removed""",

@@ -76,6 +76,31 @@ def test_what_several_ops_hand_back_is_added_up():
     assert (total.formula, total.towards, total.complete) == (formula, "dL/dy", True)
 
 
+def looked_up(x, w):
+    return tf.gather(w, tf.cast(tf.math.floormod(x[:, 0], 4.0), tf.int32))
+
+
+@pytest.mark.parametrize(
+    ("loss_of", "last"),
+    [
+        (lambda x, w: tf.square(looked_up(x, w)), "Gather_grad/Reshape | rows of dL/dw"),
+        (lambda x, w: looked_up(x, w) * looked_up(x, w), "concat | rows of dL/dw"),
+        (lambda x, w: tf.square(looked_up(x, w)) + tf.nn.l2_loss(w), "AddN | dL/dw"),
+        (lambda x, w: looked_up(x, w) * tf.reduce_sum(x * w), "AddN | dL/dw"),
+    ],
+)
+def test_all_uses_of_a_table_lead_to_its_gradient(loss_of, last):
+    stage = differentiated(lambda x, w: tf.reduce_mean(loss_of(x, w), name="loss"), "w")
+    uses = [link.gradient for link in stage.chain_rule if link.by == "w"]
+    assert len(uses) == (1 if "Gather_grad" in last else 2)
+    assert stage.chain_rule[0].forward == "loss"
+    known = {node.name.removeprefix("gradients/"): node for node in stage.gradient_nodes}
+    name, towards = last.split(" | ")
+    assert (known[name].towards, known[name].complete) == (towards, True)
+    assert known["Gather_grad/Reshape_1"].used  # the indices of the rows
+    assert known["grad_ys_0"].used
+
+
 def test_the_gradients_of_products_and_convolutions_are_those_of_the_textbook(walked):
     formulas = {
         node.towards: node.formula

@@ -17,13 +17,24 @@ from tflab.records.graph import Shape
 
 Expression = ast.expr
 
+# What formulas call; `evaluation` computes all of these
+FUNCTIONS = frozenset(
+    (
+        *("abs", "ceil", "cos", "cross_entropy", "exp", "expand_dims", "expm1", "floor", "log"),
+        *("log1p", "matmul", "max", "maximum", "mean", "min", "minimum", "one_hot", "prod", "relu"),
+        *("repeat", "reshape", "shape", "sigmoid", "sign", "sin", "size", "softmax", "softplus"),
+        *("sqrt", "sum", "sum_to", "tanh", "transpose", "where"),
+    )
+)
+
 
 class Name(ast.Name):
     """A value that has a name: a forward node, or a gradient such as `dL/d(mul)`. Such a name is
     printed, but never compiled: `evaluation` puts an identifier in its place."""
 
     def __init__(self, text: str, shape: Shape = None, tensor: str = "") -> None:
-        super().__init__(id=text, ctx=ast.Load())
+        own = f"{text}:0" if text in FUNCTIONS else text  # a tensor called `exp` is no function
+        super().__init__(id=own, ctx=ast.Load())
         self.shape = shape
         self.tensor = tensor  # that has the value, without `:0`
 

@@ -643,7 +643,7 @@ class Step:
     #
     # Passes use names again: where constant folding reorders products, the node that held one of
     # them becomes a constant factor. So a value that only a step can know is in no constant, and a
-    # constant is in no node that depends on the step.
+    # value that is known before is in no node that depends on the step.
 
     def checked(self, takeover: Takeover) -> Takeover:
         return takeover if self.check(takeover) else Takeover(takeover.name, "removed", None)
@@ -659,11 +659,10 @@ class Step:
             return name not in self.unforeseeable
         if not (takeover.has_value or takeover.replaced):
             return False
-        node = self.old[name]
         if into in self.after.varying:
-            return node.op != "Const"
+            return name in self.before.varying
         # Of a call, one output may be known before the step and another one not
-        return name not in self.unforeseeable or CALLS.match(node.op) is not None
+        return name not in self.unforeseeable or CALLS.match(self.old[name].op) is not None
 
     @cached_property
     def unforeseeable(self) -> set[str]:

@@ -22,6 +22,8 @@ from tflab.records.graph import Node, Shape, node_of
 Attributes = Mapping[str, Mapping[str, Any]]  # node -> its constant's value, its transposes, ...
 Parts = Sequence[Expression]
 
+# Prefixes of types that hold fewer numbers than float32
+ROUNDED = ("int", "uint", "bool", "float16", "half", "bfloat16", "float8")
 MOST = 40  # names and ops of a formula; a larger one is replaced by its node's name
 
 
@@ -49,7 +51,7 @@ class Composer:
         own = self.constant(node) or self.name(node.name, node.name)
         if not args:
             return own
-        if node.op == "Cast" and self.rounds(node):
+        if self.rounds(node):
             return own
         if node.op in op_rules.SEEN_THROUGH or (node.op in op_rules.RESHAPES and self.alike(node)):
             return args[0]
@@ -61,8 +63,11 @@ class Composer:
         return (special and special(self, node, args)) or own
 
     def rounds(self, node: Node) -> bool:
-        """Whether a cast changes numbers: to whole ones, or to 0 and 1."""
-        return any(output.dtype.startswith(("int", "uint", "bool")) for output in node.outputs)
+        """Return whether a node is a cast that changes numbers: to whole ones, to 0 and 1, or to
+        fewer digits."""
+        return node.op == "Cast" and any(
+            output.dtype.startswith(ROUNDED) for output in node.outputs
+        )
 
     def constant(self, node: Node) -> Expression | None:
         value = self.attributes.get(node.name, {}).get("value")

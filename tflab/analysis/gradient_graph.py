@@ -64,6 +64,7 @@ class Reader:
             self.label(tensor) for call in self.calls for tensor, _ in self.returned(call)
         )
         self.uses = self.counted_uses()
+        self.rows = set(graph.rows)
         self.names: dict[str, str] = {}
         self.whole: dict[str, str] = {}  # value -> the tensor that is its whole gradient
         for call in self.calls:
@@ -72,8 +73,18 @@ class Reader:
                 if self.is_whole(tensor):
                     self.whole[self.label(tensor)] = gradient
         for name, label in self.sums():
-            self.names[name] = gradient_name(label)
+            self.names[name] = "rows of " * (name in self.rows) + gradient_name(label)
             self.whole[label] = name
+        for name in graph.shared:  # contributions of rows, as tensors of all rows
+            if self.is_of_rows(name, "UnsortedSegmentSum"):
+                part = self.names.get(self.nodes[name].inputs[0], "")
+                self.names.setdefault(name, part.removeprefix("rows of "))
+
+    @cached_property
+    def starts(self) -> set[str]:
+        """The gradients of the loss with respect to itself: no gradient function returned them."""
+        returned = {tensor for call in self.graph.calls for tensor in call.returned}
+        return {tensor for _, tensor in self.incoming} - returned - self.names.keys()
 
     @cached_property
     def gradients(self) -> set[str | None]:
@@ -124,7 +135,7 @@ class Reader:
         """`dL/dy`; `dL/dy by mul` if other ops contribute to it too, and `dL/dy by mul[0]` and
         `dL/dy by mul[1]` if that op takes y as both of its inputs."""
         label = self.label(tensor)
-        name = "rows of " * (gradient in self.graph.rows) + gradient_name(label)
+        name = "rows of " * (gradient in self.rows) + gradient_name(label)
         if self.is_whole(tensor):
             return name
         inputs = self.nodes[call.forward].inputs
@@ -143,7 +154,8 @@ class Reader:
         return self.parts[label] == 1 and (is_shown or self.uses[label] == 1)
 
     def sums(self) -> Iterable[tuple[str, str]]:
-        """(node, value): the nodes that add up the contributions of several ops to a gradient."""
+        """Yield (node, value) for the nodes that add up the contributions of several ops to a
+        gradient. Contributions of rows are put one after the other, or made tensors of all rows."""
         parts: dict[str, Counter[str]] = {}
         for call in self.calls:
             for tensor, gradient in self.returned(call):
@@ -153,11 +165,23 @@ class Reader:
             labels.setdefault(frozenset(part.items()), []).append(label)
         added: dict[str, Counter[str]] = {}  # node -> what it adds up
         for name in self.graph.shared:
-            if self.nodes[name].op == "AddN":
-                terms = (added.get(t, Counter({t: 1})) for t in self.nodes[name].inputs)
-                added[name] = sum(terms, Counter())
-                for label in labels.get(frozenset(added[name].items()), ()):
-                    yield name, label
+            inputs = self.nodes[name].inputs
+            if self.is_of_rows(name, "ConcatV2"):
+                inputs = inputs[:-1]
+                self.rows.add(name)
+            elif self.is_of_rows(name, "UnsortedSegmentSum"):
+                inputs = inputs[:1]
+            elif self.nodes[name].op != "AddN":
+                continue
+            terms = (added.get(t, Counter({t: 1})) for t in inputs)
+            added[name] = sum(terms, Counter())
+            for label in labels.get(frozenset(added[name].items()), ()):
+                yield name, label
+
+    def is_of_rows(self, name: str, op: str) -> bool:
+        """Return whether a node is of this type, and takes rows of gradients."""
+        node = self.nodes[name]
+        return node.op == op and bool(node.inputs) and node.inputs[0] in self.rows
 
     def argument(self, node: Node, tensor: str) -> Expression | None:
         """The name of an input of a gradient node in formulas; None if that input's own formula is
@@ -187,7 +211,7 @@ class Reader:
         """The name of the gradient with respect to an op's output, as its gradient function
         received it."""
         name = gradient_name(self.label(self.incoming[forward, tensor]))
-        return "rows of " * (tensor in self.graph.rows) + name
+        return "rows of " * (tensor in self.rows) + name
 
     def text(self, formula: Expression, tensor: str) -> str:
         """A formula as it is printed; "" if it does not give this tensor, or is only the name of

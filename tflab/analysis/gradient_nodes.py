@@ -118,7 +118,7 @@ def kind_of(reader: Reader, node: Node, served: set[str | None]) -> str | None:
         return GATES if "/tuple/" in node.name else FETCH
     if node.op == "BroadcastGradientArgs":
         return BROADCASTING
-    if node.op == "Fill" and not reader.owners[node.name]:
+    if node.op == "Fill" and node.name in reader.starts:
         return STARTS if reader.points.filled(node.name, 1) else None
     if served in ({STARTS}, {COUNTS}):
         return served.pop()
@@ -151,7 +151,7 @@ def only_values_tell(reader: Reader, node: Node) -> bool:
 
 def handed_on(reader: Reader, node: Node) -> str | None:
     """The kind of a node that has the numbers of its first input, each in its place."""
-    if node.op not in MOVES or not node.inputs:
+    if node.op not in MOVES or not node.inputs or reader.composer.rounds(node):
         return None
     keeps = node.op in op_rules.UNCHANGING
     if not keeps and not reader.points.same(node.name, node.inputs[0]):

@@ -148,7 +148,7 @@ def described(
     doubtful = [check.tensor for check in checks if not check.agrees]
     doubtful += [v.op.name for gradient, v in pairs if gradient is None]
     return replace(
-        gradients.with_purposes_and_steps(stage, graph, loss_pairs),
+        gradients.with_purposes_and_steps(stage, graph, [*loss_pairs, *pairs]),
         gradient_checks=checks,
         unchecked=checked.reason or ("" if checks else UNKNOWN),
         unchecked_variables=tuple(unchecked_variables(pairs, made, checks)) if checks else (),

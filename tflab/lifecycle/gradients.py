@@ -50,6 +50,14 @@ def name_of(gradient: Any) -> str | None:
     return nodes.tensor_name(gradient) if isinstance(gradient, tf.Tensor) else None
 
 
+def tensors_of(gradient: Any) -> list[str]:
+    """Return the tensors of a gradient: a gradient that is only some rows also has the indices of
+    these rows."""
+    parts = (gradient.values, gradient.indices) if isinstance(gradient, tf.IndexedSlices) else ()
+    tensors = (part for part in parts or (gradient,) if isinstance(part, tf.Tensor))
+    return [nodes.tensor_name(tensor) for tensor in tensors]
+
+
 def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, Any]]:
     """What affects a formula besides types and edges: small constants, and transposes."""
     by_node = {}
@@ -72,9 +80,9 @@ def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, A
 def with_purposes_and_steps(
     stage: Backward, graph: GradientGraph, pairs: Sequence[Any]
 ) -> Backward:
-    """The stage, with the purpose of each gradient node and the steps of the chain rule. `pairs`
-    are the gradients of the loss and the variables."""
-    ends = [name for gradient, _ in pairs if (name := name_of(gradient))]
+    """Return the stage with the purpose of each gradient node and the steps of the chain rule.
+    `pairs` are the gradients of the loss, and what the optimiser receives, with the variables."""
+    ends = list(dict.fromkeys(tensor for gradient, _ in pairs for tensor in tensors_of(gradient)))
     return replace(
         stage,
         gradient_nodes=gradient_nodes.described(graph, ends, lines(stage, graph)),
@@ -92,7 +100,7 @@ def of_loss(graph: GradientGraph, pairs: Sequence[Any]) -> list[tuple[Any, Any]]
     for gradient, variable in pairs:
         if gradient is not None and name_of(gradient) not in gradients:
             name = reader.whole.get(variable.op.name)
-            dense = name is not None and name not in graph.rows
+            dense = name is not None and name not in reader.rows
             gradient = (
                 variable.graph.get_tensor_by_name(tensor_name(name)) if name and dense else None
             )
