@@ -11,18 +11,9 @@ import pytest
 from tests.examples.corners import lost
 from tflab.errors import TflabError
 from tflab.records.graph import Node
-from tflab.records.placed import Snapshot
 from tflab.runtime import dumps
 
 ROOT = Path(__file__).parents[2]
-
-
-def test_a_snapshot_has_what_the_name_of_its_file_says():
-    name = dumps.DumpName("after", "grappler", "remapper", 1, "_partition_0", "140734550840736")
-    nodes, clusters = (Node("x", "Const"),), {"x": "cluster_0"}
-    assert dumps.snapshot(name, nodes, clusters) == Snapshot(
-        "after", "grappler", "remapper", 1, "_partition_0", nodes, clusters
-    )
 
 
 def test_a_folder_without_dumps_is_a_sentence(tmp_path):
@@ -126,6 +117,78 @@ def test_a_node_that_a_pass_left_alone_is_the_same_object_in_both_dumps():
     nodes, _ = dumps.parse("b", changed.SerializeToString(), known)
     assert nodes == (Node("x", "Const"), Node("y", "Abs", ("x",)))
     assert nodes[0] is first
+
+
+# Names of files
+
+CPU = "_partition__job:localhost_replica:0_task:0_device:CPU:0"
+# The names that TensorFlow 2.21 gives: they differ in moment, group, pass, iteration and
+# partition.
+GRAPPLER, PHASE = "MetaOptimizer_iteration_", "unknown_graph.0336.graph_opt_pass.after_opt_group_"
+NAMES = {
+    f"before_{GRAPPLER}0_140728391191584.pb": "before grappler None 0 None",
+    f"after_{GRAPPLER}0_model_pruner_140728391191584.pb": "after grappler model_pruner 0 None",
+    f"after_{GRAPPLER}1_tfg_optimizer{{any(tfg-consolidate-attrs,tfg-toposort,"
+    "tfg-shape-inference{graph-version=0},tfg-prepare-attrs-export)}_140725673955776.pb": (
+        "after grappler tfg_optimizer 1 None"
+    ),
+    f"after_{GRAPPLER}1_auto_mixed_precision_onednn_bfloat16_140728391191584.pb": (
+        "after grappler auto_mixed_precision_onednn_bfloat16 1 None"
+    ),
+    f"after_{GRAPPLER}1_140728391191584_1.pb": "after grappler None 1 None",
+    f"after_{GRAPPLER}0_remapper_140728391191584_12.pb": "after grappler remapper 0 None",
+    "after_MetaOptimizer_140728391191584.pb": "after grappler None None None",
+    "unknown_graph.0330.main.before_opt_group_pre_placement.pb": (
+        "before pre_placement None None None"
+    ),
+    f"{PHASE}pre_placement_phase_36_EncapsulateXlaComputationsPass.pb": (
+        "after pre_placement EncapsulateXlaComputationsPass None None"
+    ),
+    "unknown_graph.0360.main.before_opt_group_post_rewrite_for_exec.pb": (
+        "before post_rewrite_for_exec None None None"
+    ),
+    f"unknown_graph{CPU}.0052.main.before_opt_group_post_partitioning.pb": (
+        f"before post_partitioning None None {CPU}"
+    ),
+    f"unknown_graph{CPU}.0076.graph_opt_pass.after_opt_group_post_partitioning_phase_1_"
+    "MklLayoutRewritePass.pb": f"after post_partitioning MklLayoutRewritePass None {CPU}",
+}
+
+
+@pytest.mark.parametrize("file", NAMES)
+def test_the_name_of_a_file_says_which_moment_it_shows(file):
+    name = dumps.dump_name(file)
+    said = (name.moment, name.group, name.name, name.iteration, name.partition)
+    assert " ".join(map(str, said)) == NAMES[file]
+    if name.group == "grappler":  # the address of its graph
+        assert name.address in ("140728391191584", "140725673955776")
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "after_MetaOptimizer_iteration_0_model_pruner.pb",
+        "unknown_graph.0330.main.before_opt_group_pre_placement.pbtxt",
+        "unknown_graph.0330.main.before_placer.pb",
+        "",
+    ],
+)
+def test_another_name_is_a_sentence(file):
+    lost(lambda: dumps.dump_name(file), "The moment of a graph dump")
+
+
+@pytest.mark.parametrize(
+    ("file", "skipped"),
+    [
+        ("__inference_Dataset_flat_map_read_14.0000.main.initial.pb", True),
+        ("step_of_a_function.0031.graph_opt_pass.after_opt_group_pre_placement.pb", True),
+        ("unknown_graph.0027.main.before_opt_group_post_rewrite_for_exec.pb", False),
+        (f"unknown_graph{CPU}.0076.main.before_opt_group_post_partitioning.pb", False),
+        ("after_MetaOptimizer_iteration_0_94312345678.pb", False),
+    ],
+)
+def test_dumps_of_functions_that_a_step_calls_are_none_of_its_graph(file, skipped):
+    assert bool(dumps.OF_FUNCTION.fullmatch(file)) is skipped
 
 
 # The environment

@@ -181,20 +181,6 @@ def test_columns_hold_the_rows_of_all_devices_in_their_order(devices, columns):
 TASK = "/job:worker/replica:0/task:{}/device:{}"
 
 
-@pytest.mark.parametrize(
-    ("rows", "full"),
-    [
-        ([(TASK.format(0, "CPU:0"), 2**20 - 1)], False),
-        ([(TASK.format(0, "CPU:0"), 2**20)], True),
-        ([(TASK.format(0, "CPU:0"), 2**19), (TASK.format(0, "GPU:0/stream:all"), 2**19)], True),
-        ([(TASK.format(0, "CPU:0"), 2**20 - 1), (TASK.format(1, "CPU:0"), 2**20 - 1)], False),
-        ([], False),
-    ],
-)
-def test_a_process_that_recorded_as_much_as_it_can_may_have_dropped_op_runs(rows, full):
-    assert trace.is_full(rows) is full
-
-
 def test_an_incomplete_trace_is_refused(monkeypatch):
     """Two rows of one device are the most that are recorded."""
     monkeypatch.setattr(trace, "MOST_OP_RUNS", 2)
@@ -207,6 +193,8 @@ def test_an_incomplete_trace_is_refused(monkeypatch):
     with pytest.raises(TflabError, match="incomplete"):
         trace.op_times(serialised([row, row]), 0, lambda: SimpleNamespace(step_stats=two))
     assert trace.op_times(serialised([row]), 0, lambda: None) == (["a"], [1], [5])
+    on_gpu = {TASK.format(0, device): rows[:1] for device in ("CPU:0", "GPU:0/stream:all")}
+    assert trace.is_incomplete(step_stats(**on_gpu)) and not trace.is_incomplete(step_stats())
     # Rows of two tasks are complete if each is
     both = step_stats(**{TASK.format(task, "CPU:0"): rows[:1] for task in (0, 1)})
     times = trace.op_times(serialised([row], [row]), 0, lambda: SimpleNamespace(step_stats=both))
@@ -247,9 +235,50 @@ def test_a_label_names_the_type_behind_its_equals_sign(label, op):
     assert trace.labelled_type(label) == op
 
 
-def test_shapes_stand_under_the_names_of_tensors():
+def test_shapes_stand_under_the_names_of_tensors_and_those_of_a_loop_in_the_order_of_their_starts():
     stats = step_stats(
         cpu0=[node_stats("split", output=[output(0, 8, 2), output(1, 8, 3)])],
-        cpu1=[node_stats("loss", output=[output(0)]), node_stats("train")],
+        cpu1=[
+            node_stats("loss", output=[output(0)]),
+            node_stats("train"),
+            node_stats("rows", start=20, output=[output(0, 2)]),
+            node_stats("rows", start=10, output=[output(0, 1)]),
+            node_stats("same", start=10, output=[output(0, 4)]),
+            node_stats("same", start=20, output=[output(0, 4)]),
+        ],
     )
-    assert trace.output_shapes(stats) == {"split": (8, 2), "split:1": (8, 3), "loss": ()}
+    assert trace.output_shapes(stats) == (
+        {"split": (8, 2), "split:1": (8, 3), "loss": (), "rows": (1,), "same": (4,)},
+        {"rows": ((1,), (2,))},
+    )
+
+
+# The op runs of a profile are those of the host, whose events bear a node and its type
+
+EVENTS = {  # name -> (offset, duration) in ps
+    "StatefulPartitionedCall/MatMul:_MklMatMul": (5_000_000, 17_000_999),
+    "EagerLocalExecute: Fill": (0, 90_000_000),
+    "ThreadpoolListener::Record": (0, 1_000),
+    "Mean:Mean": (30_000_000, 2_000_000),
+    "IteratorGetNextOp::DoCompute": (40_000_000, 9_000_000),
+    "Iterator::Root::Prefetch": (40_000_000, 9_000_000),
+}
+
+
+@pytest.mark.tensorflow
+def test_only_events_of_ops_are_read():
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    space = xplane_pb2.XSpace()
+    for plane_name in ("/host:CPU", "/device:GPU:0"):
+        plane = space.planes.add(name=plane_name)
+        for number, name in enumerate(EVENTS, 1):
+            plane.event_metadata[number].name = name
+        line = plane.lines.add(timestamp_ns=1_000)
+        for number, (offset, duration) in enumerate(EVENTS.values(), 1):
+            line.events.add(metadata_id=number, offset_ps=offset, duration_ps=duration)
+    assert trace.profiled_durations(space.SerializeToString()) == (
+        ["StatefulPartitionedCall/MatMul", "Mean", "IteratorGetNext"],
+        [6_000, 31_000, 41_000],
+        [17_000, 2_000, 9_000],
+    )

@@ -17,7 +17,7 @@ from tflab.lifecycle import backward, execution, frontend, placement, values
 from tflab.records.stages import Backward, Frontend
 from tflab.report import html, questions
 from tflab.report.contents import Walked
-from tflab.runtime import inlined
+from tflab.runtime import functions
 from tflab.units import plural, size
 
 DEVICE = re.compile(r"(?:'|assigned to )/device:CPU:(\d+)")  # in the runtime's words
@@ -103,7 +103,7 @@ def lacking(error: RefusedError, devices: int) -> RefusedError | None:
 def line_of_node(error: RefusedError, stage: Frontend | Backward, file: str) -> int | None:
     """The line of the first node of the error that has one. The runtime may have rewritten its
     function, whose name then goes on."""
-    made = [node for _, node in inlined.origins(error.nodes, stage.nodes, stage.functions)]
+    made = [node for _, node in functions.origins(error.nodes, stage.nodes, stage.functions)]
     for name, inner in error.inside:
         for function in sorted(stage.functions, key=lambda function: -len(function.name)):
             if name.startswith(function.name):

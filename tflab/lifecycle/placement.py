@@ -28,8 +28,8 @@ from tflab.records.stages import Backward, Placement
 from tflab.runtime import (
     devices,
     dumps,
+    functions,
     generated_code,
-    inlined,
     measure,
     nodes,
     processes,
@@ -75,9 +75,9 @@ def place_once(backward: Backward, options: Options) -> Placement:
         add_hint(error, program)
         raise
     graphs = observed.metadata.partition_graphs
-    shapes = trace.output_shapes(observed.metadata.step_stats)
+    shapes, varying = trace.output_shapes(observed.metadata.step_stats)
     names = (node.name for graph in graphs for node in graph.node)
-    makers = dict(inlined.origins(names, backward.nodes, backward.functions))
+    makers = dict(functions.origins(names, backward.nodes, backward.functions))
     makers |= {node.name: node for node in backward.nodes}
     arrived = trace.received(0, observed.metadata.step_stats)
     sent = tuple(nodes.transfers(graphs, shapes, {one.edge: one.bytes for one in arrived}))
@@ -106,7 +106,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
         transfers=sent,
         kernels=tuple(devices.chosen_kernels(graphs, program.graph)),
         generated=generated,
-        varying=trace.varying_shapes(observed.metadata.step_stats),
+        varying=varying,
         partition_graphs=tuple(graphs),
         not_run=not_run,
         notes=(*observed.notes, *unknown, *notes),

@@ -87,11 +87,11 @@ class Lines:
 def inlined_in(graph: Any, nodes: Sequence[Node], names: Iterable[str]) -> Iterator[Node]:
     """The nodes of the functions, branches and loops of a graph, by the names under which they
     ran."""
-    from tflab.runtime import functions, inlined
+    from tflab.runtime import functions
 
     known = {node.name for node in nodes}
     if bodies := functions.of_graph(graph):
-        for name, node in inlined.origins(names, nodes, bodies):
+        for name, node in functions.origins(names, nodes, bodies):
             if name not in known:
                 yield replace(node, name=name)
 

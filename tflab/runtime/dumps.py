@@ -95,7 +95,12 @@ def read(folder: Path) -> list[Snapshot]:
     written = sorted(folder.iterdir(), key=lambda f: (f.stat().st_mtime_ns, f.stat().st_ino))
     files = [file for file in written if not OF_FUNCTION.fullmatch(file.name)]
     if not files:
-        raise no_dumps()
+        raise private.moved(
+            "the graph dumps of the runtime",
+            "tensorflow/core/util/debug_data_dumper.cc",
+            "Placement works without the pass log.",
+            "it wrote none",
+        )
     names = [dump_name(file.name) for file in files]
     address = address_of_graph(names)
     parsed: dict[bytes, tuple] = {}  # most passes change nothing, so most files are equal
@@ -107,7 +112,8 @@ def read(folder: Path) -> list[Snapshot]:
         content = file.read_bytes()
         if content not in parsed:
             parsed[content] = parse(file.name, content, known)
-        snapshots.append(snapshot(name, *parsed[content]))
+        of_name = name.moment, name.group, name.name, name.iteration, name.partition
+        snapshots.append(Snapshot(*of_name, *parsed[content]))
     return snapshots
 
 
@@ -121,12 +127,6 @@ def address_of_graph(names: Iterable[DumpName]) -> str | None:
         name for name in names if name.address and name.iteration is None and not name.name
     ]
     return whole_graphs[-1].address if whole_graphs else None
-
-
-def snapshot(name: DumpName, nodes: tuple[Node, ...], clusters: dict[str, str]) -> Snapshot:
-    return Snapshot(
-        name.moment, name.group, name.name, name.iteration, name.partition, nodes, clusters
-    )
 
 
 def parse(
@@ -222,14 +222,4 @@ def dump_name(file: str) -> DumpName:
         "tensorflow/core/util/debug_data_dumper.cc",
         "Placement works without the pass log.",
         f"a dump is called '{file}'",
-    )
-
-
-def no_dumps() -> TflabError:
-    """The error if the runtime wrote no graph although it was asked to."""
-    return private.moved(
-        "the graph dumps of the runtime",
-        "tensorflow/core/util/debug_data_dumper.cc",
-        "Placement works without the pass log.",
-        "it wrote none",
     )

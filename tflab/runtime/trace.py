@@ -58,16 +58,11 @@ def check_complete(step_stats: Any) -> None:
 
 
 def is_incomplete(step_stats: Any) -> bool:
-    """Whether op runs may be missing from a trace."""
-    return is_full((device.device, len(device.node_stats)) for device in step_stats.dev_stats)
-
-
-def is_full(rows: Iterable[tuple[str, int]]) -> bool:
-    """Whether a process has recorded as many op runs of a step as it can. `rows` are devices, each
-    with its number of op runs."""
+    """Return whether op runs may be missing from a trace: a process has recorded as many of the
+    step as it can."""
     of_tasks: Counter[str] = Counter()
-    for device, count in rows:
-        of_tasks[task_of(device)] += count
+    for device in step_stats.dev_stats:
+        of_tasks[task_of(device.device)] += len(device.node_stats)
     return max(of_tasks.values(), default=0) >= MOST_OP_RUNS
 
 
@@ -258,34 +253,26 @@ def node_names(step_stats: Any) -> set[str]:
     return {stats.node_name for device in step_stats.dev_stats for stats in device.node_stats}
 
 
-def output_shapes(step_stats: Any) -> dict[str, Shape]:
-    """Shapes of the tensors that a step made, by tensor name (`split:1`, plain `mul`)."""
-    shapes: dict[str, Shape] = {}
-    for device in step_stats.dev_stats:
-        for stats in device.node_stats:
-            for output in stats.output:
-                tensor = f"{stats.node_name}:{output.slot}" if output.slot else stats.node_name
-                shape = output.tensor_description.shape
-                shapes[tensor] = tuple(dim.size for dim in shape.dim)
-    return shapes
+def output_shapes(step_stats: Any) -> tuple[dict[str, Shape], dict[str, tuple[Shape, ...]]]:
+    """Return the shapes of the tensors that a step made, by tensor name (`split:1`, plain `mul`).
 
-
-def varying_shapes(step_stats: Any) -> dict[str, tuple[Shape, ...]]:
-    """The tensors that a step made several times with different shapes, as in a loop: the shape
-    of each time, in the order of their starts."""
-    shapes_of: dict[str, list[tuple[int, Shape]]] = {}
+    The second dictionary has those that the step made several times with different shapes, as in a
+    loop: the shape of each time, in the order of their starts.
+    """
+    times: dict[str, list[tuple[int, Shape]]] = {}
     for device in step_stats.dev_stats:
         for stats in device.node_stats:
             start_ns = stats.all_start_nanos or stats.all_start_micros * 1000
             for output in stats.output:
                 tensor = f"{stats.node_name}:{output.slot}" if output.slot else stats.node_name
                 shape = tuple(dim.size for dim in output.tensor_description.shape.dim)
-                shapes_of.setdefault(tensor, []).append((start_ns, shape))
-    return {
-        tensor: tuple(shape for _, shape in sorted(times, key=lambda time: time[0]))
-        for tensor, times in shapes_of.items()
-        if len({shape for _, shape in times}) > 1
+                times.setdefault(tensor, []).append((start_ns, shape))
+    varying = {
+        tensor: tuple(shape for _, shape in sorted(made, key=lambda time: time[0]))
+        for tensor, made in times.items()
+        if len({shape for _, shape in made}) > 1
     }
+    return {tensor: made[-1][1] for tensor, made in times.items()}, varying
 
 
 # The op runs in what TensorFlow's profiler recorded of a function

@@ -19,6 +19,7 @@ from types import CodeType
 from typing import Any, Protocol
 
 from tflab.runtime.private.corner import corner
+from tflab.runtime.private.steps import read_dump_settings
 
 FILE = "tensorflow/python/client/session.py"
 STACKS = "tensorflow/python/util/tf_stack.py"
@@ -268,8 +269,7 @@ class Log:
     """The runtime's log. A trace and a dump of graphs write lines into it, which the program would
     not have written; and Grappler dumps its graphs where its file logs in detail.
 
-    `MinLogLevel`, `SetMinLogLevel` and `log_internal::PrependVModule` of Abseil, and
-    `DebugDataDumper` of tensorflow/core/util/debug_data_dumper.cc, in
+    `MinLogLevel`, `SetMinLogLevel` and `log_internal::PrependVModule` of Abseil, in
     tensorflow/libtensorflow_framework.so.2, TensorFlow 2.20.0 and 2.21.0. TensorFlow 2.19 does not
     use Abseil's log.
     """
@@ -296,9 +296,6 @@ class Log:
             self._detail = library[
                 f"{space}12log_internal14PrependVModuleESt17basic_string_viewIcSt11char_traitsIcEEi"
             ]
-            self._dumper = library["_ZN10tensorflow15DebugDataDumper6GlobalEv"]
-            self._dumper.restype = ctypes.c_void_p
-            self._load = library["_ZN10tensorflow15DebugDataDumper11LoadEnvvarsEv"]
         self._before = 0
         self._quiet = 0  # how many want it to be quiet
         self._lock = allocate_lock()
@@ -318,9 +315,8 @@ class Log:
                 self._set(self._before)
 
     def read_variables(self) -> None:
-        """Let the runtime look again at the variables that say which graphs it dumps: it reads
-        them when it gives its first graph its devices, before the first step begins."""
-        self._load(ctypes.c_void_p(self._dumper()))
+        """Let the runtime look again at the variables that say which graphs it dumps."""
+        read_dump_settings()
 
     def detail(self, file: str, level: int) -> None:
         """How much a file of the runtime's source logs: `meta_optimizer`, 4."""

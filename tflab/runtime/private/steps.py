@@ -100,32 +100,34 @@ def ctrl_c_kept() -> Iterator[None]:
 # The graphs that the runtime dumps while it prepares a step
 
 
-def read_dump_settings() -> bool:
-    """Let the runtime read the environment variables of its dumps again, which it usually reads
-    once; whether it did. No graph may be prepared in another thread meanwhile.
-
-    `DebugDataDumper::LoadEnvvars` in tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.
-    """
-    if not (functions := dumper_functions()):
-        return False
-    the_dumper, load = functions
-    load(the_dumper())
-    return True
-
-
 @cache
-def dumper_functions() -> tuple[Callable[..., Any], Callable[..., Any]] | None:
-    """`DebugDataDumper::Global` and `DebugDataDumper::LoadEnvvars`; None if they cannot be found
-    under the names that compilers on Linux and macOS give them."""
-    import tensorflow as tf
+def dumper() -> Callable[[], object] | None:
+    """Return what lets the runtime read the environment variables of its dumps again; None if it
+    cannot be found under the names that compilers on Linux and macOS give it.
 
-    (file, *_) = [*Path(tf.sysconfig.get_lib()).glob("libtensorflow_framework.*"), None]
+    `DebugDataDumper::Global` and `DebugDataDumper::LoadEnvvars` in
+    tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.
+    """
+    from tensorflow.python.client import session
+
+    package = Path(session.__file__).parents[2]
+    (file, *_) = [*package.glob("libtensorflow_framework.*"), None]
     try:
-        library = ctypes.CDLL(str(file))
+        library = ctypes.PyDLL(str(file))  # no other thread of Python runs meanwhile
         the_dumper = library._ZN10tensorflow15DebugDataDumper6GlobalEv
         load = library._ZN10tensorflow15DebugDataDumper11LoadEnvvarsEv
     except (OSError, AttributeError):
         return None
     the_dumper.argtypes, the_dumper.restype = (), ctypes.c_void_p
     load.argtypes, load.restype = (ctypes.c_void_p,), None
-    return the_dumper, load
+    return lambda: load(the_dumper())
+
+
+def read_dump_settings() -> bool:
+    """Let the runtime read the environment variables of its dumps again, which it usually reads
+    once, before its first step; return whether it did. No graph may be prepared in another thread
+    meanwhile."""
+    load = dumper()
+    if load is not None:
+        load()
+    return load is not None

@@ -1,9 +1,9 @@
-"""Inlined: names of executed nodes, followed into the functions that they came from."""
+"""Functions: names of executed nodes, followed into the functions that they came from."""
 
 import pytest
 
 from tflab.records.graph import Call, Function, Node, Source
-from tflab.runtime import inlined
+from tflab.runtime import functions
 
 
 def at(line: int) -> Source:
@@ -42,13 +42,13 @@ FUNCTIONS = (
     ],
 )
 def test_a_node_has_the_line_of_its_function_or_of_the_call(name, line):
-    origins = dict(inlined.origins([name], NODES, FUNCTIONS))
+    origins = dict(functions.origins([name], NODES, FUNCTIONS))
     assert {name: node.source for name, node in origins.items()} == {name: at(line)}
 
 
 @pytest.mark.parametrize("name", ["_arg_x_0_0", "other/mul", "mul", "then/_3/mul"])
 def test_what_came_out_of_no_call_has_no_line(name):
-    assert dict(inlined.origins([name], NODES, FUNCTIONS)) == {}
+    assert dict(functions.origins([name], NODES, FUNCTIONS)) == {}
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_a_node_has_the_phase_of_its_function_s_node_or_of_the_call(name, phase)
     loop = Node("gradients/loop", "While", source=at(1), phase="backward")
     body = (Node("mul", "Mul", phase="backward"), Node("push", "TensorListPushBack"))
     function = Function("f", (Call("gradients/loop", "body"),), body)
-    (found,) = dict(inlined.origins([name], [loop], [function])).values()
+    (found,) = dict(functions.origins([name], [loop], [function])).values()
     assert (found.phase, found.source) == (phase, at(1))
