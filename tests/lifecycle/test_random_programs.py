@@ -4,7 +4,7 @@ pass is noticed."""
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests import random_programs
+from tools.fuzz import random_programs
 from tflab.analysis.evaluation import Points
 
 pytestmark = pytest.mark.tensorflow

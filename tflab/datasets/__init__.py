@@ -31,12 +31,12 @@ CHANNELS = (1, 3, 4)  # of an image
 
 
 def batch_shape(column: Column, rows: int) -> tuple[int, ...]:
-    """The shape of the values of a column in a batch of this number of rows."""
+    """Return the shape of the values of a column in a batch of this number of rows."""
     return column[:rows].shape if isinstance(column, Whole) else (rows, *column.shape[1:])
 
 
 def first_rows(column: Column, rows: int) -> Column:
-    """The first rows of a column."""
+    """Return the first rows of a column."""
     return replace(column, rows=rows) if isinstance(column, Whole) else column[:rows]
 
 
@@ -57,8 +57,8 @@ class Dataset:
 
     @property
     def unit(self) -> str:
-        """The name of a row: an image if a column is called so or has a height, a width and 1, 3 or
-        4 channels; otherwise a row."""
+        """Return the name of a row: an image if a column is called so or has a height, a width
+        and 1, 3 or 4 channels; otherwise a row."""
 
         def images(name: str, column: Column) -> bool:
             shape = batch_shape(column, 1)[1:]
@@ -75,7 +75,7 @@ class Dataset:
 def slices(
     columns: Sequence[Column], start: int, stop: int, size: int
 ) -> Iterator[Sequence[np.ndarray]]:
-    """Views of consecutive rows of every column; the last may be shorter."""
+    """Yield views of consecutive rows of every column; the last may be shorter."""
     for row in range(start, stop, size):
         yield [column[row : min(row + size, stop)] for column in columns]
 
@@ -83,8 +83,8 @@ def slices(
 def batches(
     dataset: Dataset, batch_size: int, *, seed: int | None = None
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Endless batches of exactly `batch_size` rows: the last batch of an epoch continues with the
-    next.
+    """Return endless batches of exactly `batch_size` rows: the last batch of an epoch continues
+    with the next.
 
     With a seed every epoch has its own order, the same in every run. Without one the rows come in
     their stored order, if possible as views: do not write into a batch.
@@ -120,7 +120,7 @@ def _cut(dataset: Dataset, batch_size: int, seed: int | None) -> Iterator[dict[s
 
 
 def centred(pixels: np.ndarray, brightest: int, side: int) -> np.ndarray:
-    """Grey images [n, h, h] with a black border: float32 [n, side, side, 1] of 0..1."""
+    """Put grey images [n, h, h] into black ones: float32 [n, side, side, 1] of 0..1."""
     count, height, width = pixels.shape
     margin, odd = divmod(side - height, 2)
     if margin < 0 or odd:

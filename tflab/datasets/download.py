@@ -10,14 +10,12 @@ import functools
 import hashlib
 import http.client
 import os
-import queue
 import shutil
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import wrap_file
@@ -32,8 +30,7 @@ Content = TypeVar("Content")
 
 
 def cached(folder: Path, read: Callable[[Path], Content], fill: Callable[[Path], None]) -> Content:
-    """Return what `read` makes of a folder of the cache; if that fails, after `fill` has completed
-    the folder.
+    """Return what `read` makes of a folder of the cache, which `fill` completes if that fails.
 
     Raises TflabError if both fail.
     """
@@ -102,7 +99,7 @@ def receive(url: str, path: Path) -> None:
     console = Console(stderr=True)
     with path.open("wb") as part:
         try:
-            with answer(url) as response:
+            with urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as response:
                 size = int(response.headers.get("Content-Length") or 0)
                 with wrap_file(
                     response,
@@ -121,27 +118,3 @@ def receive(url: str, path: Path) -> None:
             cause = getattr(error, "reason", error)
             words = reason(cause) if isinstance(cause, BaseException) else str(cause)
             raise TflabError(f"{url} failed: {words}.") from error
-
-
-def answer(url: str) -> Any:
-    """Return the response of a host.
-
-    The time limit of a socket is for each address of a host and does not include the name lookup,
-    which adds up to minutes behind a silent firewall. So another thread asks.
-    """
-    answers: queue.Queue[Any] = queue.Queue()
-
-    def ask() -> None:
-        try:
-            answers.put(urllib.request.urlopen(url, timeout=ANSWER_SECONDS))
-        except (OSError, http.client.HTTPException) as error:
-            answers.put(error)
-
-    threading.Thread(target=ask, daemon=True).start()  # daemon: it must not keep Python alive
-    try:
-        result = answers.get(timeout=ANSWER_SECONDS)
-    except queue.Empty:
-        raise TflabError(f"{url} did not answer within {ANSWER_SECONDS} s.") from None
-    if isinstance(result, Exception):
-        raise result
-    return result

@@ -102,8 +102,3 @@ def unpack(file: BinaryIO, limit: int) -> bytes:
     gzipped = file.read(2) == b"\x1f\x8b"  # the suffix proves nothing: browsers unpack and keep it
     file.seek(0)
     return gzip.GzipFile(fileobj=file).read(limit) if gzipped else file.read(limit)
-
-
-def is_web_page(content: bytes) -> bool:
-    """Return True for a web page: a sign-in page or an error page saved under a file's name."""
-    return content[:64].lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml"))

@@ -4,16 +4,14 @@ The files come from the folder that was given, else from the cache, else from a 
 used only if they are, byte for byte, the published ones. Without them the digits of scikit-learn
 are used, and a line on stderr says so.
 
-A file has the IDX format: a magic number (two zeros, 8 for bytes, the number of axes), the length
-of each axis as a big-endian 32-bit number, then the bytes. yann.lecun.com/exdb/mnist, where MNIST
-was first published, describes it.
+A file has the IDX format: a header of a magic number and the length of each axis, 32 bits each,
+then the bytes. yann.lecun.com/exdb/mnist, where MNIST was first published, describes it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +20,6 @@ import numpy as np
 
 from tflab.datasets import Dataset, centred, download, files
 from tflab.errors import TflabError
-
-KINDS = {3: "images", 1: "labels"}  # by the number of axes
 
 
 @dataclass(frozen=True)
@@ -36,48 +32,26 @@ class Published:
     gzipped_sha256: str  # of the file that the mirrors have
 
     @property
-    def kind(self) -> str:
-        return KINDS[len(self.shape)]
-
-    @property
-    def header(self) -> bytes:
-        return struct.pack(f">{1 + len(self.shape)}I", 2048 + len(self.shape), *self.shape)
-
-    @property
     def content_bytes(self) -> int:
-        return len(self.header) + math.prod(self.shape)
+        return self.header_bytes + math.prod(self.shape)
+
+    @property
+    def header_bytes(self) -> int:
+        return 4 * (1 + len(self.shape))
 
 
 def read(path: Path, published: Published) -> np.ndarray:
     """Return the array in a file if it is exactly the published one."""
     content = files.read(path, published.content_bytes + 1)
     if hashlib.sha256(content).hexdigest() != published.sha256:
-        raise TflabError(f"{path} {diagnose(content, published)}.")
-    pixels = np.frombuffer(content, np.uint8, offset=len(published.header))
-    return pixels.reshape(published.shape)
-
-
-def diagnose(content: bytes, published: Published) -> str:
-    """Say what is wrong with the content of a file, and what belongs there."""
-    right = f"{published.shape[0]} {published.kind} belong in a file of this name"
-    if not content:
-        return f"is empty; {right}"
-    if files.is_web_page(content):
-        return f"is a web page saved under this name, not an IDX file; {right}"
-    if published.header.startswith(content[: len(published.header)]):
-        if len(content) < published.content_bytes:
-            return (
-                f"ends after {len(content)} of {published.content_bytes} bytes; download it again"
-            )
-        return (
-            "differs from the published file (its SHA-256 differs). It is damaged, or belongs to "
-            "another data set that uses these names, such as Fashion-MNIST. Download it again"
+        more = "more than " if len(content) > published.content_bytes else ""
+        has = min(len(content), published.content_bytes)
+        raise TflabError(
+            f"{path} is not the published file: its SHA-256 differs, and it has {more}{has:,} of "
+            f"{published.content_bytes:,} bytes. Download it again."
         )
-    for other in every_file():
-        if content.startswith(other.header):
-            return f"seems to be swapped with {other.name}: it has its header, but {right}"
-    header = content[: len(published.header)].hex(" ")
-    return f"starts with the bytes {header} instead of {published.header.hex(' ')}; {right}"
+    pixels = np.frombuffer(content, np.uint8, offset=published.header_bytes)
+    return pixels.reshape(published.shape)
 
 
 MIRRORS = (
@@ -117,7 +91,7 @@ PUBLISHED = {
 
 
 def load(split: str, data_dir: str | Path | None = None, side: int = 32) -> Dataset:
-    """Columns `images`, float32 [n, side, side, 1] of 0..1, and `labels`, int32 [n]."""
+    """Return columns `images`, float32 [n, side, side, 1] of 0..1, and `labels`, int32 [n]."""
     if split not in PUBLISHED:
         raise TflabError(f"No split named {split!r}; choose from {', '.join(PUBLISHED)}.")
     if folder := files.given_folder(data_dir, "the four files of MNIST"):
@@ -137,7 +111,7 @@ def load(split: str, data_dir: str | Path | None = None, side: int = 32) -> Data
 
 
 def read_split(folder: Path, split: str) -> list[np.ndarray]:
-    """Images and labels of a split."""
+    """Return images and labels of a split."""
     paths = files.require(folder, names(PUBLISHED[split]))
     return [read(path, published) for path, published in zip(paths, PUBLISHED[split], strict=True)]
 
@@ -165,11 +139,8 @@ def fill(folder: Path) -> None:
         download.fetch(folder, f"{file.name}.gz", file.gzipped_sha256, MIRRORS)
 
 
-# The stand-in for MNIST: the 1,797 handwritten digits that come with scikit-learn.
-#
-# They were scanned at 8x8 pixels, so they are easier to learn and the accuracy says nothing about
-# MNIST. With them every command runs without an internet connection.
-
+# The stand-in for MNIST: the 1,797 handwritten digits that come with scikit-learn, scanned at 8x8
+# pixels. They are easier to learn, so the accuracy says nothing about MNIST.
 
 BRIGHTEST = 16  # the largest value: a pixel counts the dark dots in a 4x4 square of the scan
 ENLARGED = 3  # 8 x 3 = 24 pixels in MNIST's 28, which leaves a border as in MNIST
@@ -180,7 +151,7 @@ STAND_IN_ROWS = {  # in scikit-learn's order, which mixes the ten digits evenly
 
 
 def stand_in(split: str, side: int = 32) -> Dataset:
-    """The digits of a split, in the columns and shapes of `mnist.load`."""
+    """Return the digits of a split, in the columns and shapes of `mnist.load`."""
     if split not in STAND_IN_ROWS:
         raise TflabError(f"No split named {split!r}; choose from {', '.join(STAND_IN_ROWS)}.")
     from sklearn.datasets import load_digits  # here, because it takes a second to import

@@ -14,7 +14,7 @@ import sys
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from tests import random_programs
+from tools.fuzz import random_programs
 
 
 def main() -> int:
