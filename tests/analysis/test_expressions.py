@@ -135,6 +135,8 @@ def test_the_text_of_a_formula_has_the_value_of_what_it_was_made_of(rule):
         ("a + b + 3 * a + b", "4 * a + 2 * b"),
         ("a * b + (x - b * a)", "x"),
         ("a - a", "0"),
+        ("(a + a) // b", "2 * a // b"),
+        ("b % (a + a)", "b % (2 * a)"),
         ("a / b + a / b", "2 * a / b"),
         ("a / 3 + a / 6", "a / 2"),
         ("1 + (a + 2)", "3 + a"),

@@ -132,3 +132,17 @@ def test_of_many_layers_the_last_of_each_shape_and_of_many_kernels_the_first_are
     maps = drawn(arrays, nodes, before=before)
     assert names(maps) == ["x", "w", "layer04", "layer12"]
     assert maps.left_out == 11 + 4
+
+
+def test_a_kernel_is_found_behind_any_number_of_reads():
+    def chosen(*between):
+        by_name = {one.name: one for one in (*NODES[:3], *between, node("k", "Conv2D", "x", "end"))}
+        return [*feature_maps.kernels_of(by_name.values(), by_name)]
+
+    read = node("read", "ReadVariableOp", "w")
+    assert chosen(node("end", "ReadVariableOp", "w")) == ["w"]
+    assert chosen(read, node("end", "Identity", "read")) == ["w"]
+    assert chosen(node("end", "Identity")) == []  # of nothing
+    assert chosen(node("end", "Identity", "elsewhere")) == []
+    assert chosen(read, node("end", "Exp", "read")) == []  # is no variable
+    assert chosen() == []

@@ -257,6 +257,75 @@ def test_what_several_ops_contribute_to_a_gradient_is_added_up():
     assert reader.gradients == {"seed", "gf", "g0", "g1"}
 
 
+def reader_of(text, called, gradient_nodes=""):
+    """The reader of a graph in which each called op returns the gradients `gx` of its inputs x."""
+    nodes = graph_notation.graph(text)
+    takes = {node.name: node.inputs for node in nodes}
+    calls = [
+        GradientCall(
+            name, ("seed",), tuple(f"g{one}" if one in wanted else None for one in takes[name])
+        )
+        for name, wanted in called.items()
+    ]
+    gradients = (Gradient("loss", "Add", "", tuple(gradient_nodes.split())),)
+    return GradientGraph(nodes, gradients, (), tuple(calls), {}).reader
+
+
+@pytest.mark.parametrize(
+    ("text", "called", "gradient_nodes", "names"),
+    [
+        ("x; a=Neg(x); loss=Exp(a)", {"loss": "a", "a": "x"}, "", "dL/da dL/dx"),
+        # No gradient function was asked for what the other use of x contributes
+        ("x; a=Neg(x); b=Floor(x); loss=Add(a,b)", {"loss": "a", "a": "x"}, "", "dL/da dL/dx by a"),
+        # What a gradient function received, and what a variable is, has no other part
+        (
+            "x; y=Exp(x); a=Neg(y); b=Floor(y); loss=Add(a,b)",
+            {"loss": "a", "a": "y", "y": "x"},
+            "",
+            "dL/da dL/dy dL/dx",
+        ),
+        (
+            "v=VarHandleOp; r=ReadVariableOp(v); a=Neg(r); b=Floor(r); loss=Add(a,b)",
+            {"loss": "a", "a": "r"},
+            "",
+            "dL/da dL/dv",
+        ),
+        # A gradient node that leads to the loss is no forward use
+        (
+            "x; a=Neg(x); old=Mul(x); loss=Add(a,old)",
+            {"loss": "a", "a": "x"},
+            "old",
+            "dL/da dL/dx",
+        ),
+    ],
+)
+def test_a_gradient_is_whole_if_all_uses_of_the_value_contribute(
+    text, called, gradient_nodes, names
+):
+    reader = reader_of(text, called, gradient_nodes)
+    assert " ".join(reader.names.values()) == names
+
+
+def test_the_derivative_that_a_cross_entropy_computes_is_written_with_names_of_variables():
+    reader = reader_of(
+        """w=VarHandleOp; r=ReadVariableOp(w); y; e=SoftmaxCrossEntropyWithLogits(r,y)""", {}
+    )
+    assert text(reader.forward_name("e:1")) == "softmax(w) - y"
+    assert text(reader.forward_name("e")) == "e"
+    assert text(reader.forward_name("elsewhere:1")) == "elsewhere:1"
+
+
+def test_the_name_of_another_gradient_node_is_no_formula():
+    reader = GRAPH.reader
+    values = POINTS.values[0]
+    names = [name for name in values if np.array_equal(values[name], values[END])]
+    assert f"{GRAD}/Reshape" in names
+    formula = reader.composer.name(f"{GRAD}/Reshape", f"{GRAD}/Reshape")
+    assert reader.points.hold(formula, END)
+    assert reader.text(formula, END) == ""
+    assert reader.text(reader.composer.name("dL/dy", f"{GRAD}/Reshape"), END) == "dL/dy"
+
+
 ROWS = "rows of dL/de by "
 
 

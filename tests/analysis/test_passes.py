@@ -488,6 +488,13 @@ def test_the_nodes_of_other_tasks_are_sent_and_not_removed():
     assert tasks.added == ("one_S2",)
 
 
+def test_a_task_of_which_one_node_is_here_is_no_other_task():
+    nodes = graph("; ".join(f"{name}@/job:w/task:{name}/device:CPU:0" for name in "012") + "; d")
+    a, b, c, _ = nodes
+    for part, others in (((a,), (b, c)), ((a, b), (c,)), ((a, b, c), ()), ((b, c), (a,))):
+        assert passes.on_other_tasks(nodes, part) == others
+
+
 # Purposes
 
 

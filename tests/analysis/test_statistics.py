@@ -100,6 +100,15 @@ def test_statistics_of_several_nodes_are_those_of_all_their_runs_and_steps(
         assert row.std_ns == pytest.approx(np.std([run[2] for run in own]), rel=1e-9)
 
 
+def test_runs_are_put_into_columns_as_soon_as_they_are_enough(monkeypatch):
+    monkeypatch.setattr(statistics, "CHUNK", 3)
+    accumulator = accumulated([("a", 0, 5), ("b", 0, 7)])
+    assert accumulator._durations == [5, 7]
+    accumulator.add(["a"], [0], [9])
+    assert accumulator._durations == accumulator._names == accumulator._starts == []
+    assert [row.total_ns for row in rows(accumulator)] == [14, 7]
+
+
 def test_medians_of_rounds_are_those_of_their_steps():
     accumulator = accumulated(*([("a", 0, ns), ("b", 0, 1)] for ns in (1, 5, 3, 7, 9)))
     rounds = [range(3), range(3, 6), range(6, 9)]

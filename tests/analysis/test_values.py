@@ -11,6 +11,7 @@ from tflab.records.graph import Node, Tensor
 from tflab.records.values import Statistics
 
 NAN, INF = float("nan"), float("inf")
+FLOAT8 = (ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn)
 QINT8 = np.dtype([("qint8", np.int8)])  # as TensorFlow gives it
 
 
@@ -54,7 +55,8 @@ def test_truth_values_are_kept_as_such_and_nan_as_it_is():
 
 
 @pytest.mark.parametrize(
-    "dtype", [np.float16, np.float64, ml_dtypes.bfloat16, np.int8, np.uint8, np.int64, QINT8]
+    "dtype",
+    [np.float16, np.float64, ml_dtypes.bfloat16, *FLOAT8, np.int8, np.uint8, np.int64, QINT8],
 )
 def test_every_type_of_number_has_its_mean(dtype):
     array = np.array([0, 1, 2, 5], np.int8).astype(dtype)
