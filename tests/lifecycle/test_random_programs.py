@@ -4,8 +4,8 @@ pass is noticed."""
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tools.fuzz import random_programs
 from tflab.analysis.evaluation import Points
+from tools.fuzz import random_programs
 
 pytestmark = pytest.mark.tensorflow
 
