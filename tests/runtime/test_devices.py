@@ -2,6 +2,7 @@
 
 import inspect
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests import walks
 from tests.examples import models
 from tflab.errors import TflabError
 from tflab.lifecycle import placement
+from tflab.records.graph import Node, Source
 from tflab.records.options import Model, Options
 from tflab.records.placed import Kernel
 from tflab.runtime import devices, private
@@ -85,6 +87,19 @@ def test_every_node_is_on_its_device_for_a_reason(build, options, expected):
         name: (device, reason.format(here=f"test_devices.py:{first + place}"))
         for name, (device, reason) in expected.items()
     }
+
+
+def test_a_graph_from_a_file_requests_its_devices_at_its_lines():
+    with tf.Graph().as_default() as graph, tf.device("/device:CPU:1"):
+        tf.constant(1.0, name="one")
+    with tf.Graph().as_default() as read:
+        tf.import_graph_def(graph.as_graph_def(), name="")
+    one = Node("one", "Const", device=CPU1, source=Source("/tmp/train.py", 12, "build", ""))
+    reasons = [
+        devices.reason_of(read.get_operation_by_name("one"), node)
+        for node in (one, replace(one, source=None))
+    ]
+    assert reasons == ["requested in the file (train.py:12)", "requested in the file"]
 
 
 def test_two_devices_over_which_nobody_split_the_model_are_left_to_the_runtime():

@@ -13,12 +13,13 @@ import tensorflow as tf
 
 from tflab.cli import environment
 from tflab.errors import TflabError
-from tflab.records.graph import Node
+from tflab.records.graph import Node, Source
 from tflab.records.placed import Assignment, Fate, Kernel, Origin
 from tflab.runtime import libraries, private
 from tflab.units import CLUSTER_JOBS, size
 
 SPLIT, CLUSTER = "--devices", "--cluster"  # who requests a device if the model itself does not
+IMPORTER = "importer.py"  # of TensorFlow: it requests what the file of a graph says
 
 
 def gpus() -> int:
@@ -70,16 +71,18 @@ def assignments(
             reason = f"created there by the runtime ({origin_of[node.name]})"
             yield Assignment(node.name, node.device, reason)
         elif node.name in user:
-            reason = reason_of(graph.get_operation_by_name(node.name), node.device)
+            reason = reason_of(graph.get_operation_by_name(node.name), node)
             yield Assignment(node.name, node.device, reason)
 
 
-def reason_of(op: tf.Operation, device: str) -> str:
-    """In the order in which the placer decides (core/common_runtime/colocation_graph.cc)."""
+def reason_of(op: tf.Operation, node: Node) -> str:
+    """Return why a node runs on its device, in the order in which the placer decides
+    (core/common_runtime/colocation_graph.cc)."""
+    device = node.device
     if mates := [name for name in colocated_with(op) if name != op.name]:
         return f"colocated with {mates[0]}"
     if op.device:
-        reason = f"requested by {requester(op)}"
+        reason = f"requested {requester(op, node.source)}"
         if matches(op.device, device):
             return reason
         request = op.device.rpartition("device:")[2]
@@ -97,17 +100,27 @@ def colocated_with(op: tf.Operation) -> list[str]:
     return [group.decode().removeprefix("loc:@") for group in op.colocation_groups()]
 
 
-def requester(op: tf.Operation) -> str:
-    """The line of the innermost `tf.device`."""
+def requester(op: tf.Operation, source: Source | None) -> str:
+    """Return who requested an op's device: `by train.py:12`, the line of the innermost `tf.device`.
+
+    In a graph from a file the file requested it, at the line that made the node, if the file has
+    lines.
+    """
     if op.device.startswith(CLUSTER_JOBS):
-        return CLUSTER
+        return f"by {CLUSTER}"
     requests = private.device_requests(op)
     if not requests:
-        return SPLIT
-    users = [(file, line) for file, line in requests if not libraries.includes(file)]
-    file, number = (users or requests)[0]
-    line = f"{os.path.basename(file)}:{number}"
-    return line if users else f"TensorFlow itself ({line})"
+        return f"by {SPLIT}"
+    users = [place for place in requests if not libraries.includes(place[0])]
+    file, line = (users or requests)[0]
+    if not users and os.path.basename(file) == IMPORTER:
+        return "in the file" + (f" ({place_of(source.file, source.line)})" if source else "")
+    place = place_of(file, line)
+    return f"by {place}" if users else f"by TensorFlow itself ({place})"
+
+
+def place_of(file: str, line: int) -> str:
+    return f"{os.path.basename(file)}:{line}"
 
 
 def matches(request: str, device: str) -> bool:
