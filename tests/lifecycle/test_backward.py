@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -226,12 +227,46 @@ def test_each_variable_that_was_not_checked_has_a_reason():
         }
         pairs = [(None if name == "b" else v, v) for name, v in variables.items()]
     checks = [GradientCheck("a", 1e-9, 2, 2, "float64")]
-    assert list(backward.unchecked_variables(pairs, {"a", "d"}, checks)) == [
-        ("b", "the loss does not depend on it"),
+    pairs.append((None, SimpleNamespace(op=SimpleNamespace(name="f"))))
+    reasons = {"b": "no gradient reaches it"}
+    assert list(backward.unchecked_variables(pairs, {"a", "d"}, checks, reasons)) == [
+        ("b", "no gradient reaches it"),
         ("c", "it is not float32"),
         ("d", "only a sample of the variables is checked"),
         ("e", "tflab could not confirm which tensor is its gradient"),
+        ("f", "the loss does not depend on it"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        (lambda w: tf.round(w * 2, name="stop"), "its gradient function returns none, so the"),
+        (lambda w: tf.floor(w * 2, name="stop"), "its gradient function returns none, so the"),
+        (lambda w: tf.cast(w > 0, tf.float32), "its op is registered as not differentiable"),
+        (lambda w: tf.cast(tf.cast(w, tf.int32), tf.float32), "its result is no floating-point"),
+        (lambda w: tf.gather(w * 0 + 1, tf.argmax(w)) * 0 + 1, ""),
+        (lambda w: tf.stop_gradient(w * 2, name="stop"), "its op is registered as not different"),
+    ],
+    ids=["Round", "Floor", "Greater", "Cast", "ArgMax", "StopGradient"],
+)
+def test_a_gradient_that_stops_before_a_variable_names_the_place(stop, reason):
+    """One way from the variable to the loss has a gradient, or none; the other stops at a node."""
+    stage = differentiate(
+        model_of(
+            lambda x, w, v: tf.reduce_sum(v * stop(w)) * tf.reduce_mean(x),
+            {"w": [0.6, -0.3], "v": [1.0, 2.0]},
+        )
+    )
+    reasons = {gradient.forward: gradient.reason for gradient in stage.gradients}
+    if not reason:
+        assert reasons["ArgMax"].startswith("its result is no floating-point number")
+        assert reasons["w"] == "it has no inputs, so its gradient goes no further"
+        return
+    (node,) = (n for n in stage.nodes if reasons.get(n.name, "") and reason in reasons[n.name])
+    place = f"{node.name} ({node.op}, test_backward.py:{node.line.line})"
+    assert reasons["w"] == f"no gradient reaches it: it stops at {place}"
+    assert stage.unchecked_variables == (("w", reasons["w"]),)
 
 
 @every_model

@@ -6,8 +6,9 @@ per op. Still nothing is computed: the graph has grown its other half.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,7 +48,13 @@ NO_INPUTS = "it has no inputs, so its gradient goes no further"
 NOT_DIFFERENTIABLE = "its op is registered as not differentiable"
 PASSED_ON = "its gradient function passes the gradient on unchanged"
 NOT_CALLED = "no gradient reaches it"
+NO_FLOATS = "its result is no floating-point number, so no gradient reaches it"
+RETURNED_NONE = "its gradient function returns none, so the gradient stops here"
 NONE_MADE = "its gradient function adds no node"
+
+
+GRADIENT_TYPES = ("float", "bfloat", "complex", "resource", "variant")  # prefixes of types
+MOST_STOPS = 3  # places where a gradient stops that are named for one node
 
 
 def differentiate(frontend: Frontend, options: Options) -> Backward:
@@ -144,6 +151,7 @@ def described(
         rows, no_formula = derivatives.read(copy, program, loss_pairs, graph, options.batch_size)
     made = {v.op.name for own, v in loss_pairs if own is not None}
     checks = tuple(check for check in checked.checks if check.confirms or check.tensor in made)
+    reasons = {gradient.forward: gradient.reason for gradient in stage.gradients}
     # Finite differences include what a stop_gradient ends: where they agree, it ended only zeros.
     doubtful = [check.tensor for check in checks if not check.agrees]
     doubtful += [v.op.name for gradient, v in pairs if gradient is None]
@@ -151,7 +159,9 @@ def described(
         gradients.with_purposes_and_steps(stage, graph, [*loss_pairs, *pairs]),
         gradient_checks=checks,
         unchecked=checked.reason or ("" if checks else UNKNOWN),
-        unchecked_variables=tuple(unchecked_variables(pairs, made, checks)) if checks else (),
+        unchecked_variables=tuple(unchecked_variables(pairs, made, checks, reasons))
+        if checks
+        else (),
         processed=tuple(gradients.processed(graph, pairs, loss_pairs)),
         stopped=chain_rule.stopped(graph, doubtful),
         custom_gradients=tuple(gradients.custom(program.graph, graph)),
@@ -161,17 +171,20 @@ def described(
 
 
 def unchecked_variables(
-    pairs: Pairs, made: Collection[str], checks: Iterable[GradientCheck]
+    pairs: Pairs,
+    made: Collection[str],
+    checks: Iterable[GradientCheck],
+    reasons: Mapping[str, str | None],
 ) -> Iterable[tuple[str, str]]:
-    """The variables that were not checked, and why. `made` are those whose gradient is a tensor
-    that a gradient function made."""
+    """Yield the variables that were not checked, and why. `made` are those whose gradient is a
+    tensor that a gradient function made; `reasons` say why nodes have no gradient."""
     checked = {check.tensor for check in checks}
     for gradient, variable in pairs:
         name = variable.op.name
         if name in checked:
             continue
         if gradient is None:
-            yield name, NOT_NEEDED
+            yield name, reasons.get(name) or NOT_NEEDED
         elif graph_copies.dtype_of(variable) != tf.float32:
             yield name, "it is not float32"
         else:
@@ -289,7 +302,8 @@ def gradients_of(
     gradient_ops: Iterable[tf.Operation],
     calls: gradients.Calls,
 ) -> Iterable[Gradient]:
-    """For each forward node: its gradient function and its gradient nodes, or why there are none.
+    """Yield for each forward node its gradient function and its gradient nodes, or why there are
+    none.
 
     TensorFlow itself records which node came from which; names do not matter.
     """
@@ -298,39 +312,99 @@ def gradients_of(
         origin = private.original_op(op)
         if origin is not None:
             derived.setdefault(origin.name, []).append(op.name)
-    needed = reach([program.loss.op.name], makers(forward))
-    trained = trained_nodes(program, forward)
     calls_of: dict[str, list[Any]] = {}
     for call in calls:
-        calls_of.setdefault(call[0].name, []).append(call)
+        if call[0].graph is program.graph:
+            calls_of.setdefault(call[0].name, []).append(call)
+    needed = reach([program.loss.op.name], makers(forward))
+    trained = trained_nodes(program, forward)
+    functions_of = {
+        node.name: gradients.registered(program.graph.get_operation_by_name(node.name))
+        for node in forward
+    }
+    listed = [node for node in forward if node.name in needed and node.name in trained]
+    stops = gradient_stops(listed, functions_of, calls_of)
     for node in forward:
-        function, registered = gradients.registered(program.graph.get_operation_by_name(node.name))
+        function, made = functions_of[node.name][0], tuple(derived.get(node.name, ()))
         reason = None
-        if node.name not in derived:
-            if node.name not in needed:
-                reason = NOT_NEEDED
-            elif node.name not in trained:
-                reason = NO_VARIABLE
-            elif not parents(node):
-                reason = NO_INPUTS
-            elif not registered:
-                reason = NOT_REGISTERED
-            elif not function:
-                reason = NOT_DIFFERENTIABLE
+        if node.name not in needed:
+            reason = NOT_NEEDED
+        elif node.name not in trained:
+            reason = NO_VARIABLE
+        elif node.name in stops and differentiable(node):
+            reason = f"{NOT_CALLED}: it stops at {', '.join(stops[node.name])}"
+        elif not parents(node):
+            reason = NO_INPUTS
+        else:
+            reason = no_nodes_reason(node, functions_of[node.name], calls_of.get(node.name, ()))
+        yield Gradient(node.name, node.op, function, made, None if made else reason)
+
+
+def gradient_stops(
+    listed: Sequence[Node],
+    functions_of: Mapping[str, tuple[str | None, bool]],
+    calls_of: Mapping[str, gradients.Calls],
+) -> dict[str, tuple[str, ...]]:
+    """Return for each node that no gradient reaches the nodes, on the way from it to the loss, at
+    which the gradient stops: those without a gradient function, those whose function returned none
+    for the input, and those whose result is no floating-point number."""
+    consumers: dict[str, list[Node]] = {}
+    for node in listed:
+        for name in dict.fromkeys(parents(node)):
+            consumers.setdefault(name, []).append(node)
+    handed = {  # (node, its input) for which a gradient function returned a gradient, or did not
+        (name, tensor.op.name): gradient is not None
+        for name, made in calls_of.items()
+        for op, _, returned in made
+        for tensor, gradient in zip(op.inputs, returned, strict=False)
+    }
+    stops: dict[str, dict[str, None]] = {}
+    for node in reversed(listed):  # a node comes after its inputs
+        ways = consumers.get(node.name, ())
+        if not ways or any(handed.get((way.name, node.name)) for way in ways):
+            continue
+        found: dict[str, None] = {}
+        for way in ways:
+            stopped = (way.name, node.name) in handed or not functions_of[way.name][0]
+            if stopped or not differentiable(way):
+                found[place_of(way)] = None
             else:
-                reason = without_nodes(calls_of.get(node.name, ()))
-        yield Gradient(node.name, node.op, function, tuple(derived.get(node.name, ())), reason)
+                found |= stops.get(way.name, {})
+        if found:
+            stops[node.name] = dict.fromkeys([*found][:MOST_STOPS])
+    return {name: tuple(places) for name, places in stops.items()}
 
 
-def without_nodes(calls: gradients.Calls) -> str:
-    """Why a gradient function made no nodes, judged by its calls."""
+def differentiable(node: Node) -> bool:
+    """Return whether a node has an output through which a gradient can come."""
+    return any(output.dtype.startswith(GRADIENT_TYPES) for output in node.outputs)
+
+
+def place_of(node: Node) -> str:
+    """Return a node with its type and line: `mask (Round, train.py:12)`."""
+    line = f", {os.path.basename(node.line.file)}:{node.line.line}" if node.line else ""
+    return f"{node.name} ({node.op}{line})"
+
+
+def no_nodes_reason(
+    node: Node, registration: tuple[str | None, bool], calls: gradients.Calls
+) -> str:
+    """Return why a node has no gradient nodes, judged by its gradient function and its calls."""
+    function, registered = registration
+    if not registered:
+        return NOT_REGISTERED
+    if not function:
+        return NOT_DIFFERENTIABLE
+    if not differentiable(node):
+        return NO_FLOATS
     if not calls:
         return NOT_CALLED
+    if all(g is None for call in calls for g in call[2]):
+        return RETURNED_NONE
     passed = all(
         g is None or any(g is given for given in call[1]) for call in calls for g in call[2]
     )
-    any_passed = any(g is not None for call in calls for g in call[2])
-    return PASSED_ON if passed and any_passed else NONE_MADE
+    return PASSED_ON if passed else NONE_MADE
 
 
 def parents(node: Node) -> list[str]:
