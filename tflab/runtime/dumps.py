@@ -98,7 +98,6 @@ def read(folder: Path) -> list[Snapshot]:
         raise private.moved(
             "the graph dumps of the runtime",
             "tensorflow/core/util/debug_data_dumper.cc",
-            "Placement works without the pass log.",
             "it wrote none",
         )
     names = [dump_name(file.name) for file in files]
@@ -220,6 +219,5 @@ def dump_name(file: str) -> DumpName:
     raise private.moved(
         "the moment of a graph dump",
         "tensorflow/core/util/debug_data_dumper.cc",
-        "Placement works without the pass log.",
         f"a dump is called '{file}'",
     )

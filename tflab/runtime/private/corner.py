@@ -12,18 +12,18 @@ CHECKED = "2.21.0"  # the version with which everything was checked
 
 
 @contextmanager
-def corner(what: str, file: str, works: str) -> Iterator[None]:
-    """Raise an error that `what` is no longer in the file where tflab expects it, and what still
-    works without it."""
+def corner(what: str, file: str) -> Iterator[None]:
+    """Raise an error that `what` is no longer in the file where tflab expects it. It also decorates
+    functions."""
     try:
         yield
     except (AttributeError, ImportError) as error:
-        raise moved(what, file, works, str(error)) from error
+        raise moved(what, file, str(error)) from error
 
 
-def moved(what: str, file: str, works: str, reason: str) -> TflabError:
+def moved(what: str, file: str, reason: str) -> TflabError:
     return TflabError(
         f"{what[0].upper()}{what[1:]} cannot be used as in TensorFlow {CHECKED} ({file}): "
-        f"{reason.rstrip('.')}. This is TensorFlow {environment.version('tensorflow')}. {works} "
+        f"{reason.rstrip('.')}. This is TensorFlow {environment.version('tensorflow')}. "
         f"Everything works with tensorflow=={CHECKED}."
     )

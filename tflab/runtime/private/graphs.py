@@ -25,20 +25,10 @@ DERIVED: WeakKeyDictionary[Any, dict[str, Kept]] = WeakKeyDictionary()
 STACKS: WeakKeyDictionary[Any, dict[Any, tuple[StackFrame, ...]]] = WeakKeyDictionary()
 
 
+@corner("the forward op of a gradient op", "`_original_op` in tensorflow/python/framework/ops.py")
 def original_op(op: Any) -> Any:
-    """The forward op from which `tf.gradients` derived this one; None for any other.
-
-    `Operation._original_op` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
-    """
-    try:  # for every node of large graphs, so only a failure enters the corner
-        return op._original_op
-    except AttributeError:
-        with corner(
-            "the forward op of a gradient op",
-            "`_original_op` in tensorflow/python/framework/ops.py",
-            "Recorded traces can still be converted.",
-        ):
-            raise
+    """Return the forward op from which `tf.gradients` derived this one; None for any other."""
+    return op._original_op
 
 
 def derived_from(op: Any) -> Any:
@@ -87,7 +77,6 @@ def derivations(
     with corner(
         "the calls of gradient functions",
         "`_LogOpGradients` in tensorflow/python/ops/gradients_util.py",
-        "The stage frontend works without it: give --stage frontend.",
     ):
         import tensorflow as tf
         from tensorflow.python.ops import gradients_util
@@ -130,19 +119,12 @@ def derivations(
         gradients_util._LogOpGradients = log
 
 
+@corner("the differentiation of graphs", "tensorflow/python/ops/gradients_util.py")
 def gradients_file() -> str:
-    """The file that walks the graph and calls the gradient functions.
+    """Return the file that walks the graph and calls the gradient functions."""
+    from tensorflow.python.ops import gradients_util
 
-    tensorflow/python/ops/gradients_util.py, TensorFlow 2.21.0.
-    """
-    with corner(
-        "the differentiation of graphs",
-        "tensorflow/python/ops/gradients_util.py",
-        "The stage frontend works without it: give --stage frontend.",
-    ):
-        from tensorflow.python.ops import gradients_util
-
-        return gradients_util.__file__
+    return str(gradients_util.__file__)
 
 
 def frame_within(op: Any, file: str) -> Frame | None:
@@ -166,96 +148,56 @@ def stack(op: Any) -> tuple[StackFrame, ...]:
     return stacks[traceback]
 
 
+@corner("the Python lines of ops", "tensorflow/python/util/tf_stack.py")
 def frames(traceback: Any) -> tuple[StackFrame, ...]:
-    with corner(
-        "the Python lines of ops",
-        "tensorflow/python/util/tf_stack.py",
-        "Recorded traces can still be converted.",
-    ):
-        listed = reversed(list(traceback or ()))
-        return tuple((frame.filename, frame.lineno, frame.name) for frame in listed)
+    listed = reversed(list(traceback or ()))
+    return tuple((frame.filename, frame.lineno, frame.name) for frame in listed)
 
 
 def with_code(file: str, line: int, function: str) -> Frame:
     return file, line, function, linecache.getline(file, line).strip()
 
 
+@corner("the lines of `tf.device`", "`_device_assignments` in tensorflow/python/framework/ops.py")
 def device_requests(op: Any) -> list[tuple[str, int]]:
-    """File and line of each `tf.device` around the making of an op, the innermost first.
-
-    `Operation._device_assignments` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
-    """
-    with corner(
-        "the lines of `tf.device`",
-        "`_device_assignments` in tensorflow/python/framework/ops.py",
-        "The stages frontend and backward, and training, work without it.",
-    ):
-        requests = [(request.filename, request.lineno) for request in op._device_assignments or ()]
+    """Return file and line of each `tf.device` around the making of an op, the innermost first."""
+    requests = [(request.filename, request.lineno) for request in op._device_assignments or ()]
     return [(file, line) for file, line in requests if file]
 
 
+@corner("the setter of an op's device", "`_set_device` in tensorflow/python/framework/ops.py")
 def set_device(op: Any, device: str) -> None:
-    """Request a device for an existing op.
-
-    `Operation._set_device` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
-    """
-    with corner(
-        "the setter of an op's device",
-        "`_set_device` in tensorflow/python/framework/ops.py",
-        "On one device, everything works without it: omit --devices.",
-    ):
-        setter = op._set_device
-    setter(device)
+    """Request a device for an existing op."""
+    op._set_device(device)
 
 
+@corner("the functions of a graph", "`_functions` in tensorflow/python/framework/ops.py")
 def traced_graphs(graph: Any) -> dict[str, Any]:
-    """For each function of a graph the graph in which this process traced it; None where it was
-    imported.
+    """Return for each function of a graph the graph in which this process traced it; None where it
+    was imported (`AtomicFunction._cached_graph` in
+    tensorflow/python/eager/polymorphic_function/atomic_function.py)."""
+    from tensorflow.python.framework.function import _DefinedFunction as Imported
 
-    `Graph._functions` in tensorflow/python/framework/ops.py and `AtomicFunction._cached_graph` in
-    tensorflow/python/eager/polymorphic_function/atomic_function.py, TensorFlow 2.21.0.
-    """
-    with corner(
-        "the functions of a graph",
-        "`_functions` in tensorflow/python/framework/ops.py",
-        "Recorded traces can still be converted.",
-    ):
-        from tensorflow.python.framework.function import _DefinedFunction as Imported
-
-        return {
-            name: None if isinstance(function, Imported) else function._cached_graph
-            for name, function in graph._functions.items()
-        }
+    return {
+        name: None if isinstance(function, Imported) else function._cached_graph
+        for name, function in graph._functions.items()
+    }
 
 
 # Messages of files, whose classes are not public.
 
 
+@corner("the message of a SavedModel", "tensorflow/core/protobuf/saved_model.proto")
 def saved_model() -> Any:
-    """An empty SavedModel, the message in a saved_model.pb.
+    """Return an empty SavedModel, the message in a saved_model.pb."""
+    from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
-    tensorflow/core/protobuf/saved_model.proto, TensorFlow 2.21.0.
-    """
-    with corner(
-        "the message of a SavedModel",
-        "tensorflow/core/protobuf/saved_model.proto",
-        "Models written in Python work without it.",
-    ):
-        from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
-
-        return SavedModel()
+    return SavedModel()
 
 
+@corner("the message of a graph's lines", "tensorflow/core/framework/graph_debug_info.proto")
 def debug_info() -> Any:
-    """An empty GraphDebugInfo, the lines of the nodes of a saved graph.
+    """Return an empty GraphDebugInfo, the lines of the nodes of a saved graph."""
+    from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
 
-    tensorflow/core/framework/graph_debug_info.proto, TensorFlow 2.21.0.
-    """
-    with corner(
-        "the message of a graph's lines",
-        "tensorflow/core/framework/graph_debug_info.proto",
-        "Graphs work without it after debug/saved_model_debug_info.pb is removed.",
-    ):
-        from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
-
-        return GraphDebugInfo()
+    return GraphDebugInfo()

@@ -70,7 +70,7 @@ def watch(watcher: SessionWatcher) -> Callable[[], None]:
     tensorflow/python/client/session.py, `extract_stack` in tensorflow/python/util/tf_stack.py,
     which `_create_c_op` in tensorflow/python/framework/ops.py calls; TensorFlow 2.21.0.
     """
-    with corner("the runs of a session", FILE, "Programs run without being watched."):
+    with corner("the runs of a session", FILE):
         from tensorflow.python.client import session
 
         base = session.BaseSession
@@ -83,7 +83,7 @@ def watch(watcher: SessionWatcher) -> Callable[[], None]:
         watched = {
             function: instrumented(function, *calls) for function, calls in functions.items()
         }
-    with corner("the Python lines of ops", STACKS, "Programs run without being watched."):
+    with corner("the Python lines of ops", STACKS):
         from tensorflow.python.util import tf_stack
 
         watched[tf_stack.extract_stack] = instrumented(tf_stack.extract_stack, *MADE)
@@ -102,7 +102,7 @@ class Building:
     """
 
     def __init__(self, thread: int) -> None:
-        with corner("the building of a graph", CONTEXT, "Runs are only timed."):
+        with corner("the building of a graph", CONTEXT):
             from tensorflow.python.eager import context
 
             _ = context.default_execution_mode, context.GRAPH_MODE, context._context
@@ -207,7 +207,7 @@ def tensor_outputs(graph: Any, names: Iterable[str]) -> list[Any]:
 
     `Tensor._as_tf_output` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
     """
-    with corner("the outputs of nodes", FILE, "Values are not shown."):
+    with corner("the outputs of nodes", FILE):
         return [graph.get_tensor_by_name(name)._as_tf_output() for name in names]
 
 
@@ -219,7 +219,7 @@ def fetch_alone(session: Any, output: Any) -> Any:
     from tensorflow.python.client import pywrap_tf_session as client
     from tensorflow.python.framework import errors
 
-    with corner("a run of a session", FILE, "Values are not shown."):
+    with corner("a run of a session", FILE):
         run = client.TF_SessionRun_wrapper
         try:
             return run(session._session, None, {}, [output], [], None)[0]
@@ -234,7 +234,7 @@ class TraceBuffers:
     """
 
     def __init__(self) -> None:
-        with corner("the traces of a session", FILE, "Runs are timed without them."):
+        with corner("the traces of a session", FILE):
             from tensorflow.core.protobuf import config_pb2
             from tensorflow.python.client import pywrap_tf_session as client
 
@@ -281,7 +281,6 @@ class Log:
         with corner(
             "the level of the runtime's log",
             "libtensorflow_framework.so.2",
-            "Runs are timed, but their ops and passes are not recorded.",
         ):
             from tensorflow.python.client import session
 

@@ -208,7 +208,6 @@ def wrap(
     with corner(
         "the lines of optimisers and layers",
         f"`{kind}.{method}` in {module.replace('.', '/')}.py",
-        "Recorded traces can still be converted.",
     ):
         owner = getattr(import_module(module), kind)
         original = getattr(owner, method)

@@ -14,6 +14,7 @@ from tflab.cli import interrupts
 from tflab.runtime.private.corner import corner
 
 
+@corner("compiled steps", "`_make_callable_from_options` in tensorflow/python/client/session.py")
 def compiled_step(
     session: Any,
     feeds: Sequence[str],
@@ -21,51 +22,38 @@ def compiled_step(
     targets: Sequence[str],
     run_options: Any,
 ) -> Callable[..., Any]:
-    """A step that is compiled once: called with the values to feed, and `run_metadata=` if traced.
-    It costs less than `Session.run`.
+    """Return a step that is compiled once: called with the values to feed, and `run_metadata=` if
+    traced. It costs less than `Session.run`."""
+    from tensorflow.core.protobuf.config_pb2 import CallableOptions
 
-    `Session._make_callable_from_options` in tensorflow/python/client/session.py, CallableOptions
-    in tensorflow/core/protobuf/config.proto, TensorFlow 2.21.0.
-    """
-    with corner(
-        "compiled steps",
-        "`_make_callable_from_options` in tensorflow/python/client/session.py",
-        "The stages frontend and backward work without them: give --stage backward.",
-    ):
-        from tensorflow.core.protobuf.config_pb2 import CallableOptions
-
-        make = session._make_callable_from_options
-    return make(CallableOptions(feed=feeds, fetch=fetches, target=targets, run_options=run_options))
+    options = CallableOptions(feed=feeds, fetch=fetches, target=targets, run_options=run_options)
+    step: Callable[..., Any] = session._make_callable_from_options(options)
+    return step
 
 
+@corner("steps that share a graph", "`_call_tf_sessionrun` in tensorflow/python/client/session.py")
 def shared_step(
     session: Any, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
 ) -> Callable[..., None]:
-    """A step for traces whose options are given with each call: `run_options=`, `run_metadata=`.
+    """Return a step for traces whose options are given with each call: `run_options=`,
+    `run_metadata=`.
 
     It is what `Session.run` ends in, and costs a little more than a compiled step. But a compiled
-    step has a graph of its own, in which XLA numbers its clusters anew; here all options share
-    one. `BaseSession._call_tf_sessionrun` in tensorflow/python/client/session.py, TensorFlow
-    2.21.0.
+    step has a graph of its own, in which XLA numbers its clusters anew; here all options share one.
     """
-    with corner(
-        "steps that share a graph",
-        "`_call_tf_sessionrun` in tensorflow/python/client/session.py",
-        "Everything except --xla works without them.",
-    ):
-        from tensorflow.python.client import pywrap_tf_session as client
+    from tensorflow.python.client import pywrap_tf_session as client
 
-        session._extend_graph()
-        graph, call = session.graph, session._call_tf_sessionrun
-        inputs = [graph.get_tensor_by_name(name)._as_tf_output() for name in feeds]
-        outputs = [graph.get_tensor_by_name(name)._as_tf_output() for name in fetches]
-        operations = [graph.get_operation_by_name(name)._c_op for name in targets]
-        buffer, release, content, filled = (
-            client.TF_NewBuffer,
-            client.TF_DeleteBuffer,
-            client.TF_GetBuffer,
-            client.TF_NewBufferFromString,
-        )
+    session._extend_graph()
+    graph, call = session.graph, session._call_tf_sessionrun
+    inputs = [graph.get_tensor_by_name(name)._as_tf_output() for name in feeds]
+    outputs = [graph.get_tensor_by_name(name)._as_tf_output() for name in fetches]
+    operations = [graph.get_operation_by_name(name)._c_op for name in targets]
+    buffer, release, content, filled = (
+        client.TF_NewBuffer,
+        client.TF_DeleteBuffer,
+        client.TF_GetBuffer,
+        client.TF_NewBufferFromString,
+    )
 
     def run(*values: Any, run_options: Any, run_metadata: Any) -> None:
         written, options = buffer(), filled(run_options.SerializeToString())

@@ -36,7 +36,7 @@ def watch_functions(watcher: Any) -> Callable[[], None]:
     `AtomicFunction.call_flat` and `_create_concrete_function` in atomic_function.py and
     tracing_compilation.py of tensorflow/python/eager/polymorphic_function, TensorFlow 2.21.0.
     """
-    with corner("the calls of a tf.function", FILE, "Functions run without being watched."):
+    with corner("the calls of a tf.function", FILE):
         from tensorflow.python.eager.polymorphic_function import (
             atomic_function,
             tracing_compilation,
@@ -201,7 +201,7 @@ class Profiling:
     """
 
     def __init__(self, folder: str) -> None:
-        with corner("the profiler", "profiler_v2.py", "Functions are timed without it."):
+        with corner("the profiler", "profiler_v2.py"):
             from tensorflow.python.framework.errors import AlreadyExistsError
             from tensorflow.python.profiler import profiler_v2
 
@@ -229,6 +229,6 @@ class Profiling:
 def xspace(content: bytes = b"") -> Any:
     """An XSpace, as the profiler writes it, from its bytes; an empty one without them
     (tensorflow/tsl/profiler/protobuf/xplane.proto)."""
-    with corner("profiles", "xplane_pb2.py", "No profile is written, and functions have no times."):
+    with corner("profiles", "xplane_pb2.py"):
         from tensorflow.tsl.profiler.protobuf import xplane_pb2
     return xplane_pb2.XSpace.FromString(content)
