@@ -62,10 +62,6 @@ def test_a_step_of_each_batch_size_colours_the_nodes_by_time_and_by_memory(graph
     save(graphs, artefacts / "graphs_memory.png")
     assert legend(graphs).inner_text().endswith("B")  # KB or MB
     assert SLOWEST in fills(graphs).values()
-
-
-def test_a_layer_opens_into_its_ops_and_the_fused_one_has_the_colour_of_its_time(graphs, artefacts):
-    choose_tag(graphs, "batch 64")
     graphs.locator("#compute-time-radio-button").click()
     graphs.locator(f"{node('conv1')} > .nodeshape").dblclick()
     wait_until_drawn(graphs, [f"conv1/{op}" for op in ("Conv2D", "BiasAdd", "Relu", "kernel")])

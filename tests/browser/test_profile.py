@@ -96,17 +96,6 @@ def test_the_chart_pages_are_given_every_step_and_op(page, tensorboard, runs):
 # Several tasks
 
 
-def test_each_task_is_a_host_that_can_be_chosen(page, tensorboard, artefacts):
-    query = urlencode({"run": CLUSTER, "tag": "trace_viewer@"})
-    page.goto(f"{tensorboard}/?{query}#profile")
-    frame = wait_for_frame(page, "/data/plugin/profile/trace_viewer@")
-    frame.get_by_text("Hosts (1)").wait_for(timeout=1000 * DRAW_SECONDS)
-    frame.locator("mat-select").nth(2).click()
-    frame.get_by_text("Select All Hosts").wait_for()
-    page.screenshot(path=artefacts / "profile_hosts.png")
-    assert [text.strip() for text in frame.locator("mat-option").all_text_contents()] == [*HOSTS]
-
-
 def test_the_trace_viewer_draws_all_hosts_on_one_axis(page, tensorboard, artefacts):
     query = urlencode({"run": CLUSTER, "tag": "trace_viewer@", "hosts": ",".join(HOSTS)})
     page.goto(f"{tensorboard}/?{query}#profile")

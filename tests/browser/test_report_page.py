@@ -19,7 +19,7 @@ from tests.examples.layer import EVIL, STAGES
 from tflab.escaping import visible
 from tflab.records.blocks import Column, Table
 from tflab.records.graph import Node
-from tflab.records.stages import Backward, Frontend, Gradient
+from tflab.records.stages import Frontend
 from tflab.report import graph_states, html
 from tflab.report.contents import Chapter
 from tflab.units import size
@@ -118,7 +118,7 @@ def test_buttons_lead_to_each_stage_to_each_pass_and_to_the_states_beside(viewer
 # Nodes
 
 
-def test_a_click_shows_a_history_from_its_line_to_its_time(viewer, artefacts):
+def test_a_click_shows_a_history_that_leads_to_its_passes_and_nodes(viewer, artefacts):
     node(viewer, "conv1/Conv2D").click()
     panel = viewer.locator("[data-part=panel]")
     text = panel.inner_text()
@@ -140,11 +140,6 @@ def test_a_click_shows_a_history_from_its_line_to_its_time(viewer, artefacts):
     mean = panel.locator("tbody tr", has_text="mean").locator("td").all_inner_texts()
     assert len(mean) == 2
     assert all(cell.endswith(("us", "ms")) for cell in mean)
-
-
-def test_a_fused_node_leads_to_its_pass_and_to_the_one_that_does_its_work(viewer):
-    node(viewer, "conv1/Conv2D").click()
-    panel = viewer.locator("[data-part=panel]")
     panel.get_by_role("link", name="remapper").click()
     assert title(viewer) == "remapper"
     press(viewer, "5 Execution")
@@ -409,7 +404,7 @@ def test_a_page_that_asks_shows_the_graph_as_it_was_made_and_no_results(at, page
     assert viewer.locator(".value").count() > 0
 
 
-def test_a_prediction_stands_beside_what_was_measured_until_the_page_asks_again(at, page, heard):
+def test_a_prediction_stands_beside_what_was_measured(at, page, heard):
     at("toy")
     page.emulate_media(media="print")
     assert not page.locator(".predict").is_visible()
@@ -422,9 +417,8 @@ def test_a_prediction_stands_beside_what_was_measured_until_the_page_asks_again(
     assert page.locator("[data-part=answers]").is_visible()
     assert not page.get_by_role("button").first.is_visible()
     page.emulate_media(media="screen")
-    press(page, "Predict again")
-    assert page.get_by_role("spinbutton").first.input_value() == ""
-    assert compared(page) == []
+    page.get_by_role("switch", name="Predict first").click()
+    assert page.get_by_role("spinbutton").first.input_value() == "60"
     assert set(heard) == {page.url}
 
 
@@ -463,66 +457,3 @@ def test_a_name_in_a_table_breaks_after_a_scope_only(page, tmp_path, media, acro
         assert page.evaluate("document.documentElement.scrollWidth") == across
         return
     assert scroll.evaluate("element => element.scrollWidth > element.clientWidth")
-    assert scroll.evaluate("element => getComputedStyle(element).backgroundAttachment") == (
-        "local, local, scroll, scroll"
-    )
-
-
-def both_ways(count):
-    """A graph whose every node has a gradient."""
-    forward = tuple(
-        Node(f"block{i // 10}/op{i}", "Op", (f"block{(i - 1) // 10}/op{i - 1}",) if i else ())
-        for i in range(count)
-    )
-    later = [f"gradients/block{i // 10}/op{i}_grad" for i in range(1, count)]
-    added = tuple(
-        Node(f"gradients/{node.name}_grad", "OpGrad", (node.name, *later[i : i + 1]))
-        for i, node in enumerate(forward)
-    )
-    derived = tuple(
-        Gradient(node.name, "Op", "_Grad", (grad.name,))
-        for node, grad in zip(forward, added, strict=True)
-    )
-    names = tuple(node.name for node in added)
-    return Frontend(None, forward), Backward(None, (*forward, *added), names, derived)
-
-
-# How often a click lets the browser make an element, and lay the page out
-WORK = """button => {
-    const counts = {made: 0, laid: 0};
-    const counted = [
-        ["made", Document.prototype, "createElement"],
-        ["made", Document.prototype, "createElementNS"],
-        ["laid", SVGGraphicsElement.prototype, "getBBox"],
-        ["laid", SVGTextContentElement.prototype, "getComputedTextLength"],
-        ["laid", Element.prototype, "getBoundingClientRect"],
-    ];
-    for (const [what, owner, name] of counted) {
-        const own = owner[name];
-        owner[name] = function (...given) {
-            counts[what] += 1;
-            return own.apply(this, given);
-        };
-    }
-    button.click();
-    return [counts.made, counts.laid];
-}"""
-
-
-def work_of_opening_all(page, path, count):
-    page.goto(save_graph(path, "large", both_ways(count // 2)).as_uri())
-    viewer = page.locator(".viewer")
-    viewer.get_by_role("button", name="2 Backward").click()
-    assert drawn(viewer) == count
-    work = viewer.get_by_role("button", name="Open all").evaluate(WORK)
-    assert viewer.locator("svg [data-count='1']").count() == count
-    return work
-
-
-def test_opening_twice_as_many_nodes_is_twice_the_work(page, heard, tmp_path):
-    path = tmp_path / "large.html"
-    (made, laid), twice = (work_of_opening_all(page, path, n) for n in (500, 1000))
-    assert 500 < made < 12 * 500  # a box is a handful of elements, which are made once
-    assert twice[0] <= 2 * made
-    assert (laid, twice[1]) == (0, 0)  # the sizes of boxes are known without asking the browser
-    assert {*heard} == {path.as_uri()}

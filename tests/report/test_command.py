@@ -1,5 +1,6 @@
 """The report: what is refused before anything is computed, and what is written in the end."""
 
+import importlib
 import re
 from dataclasses import replace
 from html import unescape
@@ -290,3 +291,32 @@ def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_star
     )
     assert trace.EXECUTOR in names
     assert f" ops of {len(names) - 1} are on the critical path." in timeline.caption
+
+
+SHORTER = {
+    "report.lab": {"EXPERIMENTS_S": 1, "SWEEP_S": 1, "STEPS": 5},
+    "lifecycle.execution": {"ROUNDS": 2},
+    "lifecycle.experiments": {"ROUNDS": 3, "LARGEST": 2},
+    "compare.configurations": {"ROUNDS": 2, "TURNS": 2, "OBSERVATIONS": 3},
+}
+
+
+@pytest.mark.slow
+def test_a_whole_report_of_a_model_has_every_chapter(tmp_path, monkeypatch):
+    from tests.commands import in_one_process, run_here
+
+    def captioned(name, draw, *records):
+        return contents.Picture(name, str(draw(*records).get_label()), "<svg/>", b"")
+
+    in_one_process(monkeypatch)
+    monkeypatch.setattr(contents, "picture", captioned)
+    for module, names in SHORTER.items():
+        for name, value in names.items():
+            monkeypatch.setattr(importlib.import_module(f"tflab.{module}"), name, value)
+    done = run_here(report.main, "--model", "lenet", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "out" / "report.html").read_text()
+    titles = re.findall("^## (.*)", (tmp_path / "out" / "report.md").read_text(), re.M)
+    assert len(titles) == len(selection.CHAPTERS)
+    shown = map(unescape, re.findall(r"<li><a href=.*?>(.*?)</a>", page))
+    assert list(shown) == [title.replace("\\", "") for title in titles]

@@ -25,9 +25,9 @@ export class Life {
 
   /** A new drawing, which is seen as the one before was.
    * @param {{ graph: any, marks?: Record<string, string> }} life
-   * @param {{ stage: string, title: string } | null} goal the state to show, the last one by default
-   * @param {ReturnType<typeof seenAs> | null} before how it is seen */
-  draw({ graph, marks }, goal = null, before = this.viewer && seenAs(this.viewer)) {
+   * @param {{ stage: string, title: string } | null} goal the state to show, the last one by default */
+  draw({ graph, marks }, goal = null) {
+    const before = this.viewer && seenAs(this.viewer);
     this.viewer?.end();
     const root = /** @type {HTMLElement} */ (this.template.content.firstElementChild.cloneNode(true));
     this.drawing.replaceChildren(root);

@@ -23,7 +23,6 @@ export class Predictor {
       this.ask(this.on);
     });
     this.part("look").addEventListener("click", () => this.look());
-    this.part("again").addEventListener("click", () => this.again());
   }
 
   get on() {
@@ -64,14 +63,6 @@ export class Predictor {
     this.compare(answers);
     this.part("answers").focus({ preventScroll: true });
     this.part("answers").scrollIntoView({ block: "nearest" });
-  }
-
-  again() {
-    this.compare(null);
-    this.part("questions").replaceChildren(...this.questions.map(field));
-    this.turn(true);
-    this.ask(true);
-    this.root.querySelector("input").focus();
   }
 
   /** @param {string[] | null} answers */

@@ -74,7 +74,6 @@ export class Viewer {
     this.part("open-all").addEventListener("click", () => this.openAll());
     this.part("close-all").addEventListener("click", () => this.closeAll());
     const search = this.part("search");
-    search.addEventListener("focus", () => this.offer(), { once: true });
     search.addEventListener("change", () => this.find(search.value));
     search.addEventListener("keydown", (event) => {
       if (event.key === "Enter") {
@@ -115,11 +114,6 @@ export class Viewer {
     this.open.clear();
     this.arrange();
     this.frame.fit();
-  }
-
-  /* The names that may be searched for: only for a reader who searches, because they may be many. */
-  offer() {
-    this.part("names").replaceChildren(...this.data.nodes.map((node) => make("option", { value: node.name })));
   }
 
   find(text) {
