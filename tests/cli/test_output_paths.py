@@ -40,10 +40,19 @@ def test_a_file_is_written_into_a_folder_that_was_not_there(here):
     assert files(here) == ["new", "new/a"]
 
 
-def test_a_file_that_appears_meanwhile_is_not_overwritten(here):
-    Path("a.svg").write_text("somebody else's")
-    with pytest.raises(UsageError) as error:
-        output_paths.write(Path("a.svg"), b"mine", "picture")
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_a_file_that_is_there_or_appears_meanwhile_is_not_overwritten(here, meanwhile):
+    def appears(moment: bool):
+        if moment == meanwhile:
+            Path("a.svg").write_text("somebody else's")
+
+    appears(False)
+    with (
+        pytest.raises(UsageError) as error,
+        output_paths.new_file(Path("a.svg"), "picture") as draft,
+    ):
+        appears(True)
+        draft.write_text("mine")
     assert str(error.value) == (
         "The picture 'a.svg' exists already; remove it or give another path."
     )
@@ -164,12 +173,14 @@ def test_a_failure_leaves_nothing_and_a_full_disk_is_a_sentence(here, failure, s
         ("taken", "exists already; remove it or give another path."),
         ("taken/run", "cannot be written: File exists. Give a path that you may write to."),
         ("full", "exists already; remove it or give another path."),
-        (".", "exists already; remove it or give another path."),
+        *((name, "exists already; remove it or give another path.") for name in (".", "link")),
     ],
 )
 def test_a_name_that_is_taken_is_refused_before_anything_runs(folder, why):
     Path("taken").write_text("precious")
     Path("full/of/things").mkdir(parents=True)
+    Path("empty").mkdir()
+    Path("link").symlink_to("empty")
     with pytest.raises(UsageError) as error, output_paths.new_folder(Path(folder), "--out"):
         pytest.fail("the body ran")
     assert str(error.value) == f"The folder '{folder}' {why}"

@@ -38,6 +38,11 @@ def test_with_a_seed_each_epoch_is_another_permutation_and_the_same_in_every_run
     assert dealt == first_batches(6, rows(8), 4, seed=3) != first_batches(6, rows(8), 4, seed=4)
 
 
+def test_shuffled_epochs_stay_whole_when_batches_run_across_them():
+    dealt = list(itertools.chain(*first_batches(5, rows(5), 3, seed=0)))
+    assert [sorted(dealt[start : start + 5]) for start in (0, 5, 10)] == [list(range(5))] * 3
+
+
 def test_batches_in_order_are_views():
     dataset = rows(5)
     first, second = itertools.islice(batches(dataset, 3), 2)

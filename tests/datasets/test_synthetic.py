@@ -22,6 +22,7 @@ def test_the_images_have_the_shape_of_cifar10_and_say_once_what_they_are(monkeyp
         assert set(labels) == set(range(10))
     assert capsys.readouterr().err == "Using made-up stripes of CIFAR-10's shape, not CIFAR-10.\n"
     assert np.array_equal(train.columns["images"], synthetic.load("train").columns["images"])
+    assert not np.array_equal(train.columns["labels"][:100], test.columns["labels"][:100])
     assert not np.array_equal(train.columns["images"][:100], test.columns["images"][:100])
 
 
