@@ -23,13 +23,11 @@ from tests.examples.histories import Y as Y_VALUE
 from tests.examples.printed import approve_text
 from tests.graph_notation import one_pass
 from tests.records_by_hand import LOAD, LOAD_LINE, op_stats, run
-from tests.shown import grid
 from tflab.errors import UsageError
 from tflab.follow import node_history, view
-from tflab.records.blocks import Table
 from tflab.records.graph import Node, Source, Tensor, makers, turned_around
 from tflab.records.measured import OpStats
-from tflab.records.node_history import Became, Together
+from tflab.records.node_history import Became
 from tflab.records.placed import (
     Assignment,
     CompiledKernel,
@@ -239,37 +237,18 @@ def test_the_forward_nodes_of_a_model_that_is_a_file_are_from_it(tmp_path):
         assert [by_name[node].from_file for node in ("matmul", "train")] == [from_file, False]
 
 
-def test_a_call_that_was_inlined_has_the_times_of_all_nodes_that_came_from_it():
-    inner = tuple(Node(f"x/{name}", "Op") for name in ("a", "b", "skipped"))
+def test_a_call_knows_the_nodes_that_were_inlined_from_it():
+    inner = tuple(Node(f"x/{name}", "Op") for name in ("a", "b"))
     opened = replace(
         PLACEMENT,
         nodes=(*inner, FUSED),
         ledger=(Fate("x", "removed", "lower", "x/b"), *PLACEMENT.ledger[1:]),
         origins=tuple(Origin(node.name, "LowerFunctionalOpsPass, from x") for node in inner),
     )
-    work = {"calls": 10, "total_ns": 400, "self_ns": 300, "step_ns": 40.0, "share": 0.25}
-    rows = [
-        replace(row("x/a"), **work, flops=2_048),
-        replace(row("x/b"), **work | {"calls": 30, "share": 0.125}, flops=128),
-        replace(row("relu"), **work),
-    ]
-    tables = {16: rows, 64: [*rows[1:], replace(rows[0], flops=None)], 128: rows[2:]}
-    call = node_history.histories((FRONTEND, BACKWARD, opened), tables)["x"]
-    assert call.inlined == ("x/a", "x/b", "x/skipped")
-    assert call.inlined_times == {
-        16: Together(nodes=2, calls=40, step_ns=60.0, share=0.375, flops=2_176),
-        64: Together(nodes=2, calls=40, step_ns=60.0, share=0.375, flops=None),
-    }
-    assert grid(view.times(call)) == [
-        "All nodes inlined from x together, in warm, traced steps",
-        ("batch", "nodes that ran", "calls", "self per step", "share", "FLOPs"),
-        ("16", "2", "40", "60 ns", "37.5 %", "2,176"),
-        ("64", "2", "40", "60 ns", "37.5 %", ""),
-        0,
-    ]
-    assert ("3 nodes of the graph that runs were inlined from it",) in view.placement_lines(call)
-    unmeasured = replace(call, inlined_times={}, times={16: row("x/b")})
-    assert [block for block in view.blocks(unmeasured) if isinstance(block, Table)] == []
+    call = node_history.histories((FRONTEND, BACKWARD, opened), {16: (row("x/b"),)})["x"]
+    assert call.inlined == ("x/a", "x/b")
+    assert ("2 nodes of the graph that runs were inlined from it",) in view.placement_lines(call)
+    assert (list(call.times), view.times(call).rows) == ([16], ())  # those of x/b are not its own
 
 
 def test_who_takes_two_outputs_of_a_node_is_one_consumer():

@@ -8,7 +8,7 @@ from tests.records_by_hand import LOAD
 from tflab.follow import view
 from tflab.follow.view import NodeLink, PassLink
 from tflab.records.gradients import GradientNode
-from tflab.records.node_history import Became, Together, Touch
+from tflab.records.node_history import Became, Touch
 from tflab.records.placed import Fate
 
 RAN = replace(FUSED, carrier="conv")
@@ -21,10 +21,6 @@ CHANGES = ("removed", "folded", "merged", "compiled", "replaced", "bypassed", "r
 OUTPUTS = (Became("conv", "merge", None, None), Became("conv:1", "merge_1", None, FUSED.kernel))
 UNDONE = {"carrier": None, "fate": None, "times": {}, "slack_ns": None}
 GATE = GradientNode("x", "", "dL/dy", True, True, "gate", None)
-INLINED = {
-    16: Together(nodes=2, calls=40, step_ns=60.0, share=0.375, flops=2_176),
-    64: Together(nodes=1_002, calls=4_000, step_ns=61.0, share=0.375, flops=None),
-}
 
 # Title -> a history, or what is different
 VARIANTS = {
@@ -51,7 +47,7 @@ VARIANTS = {
         "gained_outputs": FUSED.outputs,
         "later_consumers": ("loss",),
     },
-    "nodes that were inlined": {"inlined": ("a", "b", "c"), "inlined_times": INLINED},
+    "nodes that were inlined": {"inlined": ("a", "b", "c")},
     "it ran": RAN,
     "it ran on the critical path": replace(RAN, critical=True),
     "it ran as it was made": replace(RAN, ran_outputs=FUSED.outputs, slack_ns=None),

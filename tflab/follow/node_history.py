@@ -20,7 +20,7 @@ from tflab.follow import view
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Node, graph_def_name, makers, node_of, turned_around
 from tflab.records.measured import OpStats
-from tflab.records.node_history import Became, NodeHistory, Together, Touch
+from tflab.records.node_history import Became, NodeHistory, Touch
 from tflab.records.placed import CompiledKernel, Fate, Origin, Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.records.values import Value
@@ -167,11 +167,6 @@ def with_times(
             history,
             not_run=False if at in timed else history.not_run,
             times={size: rows[at] for size, rows in known.items() if at in rows},
-            inlined_times={
-                size: together(ran)
-                for size, rows in known.items()
-                if (ran := [rows[inner] for inner in history.inlined if inner in rows])
-            },
             slack_ns=slack_ns.get(at),
             critical=at in waited_for,
             load=execution.load if execution else None,
@@ -180,18 +175,6 @@ def with_times(
         else history
         for name, history in by_name.items()
     }
-
-
-def together(rows: Sequence[OpStats]) -> Together:
-    """What several nodes took together, from their rows."""
-    flops = [row.flops for row in rows if row.flops is not None]
-    return Together(
-        nodes=len(rows),
-        calls=sum(row.calls for row in rows),
-        step_ns=sum(row.step_ns * row.self_ns / (row.total_ns or 1) for row in rows),
-        share=sum(row.share for row in rows),
-        flops=sum(flops) if len(flops) == len(rows) else None,
-    )
 
 
 def blank(node: Node, kind: str) -> NodeHistory:

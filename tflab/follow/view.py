@@ -6,7 +6,7 @@ text; a page can show them as links.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tflab.analysis.fates import SWITCHES
@@ -15,10 +15,10 @@ from tflab.analysis.gradient_nodes import WHY
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import graph_def_name, node_of
-from tflab.records.node_history import Became, NodeHistory, Together, Touch
+from tflab.records.node_history import Became, NodeHistory, Touch
 from tflab.records.placed import Fate
 from tflab.records.values import FED, VARIABLE, Value
-from tflab.units import percent, plural, short_device, time
+from tflab.units import plural, short_device, time
 from tflab.views import execution, generated_code, op_table, stages
 from tflab.views.values import amounts_of
 from tflab.views.words import FATES, REMAINS, place, tensor
@@ -50,14 +50,6 @@ PREPOSITIONS = {
     "replaced": "by",
     "bypassed": "in favour of",
     "rewritten": "from",
-}
-TOGETHER: dict[str, Callable[[tuple[int, Together]], str]] = {  # columns of inlined nodes
-    "batch": lambda item: str(item[0]),
-    "nodes that ran": lambda item: f"{item[1].nodes:,}",
-    "calls": lambda item: f"{item[1].calls:,}",
-    "self per step": lambda item: time(item[1].step_ns),
-    "share": lambda item: percent(item[1].share),
-    "FLOPs": lambda item: "" if item[1].flops is None else f"{item[1].flops:,}",
 }
 MOST_VALUES = 4  # inputs or outputs whose values are shown
 MOST_NEIGHBOURS = 24  # that are named; others are counted
@@ -356,8 +348,7 @@ def done_by(history: NodeHistory) -> str:
 
 
 def times(history: NodeHistory) -> Table:
-    if history.inlined:
-        return inlined_times(history)
+    """The times of the node's carrier; none of a call, whose carrier is only one of its nodes."""
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return Table(
@@ -366,16 +357,7 @@ def times(history: NodeHistory) -> Table:
             Column("batch", lambda item: str(item[0]), right=True),
             *op_table.columns_of(measured, lambda item: item[1]),
         ),
-        tuple(history.times.items()),
-    )
-
-
-def inlined_times(history: NodeHistory) -> Table:
-    """What the nodes that were inlined from a call, a branch or a loop took together."""
-    return Table(
-        f"All nodes inlined from {history.name} together, in warm, traced steps",
-        tuple(Column(title, cell, right=True) for title, cell in TOGETHER.items()),
-        tuple(history.inlined_times.items()),
+        () if history.inlined else tuple(history.times.items()),
     )
 
 

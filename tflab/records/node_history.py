@@ -37,17 +37,6 @@ class Became:
 
 
 @dataclass(frozen=True)
-class Together:
-    """The work of several nodes in warm, traced steps."""
-
-    nodes: int  # that ran
-    calls: int  # in all these steps
-    step_ns: float  # the sum of their mean self times per step
-    share: float  # of the self time of all nodes
-    flops: int | None  # per step; None if those of any of the nodes are unknown
-
-
-@dataclass(frozen=True)
 class NodeHistory(Shown):
     """A node, from the line that made it to the time that it took.
 
@@ -82,8 +71,6 @@ class NodeHistory(Shown):
     became: tuple[Became, ...] = ()  # its outputs, if it is gone and had several
     # Of a call, a branch or a loop: the nodes of the graph that runs that were inlined from it
     inlined: tuple[str, ...] = field(default=(), metadata={"json": None})
-    # What these took together, by batch size
-    inlined_times: Mapping[int, Together] = field(default_factory=dict, metadata={"json": None})
     code: tuple[CompiledKernel, ...] = ()
     times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size
     # batch size -> the reason for missing times
