@@ -59,7 +59,7 @@ stages: $(TESTABLE)
 	$(BIN)/python -m pytest -m "not mnist" -n $(WORKERS) --dist loadfile tests/lifecycle tests/runtime
 
 test-versions:
-	$(PYTHON) -m tests.on_versions
+	$(PYTHON) -m tools.on_versions
 
 check: $(TESTABLE) check-page
 	$(BIN)/ruff check .

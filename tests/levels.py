@@ -11,7 +11,6 @@ THOROUGH = (
         "browser/",
         "project/test_wheel",
         "project/test_example",
-        "project/test_own_home",
         "report/test_one_value",
     ),
     *("cli/test_interrupts", "cli/test_confined", "models/test_wall", "test_temporary"),

@@ -104,7 +104,7 @@ def test_one_package_provides_the_profile_plugin(monkeypatch, answer):
     def provide(name, version):
         entries.append(SimpleNamespace(dist=SimpleNamespace(name=name, version=version)))
 
-    monkeypatch.setattr(doctor.metadata, "entry_points", lambda **_: entries)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: entries)
     install = "python -m pip install xprof"
     assert doctor.profile_plugin() == Check("Profile plugin", "missing", "", False, install)
     provide("xprof", "2.24.2")

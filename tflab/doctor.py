@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +93,8 @@ def packages() -> Iterator[Check]:
 
 def declared() -> list[str]:
     """Return what tflab requires, such as `numpy<3,>=2.0`."""
+    from importlib import metadata  # `--help` does not need it
+
     lines = metadata.distribution("tflab").requires or ()
     return [line for line in lines if "extra ==" not in line]
 
@@ -128,6 +129,8 @@ def mnist() -> Check:
 
 def profile_plugin() -> Check:
     """Load TensorBoard's Profile plugin, which only one package may provide."""
+    from importlib import metadata
+
     entries = metadata.entry_points(group="tensorboard_plugins", name="profile")
     provided = {entry.dist.name: entry.dist.version for entry in entries if entry.dist}
     found = " and ".join(f"{name} {provided[name]}" for name in sorted(provided))

@@ -1,16 +1,13 @@
-"""The range of versions: what `make test-versions` runs, and the versions that go together."""
+"""Versions: the constraints are within the ranges, and `make lab` takes what can be installed."""
 
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-
-from tests import on_versions
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,60 +21,6 @@ def required():
     return [range_ for _, lines in lists for range_ in re.findall(r'^ *"(.+?)",', lines, re.M)]
 
 
-def steps_of(*command):
-    """What make would do, by itself: what a make that runs these tests was given is not its own."""
-    environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
-    asked = [*command, "--dry-run", "--always-make"]
-    return subprocess.run(asked, cwd=ROOT, env=environment, capture_output=True, text=True).stdout
-
-
-def test_the_oldest_and_the_newest_are_tested_on_each_python_that_is_there():
-    found = on_versions.present("python3.13".__eq__)
-    assert on_versions.pairs(found, (3, 11)) == [
-        ("3.13", "python3.13", "2.20"),
-        ("3.13", "python3.13", "2.21"),
-    ]
-
-
-@pytest.mark.parametrize("status", [0, 127])
-def test_a_python_is_there_if_it_runs_and_not_if_it_is_only_a_shim(tmp_path, monkeypatch, status):
-    python = tmp_path / "python3.10"
-    python.write_text(f"#!/bin/sh\nexit {status}\n")
-    python.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert on_versions.runs("python3.10") == (status == 0)
-    assert not on_versions.runs("python3.13")
-
-
-def test_where_none_of_them_is_there_it_is_the_python_that_asks():
-    assert on_versions.pairs([], (3, 11)) == [
-        ("3.11", sys.executable, "2.18"),
-        ("3.11", sys.executable, "2.21"),
-    ]
-    assert [version for *_, version in on_versions.pairs([], (3, 13))] == ["2.20", "2.21"]
-
-
-def test_the_versions_that_are_tested_are_the_ends_of_the_range():
-    (tensorflow,) = (range_ for range_ in required() if range_.startswith("tensorflow"))
-    assert tensorflow == "tensorflow>=2.18,<2.22"
-    oldest, newest = on_versions.PAIRS["3.10"]
-    within = Requirement(tensorflow).specifier
-    assert oldest in within and newest in within
-    assert "2.17" not in within and "2.22" not in within
-
-
-def test_an_environment_is_made_by_the_makefile():
-    command = on_versions.command("3.10", "python3.10", "2.18")
-    printed = steps_of(*command)
-    venv = ".venvs/python3.10-tensorflow2.18"
-    assert f"python3.10 -m venv {venv}\n" in printed
-    assert "-e '.' 'tensorflow==2.18.*'" in printed
-    assert "-e '.[test,dev]' 'tensorflow==2.18.*'" in printed
-    tests = re.findall(rf"^{re.escape(venv)}/bin/python -m pytest (.+)", printed, re.M)
-    assert [words.split()[-1] for words in tests][1:] == ["tests/runtime"]
-    assert len(tests) == 2
-
-
 def constraints():
     content = (ROOT / "constraints.txt").read_text().splitlines()
     pins = [line for line in content if line and line[0] != "#"]
@@ -86,14 +29,11 @@ def constraints():
 
 def test_constraints_are_versions_of_all_that_tflab_requires_within_the_ranges():
     pins = constraints()
+    assert [str(pin) for pin in pins.values() if pin.url] == []
     for requirement in map(Requirement, required()):
         pin = pins[canonicalize_name(requirement.name)]
         (exact,) = pin.specifier
         assert exact.operator == "==" and exact.version in requirement.specifier, requirement.name
-
-
-def test_no_constraint_is_a_path():
-    assert [str(pin) for pin in constraints().values() if pin.url] == []
 
 
 PYTHON = """#!/bin/sh

@@ -14,10 +14,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 
 import tflab
-from tflab import doctor
 from tflab.__main__ import COMMANDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
@@ -138,9 +136,3 @@ def test_a_report_has_its_page_and_writes_into_the_folder_one_works_in(installed
     parts = [*(installed.packages / "tflab" / "report" / "page").glob("*.css")]
     assert parts
     assert all(part.read_text().strip() in page for part in parts)
-
-
-def test_the_doctor_knows_what_an_installed_tflab_requires(installed):
-    asked = "from tflab import doctor; print(*doctor.declared(), sep='\\n')"
-    printed = run(installed.python, "-c", asked, folder=installed.folder, PYTHONPATH="")
-    assert set(map(Requirement, printed.splitlines())) == set(map(Requirement, doctor.declared()))
