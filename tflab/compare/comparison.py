@@ -36,6 +36,7 @@ def compare(
 ) -> Comparison:
     """Measure a model's step and draw conclusions; `compare_batch_sizes` says what it raises."""
     configurations.check(chosen.configs)
+    chosen = replace(chosen, configs=configurations.changing(chosen.configs))
     with interrupts.released():
         prepared = prepare.prepare(model, batch_sizes, chosen, options)
     return concluded(prepared, with_configurations(prepared, swept(prepared)))

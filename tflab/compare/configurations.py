@@ -14,10 +14,12 @@ in a process of its own, as another process.
 
 from __future__ import annotations
 
+import os
 import random
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from statistics import geometric_mean, median
 
@@ -26,9 +28,9 @@ from tflab.analysis import step_times, verdicts
 from tflab.cli import terminal
 from tflab.compare import CONFIGURATIONS, DEFAULT
 from tflab.compare.prepare import Prepared
-from tflab.errors import UsageError
+from tflab.errors import TflabError, UsageError
 from tflab.records.measured import ConfigTimes
-from tflab.runtime import devices, measure, session
+from tflab.runtime import devices, measure, private, session
 
 OBSERVATIONS = 10  # of each configuration, if there is time
 TURNS = 32  # turns of a process in an observation
@@ -65,6 +67,22 @@ def check(configs: Sequence[str]) -> None:
     """Raise UsageError for a configuration that this machine does not support."""
     if "gpu" in configs and not devices.gpus():
         raise UsageError("This machine has no GPU; remove `gpu` from --configs.")
+
+
+def changing(configs: Sequence[str]) -> tuple[str, ...]:
+    """Return the configurations that change something here; a note says why others do not."""
+    affinity = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
+    same: dict[str, str] = {}
+    with suppress(TflabError):  # this TensorFlow does not say whether oneDNN is on
+        if not private.onednn_is_on():
+            same["no-onednn"] = "oneDNN is off here"
+    if len(affinity(0)) == 1:
+        same["one-thread"] = "there is one processor"
+    for config in configs:
+        if config in same:
+            note = f"tflab: `{config}` is not measured, because {same[config]} anyway."
+            terminal.say(note, sys.stderr)
+    return tuple(config for config in configs if config not in same)
 
 
 def observe(prepared: Prepared) -> Iterator[Observed]:
