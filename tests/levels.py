@@ -13,7 +13,7 @@ THOROUGH = (
         "project/test_example",
         "report/test_one_value",
     ),
-    *("cli/test_interrupts", "cli/test_confined", "models/test_wall", "test_temporary"),
+    *("cli/test_interrupts", "cli/test_confined", "models/test_wall", "cli/test_temporary"),
     *("run/test_watched", "run/test_v1", "run/test_undisturbed", "explore/test_warm"),
     *("runtime/test_cluster", "lifecycle/test_over_tasks"),
     *("compare/test_over_tasks", "lifecycle/test_cluster_command", "runtime/test_tf_import"),
